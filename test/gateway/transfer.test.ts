@@ -328,6 +328,19 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await exportGateway(sourcesOf(folder, config), join(folder, "export"))).toEqual({});
   }, 60_000);
 
+  test("a run whose delivery the file has not is refused, and the database stays empty", async () => {
+    const { folder } = await usedGateway();
+    const path = join(folder, "all.ndjson");
+    const counts = await exportGateway(sourcesOf(folder), path);
+    const text = readFileSync(path, "utf8");
+    const target = sourcesOf(tempFolder(), onServer("stray"));
+    writeFileSync(path, text.replace(/"delivery_id":"[^"]*"/, '"delivery_id":"elsewhere"'));
+    const refusal = importGateway(target, path);
+    await expect(refusal).rejects.toThrow(/all\.ndjson: expected delivery 'elsewhere' of run '[^']+', there is none$/);
+    writeFileSync(path, text);
+    expect(await importGateway(target, path)).toEqual(counts);
+  }, 60_000);
+
   test("every table there is transferred, or known to stay", async () => {
     const bench = await startGateway(onServer("tables"));
     const rows = await bench.gateway.store.read(() =>

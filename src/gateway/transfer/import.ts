@@ -151,4 +151,13 @@ function* finish({ counts, last }: End, path: string): Script<void> {
     const number = last[table.name] ?? 0;
     if (isNumbered(table) && number > 0) yield* setLastNumber(table, number);
   }
+  const stray = yield* queryOne<{ id: string; delivery: string }>(STRAY_RUN);
+  if (stray) {
+    const message = `${path}: expected delivery '${stray.delivery}' of run '${stray.id}', there is none`;
+    throw new AppError("bad_file", message);
+  }
 }
+
+/** PostgreSQL's tables do not look for that themselves. */
+const STRAY_RUN = `SELECT id, delivery_id AS delivery FROM runs
+  WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.id = runs.delivery_id) LIMIT 1`;
