@@ -82,8 +82,8 @@ const EVENT_COUNTS = `
       SELECT session_key, pg_backend_pid() % 16, sign * count(*) FROM changed GROUP BY session_key
       ON CONFLICT (session_key, part) DO UPDATE SET n = parts.n + excluded.n;
     IF sign < 0 THEN
-      DELETE FROM session_event_parts WHERE session_key IN (
-        SELECT session_key FROM session_event_counts WHERE n = 0 AND session_key IN (SELECT session_key FROM changed));
+      DELETE FROM session_event_parts AS gone WHERE session_key IN (SELECT session_key FROM changed)
+        AND (SELECT sum(n) FROM session_event_parts AS parts WHERE parts.session_key = gone.session_key) = 0;
     END IF;
     RETURN NULL;
   END $$;
