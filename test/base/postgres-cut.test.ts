@@ -113,9 +113,10 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
 
   /** Resolves once what is supposed is stored without asking: there is a connection for it. */
   async function supposing(store: Store): Promise<void> {
-    let n = 0;
-    const isSupposing = async (): Promise<boolean> =>
-      (await store.writeEach(keep, `before ${n++}`, supposeKept)).endsWith("supposed");
+    const isSupposing = async (): Promise<boolean> => {
+      const heard = store.writeEach(keep, `before ${crypto.randomUUID()}`, supposeKept);
+      return (await heard.catch(() => "away")).endsWith("supposed");
+    };
     expect(await eventually(isSupposing, WAIT_MS)).toBe(true);
   }
 
@@ -156,6 +157,19 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     expect(await store.read(kept)).toEqual([{ word: "word 1" }]);
     session.release();
     await other.close();
+    await store.close();
+  }, 60_000);
+
+  test("a server that falls silent is given up once, and nobody is told that something is stored", async () => {
+    const { store, proxy: silenced } = await openThroughProxy();
+    await supposing(store);
+    silenced.isSilent = true;
+    const told = store.writeEach(keep, "word 1", supposeKept).catch((error: Error) => error);
+    const late = Bun.sleep(25_000).then(() => "nothing said"); // 12 s, and the time to connect
+    expect(await Promise.race([told, late])).toMatchObject({ code: "storage", retryAfterMs: 5000 });
+    silenced.isSilent = false;
+    await supposing(store);
+    expect(await store.read(kept)).toEqual([]);
     await store.close();
   }, 60_000);
 

@@ -7,18 +7,16 @@ import type { SQL } from "bun";
 import { AppError } from "../errors.ts";
 import type { Suppose, Supposition } from "../store.ts";
 import { Line } from "./line.ts";
-import { isOfServer, isTaken } from "./problems.ts";
+import { isOfServer, isTaken, problemOf } from "./problems.ts";
 import { planStatement } from "./server.ts";
 import { plain, query } from "./statements.ts";
 import { isOtherwise, SupposedStatements, type WriteLock } from "./supposed-statement.ts";
-import { BATCH_MAX, type Pending } from "./writer.ts";
+import { BATCH_MAX, STATUS_MS, TRIES_MS, TRY_AGAIN_MS, type Pending } from "./writer.ts";
 
 /** Where something was not as supposed, all is asked for so long: another journey would cost more. */
 const ASK_MS = 10_000;
 /** The same where the server could not be reached. */
 const AWAY_MS = 1000;
-/** How long a server is waited for that is to say what became of a batch. */
-const STATUS_MS = 3000;
 /** Fewer wait for nobody. */
 const FEW = 4;
 /** How long a batch waits for those that are expected while the database does nothing of ours. */
@@ -32,6 +30,8 @@ interface Batch {
   readonly line: Line;
   readonly members: readonly SupposingWrite[];
   readonly supposition: Supposition<unknown>;
+  /** What becomes of it is asked again until then, by `performance.now()`. */
+  readonly until: number;
 }
 
 export interface PipelineParts {
@@ -146,7 +146,7 @@ export class Pipeline {
     let sent: { batch: Batch; answer: Promise<unknown> } | undefined;
     try {
       const supposition = members[0]!.suppose(members.map(({ input }) => input));
-      if (supposition) sent = this.#sendBatch({ line, members, supposition });
+      if (supposition) sent = this.#sendBatch({ line, members, supposition, until: performance.now() + TRIES_MS });
     } catch {
       // scripts that run alone find out whose it is
     }
@@ -183,7 +183,9 @@ export class Pipeline {
     if (isUnknown || isOtherwise(error)) this.#line = this.#line === batch.line ? undefined : this.#line;
     if (isUnknown) batch.line.close();
     this.#closeUnused(batch.line);
-    if (isUnknown && (await this.#isStored(batch, 0))) this.#resolve(batch);
+    const isStored = isUnknown ? await this.#isStored(batch, 0) : false;
+    if (isStored) this.#resolve(batch);
+    else if (isStored === undefined) for (const { reject } of batch.members) reject(problemOf(error));
     else for (const at of batch.members.keys()) this.#askInstead(batch, at);
     this.#sendNext();
   }
@@ -205,15 +207,18 @@ export class Pipeline {
     this.#parts.ask({ ...member, reject: (error) => void refused(error) });
   }
 
-  /** False where nobody says so either. */
-  async #isStored({ supposition }: Batch, at: number): Promise<boolean> {
+  /** Undefined where nobody says so. */
+  async #isStored({ supposition, until }: Batch, at: number): Promise<boolean | undefined> {
     const { text, values } = plain(supposition.proofOf(at));
-    try {
-      const line = await Line.open(this.#parts.sql, STATUS_MS);
-      const found = query(line, text, values).finally(() => line.release());
-      return (await found).length > 0;
-    } catch {
-      return false;
+    for (;;) {
+      try {
+        const line = await Line.open(this.#parts.sql, STATUS_MS);
+        const found = query(line, text, values).finally(() => line.release());
+        return (await found).length > 0;
+      } catch {
+        if (performance.now() > until) return undefined;
+        await Bun.sleep(TRY_AGAIN_MS);
+      }
     }
   }
 

@@ -15,11 +15,11 @@ import { runScript, send } from "./statements.ts";
 export const BATCH_MAX = 64;
 const TRIES = 5;
 /** No other try begins later. */
-const TRIES_MS = 5000;
-const TRY_AGAIN_MS = 20;
+export const TRIES_MS = 5000;
+export const TRY_AGAIN_MS = 20;
 
 /** How long a server is waited for that is to say what became of a commit. */
-const STATUS_MS = 3000;
+export const STATUS_MS = 3000;
 
 /**
  * A server that crashed forgets commits whose answers it had not sent, and gives their numbers again. It empties tables
