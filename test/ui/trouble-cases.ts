@@ -185,6 +185,64 @@ function twoTabs(world: () => World): void {
   }, 60_000);
 }
 
+/** Keeps what the page saves waiting, as a slow disk does. Returns what lets it go on. */
+async function holdDatabase(page: Page): Promise<() => Promise<void>> {
+  type Holding = { isHeld: boolean };
+  await page.evaluate(async () => {
+    const holding = Object.assign(globalThis, { isHeld: true });
+    const db = await new Promise<IDBDatabase>((resolve) => {
+      const request = indexedDB.open("hearth");
+      request.onsuccess = () => resolve(request.result);
+    });
+    const store = db.transaction(["chats", "messages"], "readwrite").objectStore("chats");
+    const read = (): void => {
+      store.get("").onsuccess = () => (holding.isHeld ? read() : db.close()); // with nothing asked, it would be over
+    };
+    read();
+  });
+  return () => page.evaluate(() => void ((globalThis as unknown as Holding).isHeld = false));
+}
+
+function slowDatabase(world: () => World): void {
+  test("an answer is over once it is kept, however long that takes, and can be answered again at once", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await importChat(page, "Slow disk", ["Hello.", "Hello, too."]);
+    await beginLong(page);
+    const goOn = await holdDatabase(page);
+    await page.keyboard.press("Escape");
+    await Bun.sleep(500);
+    expect(await page.locator(".message[aria-busy=true]").count()).toBe(1);
+    expect(await page.locator(".message[aria-busy=true] .foot").count()).toBe(0);
+    await goOn();
+    await page.getByText("Stopped.").waitFor();
+    await page.getByRole("button", { name: "Answer again" }).last().click();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function deletedElsewhere(world: () => World): void {
+  test("a chat that another tab deletes is not answered to its end, and does not come back", async () => {
+    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await importChat(page, "Soon gone", ["Hello.", "Hello, too."]);
+    await beginLong(page);
+    const other = await watched(context, troubles);
+    other.on("dialog", (dialog) => void dialog.accept());
+    await other.goto(page.url());
+    await other.getByText("Another tab makes this answer.").waitFor();
+    const ended = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/api/chat"));
+    await other.getByRole("button", { name: "More about Soon gone" }).click();
+    await other.getByRole("menuitem", { name: "Delete" }).click();
+    await page.getByRole("link", { name: "Soon gone" }).waitFor({ state: "detached" });
+    await ended;
+    await page.reload();
+    await page.locator("#composer").waitFor();
+    expect(await page.getByRole("link", { name: "Soon gone" }).count()).toBe(0);
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
 function goneServer(world: () => World): void {
   test("a server with keys asks for one; one that goes away in the middle is waited for, and the answer goes on", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-gone-"));
@@ -245,4 +303,12 @@ function noRoom(world: () => World): void {
   }, 60_000);
 }
 
-export const troubleCases = [hostileTexts, longChat, twoTabs, goneServer, noRoom] as const;
+export const troubleCases = [
+  hostileTexts,
+  longChat,
+  twoTabs,
+  slowDatabase,
+  deletedElsewhere,
+  goneServer,
+  noRoom,
+] as const;

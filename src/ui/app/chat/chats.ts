@@ -2,16 +2,17 @@
  * The chats of this browser: the list, the one that is open, and the answers that are being made. Every change is saved
  * and told to other tabs; of one chat, only one tab makes answers.
  */
-import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { batch, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
 import type { AnswerEvent, Answerer } from "./answers.ts";
 import type { ChatDatabase } from "./database.ts";
-import { asInterrupted, endOf, explain, withoutEnd } from "./ends.ts";
+import { asInterrupted, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
 import { makeLive, nextFrame, type Live } from "./live.ts";
 import {
   leafUnder,
   pathTo,
   titleOf,
+  toolsOf,
   wireMessages,
   withDescendants,
   type Chat,
@@ -222,9 +223,9 @@ export class Chats {
   }
 
   async remove(id: string): Promise<void> {
+    this.#held.delete(id);
     this.stop(id);
     await this.#parts.db.removeChat(id);
-    this.#held.delete(id);
     if (this.#open.peek()?.chat.peek().id === id) this.#open.value = undefined;
     this.#list.value = this.#list.peek().filter((chat) => chat.id !== id);
     this.#tell({ kind: "gone", id });
@@ -321,16 +322,31 @@ export class Chats {
     } finally {
       clearInterval(saving);
       endWatch();
-      await this.#put(open, [{ ...withoutEnd(live.message()), ...end }], {});
-      const rest = new Map(this.#running.peek());
-      rest.delete(chat.id);
-      this.#running.value = rest;
-      if (this.#open.peek() !== open) this.#held.delete(chat.id);
+      await this.#end(open, { ...withoutEnd(live.message()), ...end });
     }
+  }
+
+  /** An answer is shown as over once it is kept: from then on it can be answered again. */
+  async #end(open: OpenChat, message: Message): Promise<void> {
+    const id = message.chat;
+    const isGone = (): boolean => this.#held.get(id) !== open; // somebody deleted the chat
+    if (!isGone()) await this.#save([message], id, { ...open.chat.peek(), updated: Date.now() });
+    const rest = new Map(this.#running.peek());
+    rest.delete(id);
+    batch(() => {
+      this.#running.value = rest;
+      if (!isGone()) this.#show(open, [message], {});
+    });
+    if (this.#open.peek() !== open) this.#held.delete(id);
   }
 
   /** Changes a chat and some of its messages, here and in the database. */
   async #put(open: OpenChat, messages: readonly Message[], fields: Partial<Chat>): Promise<void> {
+    const chat = this.#show(open, messages, fields);
+    await this.#save(messages, chat.id, chat);
+  }
+
+  #show(open: OpenChat, messages: readonly Message[], fields: Partial<Chat>): Chat {
     if (messages.length > 0) {
       const all = new Map(open.messages.peek());
       for (const message of messages) all.set(message.id, message);
@@ -345,7 +361,7 @@ export class Chats {
     this.#list.value = [chat, ...this.#list.peek().filter(({ id }) => id !== chat.id)].toSorted(
       (a, b) => b.updated - a.updated,
     );
-    await this.#save(messages, chat.id, chat);
+    return chat;
   }
 
   async #save(messages: readonly Message[], id: string, chat?: Chat): Promise<void> {
@@ -366,6 +382,7 @@ export class Chats {
     if (news.kind === "list") return this.loadList();
     if (news.kind === "gone") {
       this.#held.delete(news.id);
+      this.stop(news.id);
       if (this.#open.peek()?.chat.peek().id === news.id) this.#open.value = undefined;
       return this.loadList();
     }
@@ -380,17 +397,4 @@ export class Chats {
     const kept = news.messages ? held.messages.peek() : [];
     held.messages.value = new Map([...kept, ...changed.map((each) => [each.id, each] as const)]);
   }
-}
-
-const notSaved = (error: unknown): string =>
-  error instanceof DOMException && error.name === "QuotaExceededError"
-    ? "the browser gives this page no more room. Delete chats, or export them first."
-    : String(error);
-
-/** Throws where the text is no list of tools. */
-export function toolsOf(text: string): object[] {
-  if (text.trim() === "") return [];
-  const tools: unknown = JSON.parse(text);
-  if (!Array.isArray(tools)) throw new Error('tools: expected a list, as in [{"type": "function", …}]');
-  return tools as object[];
 }

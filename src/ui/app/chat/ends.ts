@@ -23,3 +23,8 @@ export function explain(error: unknown): string {
   if (error instanceof ServerGone) return `${error.message}. What came before that is kept; go on once it is back.`;
   return error instanceof Error ? error.message : String(error);
 }
+
+export const notSaved = (error: unknown): string =>
+  error instanceof DOMException && error.name === "QuotaExceededError"
+    ? "the browser gives this page no more room. Delete chats, or export them first."
+    : String(error);

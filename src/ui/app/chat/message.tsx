@@ -31,6 +31,9 @@ interface MessageProps extends MessageRow {
   readonly onGrow: () => void;
 }
 
+/** Pieces that came at once say nothing of a rate. */
+const RATE_FROM_MS = 100;
+
 const WHO: Readonly<Record<Message["role"], string>> = { user: "You", assistant: "Answer", tool: "Tool" };
 
 export const MessageItem = memo((props: MessageProps) => {
@@ -92,7 +95,7 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
 function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
   const { content, thinking, calls, wait, pieces, ms } = live.shown.value;
   useLayoutEffect(onGrow);
-  const rate = rateOf({ tokens: pieces, ms });
+  const rate = ms < RATE_FROM_MS ? undefined : rateOf({ tokens: pieces, ms });
   return (
     <>
       {thinking !== "" && <Thoughts text={thinking} isOpen={content === ""} />}

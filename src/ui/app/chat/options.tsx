@@ -1,8 +1,7 @@
 /** What a chat tells its model besides messages: a system text, sampling, thinking, tools. */
 import type { Signal } from "@preact/signals";
 import { Dialog } from "../base/dialog.tsx";
-import { toolsOf } from "./chats.ts";
-import type { Chat } from "./tree.ts";
+import { toolsOf, type Chat } from "./tree.ts";
 
 /** Of a chat, or of the next one. */
 export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think">;

@@ -184,3 +184,11 @@ function fenced(text: string): string {
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${text}\n${fence}`;
 }
+
+/** Throws where the text is no list of tools. */
+export function toolsOf(text: string): object[] {
+  if (text.trim() === "") return [];
+  const tools: unknown = JSON.parse(text);
+  if (!Array.isArray(tools)) throw new Error('tools: expected a list, as in [{"type": "function", …}]');
+  return tools as object[];
+}
