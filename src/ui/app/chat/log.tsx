@@ -47,8 +47,8 @@ export function ChatLog({
     if (log && isAtEnd.peek()) log.scrollTop = log.scrollHeight;
   }, []);
   useLayoutEffect(toEnd, [path.value]);
-  const onScroll = (): void => {
-    const { scrollTop, scrollHeight, clientHeight } = root.current!;
+  const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget; // it may come after the list is gone
     isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
   };
   const last = path.value.length - 1;
