@@ -1,5 +1,5 @@
 /** Servers that the gateway cannot use, and what stands between: one clear line at the start. */
-import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
@@ -107,8 +107,13 @@ ignore_startup_parameters = ${ignored}
         await child.exited;
         rmSync(folder, { recursive: true, force: true });
       });
-      const socket = join(folder, ".s.PGSQL.5432");
-      expect(await eventually(() => existsSync(socket), WAIT_MS)).toBe(true);
+      const unix = join(folder, ".s.PGSQL.5432");
+      const connects = async (): Promise<boolean> => {
+        const socket = await Bun.connect({ unix, socket: { data() {} } }).catch(() => undefined);
+        socket?.end();
+        return socket !== undefined;
+      };
+      expect(await eventually(connects, WAIT_MS)).toBe(true); // its file is there before it listens
       return { url: `postgres://hearth@localhost/postgres?host=${folder}` };
     }
 
