@@ -8,13 +8,15 @@ import { describe, isObject, type JsonObject } from "./folder.ts";
 /** Far above any published model; keeps sizes that are computed from a configuration exact. */
 const COUNT_MAX = 2 ** 31 - 1;
 const LIST_MAX = 65_536;
+/** Of the loader. */
+const LAYERS_MAX = 512;
 
 export interface Config {
   readonly label: string;
   /** Whatever is stored under the key; null counts as nothing. */
   find(key: string): unknown;
   /** A whole number from 1 up, or from `min`. Without a fallback, it must be there. */
-  count(key: string, options?: { fallback?: number; min?: number }): number;
+  count(key: string, options?: { fallback?: number; min?: number; max?: number }): number;
   findCount(key: string): number | undefined;
   number(key: string, fallback?: number): number;
   findNumber(key: string): number | undefined;
@@ -39,11 +41,11 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
     if (typeof value !== "number" || !Number.isFinite(value)) throw wrong(key, "a number");
     return value;
   };
-  const findCount = (key: string, min = 1): number | undefined => {
+  const findCount = (key: string, { min = 1, max = COUNT_MAX } = {}): number | undefined => {
     const value = findNumber(key);
     if (value === undefined) return undefined;
-    if (!Number.isInteger(value) || value < min || value > COUNT_MAX) {
-      throw wrong(key, `a whole number of ${min} … ${COUNT_MAX}`);
+    if (!Number.isInteger(value) || value < min || value > max) {
+      throw wrong(key, `a whole number of ${min} … ${max}`);
     }
     return value;
   };
@@ -56,8 +58,8 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
     find,
     wrong,
     findNumber,
-    findCount,
-    count: (key, { fallback, min } = {}) => must(key, findCount(key, min) ?? fallback, "a whole number"),
+    findCount: (key) => findCount(key),
+    count: (key, { fallback, ...bounds } = {}) => must(key, findCount(key, bounds) ?? fallback, "a whole number"),
     number: (key, fallback) => must(key, findNumber(key) ?? fallback, "a number"),
     text(key, fallback) {
       const value = find(key) ?? fallback;
@@ -86,3 +88,5 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
     },
   };
 }
+
+export const layersOf = (config: Config): number => config.count("num_hidden_layers", { max: LAYERS_MAX });

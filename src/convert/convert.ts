@@ -12,7 +12,7 @@ import { f32 } from "../quant/f32.ts";
 import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "../files/write.ts";
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
-import { configOf, type Config } from "./config.ts";
+import { configOf, layersOf, type Config } from "./config.ts";
 import { describeMlc } from "./describe-mlc.ts";
 import { describeOnnx } from "./describe-onnx.ts";
 import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
@@ -79,7 +79,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
     tensors: weights,
     architecture,
     table: architecture.tensors(config),
-    nLayers: config.count("num_hidden_layers"),
+    nLayers: layersOf(config),
     isTied: config.flag("tie_word_embeddings", false),
     label,
   });

@@ -2,8 +2,11 @@
 import { AppError } from "../base/errors.ts";
 import type { WriteValue } from "../files/write.ts";
 import { f32, u32, type TensorTable } from "./architecture.ts";
-import type { Config } from "./config.ts";
+import { layersOf, type Config } from "./config.ts";
 import { ropeMetadata } from "./rope.ts";
+
+/** Of the loader. */
+const HEAD_DIM_MAX = 2048;
 
 export interface Heads {
   readonly nHeads: number;
@@ -26,6 +29,7 @@ export function headsOf(config: Config, defaults: DecoderDefaults = {}): Heads {
   const nHeads = config.count("num_attention_heads", fallback(defaults.nHeads));
   const nKvHeads = config.findCount("num_key_value_heads") ?? defaults.nKvHeads ?? nHeads;
   const headDim = config.findCount("head_dim") ?? defaults.headDim ?? Math.floor(config.count("hidden_size") / nHeads);
+  if (headDim > HEAD_DIM_MAX) throw config.wrong("head_dim", `heads of at most ${HEAD_DIM_MAX}`);
   return { nHeads, nKvHeads, headDim };
 }
 
@@ -37,7 +41,7 @@ export function decoderMetadata(config: Config, defaults: DecoderDefaults = {}):
   return {
     context_length: u32(ctxLen),
     embedding_length: u32(config.count("hidden_size")),
-    block_count: u32(config.count("num_hidden_layers")),
+    block_count: u32(layersOf(config)),
     feed_forward_length: u32(config.count("intermediate_size")),
     "attention.head_count": u32(nHeads),
     "attention.head_count_kv": u32(nKvHeads),

@@ -109,7 +109,7 @@ function readMessage(reader: Reader, message: Message): void {
     const { field, wire } = readTag(reader);
     if (wire !== 2) {
       const number = skipOrNumber(reader, { wire, end });
-      if (kind === "tensor" && field === 1) tensor.dims.push(number);
+      if (kind === "tensor" && field === 1) addDim(reader, tensor, number);
       if (kind === "tensor" && field === 2) tensor.type = number;
       continue;
     }
@@ -119,17 +119,24 @@ function readMessage(reader: Reader, message: Message): void {
       throw wrong(reader.path, `offset ${reader.at}: a field of ${length} bytes, where ${end - reader.at} are left`);
     const inner = nested[field];
     if (inner) readMessage(reader, { kind: inner, end: to, depth: depth + 1, found });
-    else if (kind === "tensor" && field === 1) while (reader.at < to) tensor.dims.push(reader.varint());
+    else if (kind === "tensor" && field === 1) readDims(reader, { tensor, to });
     else if (kind === "entry" && field === 1) key = reader.text(length);
     else if (kind === "entry" && field === 2) value = reader.text(length);
     else if ((kind === "input" || kind === "output") && field === 1 && depth === 2) {
       addName(kind === "input" ? found.inputs : found.outputs, reader.text(length), reader.path);
     } else reader.skip(length);
     if (reader.at !== to) throw wrong(reader.path, `offset ${to}: a message ends within a field`);
-    if (tensor.dims.length > DIMS_MAX) throw wrong(reader.path, `a tensor of more than ${DIMS_MAX} dimensions`);
   }
   if (kind === "entry" && key === "location") addExternal(found, value, reader.path);
   if (kind === "tensor" && depth === 2) countTensor(found, tensor, reader.path);
+}
+
+function readDims(reader: Reader, { tensor, to }: { tensor: Tensor; to: number }): void {
+  while (reader.at < to) addDim(reader, tensor, reader.varint());
+}
+
+function addDim(reader: Reader, { dims }: Tensor, dim: number): void {
+  if (dims.push(dim) > DIMS_MAX) throw wrong(reader.path, `a tensor of more than ${DIMS_MAX} dimensions`);
 }
 
 function readTag(reader: Reader): { field: number; wire: number } {

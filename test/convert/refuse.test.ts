@@ -54,8 +54,18 @@ test.each<[string, Change, string]>([
   ],
   [
     "a size that is none",
-    { config: { num_hidden_layers: 1e12 } },
-    "'num_hidden_layers': expected a whole number of 1 … 2147483647, got 1000000000000",
+    { config: { hidden_size: 1e12 } },
+    "'hidden_size': expected a whole number of 1 … 2147483647, got 1000000000000",
+  ],
+  [
+    "more layers than any model has",
+    { config: { num_hidden_layers: 2 ** 31 - 1 } },
+    "'num_hidden_layers': expected a whole number of 1 … 512, got 2147483647",
+  ],
+  [
+    "heads larger than any model's",
+    { config: { head_dim: 1e9, rope_scaling: { rope_type: "llama3", factor: 8 } } },
+    "'head_dim': expected heads of at most 2048, got 1000000000",
   ],
   ["another activation", { config: { hidden_act: "relu" } }, "'hidden_act': expected silu, got 'relu'"],
   [

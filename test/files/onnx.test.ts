@@ -92,6 +92,8 @@ describe("what is no sound file is said", () => {
     const dims = Buffer.from([0x08, ...Array<number>(9).fill(0xff), 1]); // −1 elements
     const shape = field(7, field(5, Buffer.concat([dims, dims, Uint8Array.of(0x10, 1)])));
     expect(said(Buffer.concat([whole, shape]))).toBe("bad_file: F: a tensor of the shape (Infinity, Infinity)");
+    const packed = field(1, Buffer.concat([new Uint8Array(33), Buffer.alloc(11, 0xff)])); // what follows is not read
+    expect(said(field(7, field(5, packed)))).toBe("bad_file: F: a tensor of more than 32 dimensions");
   });
 
   test("larger than such a file can be, before any of it is read", () => {

@@ -144,3 +144,16 @@ goldenTest("Llama 3 files without a pre-tokenizer, or with a false one, encode a
     }
   });
 });
+
+test("head counts of more layers than any model has are gone through all the same", () =>
+  withFolder(async (path) => {
+    const heads = new Int32Array(1_000_000).fill(2);
+    const metadata = { "general.architecture": "qwen35", "qwen35.image_token_id": { u32: 1 } };
+    await writeGguf(path("m.gguf"), {
+      metadata: { ...metadata, "qwen35.attention.head_count_kv": heads },
+      tensors: [{ name: "token_embd.weight", shape: [1, 1], quant: quants.f32, data: new Uint8Array(4) }],
+    });
+    const file = repairGguf(openGguf(path("m.gguf")));
+    expect(file.metadata.get("qwen35.attention.head_count_kv")).toBe(2);
+    file.close();
+  }));

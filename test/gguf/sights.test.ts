@@ -4,7 +4,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
 import { projectorGguf, projectorHeader } from "../../src/gguf/repair/index.ts";
-import { quants } from "../../src/quant/index.ts";
+import { quants, unreadableQuant } from "../../src/quant/index.ts";
 import { projectorKind } from "../../src/vision/clip.ts";
 import { makeProjector, makeSeeingText } from "../vision/seeing-model.ts";
 import { golden, hasGolden } from "../golden.ts";
@@ -228,3 +228,29 @@ test("a kernel of frames or a row that is not there is named", () =>
     expect(failure(() => projectorGguf(file))).toContain("tensor 'token_embd.weight': expected (4) from 48 on in it");
     file.close();
   }));
+
+const OF_NO_SIZE = { quant: unreadableQuant(99), data: new Uint8Array(0) }; // its shape is held against nothing
+
+test.each([
+  [
+    "gemma4",
+    { name: "v.clamp_data", shape: [2 ** 50] },
+    /at most 256 layers, and limits of their linears and the projection, got 256 and 1125899906842624 values$/,
+  ],
+  ["gemma4", { name: "v.clamp_data", shape: [28] }, /tensor 'v\.clamp_data': .*99/],
+  [
+    "mistral3",
+    { name: "v.blk.0.attn_q.weight", shape: [1, 2 ** 30] },
+    /expected at most 65536 rows, in halves of 2 heads, got 1073741824$/,
+  ],
+  ["mistral3", { name: "v.blk.0.attn_q.weight", shape: [1, 8] }, /tensor 'v\.blk\.0\.attn_q\.weight': .*99/],
+])("of %s, parts of a tensor that has no size are refused before any is made", (arch, each, message) =>
+  withFolder(async (path) => {
+    const vision = { [`${arch}.vision.block_count`]: u32(256), [`${arch}.vision.attention.head_count`]: u32(2) };
+    const model = { metadata: { "general.architecture": arch, ...vision }, tensors: [{ ...each, ...OF_NO_SIZE }] };
+    await writeGguf(path("m.gguf"), model);
+    const file = openGguf(path("m.gguf"));
+    expect(failure(() => projectorHeader(file))).toMatch(message);
+    file.close();
+  }),
+);

@@ -1,5 +1,6 @@
 /** BERT for embeddings, `bert`: learned positions and token types, norms with biases. Its pooler is not part of it. */
 import { f32, u32, type Architecture } from "../architecture.ts";
+import { layersOf } from "../config.ts";
 import { checkActivation } from "../decoder.ts";
 
 export const bert: Architecture = {
@@ -12,7 +13,7 @@ export const bert: Architecture = {
     return {
       context_length: u32(config.count("max_position_embeddings")),
       embedding_length: u32(config.count("hidden_size")),
-      block_count: u32(config.count("num_hidden_layers")),
+      block_count: u32(layersOf(config)),
       feed_forward_length: u32(config.count("intermediate_size")),
       "attention.head_count": u32(config.count("num_attention_heads")),
       "attention.layer_norm_epsilon": f32(config.number("layer_norm_eps", 1e-12)),

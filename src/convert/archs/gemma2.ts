@@ -1,6 +1,6 @@
 /** Gemma 2, `gemma2`: norms are stored without their 1; scores and logits are soft-capped. */
 import { f32, u32, type Architecture } from "../architecture.ts";
-import type { Config } from "../config.ts";
+import { layersOf, type Config } from "../config.ts";
 import {
   checkActivation,
   decoderMetadata,
@@ -35,7 +35,7 @@ export const gemma2: Architecture = {
 /** GGUF has no key for the scale of attention: it follows from the sizes, so the configuration must agree. */
 export function checkScale(config: Config, { layers27b, defaults }: { layers27b: number; defaults: DecoderDefaults }) {
   const { nHeads, headDim } = headsOf(config, defaults);
-  const is27b = config.count("num_hidden_layers") === layers27b;
+  const is27b = layersOf(config) === layers27b;
   const implied = is27b ? config.count("hidden_size") / nHeads : headDim;
   const found = config.number("query_pre_attn_scalar", implied);
   if (found !== implied) throw config.wrong("query_pre_attn_scalar", `${implied}, which its sizes imply`);

@@ -4,7 +4,7 @@
  */
 import type { WriteValue } from "../../files/write.ts";
 import { defined, f32, u32, type Architecture } from "../architecture.ts";
-import type { Config } from "../config.ts";
+import { layersOf, type Config } from "../config.ts";
 import {
   checkActivation,
   decoderMetadata,
@@ -45,7 +45,7 @@ export const gemma3: Architecture = {
 
 /** The period of layers that see everything, where it is not the usual one; layers that follow none are refused. */
 function windowPattern(config: Config): WriteValue | undefined {
-  const nLayers = config.count("num_hidden_layers");
+  const nLayers = layersOf(config);
   const listed = config.find("layer_types");
   const period = config.findCount("sliding_window_pattern") ?? config.findCount("_sliding_window_pattern") ?? PERIOD;
   if (listed === undefined) return period === PERIOD ? undefined : u32(period);

@@ -158,7 +158,7 @@ export class Draft {
     from: string,
     { shape, rows, count }: { shape: readonly number[]; rows: Int32Array; count: number },
   ): void {
-    const { info, from: source } = this.#part(from);
+    const { info, from: source } = this.#readable(from);
     const rowBytes = info.byteLength / count;
     const values = shape.reduce((product, size) => product * size, 1);
     const byteLength = rowBytes * rows.length;
@@ -192,9 +192,17 @@ export class Draft {
     return part;
   }
 
+  /** One of a type that cannot be read has no size that its shape would be held against. */
+  #readable(name: string): Part {
+    const part = this.#part(name);
+    const { unreadable } = part.info.quant;
+    if (unreadable) throw new AppError("unsupported", `${this.path}: tensor '${part.from.name}': ${unreadable}`);
+    return part;
+  }
+
   /** @param cut the new shape, and the row (of a vector: the value) that it begins with */
   #slice(name: string, { shape, first }: { shape: readonly number[]; first: number }): Part {
-    const { info, from } = this.#part(name);
+    const { info, from } = this.#readable(name);
     const unit = shape.length > 1 ? shape[0]! : 1; // weights of one row, or of one value
     const bytesOf = (count: number): number => (count / info.quant.blockLen) * info.quant.blockBytes;
     const start = bytesOf(first * unit);

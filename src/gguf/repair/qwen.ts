@@ -53,7 +53,7 @@ export const qwen3vl: Repair = {
 /** KV heads are given for each layer, none for the linear ones; the bias of the step lacks its suffix. */
 function repairLinearLayers(draft: Draft): void {
   const kvHeads = draft.numbers("attention.head_count_kv");
-  if (kvHeads) draft.set("attention.head_count_kv", Math.max(...kvHeads) || 2);
+  if (kvHeads) draft.set("attention.head_count_kv", kvHeads.reduce((most, heads) => Math.max(most, heads), 0) || 2);
   draft.rename(STEP_BIAS, ".ssm_dt.bias");
 }
 

@@ -4,6 +4,7 @@
  * into one file (names and defaults: llama/compat of ollama, `handle_*_clip`). Each is known by its architecture, and
  * applies to the file as it is, before the repair of its text part.
  */
+import { AppError } from "../../base/errors.ts";
 import type { MetadataValue } from "../gguf.ts";
 import type { Draft } from "./draft.ts";
 import type { Repair } from "./repair.ts";
@@ -59,6 +60,7 @@ const gemma3: Layout = {
 
 /** Linears of a layer, in the order of their limits. */
 const LIMITED = ["attn_q", "attn_k", "attn_v", "attn_out", "ffn_gate", "ffn_up", "ffn_down"];
+const LAYERS_MAX = 256;
 const LIMITS = ["input_min", "input_max", "output_min", "output_max"];
 
 const gemma4: Layout = {
@@ -77,7 +79,12 @@ const gemma4: Layout = {
     if (!draft.hasTensor("v.clamp_data")) return;
     const [count = 0] = draft.shape("v.clamp_data"); // four of each linear of each layer, and of the projection
     const layers = draft.number("vision.block_count");
-    for (let i = 0; i < Math.floor(count / LIMITS.length); i++) {
+    const linears = Math.floor(count / LIMITS.length);
+    if (layers > LAYERS_MAX || linears > LIMITED.length * layers + 1) {
+      const expected = `at most ${LAYERS_MAX} layers, and limits of their linears and the projection`;
+      throw new AppError("bad_file", `${draft.path}: expected ${expected}, got ${layers} and ${count} values`);
+    }
+    for (let i = 0; i < linears; i++) {
       const layer = Math.floor(i / LIMITED.length);
       const linear = layer < layers ? `v.blk.${layer}.${LIMITED[i % LIMITED.length]}` : "mm.input_projection";
       for (const [j, limit] of LIMITS.entries()) {
@@ -162,6 +169,9 @@ const glmOcr: Layout = {
   names: FRAMES,
 };
 
+/** Rows of queries and of keys. */
+const ROWS_MAX = 65_536;
+
 /** Of the vocabularies of Mistral 3. */
 const ROW_END = { text: "[IMG_BREAK]", id: 12 };
 
@@ -186,7 +196,12 @@ const mistral3: Layout = {
     draft.rename(/^(v\.blk\.\d+\.attn_[qk])\.weight$/, "$1.halves");
     for (const name of Array.from(draft.parts.keys()).filter((each) => each.endsWith(".halves"))) {
       const shape = draft.shape(name);
-      const rows = inPairs(shape[1] ?? 0, heads);
+      const count = shape[1] ?? 0;
+      if (count > ROWS_MAX || count % (2 * heads) !== 0) {
+        const expected = `at most ${ROWS_MAX} rows, in halves of ${heads} heads`;
+        throw new AppError("bad_file", `${draft.path}: tensor '${name}': expected ${expected}, got ${count}`);
+      }
+      const rows = inPairs(count, heads);
       draft.gather(name.replace(/halves$/, "weight"), name, { shape, rows, count: rows.length });
     }
     draft.hide(/\.halves$/);
