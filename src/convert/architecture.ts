@@ -38,8 +38,8 @@ export interface Architecture {
   readonly unused?: RegExp;
   /** What the vocabulary does where no file says so. */
   readonly addSpacePrefix?: boolean;
-  /** For tokenizers that tell families apart by the model's name, where no file has one. */
-  readonly name?: string;
+  /** For tokenizers that tell families apart by the model's name, where no file has one: unless the folder's tells. */
+  readonly name?: { readonly fallback: string; readonly known: RegExp };
 }
 
 export const u32 = (value: number): WriteValue => ({ u32: value });

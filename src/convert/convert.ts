@@ -85,6 +85,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   });
   const rows = plan.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
   const { metadata, leftOut } = await convertTokenizer({ folder, config: { ...json, ...text }, architecture, rows });
+  const pooling = await poolingType(folder);
   const hyperparameters = Object.entries(architecture.metadata(config)).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );
@@ -93,7 +94,8 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
       ...generalMetadata({ json, architecture, label, plan }),
       ...Object.fromEntries(hyperparameters),
       [`${architecture.arch}.vocab_size`]: u32(rows),
-      ...(architecture.arch === "bert" ? await bertMetadata(folder, config) : {}),
+      ...(architecture.arch === "bert" ? inputKinds(config) : {}),
+      ...(pooling === undefined ? {} : { [`${architecture.arch}.pooling_type`]: u32(pooling) }),
       ...metadata,
     },
     tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],
@@ -111,8 +113,8 @@ interface General {
 function generalMetadata({ json, architecture, label, plan }: General): Record<string, WriteValue> {
   const path = json["_name_or_path"];
   const named = typeof path === "string" ? basename(path) : "";
-  const own = architecture.name === undefined || label.toLowerCase().includes(architecture.name.toLowerCase());
-  const name = named || (own ? basename(label) : architecture.name) || "model";
+  const { fallback, known } = architecture.name ?? {};
+  const name = named || (fallback === undefined || known?.test(label) ? basename(label) : fallback) || "model";
   return {
     "general.architecture": architecture.arch,
     "general.type": "model",
@@ -148,14 +150,10 @@ const tensorOf =
     data: { [Symbol.asyncIterator]: () => tensorData(source, quant, label) },
   });
 
-/** The kinds of input that a BERT knows, and its pooling. */
-async function bertMetadata(folder: ModelFolder, config: Config): Promise<Record<string, WriteValue>> {
-  const pooling = await poolingType(folder);
-  return {
-    "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
-    ...(pooling === undefined ? {} : { "bert.pooling_type": u32(pooling) }),
-  };
-}
+/** How many kinds of input a BERT knows. */
+const inputKinds = (config: Config): Record<string, WriteValue> => ({
+  "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
+});
 
 function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {
   const notes: string[] = [];

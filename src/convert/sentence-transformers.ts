@@ -3,17 +3,24 @@ import { AppError } from "../base/errors.ts";
 import { describe, findJson, findText, isObject, parseObject, type ModelFolder } from "./folder.ts";
 
 /** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */
-const POOLING = { pooling_mode_mean_tokens: 1, pooling_mode_cls_token: 2, pooling_mode_lasttoken: 3 } as const;
+const POOLING: Readonly<Record<string, number>> = { mean: 1, cls: 2, lasttoken: 3 };
+/** Of files from before sentence-transformers 6, which have a flag for each. */
+const FLAGS: Readonly<Record<string, string>> = {
+  pooling_mode_mean_tokens: "mean",
+  pooling_mode_cls_token: "cls",
+  pooling_mode_lasttoken: "lasttoken",
+};
 
 /** The number of the pooling, or undefined where no file says. Throws `unsupported` for what is not among `POOLING`. */
 export async function poolingType(folder: ModelFolder): Promise<number | undefined> {
   await checkModules(folder);
   const pooling = await findJson(folder, "1_Pooling/config.json");
   if (!pooling) return undefined;
-  const modes = Object.entries(pooling).filter(([key, value]) => key.startsWith("pooling_mode_") && value === true);
-  const [type] = Object.entries(POOLING).filter(([key]) => modes.some(([mode]) => mode === key));
-  if (modes.length === 1 && type) return type[1];
-  const found = modes.map(([mode]) => mode).join(", ") || "none";
+  const flags = Object.keys(pooling).filter((key) => key.startsWith("pooling_mode_") && pooling[key] === true);
+  const modes = [pooling["pooling_mode"] ?? flags.map((flag) => FLAGS[flag] ?? flag)].flat().map(String);
+  const [mode = "none"] = modes;
+  if (modes.length === 1 && Object.hasOwn(POOLING, mode)) return POOLING[mode];
+  const found = modes.join(", ") || "none";
   const expected = `one of ${Object.keys(POOLING).join(", ")}`;
   throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
 }

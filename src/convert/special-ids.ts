@@ -23,6 +23,15 @@ const FURTHER_ENDS = ["eot_token_id", "eom_token_id"];
 /** The longest seen has 30 KB. */
 const TEMPLATE_CHARS_MAX = 4 * 2 ** 20;
 
+/** WordPiece's marks as they are usually written: configurations in use leave them out. */
+const WORD_PIECE: Readonly<Record<string, string>> = {
+  unk: "[UNK]",
+  sep: "[SEP]",
+  pad: "[PAD]",
+  cls: "[CLS]",
+  mask: "[MASK]",
+};
+
 interface SpecialSources {
   readonly folder: ModelFolder;
   /** `config.json` */
@@ -35,20 +44,40 @@ interface SpecialSources {
 export async function specialMetadata(sources: SpecialSources): Promise<Record<string, WriteValue>> {
   const { folder, config, tokenizer, pieces } = sources;
   const tokenizerConfig = (await findJson(folder, "tokenizer_config.json")) ?? {};
+  const map = (await findJson(folder, "special_tokens_map.json")) ?? {};
   const generation = (await findJson(folder, "generation_config.json")) ?? {};
+  const usual = isWordPiece(tokenizer) ? WORD_PIECE : {};
   const ids = new Map<string, number>();
   for (const [kind, key] of Object.entries(KINDS)) {
     const listed = [config[`${kind}_token_id`], generation[`${kind}_token_id`]].flat();
-    const id = findToken(tokenizerConfig[`${kind}_token`], pieces) ?? listed.find((value) => isId(value, pieces));
+    const id =
+      findToken(tokenizerConfig[`${kind}_token`], pieces) ??
+      findToken(map[`${kind}_token`], pieces) ??
+      listed.find((value) => isId(value, pieces)) ??
+      findToken(usual[kind], pieces);
     if (isId(id, pieces)) ids.set(key, id);
   }
   for (const [key, id] of furtherEnds([config, generation], ids, pieces)) ids.set(key, id);
+  const last = endOfTexts(tokenizer, pieces);
+  const answersEnd = ids.get("eos_token_id");
+  if (last !== undefined && answersEnd !== undefined && last !== answersEnd && last !== ids.get("seperator_token_id")) {
+    ids.set("eos_token_id", last).set("eot_token_id", answersEnd);
+  }
   const [bos, eos] = [ids.get("bos_token_id"), ids.get("eos_token_id")];
   return {
     ...Object.fromEntries([...ids].map(([key, id]) => [`tokenizer.ggml.${key}`, u32(id)])),
     ...addFlags({ tokenizerConfig, tokenizer, pieces, bos, eos }),
     ...(await templateMetadata(folder, tokenizerConfig)),
   };
+}
+
+const isWordPiece = (tokenizer: JsonObject | undefined): boolean =>
+  isObject(tokenizer?.["model"]) && tokenizer["model"]["type"] === "WordPiece";
+
+/** What the template ends a single text with. Of embedders it may be another token than what ends an answer. */
+function endOfTexts(tokenizer: JsonObject | undefined, pieces: readonly string[]): number | undefined {
+  const single = singleTemplate(tokenizer?.["post_processor"]) ?? [];
+  return single.length > 1 ? findToken(single.at(-1), pieces) : undefined;
 }
 
 const isId = (value: unknown, pieces: readonly string[]): value is number =>

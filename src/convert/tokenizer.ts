@@ -15,7 +15,7 @@ interface TokenizerSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
-  readonly architecture: Pick<Architecture, "addSpacePrefix">;
+  readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix">;
   /** Of the embedding. */
   readonly rows: number;
 }
@@ -39,15 +39,21 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
     : readTokenizerJson(json!, place); // one of them is there
   const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
   const all: Record<string, WriteValue> = { ...metadata, ...special };
-  if (architecture.addSpacePrefix !== undefined) {
-    all["tokenizer.ggml.add_space_prefix"] = architecture.addSpacePrefix;
-  }
+  const prefix = architecture.addSpacePrefix ?? (await configuredPrefix(sources, model !== undefined));
+  if (prefix !== undefined) all["tokenizer.ggml.add_space_prefix"] = prefix;
   // WordPiece begins with its mark of classes, and loaders look for the beginning under this key.
   const first = all["tokenizer.ggml.model"] === "bert" ? all["tokenizer.ggml.cls_token_id"] : undefined;
   if (first !== undefined) all["tokenizer.ggml.bos_token_id"] ??= first;
   // Some families add one where nothing is said, and could not without an id.
   if (all["tokenizer.ggml.bos_token_id"] === undefined) all["tokenizer.ggml.add_bos_token"] = false;
   return { metadata: all, leftOut };
+}
+
+/** Of Llama's tokenizers the configuration wins over `tokenizer.model`, as in llama.cpp's converter. */
+async function configuredPrefix({ folder, architecture }: TokenizerSources, isSentencePiece: boolean) {
+  if (architecture.arch !== "llama" || !isSentencePiece) return undefined;
+  const said = (await findJson(folder, "tokenizer_config.json"))?.["add_prefix_space"];
+  return typeof said === "boolean" ? said : undefined;
 }
 
 function readSentencePiece(bytes: Uint8Array, added: readonly AddedToken[], place: TokensPlace): Tokens {

@@ -144,8 +144,18 @@ test("bert: pooling by the first token, and what there is no number for is refus
   const cls = await convert(random("F16"), { "1_Pooling/config.json": pooling("cls_token") });
   expect(cls.metadata.get("bert.pooling_type")).toBe(2);
   cls.close();
+  for (const [mode, type] of [["mean", 1] as const, [["lasttoken"], 3] as const]) {
+    const named = await convert(random("F16"), {
+      "1_Pooling/config.json": { embedding_dimension: 16, pooling_mode: mode, include_prompt: true },
+    });
+    expect(named.metadata.get("bert.pooling_type")).toBe(type);
+    named.close();
+  }
+  await expect(convert(random("F16"), { "1_Pooling/config.json": { pooling_mode: ["mean", "max"] } })).rejects.toThrow(
+    "expected one of mean, cls, lasttoken, got mean, max",
+  );
   await expect(convert(random("F16"), { "1_Pooling/config.json": pooling("max_tokens") })).rejects.toThrow(
-    "folder: '1_Pooling/config.json': expected one of pooling_mode_mean_tokens",
+    "folder: '1_Pooling/config.json': expected one of mean, cls, lasttoken, got pooling_mode_max_tokens",
   );
   const modules = [
     { type: "sentence_transformers.models.Transformer" },

@@ -63,3 +63,28 @@ describe.each(MODELS)("%s:", (name) => {
     },
   );
 });
+
+test("a decoder that sentence-transformers pools is a model for embeddings", async () => {
+  const to = join(folder, "embedder.gguf");
+  const source = await writeFolder(join(folder, "embedder"), {
+    ...plainFiles(exactModel("qwen3", DTYPES.F16), "F16"),
+    "1_Pooling/config.json": { word_embedding_dimension: 64, pooling_mode_lasttoken: true, include_prompt: true },
+  });
+  await convertModel({ folder: source, to });
+  const gguf = openGguf(to);
+  expect(gguf.metadata.get("qwen3.pooling_type")).toBe(3);
+  gguf.close();
+});
+
+test.each([
+  ["Phi-4-mini-instruct", "Phi-4-mini-instruct"],
+  ["phi3.5-mini", "phi3.5-mini"],
+  ["mine", "Phi-3"],
+])("Phi of the folder %s is called %s", async (label, name) => {
+  const to = join(folder, `${label}.gguf`);
+  const files = plainFiles(exactModel("phi3", DTYPES.F16), "F16");
+  await convertModel({ folder: { ...(await writeFolder(join(folder, label), files)), label: `/models/${label}` }, to });
+  const gguf = openGguf(to);
+  expect(gguf.metadata.get("general.name")).toBe(name);
+  gguf.close();
+});

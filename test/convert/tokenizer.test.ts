@@ -118,6 +118,23 @@ describe("tokenizer.json of byte-level BPE:", () => {
     });
   });
 
+  test("what ends a text, where that is not what ends an answer, is added, and both end answers", async () => {
+    const json = byteLevelJson(original("qwen2"), { pairs: true });
+    const single = [{ Sequence: { id: "A", type_id: 0 } }, { SpecialToken: { id: "<|mark|>", type_id: 0 } }];
+    const processors = [{ type: "ByteLevel" }, { type: "TemplateProcessing", single }];
+    const files = { "tokenizer.json": { ...json, post_processor: { type: "Sequence", processors } } };
+    const rows = rowsOf(original("qwen2"));
+    const { metadata } = await convert(
+      { ...files, "tokenizer_config.json": { add_bos_token: false, eos_token: "<|end|>" } },
+      { rows },
+    );
+    expect(metadata).toMatchObject({
+      "tokenizer.ggml.eos_token_id": { u32: rows - 3 },
+      "tokenizer.ggml.eot_token_id": { u32: rows - 1 },
+      "tokenizer.ggml.add_eos_token": true,
+    });
+  });
+
   test("a template in a file of its own wins, and what the configuration says of BOS", async () => {
     const files = {
       "tokenizer.json": byteLevelJson(original("qwen2"), { pairs: true }),
@@ -166,6 +183,26 @@ describe("tokenizer.json of other models:", () => {
     expect(converted.get("tokenizer.ggml.normalizer.lowercase")).toBe(true);
     const [wanted, got] = [own, converted].map((metadata) => loadTokenizer(metadata, "x").encode("Hello the", WHOLE));
     expect(got).toEqual(wanted!);
+  });
+
+  test("WordPiece has its usual marks where no file beside it names them, or another does", async () => {
+    const own = wpmMetadata(["▁a", "▁b", "a", "b"]);
+    const marks = {
+      cls_token_id: "[CLS]",
+      seperator_token_id: "[SEP]",
+      unknown_token_id: "[UNK]",
+      bos_token_id: "[CLS]",
+    };
+    const named = { "special_tokens_map.json": { cls_token: { content: "[PAD]" } } };
+    for (const [files, first] of [[{}, "[CLS]"] as const, [named, "[PAD]"] as const]) {
+      const all = { "tokenizer.json": wordPieceJson(own), "tokenizer_config.json": { do_lower_case: true }, ...files };
+      const { metadata } = await convert(all, { rows: rowsOf(own) });
+      for (const [key, mark] of Object.entries(marks)) {
+        const id = piecesOf(own).indexOf(mark === "[CLS]" ? first : mark);
+        expect(metadata[`tokenizer.ggml.${key}`]).toEqual({ u32: id });
+      }
+      expect(metadata["tokenizer.ggml.add_bos_token"]).toBeUndefined();
+    }
   });
 
   test("SentencePiece's BPE gives the ids of its GGUF, its scores taken from the order of merges", async () => {
@@ -226,6 +263,11 @@ describe("tokenizer.model:", () => {
     expect(converted.get("tokenizer.ggml.eos_token_id")).toBe(2);
     expect(converted.get("tokenizer.ggml.padding_token_id")).toBeUndefined();
     expect(converted.get("tokenizer.ggml.add_space_prefix")).toBe(true);
+    const { metadata } = await convert(
+      { ...files, "tokenizer_config.json": { add_prefix_space: false } },
+      { rows: 1000 },
+    );
+    expect(metadata["tokenizer.ggml.add_space_prefix"]).toBe(false); // of Llama's
   });
 
   test("Unigram is refused", async () => {

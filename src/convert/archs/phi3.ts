@@ -9,7 +9,7 @@ import { isLongRope, ropeParameters } from "../rope.ts";
 
 export const phi3: Architecture = {
   arch: "phi3",
-  name: "Phi-3",
+  name: { fallback: "Phi-3", known: /phi-?\d/i },
   metadata(config) {
     checkActivation(config, ["silu"]);
     const { "attention.key_length": _, "attention.value_length": __, ...rest } = decoderMetadata(config);
