@@ -23,6 +23,13 @@ export type Code =
   | "registry" // a registry failed or refused; apart, because clients know it as a 500
   | "upstream"; // another server failed
 
+interface ErrorDetails {
+  readonly cause?: unknown;
+  readonly retryAfterMs?: number;
+  readonly isUntried?: boolean;
+  readonly errorCode?: string;
+}
+
 /** An expected failure. The message names the thing, where, what was expected and what was there. */
 export class AppError extends Error {
   override readonly name = "AppError";
@@ -31,12 +38,15 @@ export class AppError extends Error {
   readonly retryAfterMs: number | undefined;
   /** Whether nothing was begun: whoever was asked is away, or took no requests. */
   readonly isUntried: boolean;
+  /** A word that clients of a dialect go by, beside the code. */
+  readonly errorCode: string | undefined;
 
-  constructor(code: Code, message: string, options?: { cause?: unknown; retryAfterMs?: number; isUntried?: boolean }) {
+  constructor(code: Code, message: string, options?: ErrorDetails) {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options?.retryAfterMs;
     this.isUntried = options?.isUntried ?? false;
+    this.errorCode = options?.errorCode;
   }
 }
 

@@ -135,16 +135,24 @@ export async function toolRunner(target: Target): Promise<void> {
       return "18 degrees and sunny";
     },
   });
+  const messages = [{ role: "user" as const, content: "What is the weather in Paris?" }];
   const last = await clientOf(target).beta.messages.toolRunner({
     ...STEADY,
     model: target.model,
     max_tokens: 100,
     max_iterations: 3,
-    messages: [{ role: "user", content: "What is the weather in Paris?" }],
+    messages,
     tools: [tool],
   });
   expect(cities[0]).toBe("Paris");
   expect(last.role).toBe("assistant");
+  // the last answer is to all of it, though the runner asks in threads
+  const { input_tokens } = await clientOf(target).messages.countTokens({
+    model: target.model,
+    messages,
+    tools: [WEATHER],
+  });
+  expect(promptTokens(last.usage)).toBeGreaterThan(input_tokens);
 }
 
 /** Values that fit a schema: as the answer, and as the arguments of a tool that must be called. */

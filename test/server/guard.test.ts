@@ -61,7 +61,7 @@ describe("origins", () => {
     expect([response.status, await response.text()]).toEqual([204, ""]);
     expect(response.headers.get("access-control-allow-methods")).toBe("GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS");
     expect(response.headers.get("access-control-allow-headers")).toMatch(
-      /^Authorization,Content-Type,.*X-Api-Key,.*X-Stainless-Retry-Count/,
+      /^Authorization,Content-Type,.*X-Api-Key,.*X-Stainless-Helper,.*X-Stainless-Retry-Count/,
     );
     expect(response.headers.get("access-control-max-age")).toBe("43200");
   });

@@ -280,6 +280,29 @@ describe("count_tokens", () => {
   });
 });
 
+test.each(["/v1/messages", "/v1/messages/count_tokens"])(
+  "%s: no thread is kept, and the SDK sends it all",
+  async (path) => {
+    expect((await post({ thread: { type: "create" } }, path)).status).toBe(200);
+    const thread = { type: "continue", previous_message_id: "msg_1" };
+    for (const messages of [BASE.messages, []]) {
+      const response = await post({ thread, messages }, path);
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        {
+          type: "error",
+          error: {
+            type: "not_found_error",
+            message: "thread: expected all messages, got a thread to go on with, and none is kept here",
+            details: { error_code: "thread_not_found" },
+          },
+          request_id: expect.any(String),
+        },
+      ]);
+    }
+  },
+);
+
 describe("requests that cannot be answered", () => {
   const messages = (content: unknown, role = "user") => ({ messages: [{ role, content }] });
   test.each([

@@ -46,6 +46,17 @@ export function requireMaxTokens(body: MessagesBody): void {
   }
 }
 
+/**
+ * Throws `not_found` where earlier messages are to be had from a thread: nothing is stored here. Anthropic's SDK then
+ * sends them all.
+ */
+export function checkThread(body: MessagesBody): void {
+  const thread = optional(readFields)(body.thread, "thread");
+  if (thread?.["type"] !== "continue") return;
+  const message = "thread: expected all messages, got a thread to go on with, and none is kept here";
+  throw new AppError("not_found", message, { errorCode: "thread_not_found" });
+}
+
 /** Throws `bad_request` where there is nothing to answer. */
 export function requireMessages(body: MessagesBody): void {
   if (!body.messages || body.messages.length === 0) throw new AppError("bad_request", "messages is required");

@@ -16,7 +16,7 @@ const BUILT_IN = [
 ];
 
 const STAINLESS =
-  "Arch Async Custom-Poll-Interval Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
+  "Arch Async Custom-Poll-Interval Helper Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
 const ALLOWED_HEADERS = [
   "Authorization",
   "Content-Type",

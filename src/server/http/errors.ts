@@ -65,7 +65,9 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 /** The shape of the Anthropic API. */
 export function anthropicErrorBody(error: unknown, requestId: string) {
   const type = ANTHROPIC_TYPES[statusOf(error)] ?? "api_error";
-  return { type: "error", error: { type, message: messageOf(error) }, request_id: requestId };
+  const errorCode = error instanceof AppError ? error.errorCode : undefined;
+  const details = errorCode === undefined ? {} : { details: { error_code: errorCode } };
+  return { type: "error", error: { type, message: messageOf(error), ...details }, request_id: requestId };
 }
 
 /** The error in the shape of the dialect that was called. */

@@ -63,7 +63,7 @@ async function generateRequest(
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
     ...(think === undefined ? {} : { think }),
     ...(suffix ? { suffix } : {}),
-    ...(system === undefined ? {} : { system }),
+    ...(system ? { system } : {}),
     ...(template ? { template } : {}),
     ...(context ? { context } : {}),
     ...(images ? { images } : {}),

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
 import { streamSteps, wholeMessage } from "../anthropic/events.ts";
-import { readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
+import { checkThread, readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -74,6 +74,7 @@ async function chatRequest(
   exchange: Exchange,
   body: MessagesBody,
 ): Promise<{ request: ChatRequest; singleCall: boolean }> {
+  checkThread(body);
   requireMessages(body);
   const model = requireModel(body.model);
   const { singleCall, think, left, ...wanted } = readMessagesRequest(body);

@@ -19,6 +19,7 @@ export const MessagesBody = t.Object(
     tools: t.Optional(t.Array(t.Unknown())),
     tool_choice: t.Optional(t.Unknown()),
     thinking: t.Optional(t.Unknown()),
+    thread: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
     output_format: t.Optional(t.Unknown()), // where the format was before output_config
   },
