@@ -16,6 +16,8 @@ export interface PostgresProxy {
   isSilent: boolean;
   /** Begins after a cut, which ends all connections; nobody gets a new one before it is over. */
   afterCut: (() => Promise<void>) | undefined;
+  /** Ends before the client of a late cut is told. */
+  beforeLate: (() => Promise<void>) | undefined;
   stop(): void;
 }
 
@@ -90,7 +92,7 @@ export function startProxy(
           underway = undefined;
           client.data.server?.write(data);
           client.data.isDead = true; // and its server goes on
-          client.end();
+          void (proxy.beforeLate?.() ?? Promise.resolve()).then(() => client.end());
         } else if (client.data.server) client.data.server.write(data);
         else client.data.waiting.push(data);
       },
@@ -106,6 +108,7 @@ export function startProxy(
     cuts: [],
     isSilent: false,
     afterCut: undefined,
+    beforeLate: undefined,
     stop: () => listener.stop(true),
   };
   return proxy;

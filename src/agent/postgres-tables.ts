@@ -75,6 +75,12 @@ const EVENT_COUNTS = `
     ADD part BIGINT NOT NULL DEFAULT 0, ADD PRIMARY KEY (session_key, part);
   CREATE VIEW session_event_counts AS
     SELECT session_key, CAST(sum(n) AS BIGINT) AS n FROM session_event_parts GROUP BY session_key;
+  DO $$ DECLARE reader TEXT; BEGIN -- who may read the table that had its name goes on reading
+    FOR reader IN SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END
+      FROM pg_class, aclexplode(relacl)
+      WHERE oid = 'session_event_parts'::regclass AND privilege_type = 'SELECT' AND grantee <> relowner
+    LOOP EXECUTE 'GRANT SELECT ON session_event_counts TO ' || reader; END LOOP;
+  END $$;
   CREATE OR REPLACE FUNCTION session_events_count() RETURNS trigger LANGUAGE plpgsql AS $$
   DECLARE sign BIGINT := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
   BEGIN

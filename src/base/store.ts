@@ -128,7 +128,7 @@ export interface Supposition<O> {
   /** Whether others for which this is so may be stored at the same moment. */
   readonly isBesideOthers: boolean;
   /** Finds a row once all of it is stored, and only then. @param at of an input */
-  readonly proofOf: (at: number) => Statement;
+  readonly proofOf: (at: number) => { readonly text: string; readonly values: readonly Value[] };
   /** Of the inputs, in order. */
   readonly results: readonly O[];
 }

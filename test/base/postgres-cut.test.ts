@@ -58,7 +58,7 @@ const supposeKept: Suppose<string, string> = (words) => ({
   unless: [],
   inserts: [keeping(words)],
   isBesideOthers: false,
-  proofOf: (at) => ({ text: "SELECT 1 FROM kept WHERE word = $1", values: [words[at]!], wants: "one" }),
+  proofOf: (at) => ({ text: "SELECT 1 FROM kept WHERE word = $1", values: [words[at]!] }),
   results: words.map((word) => `${word} supposed`),
 });
 
@@ -140,33 +140,46 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     60_000,
   );
 
-  test("what the server does later than its client hears is stored once, whoever is first", async () => {
-    const { store, cuts, schema } = await openThroughProxy();
-    await supposing(store);
-    const other = new SQL(server.url, { max: 1 });
-    const session = await other.reserve();
-    const lock = `${7_205_102}, ${Bun.hash.crc32(schema) | 0}`; // of those that write
-    await session.unsafe(`SELECT pg_advisory_lock(${lock})`);
-    cuts.push("late");
-    const told = store.writeEach(keep, "word 1", supposeKept);
-    const waiting = `SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-    const asked = eventually(() => session.unsafe(waiting).then(([row]) => row.n === 2), WAIT_MS); // it, and the script
-    expect(await asked).toBe(true);
-    await session.unsafe(`SELECT pg_advisory_unlock(${lock})`);
-    expect(await told).toBe("word 1 supposed");
-    expect(await store.read(kept)).toEqual([{ word: "word 1" }]);
-    session.release();
-    await other.close();
-    await store.close();
-  }, 60_000);
+  test.each([
+    ["a script that stores it again", keep],
+    ["a script that would find it, and take it for another's", find],
+  ])(
+    "what the server does later than its client hears is stored once, so told: %s",
+    async (_, script) => {
+      const { store, cuts, schema, proxy: late } = await openThroughProxy();
+      await supposing(store);
+      const other = new SQL(server.url, { max: 1 });
+      const session = await other.reserve();
+      const lock = `${7_205_102}, ${Bun.hash.crc32(schema) | 0}`; // of those that write
+      await session.unsafe(`SELECT pg_advisory_lock(${lock})`);
+      const waiting = `SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      const areWaiting = (n: number) => eventually(() => session.unsafe(waiting).then(([row]) => row.n === n), WAIT_MS);
+      late.beforeLate = async () => void expect(await areWaiting(1)).toBe(true);
+      cuts.push("late");
+      const told = store.writeEach(script, "word 1", supposeKept);
+      expect(await areWaiting(2)).toBe(true); // it, and the script
+      await session.unsafe(`SELECT pg_advisory_unlock(${lock})`);
+      expect(await told).toBe("word 1 supposed");
+      expect(await store.read(kept)).toEqual([{ word: "word 1" }]);
+      session.release();
+      await other.close();
+      await store.close();
+    },
+    60_000,
+  );
 
   test("a server that falls silent is given up once, and nobody is told that something is stored", async () => {
     const { store, proxy: silenced } = await openThroughProxy();
     await supposing(store);
     silenced.isSilent = true;
-    const told = store.writeEach(keep, "word 1", supposeKept).catch((error: Error) => error);
-    const late = Bun.sleep(25_000).then(() => "nothing said"); // 12 s, and the time to connect
-    expect(await Promise.race([told, late])).toMatchObject({ code: "storage", retryAfterMs: 5000 });
+    const told = [0, 50, 5000].map(async (ms, i) => {
+      await Bun.sleep(ms);
+      return store.writeEach(keep, `word ${i}`, supposeKept).catch((error: Error) => error);
+    });
+    const late = Bun.sleep(20_000).then(() => []); // 12 s, also for those who came in meanwhile
+    const refused = { code: "storage", message: "the database does not answer", retryAfterMs: 5000 };
+    expect(await Promise.race([Promise.all(told), late])).toMatchObject([refused, refused, refused]);
+    expect(store.failure).toMatchObject(refused);
     silenced.isSilent = false;
     await supposing(store);
     expect(await store.read(kept)).toEqual([]);
@@ -223,28 +236,36 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.close();
   }, 60_000);
 
-  test("a commit that waits for its copy is not answered before, however long that takes", async () => {
-    const { store } = await openThroughProxy();
-    await store.writeEach(note, "alone");
-    await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    await server.run("SELECT pg_reload_conf()");
-    let refusal: unknown;
-    /** Each process of the server takes up the setting in its own time: what is stored before that is no matter. */
-    const isRefused = async (): Promise<boolean> => {
-      refusal = await store.writeEach(note, "no copy").then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-      return refusal !== undefined;
-    };
-    try {
-      expect(await eventually(isRefused, WAIT_MS)).toBe(true);
-      expect(refusal).toMatchObject({ code: "storage", retryAfterMs: 5000 });
-    } finally {
-      await server.run("ALTER SYSTEM RESET synchronous_standby_names");
+  test.each<[string, Suppose<string, string> | undefined]>([
+    ["asked", undefined],
+    ["supposed", supposeKept],
+  ])(
+    "a commit that waits for its copy is not answered before, however long that takes: %s",
+    async (_, suppose) => {
+      const { store } = await openThroughProxy();
+      await (suppose ? supposing(store) : store.writeEach(note, "alone"));
+      await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
       await server.run("SELECT pg_reload_conf()");
-    }
-    expect(await store.writeEach(note, "again")).toBe("again stored");
-    await store.close();
-  }, 60_000);
+      let refusal: unknown;
+      /** Each process of the server takes up the setting in its own time: what is stored before that is no matter. */
+      const isRefused = async (): Promise<boolean> => {
+        const word = `no copy ${crypto.randomUUID()}`;
+        refusal = await store.writeEach(suppose ? keep : note, word, suppose).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        return refusal !== undefined;
+      };
+      try {
+        expect(await eventually(isRefused, WAIT_MS)).toBe(true);
+        expect(refusal).toMatchObject({ code: "storage", retryAfterMs: 5000 });
+      } finally {
+        await server.run("ALTER SYSTEM RESET synchronous_standby_names");
+        await server.run("SELECT pg_reload_conf()");
+      }
+      expect(await store.writeEach(note, "again")).toBe("again stored");
+      await store.close();
+    },
+    60_000,
+  );
 });

@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
           unless: isChecked ? eachOf(known, rows) : [],
           inserts: [inserting(inputs)],
           isBesideOthers: false,
-          proofOf: (at) => ({ text: known, values: [inputs[at]!], wants: "one" }),
+          proofOf: (at) => ({ text: known, values: [inputs[at]!] }),
           results: inputs.map(() => "new"),
         };
       };
@@ -218,6 +218,24 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await second.read(words)).toEqual([{ word: "kept", n: 0 }]);
     await second.close();
   });
+
+  test("migrations wait for those that write, and hold up nobody where there are none", async () => {
+    const schema = "migrated";
+    await (await open({ schema })).close();
+    const other = new SQL(server.url, { max: 1 });
+    const session = await other.reserve();
+    const numbers = `(7205102, ${Bun.hash.crc32(schema) | 0})`;
+    await session.unsafe(`SELECT pg_advisory_lock_shared${numbers}`);
+    await (await open({ schema })).close(); // there is nothing to do
+    const more = [TABLE, { name: "more", sql: "CREATE TABLE more (word TEXT)" }];
+    const migrated = openPostgres({ url: server.url, schema, connections: 4, name: "test" }, more);
+    const waiting = "SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    expect(await eventually(() => session.unsafe(waiting).then(([row]) => row.n === 1))).toBe(true);
+    await session.unsafe(`SELECT pg_advisory_unlock_shared${numbers}`);
+    await (await migrated).close();
+    session.release();
+    await other.close();
+  }, 60_000);
 
   test("scripts of several processes are serial: what one read holds until it wrote", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => open({ schema: "shared" })));

@@ -3,8 +3,7 @@
  * nowhere does not say so by itself, and the limits that a server keeps are no help where its answers do not come.
  */
 import type { ReservedSQL, SQL } from "bun";
-import { AppError } from "../errors.ts";
-import { isReadOnly, RETRY_MS } from "./problems.ts";
+import { isReadOnly, SilentServer } from "./problems.ts";
 
 /** What the server gives a statement. */
 export const STATEMENT_SECONDS = 10;
@@ -90,7 +89,7 @@ export class Line {
     } catch (error) {
       this.#isSpent ||= isReadOnly(error);
       if (!this.#isSilent) throw error;
-      throw new AppError("storage", "the database does not answer", { cause: error, retryAfterMs: RETRY_MS });
+      throw new SilentServer(error);
     } finally {
       clearTimeout(this.#deadline);
       this.#deadline = --this.#asked > 0 ? this.#waits() : undefined;

@@ -4,6 +4,7 @@ import type { Migration } from "../database.ts";
 import { AppError } from "../errors.ts";
 import { problemOf } from "./problems.ts";
 import { quoted } from "./server.ts";
+import { writeLockOf } from "./supposed-statement.ts";
 
 /** SQLSTATE insufficient_privilege. */
 const MAY_NOT = "42501";
@@ -27,7 +28,10 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
       const seen = new Set<unknown>();
       for (const row of await transaction.unsafe("SELECT name FROM migrations"))
         seen.add((row as { name: string }).name);
-      for (const { name, sql: text } of migrations.filter((migration) => !seen.has(migration.name))) {
+      const steps = migrations.filter((migration) => !seen.has(migration.name));
+      // nodes of the version before write meanwhile: with tables of theirs and of ours each would wait for the other
+      if (found && steps.length > 0) await transaction.unsafe(`SELECT ${writeLockOf(schema).exclusive}`);
+      for (const { name, sql: text } of steps) {
         await transaction.unsafe(text).simple();
         await transaction.unsafe("INSERT INTO migrations (name) VALUES ($1)", [name]);
       }

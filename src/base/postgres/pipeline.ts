@@ -1,17 +1,17 @@
 /**
  * Writes that suppose what they would have to ask (see `Supposition`), in batches: each is one statement that commits
- * by itself, and so one journey. While the database works on one batch the next fills, and is sent behind it. What is
- * not as was supposed, and what becomes of a batch whose answer does not come, scripts of the `PostgresWriter` ask.
+ * by itself, and so one journey. While the database works on one batch the next fills, and is sent behind it. Where
+ * something is not as was supposed, or the connection breaks, scripts of the `PostgresWriter` ask.
  */
 import type { SQL } from "bun";
-import { AppError } from "../errors.ts";
-import type { Suppose, Supposition } from "../store.ts";
+import type { AppError } from "../errors.ts";
+import { queryOne, type Script, type Suppose, type Supposition } from "../store.ts";
 import { Line } from "./line.ts";
-import { isOfServer, isTaken, problemOf } from "./problems.ts";
+import { isRefusal, SilentServer } from "./problems.ts";
 import { planStatement } from "./server.ts";
-import { plain, query } from "./statements.ts";
+import { query } from "./statements.ts";
 import { isOtherwise, SupposedStatements, type WriteLock } from "./supposed-statement.ts";
-import { BATCH_MAX, STATUS_MS, TRIES_MS, TRY_AGAIN_MS, type Pending } from "./writer.ts";
+import { BATCH_MAX, type GroupScript, type Pending } from "./writer.ts";
 
 /** Where something was not as supposed, all is asked for so long: another journey would cost more. */
 const ASK_MS = 10_000;
@@ -30,8 +30,6 @@ interface Batch {
   readonly line: Line;
   readonly members: readonly SupposingWrite[];
   readonly supposition: Supposition<unknown>;
-  /** What becomes of it is asked again until then, by `performance.now()`. */
-  readonly until: number;
 }
 
 export interface PipelineParts {
@@ -41,8 +39,8 @@ export interface PipelineParts {
   readonly nodes: () => number;
   /** Of the writer: its script is to ask. */
   readonly ask: (write: Pending) => void;
-  /** A commit is durable. */
-  readonly committed: () => void;
+  /** A commit is durable, or nobody says so. */
+  readonly ended: (failure: AppError | undefined) => void;
 }
 
 export class Pipeline {
@@ -146,7 +144,7 @@ export class Pipeline {
     let sent: { batch: Batch; answer: Promise<unknown> } | undefined;
     try {
       const supposition = members[0]!.suppose(members.map(({ input }) => input));
-      if (supposition) sent = this.#sendBatch({ line, members, supposition, until: performance.now() + TRIES_MS });
+      if (supposition) sent = this.#sendBatch({ line, members, supposition });
     } catch {
       // scripts that run alone find out whose it is
     }
@@ -171,58 +169,51 @@ export class Pipeline {
     this.#underway.splice(this.#underway.indexOf(batch), 1);
     if (end) return this.#failed(batch, end.error);
     this.#sendNext(); // the database waits for it, those who are answered do not
-    this.#parts.committed();
+    this.#parts.ended(undefined);
     this.#resolve(batch);
     this.#closeUnused(batch.line);
   }
 
-  async #failed(batch: Batch, error: unknown): Promise<void> {
-    const isUnknown = isOfServer(error) || error instanceof AppError;
+  #failed(batch: Batch, error: unknown): void {
+    const { line, members } = batch;
+    const isSilent = error instanceof SilentServer;
+    const isBroken = !isRefusal(error);
     if (isOtherwise(error)) this.#asksUntil = performance.now() + ASK_MS;
     // a session that is not what it should be stays so
-    if (isUnknown || isOtherwise(error)) this.#line = this.#line === batch.line ? undefined : this.#line;
-    if (isUnknown) batch.line.close();
-    this.#closeUnused(batch.line);
-    const isStored = isUnknown ? await this.#isStored(batch, 0) : false;
-    if (isStored) this.#resolve(batch);
-    else if (isStored === undefined) for (const { reject } of batch.members) reject(problemOf(error));
-    else for (const at of batch.members.keys()) this.#askInstead(batch, at);
+    if (isSilent || isBroken || isOtherwise(error)) this.#line = this.#line === line ? undefined : this.#line;
+    if (isSilent || isBroken) line.close();
+    this.#closeUnused(line);
+    if (isSilent) this.#giveUp(batch, error);
+    else for (const [at, member] of members.entries()) this.#parts.ask(isBroken ? unlessStored(batch, at) : member);
     this.#sendNext();
+  }
+
+  /** Those who wait have waited as long. */
+  #giveUp({ members }: Batch, problem: SilentServer): void {
+    this.#parts.ended(problem);
+    for (const { reject } of [...members, ...this.#waiting.splice(0)]) reject(problem);
   }
 
   #closeUnused(line: Line): void {
     if (line !== this.#line && !this.#underway.some((batch) => batch.line === line)) line.close();
   }
 
-  /**
-   * A server that did not answer may store the batch yet. Then a script that stores the same under the same key fails,
-   * or the batch does.
-   */
-  #askInstead(batch: Batch, at: number): void {
-    const member = batch.members[at]!;
-    const refused = async (error: unknown): Promise<void> => {
-      if (isTaken(error) && (await this.#isStored(batch, at))) member.resolve(batch.supposition.results[at]);
-      else member.reject(error);
-    };
-    this.#parts.ask({ ...member, reject: (error) => void refused(error) });
-  }
-
-  /** Undefined where nobody says so. */
-  async #isStored({ supposition, until }: Batch, at: number): Promise<boolean | undefined> {
-    const { text, values } = plain(supposition.proofOf(at));
-    for (;;) {
-      try {
-        const line = await Line.open(this.#parts.sql, STATUS_MS);
-        const found = query(line, text, values).finally(() => line.release());
-        return (await found).length > 0;
-      } catch {
-        if (performance.now() > until) return undefined;
-        await Bun.sleep(TRY_AGAIN_MS);
-      }
-    }
-  }
-
   #resolve({ members, supposition }: Batch): void {
     for (let i = 0; i < members.length; i++) members[i]!.resolve(supposition.results[i]);
   }
+}
+
+/**
+ * A server may store, or may have stored, what came over a connection that broke. Behind the lock of those that write
+ * it is seen whether it did; if not, it cannot any more, by the same keys.
+ */
+function unlessStored({ members, supposition: { proofOf, results } }: Batch, at: number): Pending {
+  const member = members[at]!;
+  const script: GroupScript = function* (inputs): Script<readonly unknown[]> {
+    const { text, values } = proofOf(at);
+    // only a transaction that writes waits for its copy, and so for that of what it finds
+    const isStored = (yield* queryOne(`${text} FOR UPDATE`, ...values)) !== undefined;
+    return isStored ? [results[at]] : yield* member.script(inputs);
+  };
+  return { ...member, script };
 }

@@ -15,10 +15,8 @@ import { Pipeline, type SupposingWrite } from "./pipeline.ts";
 import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
+import { writeLockOf } from "./supposed-statement.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
-
-/** First of the two numbers of the lock that a transaction which writes has; the other is its schema's. */
-const WRITE_LOCK = 7_205_102;
 
 /** Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none. */
 export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
@@ -42,11 +40,7 @@ class PostgresStore implements Store {
 
   constructor(sql: SQL, schema: string) {
     this.#sql = sql;
-    const numbers = `(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
-    const lock = {
-      exclusive: `pg_advisory_xact_lock${numbers}`,
-      shared: `pg_advisory_xact_lock_shared${numbers}`,
-    };
+    const lock = writeLockOf(schema);
     const writer = new PostgresWriter(sql, lock.exclusive);
     this.#writer = writer;
     this.#pipeline = new Pipeline({
@@ -54,7 +48,7 @@ class PostgresStore implements Store {
       lock,
       nodes: () => this.#nodes(),
       ask: (write) => writer.add(write),
-      committed: () => writer.recovered(),
+      ended: (failure) => writer.heard(failure),
     });
   }
 

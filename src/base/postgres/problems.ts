@@ -15,6 +15,13 @@ const READ_ONLY = "25006";
 /** lock_not_available */
 const LOCKED = "55P03";
 
+/** It took statements, and says nothing. What becomes of them nobody knows. */
+export class SilentServer extends AppError {
+  constructor(cause: unknown) {
+    super("storage", "the database does not answer", { cause, retryAfterMs: RETRY_MS });
+  }
+}
+
 /** SQLSTATE; undefined where the error is not the server's. */
 function stateOf(error: unknown): string | undefined {
   const { errno } = error as { errno?: unknown };
@@ -30,9 +37,6 @@ const isConnection = (error: unknown): boolean => {
 /** Whether a session was not allowed to write. */
 export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_ONLY;
 
-/** Whether a row was there already, by a unique key. */
-export const isTaken = (error: unknown): boolean => stateOf(error) === "23505";
-
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
 /** Whether the transaction is lost whatever its script says: not a statement that was refused. */
@@ -40,6 +44,9 @@ export const isOfServer = (error: unknown): boolean => {
   const state = stateOf(error);
   return state === undefined ? isConnection(error) : OF_THE_SERVER.test(state);
 };
+
+/** Whether the server says that a statement was not carried out, and goes on. */
+export const isRefusal = (error: unknown): boolean => stateOf(error) !== undefined && !isOfServer(error);
 
 /** One line: what is wrong with the database. */
 export function problemOf(error: unknown): AppError {

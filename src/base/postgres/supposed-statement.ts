@@ -13,6 +13,14 @@ export interface WriteLock {
   readonly shared: string;
 }
 
+/** First of the lock's two numbers; the other is the schema's. */
+const WRITE_LOCK = 7_205_102;
+
+export function writeLockOf(schema: string): WriteLock {
+  const numbers = `(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
+  return { exclusive: `pg_advisory_xact_lock${numbers}`, shared: `pg_advisory_xact_lock_shared${numbers}` };
+}
+
 /** No number, so that the server says it in an error. */
 const OTHERWISE = "hearth: it is not as supposed";
 

@@ -7,7 +7,7 @@ import { AppError } from "../errors.ts";
 import type { Migration } from "../database.ts";
 import type { Script } from "../store.ts";
 import { Line } from "./line.ts";
-import { isOfServer, isRepeatable, problemOf, RETRY_MS } from "./problems.ts";
+import { isOfServer, isRepeatable, problemOf, RETRY_MS, SilentServer } from "./problems.ts";
 import { checkDurable, planStatement } from "./server.ts";
 import { runScript, send } from "./statements.ts";
 
@@ -15,11 +15,11 @@ import { runScript, send } from "./statements.ts";
 export const BATCH_MAX = 64;
 const TRIES = 5;
 /** No other try begins later. */
-export const TRIES_MS = 5000;
-export const TRY_AGAIN_MS = 20;
+const TRIES_MS = 5000;
+const TRY_AGAIN_MS = 20;
 
 /** How long a server is waited for that is to say what became of a commit. */
-export const STATUS_MS = 3000;
+const STATUS_MS = 3000;
 
 /**
  * A server that crashed forgets commits whose answers it had not sent, and gives their numbers again. It empties tables
@@ -52,7 +52,7 @@ interface Begun {
 const BEGUN = `pg_current_xact_id()::text AS id, ${LIFE},
   current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
 
-type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
+export type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
 
 /** What is to be written: a script for one input; of equal scripts there may be one for all of their inputs. */
 export interface Pending {
@@ -133,9 +133,9 @@ export class PostgresWriter {
     return this.#failure;
   }
 
-  /** Another connection to the same server has committed. */
-  recovered(): void {
-    this.#failure = undefined;
+  /** What became of a commit of another connection to the same server. */
+  heard(failure: AppError | undefined): void {
+    this.#failure = failure;
   }
 
   /** Resolves once all that was to be written is. */
@@ -173,7 +173,7 @@ export class PostgresWriter {
     } catch (error) {
       this.#failure = problemOf(error);
       // what came in meanwhile has waited as long
-      const waiting = isOfServer(error) ? this.#pending.splice(0) : [];
+      const waiting = isOfServer(error) || error instanceof SilentServer ? this.#pending.splice(0) : [];
       for (const { reject } of [...batch, ...waiting]) reject(this.#failure);
     }
   }
@@ -263,6 +263,8 @@ export class PostgresWriter {
     try {
       command = await this.#sendCommit(line);
     } catch (error) {
+      // given up while it waits for its copy, it is seen, and may have none
+      if (error instanceof SilentServer && begun.standbys !== "") throw error;
       if (await this.#isCommitted(begun, until)) return;
       throw error;
     }

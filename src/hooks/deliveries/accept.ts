@@ -200,8 +200,8 @@ class Group {
   }
 
   /** Finds a new delivery once it is stored. */
-  deliveryAt(at: number): Statement {
-    return { text: "SELECT 1 FROM deliveries WHERE id = $1", values: [this.#deliveries[at]!.id], wants: "one" };
+  deliveryAt(at: number) {
+    return { text: "SELECT 1 FROM deliveries WHERE id = $1", values: [this.#deliveries[at]!.id] };
   }
 
   #insertDeliveries(): Script<void> {
