@@ -103,13 +103,14 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
       return infos;
     },
     read(name) {
-      const own = queue.waiting.get(name);
+      const own = queue.find(name);
       return own ? plain(Buffer.concat(own.parts)) : readBlock(pathOf(name));
     },
     write: (info, parts) => queue.add(info, parts),
     remove(name) {
       touched.delete(name);
-      if (!queue.remove(name)) void rm(pathOf(name), { force: true }).catch(() => {});
+      queue.remove(name);
+      void rm(pathOf(name), { force: true }).catch(() => {});
     },
     touch(names) {
       const now = Date.now();
@@ -122,10 +123,11 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
 }
 
 interface Queue {
-  readonly waiting: ReadonlyMap<string, Waiting>;
+  /** A block that is not on the disk yet. */
+  find(name: string): Waiting | undefined;
   add(info: SnapshotInfo, parts: readonly Uint8Array[]): void;
-  /** False where it did not wait. */
-  remove(name: string): boolean;
+  /** One that is being written goes once it is there. */
+  remove(name: string): void;
   flush(): Promise<void>;
 }
 
@@ -139,11 +141,12 @@ function makeQueue({
 }: Omit<Required<Options>, "scope"> & { folder: string; pathOf: (name: string) => string }): Queue {
   const waiting = new Map<string, Waiting>();
   let waitingBytes = 0;
+  let current: Waiting | undefined; // is being written, and nobody removed it
   let writing: Promise<void> | undefined;
   let hurry = Promise.withResolvers<void>();
   let total: number | undefined; // bytes below root, as far as is known
 
-  const remove = (name: string): Waiting | undefined => {
+  const take = (name: string): Waiting | undefined => {
     const own = waiting.get(name);
     waitingBytes -= own?.bytes ?? 0;
     waiting.delete(name);
@@ -154,31 +157,36 @@ function makeQueue({
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       for (const name of waiting.keys()) {
-        const next = remove(name)!; // it is one of the keys
+        const next = (current = take(name)!); // it is one of the keys
         total ??= await makeRoom(root, bytesMax);
         const most = Math.min(bytesMax, (total + (await freeBytes(folder))) * DISK_SHARE);
         if (next.bytes > most * KEPT_SHARE) continue;
         if (total + next.bytes > most) total = await makeRoom(root, most * KEPT_SHARE - next.bytes);
         await writeBlock(pathOf(name), next);
-        total += next.bytes;
+        if (current === next) total += next.bytes;
+        else await rm(pathOf(name), { force: true });
       }
     } catch {
       waiting.clear(); // a full or read-only disk: prefixes are evaluated again, that is all
       waitingBytes = 0;
     }
+    current = undefined;
     writing = undefined;
   };
   return {
-    waiting,
+    find: (name) => waiting.get(name) ?? (current?.info.name === name ? current : undefined),
     add(info, parts) {
       const bytes = parts.reduce((sum, { length }) => sum + length, 0);
       if (waitingBytes + bytes > Math.min(WAITING_BYTES_MAX, bytesMax)) return;
-      remove(info.name);
+      take(info.name);
       waiting.set(info.name, { info, parts, bytes });
       waitingBytes += bytes;
       writing ??= writeAll();
     },
-    remove: (name) => remove(name) !== undefined,
+    remove(name) {
+      take(name);
+      if (current?.info.name === name) current = undefined;
+    },
     async flush() {
       hurry.resolve();
       if (writing) await Promise.race([writing, Bun.sleep(FLUSH_MS)]);

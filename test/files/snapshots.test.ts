@@ -180,6 +180,52 @@ test("what is removed before it was written is never written; a folder that cann
   expect(await nowhere.list()).toEqual([]);
 });
 
+/** A store whose disk takes nothing before `release`. */
+function slowStore() {
+  const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const freeBytes = async (): Promise<number> => {
+    asked.resolve();
+    await released.promise;
+    return 1e9;
+  };
+  const store = openSnapshots({ root, scope: "a model", bytesMax: 1e6, freeBytes });
+  return { store, isWriting: asked.promise, release: released.resolve };
+}
+
+test("what is on its way to the disk can be read, and so can what is there in its place", async () => {
+  const { store, isWriting, release } = slowStore();
+  store.write(infoOf(1), [bytesOf(1)]);
+  await isWriting;
+  expect(store.read(infoOf(1).name)).toEqual(bytesOf(1));
+  store.write(infoOf(1), [bytesOf(2)]);
+  expect(store.read(infoOf(1).name)).toEqual(bytesOf(2));
+  release();
+  await store.flush();
+  expect([...store.read(infoOf(1).name)!]).toEqual([...bytesOf(2)]);
+  expect(await files()).toHaveLength(1);
+});
+
+test("what is removed on its way to the disk is gone, and does not come back", async () => {
+  const { store, isWriting, release } = slowStore();
+  store.write(infoOf(1), [bytesOf(1)]);
+  await isWriting;
+  store.write(infoOf(2), [bytesOf(2)]);
+  store.remove(infoOf(1).name);
+  expect(store.read(infoOf(1).name)).toBeUndefined();
+  release();
+  await store.flush();
+  expect((await store.list()).map(({ name }) => name)).toEqual([infoOf(2).name]);
+});
+
+test("a file whose replacement waits is removed with it", async () => {
+  const store = open();
+  store.write(infoOf(1), [bytesOf(1)]);
+  await store.flush();
+  store.write(infoOf(1), [bytesOf(2)]);
+  store.remove(infoOf(1).name);
+  expect(await eventually(async () => (await files()).length === 0)).toBe(true);
+});
+
 test("a blob is known by its name wherever it is; another file by what it was when it was opened", async () => {
   const scopes = async (path: string): Promise<string[]> => {
     await rm(join(root, "prefixes"), { recursive: true, force: true });
