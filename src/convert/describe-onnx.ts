@@ -4,7 +4,7 @@
  */
 import { basename } from "node:path";
 import { AppError } from "../base/errors.ts";
-import type { NamedFile } from "../base/named-file.ts";
+import { isPlainName, type NamedFile } from "../base/named-file.ts";
 import { readOnnxHeader, type OnnxHeader } from "../files/onnx.ts";
 import type { WriteValue } from "../files/write.ts";
 import { defined, u32 } from "./architecture.ts";
@@ -52,7 +52,8 @@ export async function describeOnnx(given: ModelFolder): Promise<Described> {
   const embeds = taskOf(header, `${label}: '${graph.name}'`) === "embedding";
   const rows = config.count("vocab_size");
   const { metadata } = await convertTokenizer({ folder, config: text, architecture: ownTokenizer(text), rows });
-  const beside = [...files].filter(([name]) => BESIDE.test(name)).map(([name, path]) => ({ name, path }));
+  const isBeside = (name: string): boolean => BESIDE.test(name) && isPlainName(name); // nothing reads others
+  const beside = [...files].filter(([name]) => isBeside(name)).map(([name, path]) => ({ name, path }));
   return {
     metadata: {
       "general.architecture": "onnx",

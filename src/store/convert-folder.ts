@@ -13,6 +13,7 @@ import type { Converted } from "../convert/convert.ts";
 import type { ModelFolder } from "../convert/folder.ts";
 import { convertInThread, type ThreadOptions } from "../convert/thread.ts";
 import { blobPath, findBlob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
 import { digestOfFile, type Digest } from "./digest.ts";
 import { writeDurably } from "../base/durable.ts";
 import type { InTurn } from "./quantize-weights.ts";
@@ -38,6 +39,8 @@ interface FolderToConvert {
   readonly folder: ModelFolder;
   /** The model that it is an adapter for; absent: the folder is a model. */
   readonly base?: AdapterBase;
+  /** Get the blobs that it becomes. */
+  readonly claims: Claims;
   readonly inTurn: InTurn;
   readonly signal?: AbortSignal | undefined;
 }
@@ -48,7 +51,7 @@ interface FolderToConvert {
  */
 export async function* convertFolder(
   root: string,
-  { folder, base, inTurn, signal }: FolderToConvert,
+  { folder, base, claims, inTurn, signal }: FolderToConvert,
 ): AsyncGenerator<ConvertStep, ConvertedSource, void> {
   const status = base ? "converting adapter" : "converting model";
   yield { status };
@@ -60,13 +63,13 @@ export async function* convertFolder(
   } = yield* reports<ConvertStep, Result>(
     (report, ended) => {
       const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status, ...progress });
-      return inTurn(() => writeConverted(root, { folder, base, onProgress, signal: ended }));
+      return inTurn(() => writeConverted(root, { folder, base, claims, onProgress, signal: ended }));
     },
     { signal },
   );
   for (const note of notes) yield { status: `${status}: ${note}` };
   if (files.length > 0) yield { status: "storing the files of the model" };
-  const stored = await storeFiles(root, files, folder.label);
+  const stored = await storeFiles(root, files, { label: folder.label, claims });
   return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored };
 }
 
@@ -87,7 +90,12 @@ interface Result extends Converted {
 
 async function writeConverted(
   root: string,
-  { folder, base, ...options }: Pick<FolderToConvert, "folder"> & { base: AdapterBase | undefined } & ThreadOptions,
+  {
+    folder,
+    base,
+    claims,
+    ...options
+  }: Pick<FolderToConvert, "folder" | "claims"> & { base: AdapterBase | undefined } & ThreadOptions,
 ): Promise<Result> {
   let result: Result | undefined;
   await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
@@ -97,11 +105,9 @@ async function writeConverted(
       throw labelled(error, { path: temporary, label: folder.label });
     });
     const digest = await digestOfFile(temporary, options.signal);
-    result = {
-      notes,
-      ...(files ? { files } : {}),
-      blob: { digest, isNew: (await findBlob(root, digest)) === undefined },
-    };
+    const isNew = (await findBlob(root, digest)) === undefined;
+    claims.add(digest, isNew);
+    result = { notes, ...(files ? { files } : {}), blob: { digest, isNew } };
     return blobPath(root, digest);
   });
   return result!; // set above, or that has thrown

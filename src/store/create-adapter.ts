@@ -10,9 +10,9 @@ import type { ModelHeader } from "../gguf/gguf.ts";
 import { readPart } from "../files/header.ts";
 import { getNumber, getString } from "../gguf/keys.ts";
 import { joinTensors } from "../gguf/shards.ts";
+import type { Claims } from "./claims.ts";
 import { convertFolder } from "./convert-folder.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
-import type { Digest } from "./digest.ts";
 import type { Weights } from "./quantize-weights.ts";
 import { inspectSource, labelled, type InspectedSource, type Source } from "./sources.ts";
 
@@ -21,8 +21,7 @@ interface Laid {
   readonly model: Weights;
   /** Among them, adapters that were sent as files of the model. */
   readonly inspected: readonly InspectedSource[];
-  /** Gets blobs that are made on the way. */
-  readonly converted: Digest[];
+  readonly claims: Claims;
 }
 
 /**
@@ -31,13 +30,13 @@ interface Laid {
  */
 export async function* inspectAdapters(
   parts: CreateParts,
-  { request, model, inspected, converted }: Laid,
+  { request, model, inspected, claims }: Laid,
 ): AsyncGenerator<Progress, InspectedSource[], void> {
   const base = await readBaseHeader(model);
   const adapters = inspected.filter(({ kind }) => kind === "adapter");
   const own: InspectedSource[] = [];
   if (request.adapter) {
-    const source = yield* adapterSource(parts, { adapter: request.adapter, request, base, converted });
+    const source = yield* adapterSource(parts, { adapter: request.adapter, request, base, claims });
     own.push(await inspectSource(source));
   }
   for (const adapter of [...adapters, ...own]) await checkFits(adapter, base);
@@ -47,23 +46,21 @@ export async function* inspectAdapters(
 
 type Header = Pick<ModelHeader, "path" | "metadata" | "tensors">;
 
-interface Own extends Pick<Laid, "request" | "converted"> {
+interface Own extends Pick<Laid, "request" | "claims"> {
   readonly adapter: Source | ModelFolder;
   readonly base: Header;
 }
 
 async function* adapterSource(
   { root, inTurn, signal }: CreateParts,
-  { adapter, request, base, converted }: Own,
+  { adapter, request, base, claims }: Own,
 ): AsyncGenerator<Progress, Source, void> {
   if (request.shape === "modelfile") yield { status: "creating adapter layer" };
   if (!("files" in adapter)) {
     if (request.shape === "fields") yield { status: "parsing GGUF" };
     return adapter;
   }
-  const source = yield* convertFolder(root, { folder: adapter, base: adapterBase(base), inTurn, signal });
-  if (source.isNew) converted.push(source.digest);
-  return source;
+  return yield* convertFolder(root, { folder: adapter, base: adapterBase(base), claims, inTurn, signal });
 }
 
 /** What the headers of all parts of a model say together. */

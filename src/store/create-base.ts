@@ -1,7 +1,7 @@
 /** The model that another is built upon: of our own store, or of one that is only read, whose blobs are borrowed. */
 import { AppError } from "../base/errors.ts";
 import { findBlob } from "./blobs.ts";
-import type { Digest } from "./digest.ts";
+import type { Claims } from "./claims.ts";
 import { layersOf, parseJsonObject, readManifest, type Layer } from "./manifest.ts";
 import { displayName, parseReference } from "./name.ts";
 import { borrowBlobs, findIn } from "./others.ts";
@@ -16,12 +16,12 @@ export interface Base {
 
 /**
  * Throws `not_found`, and `bad_file` where a blob is missing.
- * @param borrowed gets the blobs that only another store had until now
+ * @param claims get the blobs of a model that another store has
  */
 export async function readBase(
   { root, others }: { root: string; others: readonly string[] },
   text: string,
-  borrowed: Digest[],
+  claims: Claims,
 ): Promise<Base> {
   const found = await findIn([root, ...others], parseReference(text));
   if (!found) throw new AppError("not_found", `model '${text}' not found`);
@@ -29,7 +29,7 @@ export async function readBase(
   const manifest = await readManifest(manifestPath(found.root, found.name));
   if (found.root !== root) {
     const blobs = [manifest.config, ...manifest.layers];
-    borrowed.push(...(await borrowBlobs(blobs, { from: found.root, to: root })));
+    await borrowBlobs(blobs, { from: found.root, to: root, claims });
   }
   const json = async (layer: Layer, limit: number): Promise<Record<string, unknown>> => {
     const what = `model '${display}': ${layer.mediaType}`;

@@ -3,9 +3,9 @@ import { AppError } from "../base/errors.ts";
 import { readPart } from "../files/header.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { vocabularyDifference } from "../tokenizer/same-vocabulary.ts";
+import type { Claims } from "./claims.ts";
 import { readBase } from "./create-base.ts";
 import type { CreateParts, Progress } from "./creation.ts";
-import type { Digest } from "./digest.ts";
 import { layersOf } from "./manifest.ts";
 import type { FileTypeName } from "./quantize-mix.ts";
 import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
@@ -13,13 +13,13 @@ import { blobSource, inspectSource, type InspectedSource, type Source } from "./
 
 /**
  * Throws `bad_request` where it is no model, or has another vocabulary; `not_found` where there is none of that name.
- * @param borrowed gets the blobs that only another store had until now
+ * @param options.claims get the blobs of a model that another store has
  */
 export async function inspectDraft(
   { root, others }: Pick<CreateParts, "root" | "others">,
-  { draft, model, borrowed }: { draft: Source | string; model: Weights; borrowed: Digest[] },
+  { draft, model, claims }: { draft: Source | string; model: Weights; claims: Claims },
 ): Promise<InspectedSource> {
-  const source = typeof draft === "string" ? await namedSource({ root, others }, draft, borrowed) : draft;
+  const source = typeof draft === "string" ? await namedSource({ root, others }, draft, claims) : draft;
   const inspected = await inspectSource(source);
   const { label, kind, part, path } = inspected;
   if (kind !== "model" || part) {
@@ -35,11 +35,10 @@ export async function inspectDraft(
 /**
  * The draft as a blob of another type; itself where that is its type already, or none is asked for. Throws
  * `bad_request` where it is quantized, `storage` where the disk is full, `cancelled`.
- * @param made gets the blob
  */
 export async function* quantizeDraft(
   { root, inTurn, signal }: CreateParts,
-  { draft, type, made }: { draft: InspectedSource; type: FileTypeName | undefined; made: Digest[] },
+  { draft, type, claims }: { draft: InspectedSource; type: FileTypeName | undefined; claims: Claims },
 ): AsyncGenerator<Progress, InspectedSource, void> {
   const { label, path } = draft;
   const { fileType } = draft.details;
@@ -49,18 +48,13 @@ export async function* quantizeDraft(
     const text = `draft quantization requires an unquantized draft model, got ${fileType}`;
     throw new AppError("bad_request", text, { cause: error });
   });
-  const { blob, isNew } = yield* quantizeWeights(root, { weights, type, inTurn, signal });
-  if (isNew) made.push(blob.digest);
+  const { blob, isNew } = yield* quantizeWeights(root, { weights, type, claims, inTurn, signal });
   const quantized = await inspectSource(blobSource(root, { label, digest: blob.digest }));
   return { ...quantized, isNew, kind: "draft" };
 }
 
-async function namedSource(
-  parts: Pick<CreateParts, "root" | "others">,
-  name: string,
-  borrowed: Digest[],
-): Promise<Source> {
-  const base = await readBase(parts, name, borrowed);
+async function namedSource(parts: Pick<CreateParts, "root" | "others">, name: string, claims: Claims): Promise<Source> {
+  const base = await readBase(parts, name, claims);
   const [layer] = layersOf(base.layers, "model");
   if (!layer) throw new AppError("bad_request", `DRAFT ${name}: expected a model with weights, found none`);
   return blobSource(parts.root, { label: base.name, digest: layer.digest });

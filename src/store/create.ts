@@ -9,15 +9,17 @@ import type { ChatFormat } from "../template/detect.ts";
 import { namesFor, PARSERS, RENDERERS } from "../template/named.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
+import { makeClaims, type Claims } from "./claims.ts";
 import { convertFolder } from "./convert-folder.ts";
 import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
 import { inspectDraft, quantizeDraft } from "./create-draft.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
 import type { GgufDetails } from "./details.ts";
-import { digestOf, type Digest } from "./digest.ts";
+import { digestOf } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
 import { CONFIG_TYPE, layersOf, mediaType, type Layer, type LayerKind } from "./manifest.ts";
+import { digestsOf } from "./references.ts";
 import { readArchitecture, unsupportedText } from "./architecture.ts";
 import { layerOfFile, type StoredFile } from "./model-files.ts";
 import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
@@ -54,21 +56,21 @@ interface Draft extends Layer {
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
-  const made: Digest[] = []; // blobs without a manifest until the model has one
+  const claims = makeClaims(parts);
   try {
-    const base = request.base === undefined ? undefined : await readBase(parts, request.base, made);
+    const base = request.base === undefined ? undefined : await readBase(parts, request.base, claims);
     if (!base && !request.folder && request.sources.length === 0) {
       throw new AppError("bad_request", "neither 'from' or 'files' was specified");
     }
-    yield* makeModel(parts, { base, request, made });
+    yield* makeModel(parts, { base, request, claims });
   } finally {
-    if (made.length > 0) await parts.discard(made); // unless the model is made of them
+    await claims.end();
   }
 }
 
 async function* makeModel(
   parts: CreateParts,
-  { base, request, made }: { base: Base | undefined; request: CreateRequest; made: Digest[] },
+  { base, request, claims }: { base: Base | undefined; request: CreateRequest; claims: Claims },
 ): AsyncGenerator<Progress, void, void> {
   const { root, inTurn, signal } = parts;
   const { sources, folder } = request;
@@ -83,22 +85,20 @@ async function* makeModel(
   checkOneModel(base, inspected, folder);
   await checkRuns(parts, base, inspected);
   if (folder) {
-    const source = yield* convertFolder(root, { folder, inTurn, signal });
-    if (source.isNew) made.push(source.digest);
+    const source = yield* convertFolder(root, { folder, claims, inTurn, signal });
     files.push(...source.files);
-    made.push(...source.files.filter(({ isNew }) => isNew).map(({ blob }) => blob.digest));
     inspected.push(await inspectSource(source));
   }
   if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
     const model = await findWeights(root, { base, inspected });
-    inspected.push(...(yield* inspectAdapters(parts, { request, model, inspected, converted: made })));
+    inspected.push(...(yield* inspectAdapters(parts, { request, model, inspected, claims })));
   }
   if (request.draft) {
     const model = await findWeights(root, { base, inspected });
-    const draft = await inspectDraft(parts, { draft: request.draft, model, borrowed: made });
-    inspected.push(yield* quantizeDraft(parts, { draft, type: request.draftQuantize, made }));
+    const draft = await inspectDraft(parts, { draft: request.draft, model, claims });
+    inspected.push(yield* quantizeDraft(parts, { draft, type: request.draftQuantize, claims }));
   }
-  yield* storeModel(parts, { base, inspected, files, request });
+  yield* storeModel(parts, { base, inspected, files, request, claims });
 }
 
 /** A model whose template does not parse is made all the same: it can complete texts. */
@@ -117,6 +117,7 @@ interface Inspected {
   readonly base: Base | undefined;
   readonly inspected: InspectedSource[];
   readonly request: CreateRequest;
+  readonly claims: Claims;
 }
 
 interface WithFiles extends Inspected {
@@ -126,12 +127,12 @@ interface WithFiles extends Inspected {
 
 async function* storeModel(
   parts: CreateParts,
-  { base, inspected, files, request: asked }: WithFiles,
+  { base, inspected, files, request: asked, claims }: WithFiles,
 ): AsyncGenerator<Progress, void, void> {
   const { root } = parts;
   const request = base ? asked : withNames(asked, inspected);
   const shape = request.quantize ? "quantized" : request.shape;
-  const weights = yield* storeWeights(parts, { base, inspected, request });
+  const weights = yield* storeWeights(parts, { base, inspected, request, claims });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
   const format = detectFormat(request, { base, inspected });
   const described = files.map((file): Draft => ({ ...layerOfFile(file), isNew: file.isNew }));
@@ -141,12 +142,15 @@ async function* storeModel(
     const isParams = isKind(draft, "params");
     if (format && isParams && shape !== "modelfile") yield { status: `using autodetected template ${format.name}` };
     const isNew = await putDraft(root, draft);
+    if (isNew) claims.add(draft.digest, true);
     yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${draft.digest}` };
   }
   yield { status: "writing manifest" };
   checkNotCancelled(parts.signal);
   const contents = [...layers, config].flatMap(({ bytes }) => bytes ?? []);
-  await parts.publish(request.name, { manifest: { config: layerOf(config), layers: layers.map(layerOf) }, contents });
+  const manifest = { config: layerOf(config), layers: layers.map(layerOf) };
+  claims.narrow(digestsOf(manifest));
+  await parts.publish(request.name, { manifest, contents });
   yield { status: "success" };
 }
 
@@ -228,18 +232,19 @@ interface StoredWeights {
 /** The files as blobs, quantized where the request says so. Weights of the base that were quantized are files then. */
 async function* storeWeights(
   { root, inTurn, signal }: CreateParts,
-  { base, inspected, request }: Inspected,
+  { base, inspected, request, claims }: Inspected,
 ): AsyncGenerator<Progress, StoredWeights, void> {
   const type = request.quantize;
   const weights = type && (await findWeights(root, { base, inspected }));
   if (weights) await checkWeights(weights);
-  if (!weights || weights.fileType === type) return { base, files: await storeSources(root, inspected) };
-  const quantized = yield* quantizeWeights(root, { weights, type, inTurn, signal });
+  if (!weights || weights.fileType === type) return { base, files: await storeSources(root, inspected, claims) };
+  const quantized = yield* quantizeWeights(root, { weights, type, claims, inTurn, signal });
   if (request.shape === "fields") yield { status: "verifying conversion" };
   const details = await describeBlob(root, quantized.blob.digest);
   const others = await storeSources(
     root,
     inspected.filter(({ kind }) => kind !== "model"),
+    claims,
   );
   const layers = base?.layers.filter((layer) => !isKind(layer, "model"));
   return {

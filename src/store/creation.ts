@@ -1,7 +1,7 @@
 /** What a creation is asked for, what it works with, and what it tells on the way. */
 import type { ModelFolder } from "../convert/folder.ts";
 import type { CheckModel, Runs } from "./architecture.ts";
-import type { Digest } from "./digest.ts";
+import type { ClaimParts } from "./claims.ts";
 import type { ConfigExtras } from "./image.ts";
 import type { Manifest } from "./manifest.ts";
 import type { ModelName } from "./name.ts";
@@ -60,7 +60,7 @@ interface Publication {
 export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
 
 /** Where the work is done, and until when: once the signal says so, nothing more is written. */
-export interface CreateParts {
+export interface CreateParts extends ClaimParts {
   readonly root: string;
   /** Stores that a base may lie in too. */
   readonly others: readonly string[];
@@ -70,7 +70,5 @@ export interface CreateParts {
   readonly publish: Publish;
   /** Runs one conversion or quantization after the other, for each takes what cores there are. */
   readonly inTurn: InTurn;
-  /** Deletes those of the blobs that no model refers to. */
-  readonly discard: (digests: readonly Digest[]) => Promise<void>;
   readonly signal?: AbortSignal | undefined;
 }

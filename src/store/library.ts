@@ -46,8 +46,11 @@ export interface Library {
   adopt(name: ModelName, manifest: Uint8Array): Promise<readonly Digest[]>;
   /** Deletes those of the blobs that no model needs. */
   sweep(digests: readonly Digest[]): Promise<void>;
-  /** Keeps blobs that no manifest refers to yet from being deleted, until the function that it returns is called. */
-  hold(digests: readonly Digest[]): () => void;
+  /**
+   * Keeps blobs that no manifest refers to yet from being deleted, until the function that it returns is called. More
+   * may be added meanwhile.
+   */
+  hold(digests: ReadonlySet<Digest>): () => void;
 }
 
 interface LibraryParts {
@@ -68,12 +71,11 @@ interface LibraryParts {
 export function makeLibrary(parts: LibraryParts): Library {
   const { root, others = [], importDirs, noPrune, log, runs, checkModel, lock = makeStoreLock(root) } = parts;
   const inTurn = makeQueue(() => lock.claim());
-  const held = new Set<readonly Digest[]>();
+  const held = new Set<ReadonlySet<Digest>>();
+  const isHeld = (digest: Digest): boolean => [...held].some((own) => own.has(digest));
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
-    const inUse = new Set([...held].flat());
-    const candidates = digests.filter((digest) => !inUse.has(digest));
-    if (noPrune || candidates.length === 0) return;
-    for (const manifest of await removeOrphans(root, candidates, { isShared: !lock.claim() })) {
+    if (noPrune || digests.every(isHeld)) return;
+    for (const manifest of await removeOrphans(root, digests, { isShared: !lock.claim(), isHeld })) {
       log.warn("no blobs are deleted: a manifest cannot be read", manifest);
     }
   };
@@ -91,7 +93,11 @@ export function makeLibrary(parts: LibraryParts): Library {
       await checkBlobs(root, manifest);
       await replace((await findName(root, name)) ?? name, encodeManifest(manifest));
     });
-  const discard = (digests: readonly Digest[]): Promise<void> => inTurn(() => sweep(digests));
+  const sweepInTurn = (digests: readonly Digest[]): Promise<void> => inTurn(() => sweep(digests));
+  const hold: Library["hold"] = (digests) => {
+    held.add(digests);
+    return () => void held.delete(digests);
+  };
   return {
     root,
     others,
@@ -121,18 +127,14 @@ export function makeLibrary(parts: LibraryParts): Library {
         await sweep(digests);
         return true;
       }),
-    ...makeCreator({ root, others, runs, checkModel, publish, discard }, lock),
+    ...makeCreator({ root, others, runs, checkModel, publish, hold, discard: sweepInTurn }, lock),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
         return put((await findName(root, name)) ?? name, bytes);
       }),
-    sweep: (digests) => inTurn(() => sweep(digests)),
-    hold: (digests) => {
-      const own = [...digests];
-      held.add(own);
-      return () => void held.delete(own);
-    },
+    sweep: sweepInTurn,
+    hold,
   };
 }
 

@@ -5,16 +5,14 @@
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { AppError } from "../base/errors.ts";
-import type { NamedFile } from "../base/named-file.ts";
+import { isPlainName, type NamedFile } from "../base/named-file.ts";
 import { blobPath, findBlob, importBlob, touchBlob, type Blob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
 import { blobName, parseDigest } from "./digest.ts";
 import type { Layer } from "./manifest.ts";
 
 /** Not among the media types of other servers: none of them could run it. */
 const FILE_TYPE = "application/vnd.hearth.model.file";
-
-/** Two names, at most one of them a folder's, without anything that leads elsewhere. */
-const NAME = /^(?!\.)[\w.+@-]{1,128}(\/(?!\.)[\w.+@-]{1,128})?$/;
 
 export interface StoredFile {
   readonly name: string;
@@ -29,21 +27,31 @@ export const layerOfFile = ({ name, blob }: StoredFile): Layer => ({ mediaType: 
 
 /** The name of a file in its folder. Throws `bad_file`: a manifest may come from anywhere. */
 export function fileName({ name = "" }: Layer, what: string): string {
-  if (NAME.test(name)) return name;
+  if (isPlainName(name)) return name;
   throw new AppError(
     "bad_file",
     `${what}: expected the name of a file in a folder, got ${JSON.stringify(name.slice(0, 80))}`,
   );
 }
 
-/** Puts files into the store; those that were uploaded are there already. Throws `bad_request` for other names. */
-export async function storeFiles(root: string, files: readonly NamedFile[], label: string): Promise<StoredFile[]> {
+/**
+ * Puts files into the store; those that were uploaded are there already. Throws `bad_request` for other names, before
+ * any of them is stored.
+ */
+export async function storeFiles(
+  root: string,
+  files: readonly NamedFile[],
+  { label, claims }: { label: string; claims: Claims },
+): Promise<StoredFile[]> {
+  const odd = files.find(({ name }) => !isPlainName(name));
+  if (odd) throw new AppError("bad_request", `${label}: a file cannot be kept under the name '${odd.name}'`);
   const before = new Set(await readdir(join(root, "blobs")).catch(() => []));
   const stored: StoredFile[] = [];
   for (const { name, path } of files) {
-    if (!NAME.test(name)) throw new AppError("bad_request", `${label}: a file cannot be kept under the name '${name}'`);
     const blob = (await uploadedBlob(root, path)) ?? (await importBlob(root, path));
-    stored.push({ name, blob, isNew: !before.has(blobName(blob.digest)) });
+    const isNew = !before.has(blobName(blob.digest));
+    claims.add(blob.digest, isNew);
+    stored.push({ name, blob, isNew });
   }
   return stored;
 }

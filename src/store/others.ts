@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { blobPath, findBlob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
 import type { Digest } from "./digest.ts";
 import { copyBytes, writeDurably } from "../base/durable.ts";
 import type { ModelName } from "./name.ts";
@@ -80,15 +81,16 @@ export async function findIn(
 
 /**
  * Makes blobs of another store ours too: links where the file system lets us, copies elsewhere.
- * @returns those that were not here before. Throws `storage`, and `bad_file` where one is missing there.
+ * Throws `storage`, and `bad_file` where one is missing there.
  */
 export async function borrowBlobs(
   blobs: readonly { readonly digest: Digest; readonly size: number }[],
-  { from, to }: { from: string; to: string },
-): Promise<Digest[]> {
-  const borrowed: Digest[] = [];
+  { from, to, claims }: { from: string; to: string; claims?: Claims },
+): Promise<void> {
   for (const { digest, size } of blobs) {
-    if ((await findBlob(to, digest)) === size) continue;
+    const isNew = (await findBlob(to, digest)) !== size;
+    claims?.add(digest, isNew);
+    if (!isNew) continue;
     if ((await findBlob(from, digest)) !== size) {
       throw new AppError("bad_file", `${blobPath(from, digest)}: expected a blob of ${size} bytes`);
     }
@@ -96,7 +98,5 @@ export async function borrowBlobs(
     await writeDurably(blobPath(to, digest), (temporary) =>
       link(source, temporary).catch(() => copyBytes({ from: source, to: temporary })),
     );
-    borrowed.push(digest);
   }
-  return borrowed;
 }

@@ -9,6 +9,7 @@ import { reports } from "../base/reports.ts";
 import { readPart } from "../files/header.ts";
 import { mergeShards } from "../files/merge.ts";
 import { blobPath, findBlob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
 import { digestOfFile } from "./digest.ts";
 import { writeDurably } from "../base/durable.ts";
 import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
@@ -58,9 +59,15 @@ export async function checkWeights({ label, paths }: Weights): Promise<void> {
  */
 export async function* quantizeWeights(
   root: string,
-  options: { weights: Weights; type: FileTypeName; inTurn: InTurn; signal?: AbortSignal | undefined },
+  options: {
+    weights: Weights;
+    type: FileTypeName;
+    claims: Claims;
+    inTurn: InTurn;
+    signal?: AbortSignal | undefined;
+  },
 ): AsyncGenerator<QuantizeProgress, StoredBlob, void> {
-  const { weights, type, inTurn, signal } = options;
+  const { weights, type, claims, inTurn, signal } = options;
   const status = `quantizing ${weights.fileType} model to ${type}`;
   yield { status, digest: NO_DIGEST, total: await tensorBytes(weights) }; // now: it may have to wait its turn
   return yield* reports<QuantizeProgress, StoredBlob>(
@@ -71,7 +78,7 @@ export async function* quantizeWeights(
         if (now > told) report({ status, digest: NO_DIGEST, total, completed });
         told = now;
       };
-      return inTurn(() => writeQuantized(root, { weights, type, signal: ended, onProgress }));
+      return inTurn(() => writeQuantized(root, { weights, type, claims, signal: ended, onProgress }));
     },
     { signal },
   );
@@ -93,13 +100,17 @@ interface Run {
   readonly onProgress: (done: { completed: number; total: number }) => void;
 }
 
-async function writeQuantized(root: string, { weights, ...rest }: Run): Promise<StoredBlob> {
+async function writeQuantized(
+  root: string,
+  { weights, claims, ...rest }: Run & { claims: Claims },
+): Promise<StoredBlob> {
   checkNotCancelled(rest.signal);
   let result: StoredBlob | undefined;
   await writeDurably(join(root, "blobs", "quantized"), async (temporary) => {
     await quantizeParts(weights, { to: temporary, ...rest });
     const digest = await digestOfFile(temporary, rest.signal);
     const isNew = (await findBlob(root, digest)) === undefined;
+    claims.add(digest, isNew);
     result = { blob: { digest, size: (await stat(temporary)).size }, isNew };
     return blobPath(root, digest);
   });

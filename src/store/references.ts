@@ -55,18 +55,20 @@ export async function isOld(path: string, nowMs: number, ageMs = IN_USE_MS): Pro
 /**
  * Deletes those of the blobs that no manifest refers to any more.
  * @param options.isShared others may be about to publish what is young: that stays
+ * @param options.isHeld asked at the last moment
  * @returns the manifests that could not be read: where there are any, nothing was deleted
  */
 export async function removeOrphans(
   root: string,
   candidates: Iterable<Digest>,
-  { isShared }: { isShared: boolean },
+  { isShared, isHeld }: { isShared: boolean; isHeld: (digest: Digest) => boolean },
 ): Promise<References["unreadable"]> {
   const { digests, unreadable } = await readReferences(root);
   if (unreadable.length > 0) return unreadable;
   for (const digest of new Set(candidates)) {
     const path = blobPath(root, digest);
-    if (!digests.has(digest) && (!isShared || (await isOld(path, Date.now())))) await removeFile(path);
+    if (digests.has(digest) || (isShared && !(await isOld(path, Date.now())))) continue;
+    if (!isHeld(digest)) await removeFile(path);
   }
   return [];
 }

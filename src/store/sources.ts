@@ -13,6 +13,7 @@ import type { Header } from "../gguf/parse.ts";
 import { findChatFormat, type ChatFormat } from "../template/detect.ts";
 import { parseJinja } from "../template/jinja.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { blobName, type Digest } from "./digest.ts";
 
@@ -136,16 +137,28 @@ export function labelled(error: unknown, { path, label }: { path: string; label:
 }
 
 /** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
-export async function storeSources(root: string, sources: readonly InspectedSource[]): Promise<StoredSource[]> {
+export async function storeSources(
+  root: string,
+  sources: readonly InspectedSource[],
+  claims: Claims,
+): Promise<StoredSource[]> {
   const before = new Set(await readdir(join(root, "blobs")).catch(() => []));
-  const stored: (Omit<StoredSource, "isNew"> & { isNew?: boolean })[] = [];
+  const claimed = (blob: Blob): { blob: Blob; isNew: boolean } => {
+    const isNew = !before.has(blobName(blob.digest));
+    claims.add(blob.digest, isNew);
+    return { blob, isNew };
+  };
+  const stored: StoredSource[] = [];
   for (const source of sources.filter((one) => !one.part)) {
-    const { kind, details, isNew = false } = source;
-    stored.push({ kind, details, blob: await storeWhole(root, source), isNew });
+    const { kind, details } = source;
+    const { blob, isNew } = claimed(await storeWhole(root, source));
+    stored.push({ kind, details, blob, isNew: source.isNew || isNew });
   }
   const parts = sources.filter((one) => one.part);
-  if (parts.length > 0) stored.push(await storeParts(root, parts));
-  return stored.map((one) => ({ ...one, isNew: one.isNew || !before.has(blobName(one.blob.digest)) }));
+  if (parts.length === 0) return stored;
+  const { kind } = parts[0]!; // there is at least one
+  const whole = claimed(await storeParts(root, parts));
+  return [...stored, { kind, details: await describeBlob(root, whole.blob.digest), ...whole }];
 }
 
 async function storeWhole(root: string, { label, path, digest }: Source): Promise<Blob> {
@@ -156,11 +169,8 @@ async function storeWhole(root: string, { label, path, digest }: Source): Promis
   return { digest, size };
 }
 
-async function storeParts(root: string, sources: readonly InspectedSource[]): Promise<Omit<StoredSource, "isNew">> {
-  const parts = sortParts(sources);
-  const { kind } = parts[0]!; // there is at least one
-  const blob = await receiveBlob(root, { chunks: mergeShards(parts.map(({ path }) => path)) });
-  return { kind, details: await describeBlob(root, blob.digest), blob };
+async function storeParts(root: string, parts: readonly InspectedSource[]): Promise<Blob> {
+  return receiveBlob(root, { chunks: mergeShards(sortParts(parts).map(({ path }) => path)) });
 }
 
 /** The parts of a split model in order. Throws `bad_request` unless every one is there once. */

@@ -4,7 +4,6 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { readPart } from "../../src/files/header.ts";
 import { modelfileText } from "../../src/server/ollama/model-text.ts";
-import { readBase } from "../../src/store/create-base.ts";
 import { requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { layersOf } from "../../src/store/manifest.ts";
 import { parseName } from "../../src/store/name.ts";
@@ -93,7 +92,7 @@ test("what cannot draft is refused in the words of the request", async () => {
     ["FROM large\nDRAFT ./nowhere.gguf", "DRAFT ./nowhere.gguf: no such file"],
   ];
   for (const [text, message] of refused) await expect(create(text, "bad")).rejects.toThrow(message);
-  expect(await readBase({ root: place.root, others: [] }, "bad", []).catch(() => "none")).toBe("none");
+  expect(await place.store.find("bad")).toBeUndefined();
 });
 
 test("in fields a draft is an uploaded file or a name", async () => {

@@ -188,7 +188,8 @@ describe("nothing stays", () => {
       const [root, files] = process.argv.slice(-2);
       const folder = { label: "new", files: new Map(JSON.parse(files)) };
       try {
-        for await (const _ of convertFolder(root, { folder, inTurn: (work) => work() }));
+        const claims = { add() {}, narrow() {}, end: async () => {} };
+        for await (const _ of convertFolder(root, { folder, claims, inTurn: (work) => work() }));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
     const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]; // fails writes as a full disk does
     const before = await blobsIn(root);

@@ -265,7 +265,8 @@ describe("nothing stays, and no model is made,", () => {
       const request = { shape: "fields", name: parseName("new"), licenses: [], parameters: {}, messages: [], extras: {},
         capabilities: [], sources: [blobSource(root, { label: "x.gguf", digest })], quantize: "Q8_0" };
       try {
-        const parts = { root, publish: async () => {}, discard: async () => {}, inTurn: (work) => work() };
+        const nothing = { publish: async () => {}, hold: () => () => {}, discard: async () => {} };
+        const parts = { root, ...nothing, inTurn: (work) => work() };
         for await (const _ of createModel(parts, request));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
     const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes as a full disk does

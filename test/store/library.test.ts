@@ -46,7 +46,7 @@ const blobCount = async () => (await readdir(join(root, "blobs"))).length;
 test("blobs that are held stay when their model goes, and go when they are swept once free", async () => {
   const digests = digestsOf(await readManifest(pathOf("a")));
   const before = await blobCount();
-  const release = library.hold(digests);
+  const release = library.hold(new Set(digests));
   await remove("a");
   expect(await blobCount()).toBe(before);
   release();

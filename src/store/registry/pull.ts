@@ -44,7 +44,7 @@ export async function* pullModel(
   yield { status: "pulling manifest" };
   const { bytes, manifest } = await fetchManifest(client);
   const { name } = client.address;
-  const release = library.hold(digestsOf(manifest));
+  const release = library.hold(new Set(digestsOf(manifest)));
   const tickets: Ticket[] = [];
   try {
     const missing = await missingBlobs(library.root, manifest);

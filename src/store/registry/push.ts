@@ -40,7 +40,7 @@ export async function* pushModel({ library }: PushParts, client: RegistryClient)
   const path = manifestPath(root, found.name);
   const bytes = await readManifestBytes(path);
   const manifest = parseManifest(bytes, path);
-  const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile
+  const release = library.hold(new Set(digestsOf(manifest))); // the model may be deleted meanwhile
   try {
     for (const blob of blobsOf(manifest)) await checkBlob(root, blob);
     const findMount = makeFindMount(client, [library.root, ...library.others]);
