@@ -6,6 +6,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { NamedFile } from "../base/named-file.ts";
+import { reading } from "../files/open-error.ts";
 
 /** The largest `tokenizer.json` in use has 35 MB. */
 const JSON_BYTES_MAX = 128 * 2 ** 20;
@@ -115,18 +116,19 @@ export function rootedAt(config: string, { label, files }: ModelFolder): ModelFo
 export async function findBytes(folder: ModelFolder, name: string): Promise<Uint8Array | undefined> {
   const path = folder.files.get(name);
   if (path === undefined) return undefined;
+  const what = `${folder.label}: '${name}'`;
   const wrong = (problem: string, cause?: unknown): AppError =>
-    new AppError("bad_file", `${folder.label}: '${name}': ${problem}`, { cause });
+    new AppError("bad_file", `${what}: ${problem}`, { cause });
   const found = await stat(path).catch((error: unknown) => {
     throw wrong(messageOf(error), error);
   });
   if (!found.isFile()) throw wrong("expected a file, got something else");
   if (found.size > JSON_BYTES_MAX) throw wrong(`expected at most ${JSON_BYTES_MAX} bytes, got ${found.size}`);
-  await using file = await open(path, "r");
+  await using file = await reading(what, open(path, "r"));
   const bytes = new Uint8Array(found.size);
   let done = 0;
   for (let count = -1; count !== 0 && done < bytes.length; done += count) {
-    count = (await file.read(bytes, done, bytes.length - done, done)).bytesRead;
+    count = (await reading(what, file.read(bytes, done, bytes.length - done, done))).bytesRead;
   }
   return bytes.subarray(0, done);
 }

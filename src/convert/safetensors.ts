@@ -4,6 +4,7 @@
  */
 import { open, stat } from "node:fs/promises";
 import { AppError, messageOf } from "../base/errors.ts";
+import { reading } from "../files/open-error.ts";
 import { describe, isObject, parseObject, type JsonObject, type ModelFolder } from "./folder.ts";
 
 /** MAX_HEADER_SIZE of the format's own library. */
@@ -49,12 +50,12 @@ export async function readSafetensors(path: string, label: string): Promise<Safe
     throw wrong(messageOf(error), error);
   });
   if (!found.isFile()) throw wrong("expected a file, got something else"); // opening a pipe would wait for its writer
-  await using file = await open(path, "r");
-  const fileBytes = (await file.stat()).size;
+  await using file = await reading(label, open(path, "r"));
+  const fileBytes = (await reading(label, file.stat())).size;
   const read = async (offset: number, length: number): Promise<Uint8Array> => {
     const bytes = new Uint8Array(length);
     for (let done = 0; done < length;) {
-      const { bytesRead } = await file.read(bytes, done, length - done, offset + done);
+      const { bytesRead } = await reading(label, file.read(bytes, done, length - done, offset + done));
       if (bytesRead === 0) throw wrong(`expected ${offset + length} bytes, got ${offset + done}`);
       done += bytesRead;
     }

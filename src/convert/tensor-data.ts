@@ -5,6 +5,7 @@
  */
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
+import { reading } from "../files/open-error.ts";
 import { bf16 } from "../quant/bf16.ts";
 import { f16 } from "../quant/f16.ts";
 import { f32 } from "../quant/f32.ts";
@@ -66,7 +67,7 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
   const headBytes = pairedHeads > 0 ? tensor.byteLength / pairedHeads : 0;
   const heads = headBytes > 0 ? headBytes * Math.max(1, Math.floor(PIECE_BYTES / headBytes)) : PIECE_BYTES;
   const pieceBytes = isTransposed ? tensor.byteLength : heads;
-  await using file = await open(tensor.path, "r");
+  await using file = await reading(`${label}: tensor '${tensor.name}'`, open(tensor.path, "r"));
   for (let done = 0; done < tensor.byteLength; done += pieceBytes) {
     const length = Math.min(pieceBytes, tensor.byteLength - done);
     const read = await readPiece(file, { tensor, offset: done, length, label });
@@ -100,15 +101,13 @@ interface Piece {
 }
 
 async function readPiece(file: FileHandle, { tensor, offset, length, label }: Piece): Promise<Uint8Array> {
+  const what = `${label}: tensor '${tensor.name}'`;
   const bytes = new Uint8Array(length);
   for (let done = 0; done < length;) {
-    const { bytesRead } = await file.read(bytes, done, length - done, tensor.offset + offset + done);
+    const { bytesRead } = await reading(what, file.read(bytes, done, length - done, tensor.offset + offset + done));
     if (bytesRead === 0) {
       const found = `an end after ${offset + done}`;
-      throw new AppError(
-        "bad_file",
-        `${label}: tensor '${tensor.name}': expected ${tensor.byteLength} bytes, got ${found}`,
-      );
+      throw new AppError("bad_file", `${what}: expected ${tensor.byteLength} bytes, got ${found}`);
     }
     done += bytesRead;
   }

@@ -7,7 +7,7 @@ import { open, stat, type FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { makeCursor, moveWindow } from "../gguf/cursor.ts";
 import type { ModelHeader } from "../gguf/gguf.ts";
-import { endedEarly, notRegular, openError } from "./open-error.ts";
+import { endedEarly, notRegular, openError, reading } from "./open-error.ts";
 import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
 import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
 
@@ -86,9 +86,7 @@ async function openFile(path: string): Promise<FileHandle> {
 /** Reads at `offset` until `bytes` is full. */
 async function fill(file: FileHandle, bytes: Uint8Array, { path, offset }: { path: string; offset: number }) {
   for (let done = 0; done < bytes.length;) {
-    const { bytesRead } = await file.read(bytes, done, bytes.length - done, offset + done).catch((error: unknown) => {
-      throw openError(path, error);
-    });
+    const { bytesRead } = await reading(path, file.read(bytes, done, bytes.length - done, offset + done));
     if (bytesRead === 0) throw endedEarly(path);
     done += bytesRead;
   }

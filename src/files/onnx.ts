@@ -5,7 +5,7 @@
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { AppError } from "../base/errors.ts";
-import { notRegular, openError } from "./open-error.ts";
+import { notRegular, readingSync } from "./open-error.ts";
 
 export interface OnnxHeader {
   readonly inputs: readonly string[];
@@ -190,8 +190,8 @@ interface Reader {
 }
 
 function openReader(path: string): Reader {
-  if (!statOf(path).isFile()) throw notRegular(path);
-  const fd = openSync(path, "r");
+  if (!readingSync(path, () => statSync(path)).isFile()) throw notRegular(path);
+  const fd = readingSync(path, () => openSync(path, "r"));
   const { size } = fstatSync(fd);
   if (size > FILE_BYTES_MAX) {
     closeSync(fd);
@@ -201,7 +201,7 @@ function openReader(path: string): Reader {
   let [start, length, at] = [0, 0, 0];
   const byte = (): number => {
     if (at < start || at >= start + length) {
-      [start, length] = [at, readSync(fd, window, 0, WINDOW_BYTES, at)];
+      [start, length] = [at, readingSync(path, () => readSync(fd, window, 0, WINDOW_BYTES, at))];
       if (length === 0) throw wrong(path, `offset ${at}: the file ends within a field`);
     }
     return window[at++ - start]!;
@@ -228,14 +228,6 @@ function openReader(path: string): Reader {
     skip: (length) => void (at += length),
     close: () => closeSync(fd),
   };
-}
-
-function statOf(path: string): ReturnType<typeof statSync> & object {
-  try {
-    return statSync(path);
-  } catch (error) {
-    throw openError(path, error);
-  }
 }
 
 const wrong = (path: string, problem: string): AppError => new AppError("bad_file", `${path}: ${problem}`);

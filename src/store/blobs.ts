@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { inBlocks } from "../base/blocks.ts";
 import { AppError, assert } from "../base/errors.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
+import { reading } from "../files/open-error.ts";
 import { copyBytes, writeBytes, writeChunks, writeDurably } from "../base/durable.ts";
 
 /** Where content went. */
@@ -38,10 +39,13 @@ export async function writeBlob(root: string, bytes: Uint8Array): Promise<Blob> 
   return { digest, size: bytes.length };
 }
 
-/** Copies a file into the store. What is hashed is the copy, so a file that changes meanwhile cannot spoil the blob. */
+/**
+ * Copies a file into the store. What is hashed is the copy, so a file that changes meanwhile cannot spoil the blob.
+ * Throws `not_found`, `bad_file` where it cannot be read, `storage`.
+ */
 export async function importBlob(root: string, path: string): Promise<Blob> {
-  const { size } = await stat(path);
-  const digest = await digestOfFile(path);
+  const { size } = await reading(path, stat(path));
+  const digest = await reading(path, digestOfFile(path));
   if ((await findBlob(root, digest)) === size) return { digest, size };
   let blob: Blob = { digest, size };
   await writeDurably(blobPath(root, digest), async (temporary) => {

@@ -196,7 +196,7 @@ describe("blobs", () => {
     await mkdir(root);
     await writeFile(join(root, "blobs"), "in the way");
     await expect(writeBlob(root, new Uint8Array(3))).rejects.toThrow();
-    await expect(importBlob(root, join(folder, "missing"))).rejects.toThrow("ENOENT");
+    await expect(importBlob(root, join(folder, "missing"))).rejects.toMatchObject({ code: "not_found" });
     expect(await tree(root)).toEqual(["blobs"]);
   });
 });
