@@ -22,14 +22,20 @@ export interface ModelFolder {
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Names of the files of a folder and of those one level below that a model may need. Throws `bad_request`. */
+/**
+ * Names of the files of a folder, and of those one level below that may be read, that a model may need. Throws
+ * `bad_request`.
+ */
 export async function listFolder(path: string): Promise<string[]> {
   const names: string[] = [];
-  for (const entry of await entriesOf(path)) {
+  const entries = await readdir(path).catch((error: unknown) => {
+    throw new AppError("bad_request", `cannot read the folder '${path}': ${messageOf(error)}`, { cause: error });
+  });
+  for (const entry of entries) {
     if (isModelFile(entry)) names.push(entry);
     const nested = join(path, entry);
     if (entry.startsWith(".") || !(await isFolder(nested))) continue;
-    for (const inner of await entriesOf(nested)) {
+    for (const inner of await readdir(nested).catch(() => [])) {
       if (/\.json$|\.onnx/.test(inner) && isModelFile(inner)) names.push(`${entry}/${inner}`);
     }
   }
@@ -85,12 +91,6 @@ export function pathBeside({ label, files }: ModelFolder, by: string, name: stri
   const path = files.get(place + name);
   if (path === undefined) throw new AppError("bad_file", `${label}: expected a file '${place}${name}', got none`);
   return { name: place + name, path };
-}
-
-async function entriesOf(path: string): Promise<string[]> {
-  return readdir(path).catch((error: unknown) => {
-    throw new AppError("bad_request", `cannot read the folder '${path}': ${messageOf(error)}`, { cause: error });
-  });
 }
 
 async function isFolder(path: string): Promise<boolean> {
