@@ -18,14 +18,14 @@ const NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
  * Throws `bad_file` where `path` is not the first part or not named as one.
  */
 export function shardPaths(path: string, metadata: Metadata): string[] {
-  const count = getNumber(metadata, "split.count", 1);
+  const count = inFile(path, () => getNumber(metadata, "split.count", 1));
   if (!Number.isInteger(count) || count < 0 || count > MAX_SHARDS) {
     const expected = `a whole number from 0 to ${MAX_SHARDS}`;
     throw new AppError("bad_file", `${path}: metadata 'split.count': expected ${expected}, got ${count}`);
   }
   if (count <= 1) return [path];
   const named = NAME.exec(path);
-  const no = getNumber(metadata, "split.no");
+  const no = inFile(path, () => getNumber(metadata, "split.no"));
   if (no !== 0) {
     const first = named ? `'${named[1]}-${digits(1)}-of-${named[3]}.gguf'` : "the first part";
     throw new AppError(
@@ -44,8 +44,8 @@ export function shardPaths(path: string, metadata: Metadata): string[] {
 export function joinTensors(paths: readonly string[], headers: readonly Header[]): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
   for (const [i, { metadata, tensors: own }] of headers.entries()) {
-    const no = getNumber(metadata, "split.no", 0);
-    const count = getNumber(metadata, "split.count", 1);
+    const no = inFile(paths[i], () => getNumber(metadata, "split.no", 0));
+    const count = inFile(paths[i], () => getNumber(metadata, "split.count", 1));
     if (paths.length > 1 && (no !== i || count !== paths.length)) {
       const found = `part ${no + 1} of ${count}`;
       throw new AppError("bad_file", `${paths[i]}: expected part ${i + 1} of ${paths.length}, got ${found}`);
@@ -55,7 +55,8 @@ export function joinTensors(paths: readonly string[], headers: readonly Header[]
       tensors.set(name, tensor);
     }
   }
-  const expected = headers[0] && getNumber(headers[0].metadata, "split.tensors.count", tensors.size);
+  const [first] = headers;
+  const expected = first && inFile(paths[0], () => getNumber(first.metadata, "split.tensors.count", tensors.size));
   if (paths.length > 1 && expected !== tensors.size) {
     const found = `${tensors.size} in ${paths.length} parts`;
     throw new AppError("bad_file", `${paths[0]}: metadata 'split.tensors.count': expected ${expected}, got ${found}`);
@@ -69,6 +70,16 @@ export function missingPart(error: unknown, part: { path: string; shard: number;
   const { path, shard, count } = part;
   const message = `${path}: expected part ${shard + 1} of ${count} of a split model, got no such file`;
   return new AppError("bad_file", message, { cause: error });
+}
+
+/** What `read` gives; a failure names the file too. */
+function inFile<T>(path: string | undefined, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, `${path}: ${error.message}`, { cause: error });
+  }
 }
 
 function digits(part: number): string {

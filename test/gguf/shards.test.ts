@@ -1,7 +1,8 @@
 /** Split models: opened by their first part, with clear words for every way in which parts can be wrong. */
 import { expect, test } from "bun:test";
-import { rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { openGguf } from "../../src/files/gguf.ts";
+import { readHeader } from "../../src/files/header.ts";
 import { writeGguf, type WriteModel } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { failure, withFolder } from "./fixture.ts";
@@ -78,6 +79,25 @@ test("a part of no split or a broken one is named", () =>
     );
     await Bun.write(path(partName(2)), "GGUF");
     expect(failure(() => openGguf(path(partName(1))))).toContain(`${partName(2)}: version at byte 4`);
+  }));
+
+test("a key of another type is named with its file", () =>
+  withFolder(async (path) => {
+    for (const [part, split] of [
+      [1, { "split.count": "x" }],
+      [1, { "split.no": "x", "split.count": { u16: 3 } }],
+      [2, { "split.no": "x" }],
+      [2, { "split.no": { u16: 1 }, "split.count": "x" }],
+      [1, { "split.no": { u16: 0 }, "split.count": { u16: 3 }, "split.tensors.count": "x" }],
+    ] as const) {
+      await rm(path("."), { recursive: true });
+      await mkdir(path("."));
+      await writeParts(path, { [part]: { metadata: { "general.architecture": "llama", ...split } } });
+      const key = Object.keys(split).find((name) => (split as Record<string, unknown>)[name] === "x");
+      const said = `${path(partName(part))}: metadata '${key}': expected a number, got the string "x"`;
+      expect(failure(() => openGguf(path(partName(1))))).toBe(`bad_file: ${said}`);
+      await expect(readHeader(path(partName(1)))).rejects.toThrow(said);
+    }
   }));
 
 test("a first part that cannot say where the others are is refused", () =>
