@@ -45,7 +45,7 @@ export interface ConvertOptions {
 }
 
 export interface Converted {
-  /** What the folder has and the GGUF has not, a sentence each. */
+  /** What the folder has and the GGUF has not, or the other way round, a sentence each. */
   readonly notes: readonly string[];
   /** Files of the folder that are the model beside the GGUF, which then has no weights. */
   readonly files?: readonly NamedFile[];
@@ -75,10 +75,11 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const text = textConfig(json);
   const config = configOf(text, `${label}: 'config.json'`);
   const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
+  const table = architecture.tensors(config);
   const plan = planTensors({
     tensors: weights,
     architecture,
-    table: architecture.tensors(config),
+    table,
     nLayers: layersOf(config),
     isTied: config.flag("tie_word_embeddings", false),
     label,
@@ -100,7 +101,10 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
     },
     tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],
   };
-  return { model, notes: notesOf(plan, leftOut.length) };
+  const hasOutput = "lm_head" in table && !architecture.unused?.test("lm_head.weight") && pooling === undefined;
+  const notes = notesOf(plan, leftOut.length);
+  if (hasOutput && config.find("tie_word_embeddings") === false && !plan.tensors.some(isOutput)) notes.push(TIED);
+  return { model, notes };
 }
 
 interface General {
@@ -154,6 +158,9 @@ const tensorOf =
 const inputKinds = (config: Config): Record<string, WriteValue> => ({
   "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
 });
+
+const isOutput = ({ name }: Plan["tensors"][number]): boolean => name === "output.weight";
+const TIED = "'tie_word_embeddings' is false and 'lm_head.weight' is missing: the embedding is the output";
 
 function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {
   const notes: string[] = [];

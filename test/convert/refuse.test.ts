@@ -147,6 +147,19 @@ test("an output that the configuration ties to the embedding is not stored twice
   expect((await convert({})).gguf.tensors.has("output.weight")).toBe(true);
 });
 
+test("an output of its own that is missing is the embedding, and that is said where anything reads it", async () => {
+  const config = { tie_word_embeddings: false };
+  const tensors = without("lm_head.weight");
+  const { notes, gguf } = await convert({ config, tensors });
+  expect(notes).toEqual([
+    "'tie_word_embeddings' is false and 'lm_head.weight' is missing: the embedding is the output",
+  ]);
+  expect(gguf.tensors.has("output.weight")).toBe(false);
+  expect((await convert({ config: { tie_word_embeddings: undefined }, tensors })).notes).toEqual([]);
+  expect((await convert({ config })).notes).toEqual([]);
+  expect((await convert({ name: "gemma2", config })).notes).toEqual([]); // it never has one
+});
+
 test("Llama 3.1's rotation becomes divisors of its frequencies", async () => {
   const rope = {
     rope_type: "llama3",
