@@ -1,5 +1,5 @@
 /** What a model that never came to be leaves in the store: nothing of its own, and all that others have or count on. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeModel } from "../../kernels/onnx/proto.ts";
@@ -12,6 +12,8 @@ import { blobSource, type Source } from "../../src/store/sources.ts";
 import { DTYPES, encodeSafetensors, exactModel, plainFiles, plainTensors } from "../convert/hugging-face.ts";
 import { encoderFolder, writeFiles, type FolderFiles } from "../convert/onnx-folder.ts";
 import { blobsIn, fields, makeWorkplace, statusesOf, type Workplace } from "./creating.ts";
+
+setDefaultTimeout(60_000); // each status costs a creation
 
 let place: Workplace;
 beforeEach(async () => void (place = await makeWorkplace()));
