@@ -29,6 +29,9 @@ export function findChannelId(kinds: readonly ChannelKind[], name: string): stri
   return kinds.find(({ id, aliases }) => id === word || aliases.includes(word))?.id;
 }
 
+/** Whether a configuration or request asks for the main session's most recent conversation. */
+export const isLast = (name: string): boolean => name.trim().toLowerCase() === "last";
+
 export interface ChannelStanding {
   readonly isConfigured: boolean;
   /** Whether there is a recipient to fall back to. */
@@ -68,7 +71,7 @@ export function resolveTarget(
   { channel, to, last }: Asked,
 ): Target | { readonly reason: string } {
   const { channels, kinds } = directory;
-  const wantsLast = channel.trim().toLowerCase() === "last";
+  const wantsLast = isLast(channel);
   const id = wantsLast ? lastChannel(directory, last) : findChannelId(kinds, channel);
   if (id === undefined) return { reason: wantsLast ? "no channel is configured" : `unknown channel '${channel}'` };
   const found = channels.get(id);

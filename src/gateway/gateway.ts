@@ -2,6 +2,7 @@
  * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
  * each other and started and stopped in order.
  */
+import type { HeartbeatDelivery } from "../agent/heartbeat-outcome.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
 import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
@@ -14,7 +15,7 @@ import type { Tracer } from "../base/tracer.ts";
 import type { Target } from "../channels/channel.ts";
 import { textOutcome } from "../channels/outbox/messages.ts";
 import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
-import { resolveTarget } from "../channels/resolve.ts";
+import { findChannelId, resolveTarget } from "../channels/resolve.ts";
 import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/deliveries/queries.ts";
@@ -120,9 +121,9 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const observers = new Observers();
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
   const outbox = new Outbox({ store, peers, channels: () => channels.channels, now, log, onSettle, onTried });
-  const replies = makeReplyPorts({ outbox, peers, channels, snapshot });
+  const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
   const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, modelNames }, tracer);
-  const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery: replies, log });
+  const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery, log });
   const worker = new Worker({
     store,
     peers,
@@ -232,8 +233,11 @@ type ReplyPorts = Pick<
   "resolveTarget" | "fallbackTargets" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
 >;
 
-/** The channels as agent and worker need them. */
-function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot"> & Pick<Storage, "peers">): ReplyPorts {
+/** The channels as worker and heartbeat need them. */
+function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot"> & Pick<Storage, "peers">): {
+  readonly replies: ReplyPorts;
+  readonly delivery: HeartbeatDelivery;
+} {
   const { outbox, peers, channels, snapshot } = parts;
   const resolve: WorkerPorts["resolveTarget"] = function* (asked) {
     const last = (yield* findSession(mainSessionKey(snapshot().session)))?.route;
@@ -249,7 +253,7 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
     }
     return targets;
   };
-  return {
+  const replies: ReplyPorts = {
     resolveTarget: resolve,
     fallbackTargets,
     addReply: (reply) => outbox.add(reply),
@@ -260,6 +264,13 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
       peers.tell("outbox");
     },
   };
+  // whom an earlier heartbeat spoke to on a channel that is named must not outlive a change of its `defaultTo`
+  const resolveNamed: HeartbeatDelivery["resolveTarget"] = ({ channel, to }) => {
+    const id = findChannelId(channels.directory.kinds, channel);
+    const recipient = to ?? (id && channels.channels.get(id)?.defaultTo);
+    return resolve({ channel, ...(recipient === undefined ? {} : { to: recipient }) });
+  };
+  return { replies, delivery: { ...replies, resolveTarget: resolveNamed } };
 }
 
 function workerSettings(snapshot: GatewaySnapshot, mappings: MappingsOf): WorkerSettings {

@@ -11,6 +11,7 @@ import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { external, operator } from "../base/passage.ts";
 import type { Script } from "../base/store.ts";
+import { isLast } from "../channels/resolve.ts";
 import { textMessages } from "../channels/outbox/messages.ts";
 import type { Settled } from "../channels/outbox/outbox.ts";
 import { findRun } from "../hooks/deliveries/runs.ts";
@@ -34,7 +35,8 @@ export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled
     if (!message) return;
     const { channel, recipient: to, thread } = message;
     if (kind === "sent") {
-      const isConfigured = agents.defaults.heartbeat.to !== undefined;
+      const { target, to: named } = agents.defaults.heartbeat;
+      const isConfigured = named !== undefined || !isLast(target);
       const route = { channel, to, ...(thread === "" ? {} : { thread }) };
       if (isConfigured) yield* setRoute({ sessionKey, route, now: now() });
       return;

@@ -49,6 +49,34 @@ describe("`last`", () => {
     expect(chat.sent).toEqual(["42: done", "43: done"]);
   }, 120_000);
 
+  test("is the channel that a heartbeat spoke on by name, whose defaultTo counts as it is then", async () => {
+    const chat = startChat();
+    const whatsapp = { phoneNumberId: "15550100", accessToken: "x", baseUrl: "http://127.0.0.1:1" }; // the list's first
+    const config = (defaultTo: string) => ({
+      hooks,
+      channels: { whatsapp, ...telegram(chat, { defaultTo }) },
+      agents: heartbeat({ target: "telegram" }),
+    });
+    const bench = await startGateway(config("42"), { script: (_, i) => ({ text: `answer ${i}` }) });
+    const arrive = async (path: string, body: object, to: string): Promise<void> => {
+      const before = chat.sent.length;
+      await bench.post(path, body);
+      expect(await eventually(() => chat.sent.length > before, WAIT_MS)).toBe(true);
+      expect(chat.sent.at(-1)).toStartWith(`${to}: `);
+    };
+    await arrive("wake", { text: "look" }, "42");
+    expect(await eventually(async () => (await bench.route()) !== undefined, WAIT_MS)).toBe(true);
+    await arrive("agent", { message: "hi", wakeMode: "next-heartbeat" }, "42");
+    bench.configure(config("43"));
+    expect(await eventually(() => bench.gateway.channels.channels.get("telegram")?.defaultTo === "43", WAIT_MS)).toBe(
+      true,
+    );
+    await arrive("wake", { text: "look again" }, "43");
+    const isThere = async (): Promise<boolean> =>
+      Bun.deepEquals(await bench.route(), { channel: "telegram", to: "43" });
+    expect(await eventually(isThere, WAIT_MS)).toBe(true);
+  }, 120_000);
+
   test("is not moved by a webhook that names a recipient", async () => {
     const chat = startChat();
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });
