@@ -164,6 +164,42 @@ test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispa
   expect(world.runtime.requests).toEqual([]);
 });
 
+test("POST /hooks-admin/mappings/:id/test: what the ingress would say where nothing runs", async () => {
+  const when = { at: "payload.action", equals: "opened" };
+  const secrets = "github-webhook-secret-of-tests";
+  const mappings = [
+    { id: "ci", match: { path: "ci", when }, messageTemplate: "x", handshake: "slack" },
+    { id: "shop", match: { path: "shop", source: "shop" }, messageTemplate: "x" },
+  ];
+  const presetSettings = { github: { secrets, match: { when } } };
+  const world = await startGateway({ settings: { hooks: { mappings, presets: ["github"], presetSettings } } });
+  const tested = async (id: string, body: object): Promise<object> =>
+    json(await world.admin(`mappings/${id}/test`, { body }));
+  const leftOut = { outcome: "nothing", reason: "match.when leaves this request out", actions: [], warnings: [] };
+  const closed = { payload: { action: "closed" } };
+  expect(await tested("ci", closed)).toEqual({
+    ...leftOut,
+    mapping: "ci",
+    reaches: "ci",
+    answer: { status: 204, body: "" },
+  });
+  expect((await world.hook("ci", closed.payload)).status).toBe(204);
+  const form = { "Content-Type": "application/x-www-form-urlencoded" };
+  expect(await tested("ci", { ...closed, headers: form })).toMatchObject({ answer: { status: 200, body: "" } });
+  const challenge = { payload: { type: "url_verification", challenge: "c-1" } };
+  expect(await tested("ci", challenge)).toMatchObject({ outcome: "answered", answer: { status: 200, body: "c-1" } });
+  const ping = { payload: {}, headers: { "X-GitHub-Event": "ping" } };
+  expect(await tested("github", ping)).toEqual({
+    mapping: "github",
+    reaches: "github",
+    outcome: "answered",
+    answer: { status: 200, body: '{"ok":true,"ping":true}' },
+    actions: [],
+    warnings: [],
+  });
+  expect(await tested("shop", { payload: {} })).toMatchObject({ reaches: null, outcome: "actions" }); // 404
+});
+
 test("POST /hooks-admin/pause: what comes in waits, and runs once somebody resumes", async () => {
   const world = await startGateway();
   expect(await json(await world.admin("pause", { method: "POST" }))).toEqual({ paused: true });

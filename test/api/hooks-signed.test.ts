@@ -136,6 +136,53 @@ describe("mappings that share a path", () => {
   });
 });
 
+describe("what a condition leaves out", () => {
+  const when = { at: "payload.action", equals: "opened" };
+  const slack = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
+  const mappings = [
+    { id: "gh", match: { path: "gh", when }, auth: github, rateLimit: { perSecond: 0.001, burst: 3 }, ...wake },
+    { id: "token", match: { path: "token", when }, ...wake },
+    { id: "shop", match: { path: "shop", source: "shop", when }, ...wake },
+    { id: "slack", match: { path: "slack", when }, auth: slack, handshake: "slack", ...wake },
+    { id: "both", match: { path: "both", when }, auth: github, ...wake },
+    { id: "rest", match: { path: "both", source: "rest" }, ...wake },
+  ];
+
+  test("is 204 for its sender, and 401 for strangers: nothing is to be done, and the address is there", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const left = await sendSigned(api, "/hooks/gh", '{"action":"closed"}', signed(github, '{"action":"closed"}'));
+    expect([left.status, await left.text()]).toEqual([204, ""]);
+    expect(api.logs.at(-1)).toMatchObject({ mapping: "gh", runs: 0 });
+    expect(await refusal(await api.post("/hooks/gh", { action: "closed" }))).toEqual([401, "unauthorized"]);
+    const taken = '{"action":"opened"}';
+    expect((await sendSigned(api, "/hooks/gh", taken, signed(github, taken))).status).toBe(200);
+    expect((await api.post("/hooks/token", { action: "closed" })).status).toBe(204);
+    expect(await api.world.actions()).toHaveLength(1);
+  });
+
+  test("is 200 without a text for Slack's forms, which take no other answer", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const body = "command=%2Fask&action=closed";
+    const headers = { ...signed(slack, body), "content-type": "application/x-www-form-urlencoded" };
+    const left = await api.send("/hooks/slack", body, { headers });
+    expect([left.status, await left.text()]).toEqual([200, ""]);
+  });
+
+  test("counts among the mapping's requests", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const send = () => sendSigned(api, "/hooks/gh", "{}", signed(github, "{}"));
+    for (let i = 0; i < 3; i++) expect((await send()).status).toBe(204);
+    expect(await refusal(await send())).toEqual([429, "rate_limited"]);
+  });
+
+  test("is 404 where the source is another's, or a sender is not the mapping's own", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    expect(await refusal(await api.post("/hooks/shop", { source: "else" }))).toEqual([404, "not_found"]);
+    expect((await api.post("/hooks/shop", { source: "shop" })).status).toBe(204);
+    expect(await refusal(await api.post("/hooks/both", { source: "else" }))).toEqual([404, "not_found"]);
+  });
+});
+
 describe("handshakes:", () => {
   test("slack: commands and clicks hear 200 and nothing to show, whatever becomes of them; events 202", async () => {
     const auth = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
@@ -171,6 +218,27 @@ describe("handshakes:", () => {
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(response.headers.get("x-content-type-options")).toBe("nosniff");
     expect((await api.send("/hooks/s", body)).status).toBe(401);
+    expect(await api.world.actions()).toEqual([]);
+  });
+
+  test("slack and github: a check is answered whatever conditions say, and whoever else takes it", async () => {
+    const slack = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
+    const mention = { at: "payload.event.type", equals: "app_mention" };
+    const opened = { at: "payload.action", equals: "opened" };
+    const mappings = [{ id: "rest", match: { path: "slack" }, auth: slack, ...wake }];
+    const presetSettings = {
+      slack: { secrets: slack.secrets, match: { when: mention } },
+      github: { secrets: github.secrets, match: { when: opened } },
+    };
+    const api = await startHooks({ hooks: { mappings, presets: ["slack", "github"], presetSettings } });
+    const challenge = JSON.stringify({ type: "url_verification", challenge: "abc" });
+    const checked = await sendSigned(api, "/hooks/slack", challenge, signed(slack, challenge));
+    expect([checked.status, await checked.text()]).toEqual([200, "abc"]);
+    expect(await refusal(await sendSigned(api, "/hooks/slack", challenge))).toEqual([401, "unauthorized"]);
+    const headers = { ...signed(github, "{}"), "x-github-event": "ping" };
+    const ping = await sendSigned(api, "/hooks/github", "{}", headers);
+    expect([ping.status, await ping.text()]).toEqual([200, '{"ok":true,"ping":true}']);
+    expect(await refusal(await sendSigned(api, "/hooks/github", "{ }", headers))).toEqual([401, "unauthorized"]);
     expect(await api.world.actions()).toEqual([]);
   });
 

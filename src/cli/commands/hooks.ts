@@ -147,11 +147,16 @@ export async function testMapping(
 }
 
 function describeRun(run: Json, actions: readonly Json[]): string[] {
-  const { mapping, reaches } = run;
-  const elsewhere = reaches === null ? "no mapping" : `mapping '${reaches}', which stands before it`;
+  const { mapping, reaches, answer, reason } = run;
+  const elsewhere = reaches === null ? "no mapping (404)" : `mapping '${reaches}', which stands before it`;
   return [
     ...(reaches === mapping ? [] : [`note: a request like this reaches ${elsewhere}`]),
-    ...(run["outcome"] === "nothing" ? ["nothing is to be done (204)"] : []),
+    ...(run["outcome"] === "nothing"
+      ? [[`nothing is to be done (${answer.status})`, reason].filter(Boolean).join(": ")]
+      : []),
+    ...(run["outcome"] === "answered"
+      ? [`a check of the address, answered ${answer.status}:`, indented(answer.body)]
+      : []),
     ...(run["warnings"] as string[]).map((warning) => `warning: ${warning}`),
     ...actions.flatMap(({ action, prompt, reply }) => [
       `${action.kind}, ${action.kind === "wake" ? action.mode : `session ${action.sessionKey ?? "of its own"}`}`,

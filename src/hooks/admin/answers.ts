@@ -91,8 +91,16 @@ export const pausedSchema = strictObject({ paused: Type.Boolean() });
 export const dryRunSchema = strictObject({
   mapping: text(),
   reaches: nullable(text(), { description: "The mapping that a request like this reaches" }),
-  outcome: oneOfTexts(["actions", "nothing", "failed"]),
+  outcome: oneOfTexts(["actions", "nothing", "answered", "failed"], {
+    description: "answered: it is a provider's check of the address",
+  }),
   reason: optional(text()),
+  answer: optional(
+    strictObject(
+      { status: Type.Integer(), body: text() },
+      { description: "What the sender hears, where no run is to be told of" },
+    ),
+  ),
   actions: Type.Array(
     strictObject({
       action,

@@ -6,6 +6,7 @@ import { renderPassage } from "../../agent/boundary/index.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { HookAction } from "../action.ts";
+import { acknowledgement, answerHandshake } from "../handshake.ts";
 import { checkAction, type Checks } from "../ingress/checks.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { type Mapping, type MappingRequest, runMapping, type RunParts } from "../mappings/index.ts";
@@ -42,8 +43,11 @@ export interface DryRun {
   readonly mapping: string;
   /** The mapping that a request like this reaches: perhaps another, or none. */
   readonly reaches: string | null;
-  readonly outcome: "actions" | "nothing" | "failed";
+  /** `answered`: it is a provider's check of the address. */
+  readonly outcome: "actions" | "nothing" | "answered" | "failed";
   readonly reason?: string;
+  /** What the sender hears, where no run is to be told of. */
+  readonly answer?: { readonly status: number; readonly body: string };
   readonly actions: readonly DryAction[];
   readonly warnings: readonly string[];
 }
@@ -60,6 +64,13 @@ export async function dryRun(
     throw new AppError("not_found", `no such mapping; known: ${known === "" ? "none" : known}`);
   }
   const request: MappingRequest = { ...sample, path: pathOf(mapping), now: parts.now() };
+  const none = { mapping: mapping.id, reaches: mapping.id, actions: [], warnings: [] };
+  const check = checkAnswer(mapping, sample);
+  if (check) return { ...none, outcome: "answered", answer: check };
+  const reached = reach(() => find(request));
+  if (reached instanceof AppError) return { ...none, reaches: null, outcome: "failed", reason: reached.message };
+  const nothing = { outcome: "nothing", answer: nothingAnswer(mapping, sample) } as const;
+  if (!reached && mapping.isFor(request)) return { ...none, ...nothing, reason: "match.when leaves this request out" };
   const channels = parts.checks.channels();
   const outcome = await runMapping(mapping, request, {
     transforms: parts.transforms,
@@ -67,18 +78,29 @@ export async function dryRun(
     transformTimeoutMs,
     isChannel: (name) => channels.find(name) !== undefined,
   });
-  const reached = reach(() => find(request));
-  if (reached instanceof AppError) {
-    const about = { mapping: mapping.id, reaches: null, outcome: "failed" as const };
-    return { ...about, reason: reached.message, actions: [], warnings: [] };
-  }
-  const about = { mapping: mapping.id, reaches: reached?.id ?? null, outcome: outcome.kind };
-  if (outcome.kind === "failed") return { ...about, reason: outcome.reason, actions: [], warnings: [] };
-  if (outcome.kind === "nothing") return { ...about, actions: [], warnings: [] };
+  const about = { ...none, reaches: reached?.id ?? null, outcome: outcome.kind };
+  if (outcome.kind === "failed") return { ...about, reason: outcome.reason };
+  if (outcome.kind === "nothing") return { ...about, ...nothing };
   const tried = await Promise.all(outcome.actions.map((action) => tryAction(parts, mapping, action)));
   const warnings = new Set([...outcome.warnings, ...tried.flatMap((each) => each.warnings)]);
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
 }
+
+type Answer = NonNullable<DryRun["answer"]>;
+
+/** For a sender whose credentials are good. */
+function checkAnswer({ config: { handshake } }: Mapping, { payload, headers, query }: Sample): Answer | undefined {
+  const known = { method: "POST", headers, query: new URLSearchParams(query), payload, knowsSecret: () => true };
+  const reply = handshake && answerHandshake(handshake, known);
+  return reply && { status: reply.status, body: reply.body };
+}
+
+function nothingAnswer({ config }: Mapping, { headers }: Sample): Answer {
+  const { status, body } = acknowledgement(config.handshake, headers["content-type"] ?? null) ?? NO_CONTENT;
+  return { status, body };
+}
+
+const NO_CONTENT: Answer = { status: 204, body: "" };
 
 /** An error where a condition cannot look at all of a text. */
 function reach(find: () => Mapping | undefined): Mapping | AppError | undefined {

@@ -53,26 +53,55 @@ export async function answerMapped(
     payload: await readPayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
     now: visitor.nowMs,
   };
-  const mapping = ownerOf(asked, candidates);
-  if (!mapping) throw new Refusal("not_found", { reason: "no mapping wants this request" });
+  const claim = claimOf(visit, asked, proofs);
+  if (!claim) throw new Refusal("not_found", { reason: "no mapping wants this request" });
+  const { mapping, pass } = claim;
   note({ mapping: mapping.id });
-  const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
   if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
   note({ auth: pass.auth.id });
   const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
-  const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
+  const reply = claim.answer ?? (await answerProved(deps, visit, { mapping, asked, pass, rawBody }));
   const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // somebody waited for it
   const plain = isOutcome ? undefined : acknowledgement(mapping.config.handshake, contentType);
   const { status, headers, body } = plain ? textReply(plain, {}) : reply;
   return { ...reply, status, body, headers: { ...reply.headers, ...headers, ...pass.headers } };
 }
 
+interface Claim {
+  readonly mapping: Mapping;
+  readonly pass: Pass | { readonly reason: string };
+  /** Where the mapping need not run. */
+  readonly answer?: EndpointReply;
+}
+
+/**
+ * Whose a request is. A provider's check of the address is answered whatever the conditions say of it, and what they
+ * leave out is nothing to be done, not an address that is gone: providers give up on those. Both only for senders who
+ * have proved to the mapping who they are. Throws a `Refusal`.
+ */
+function claimOf(visit: Visit, asked: MappingRequest, proofs: Proofs): Claim | undefined {
+  const known = [...proofs].flatMap(([mapping, pass]) => ("reason" in pass ? [] : [{ mapping, pass }]));
+  for (const each of known) {
+    const { handshake } = each.mapping.config;
+    const { payload } = asked;
+    const reply = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping: each.mapping, payload }));
+    if (reply) return { ...each, answer: textReply(reply, { handshake }) };
+  }
+  const owner = ownerOf(asked, proofs);
+  if (owner) return owner;
+  const leaver = known.find(({ mapping }) => mapping.isFor(asked));
+  return leaver && { ...leaver, answer: NOTHING };
+}
+
+const NOTHING = jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
+
 /** Throws a `Refusal` where a condition cannot tell: another mapping may trust more. */
-function ownerOf(asked: MappingRequest, candidates: readonly Mapping[]): Mapping | undefined {
+function ownerOf(asked: MappingRequest, proofs: Proofs): Claim | undefined {
   try {
-    return candidates.find((candidate) => candidate.takes(asked));
+    const [mapping, pass] = [...proofs].find(([candidate]) => candidate.takes(asked)) ?? [];
+    return mapping && pass && { mapping, pass };
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "too_large") throw error;
     throw new Refusal("text_too_long", { reason: error.message, cause: error });
@@ -152,9 +181,6 @@ async function answerProved(
   visit: Visit,
   { mapping, asked, pass, rawBody }: Proved,
 ): Promise<EndpointReply> {
-  const { handshake } = mapping.config;
-  const wanted = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: asked.payload }));
-  if (wanted) return textReply(wanted, { handshake });
   const { transformsDir, transformTimeoutMs } = deps.mappings(visit.settings);
   const channels = deps.checks.channels();
   const outcome = await runMapping(mapping, asked, {
@@ -164,7 +190,7 @@ async function answerProved(
     isChannel: (name) => channels.find(name) !== undefined,
     signal: visit.request.signal,
   });
-  if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
+  if (outcome.kind === "nothing") return NOTHING;
   if (outcome.kind === "failed") throw refusalOf(outcome);
   const header = headerKey(visit.request.headers);
   const deliveryId = repeatId(mapping, { request: asked, rawBody, signedId: pass.deliveryId });

@@ -38,6 +38,8 @@ export interface Mapping {
   readonly preset: PresetName | undefined;
   /** Whether it takes requests of this path; undefined path in the configuration: of every one. */
   takesPath(path: string): boolean;
+  /** Whether path and source are its own, whatever its conditions say. */
+  isFor(request: MappingRequest): boolean;
   /** Whether it takes this request. Throws `too_large` where a condition cannot look at all of a text. */
   takes(request: MappingRequest): boolean;
   readonly plan: { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly problem: string };
@@ -56,6 +58,8 @@ export function makeMapping(config: MappingConfig, { id, preset }: { id: string;
     plan: makePlan(config),
     asks: config.match.when && makeQuestion(config.match.when),
   }));
+  const isFor = (request: MappingRequest): boolean =>
+    takesPath(request.path) && hasSource(request.payload, config.match.source);
   // a condition that cannot be read takes what the rest of the match takes
   const asks: Question | undefined = parsed.ok ? parsed.value.asks : undefined;
   return {
@@ -63,10 +67,8 @@ export function makeMapping(config: MappingConfig, { id, preset }: { id: string;
     config,
     preset,
     takesPath,
-    takes: (request) =>
-      takesPath(request.path) &&
-      hasSource(request.payload, config.match.source) &&
-      (asks === undefined || named(id, () => asks(viewOf(request, config.auth)))),
+    isFor,
+    takes: (request) => isFor(request) && (asks === undefined || named(id, () => asks(viewOf(request, config.auth)))),
     plan: parsed.ok ? { ok: true, plan: parsed.value.plan } : { ok: false, problem: parsed.problem },
   };
 }

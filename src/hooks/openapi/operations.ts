@@ -134,7 +134,8 @@ export const MAPPED: Operation = {
   summary: "Whatever a mapping of the configuration makes of a body",
   description:
     "Answers as `wake` or `agent` do, by the mapping's action. Needs the hook token, or the signature that the " +
-    "mapping asks for. A mapping's handshake answers its provider's check of the address with text.",
+    "mapping asks for. A mapping's handshake answers its provider's check of the address with text. What a " +
+    "mapping's conditions leave out is 204 for its sender.",
   parameters: [KEY, PREFER, ...TRACE],
   body: { schema: Type.Unknown(), types: [...FORMS, "application/x-ndjson", "text/plain"] },
   answers: {

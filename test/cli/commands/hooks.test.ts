@@ -49,18 +49,33 @@ test("list: nor does a path; what became of the run and of its reply are told ap
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
 });
 
-test("test: nor does a prompt", async () => {
+/** What `hearth hooks test` prints of what the server says. */
+async function tested(said: object): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-hooks-"));
   const file = join(folder, "body.json");
   writeFileSync(file, "{}");
-  const actions = [{ action: { kind: "agent" }, prompt: `${EVIL}\nsecond line` }];
-  const answer = { mapping: "m", reaches: "m", outcome: "actions", actions, warnings: [] };
+  const answer = { mapping: "m", reaches: "m", actions: [], warnings: [], ...said };
   try {
-    const text = await printed(answer, (context) =>
-      testMapping(context, { mapping: "m", file }, { header: [], query: [] }),
-    );
-    expect(text).toEndWith("    bell� �[31mred �back �on\n    second line\n");
+    return await printed(answer, (context) => testMapping(context, { mapping: "m", file }, { header: [], query: [] }));
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+test("test: nor does a prompt", async () => {
+  const actions = [{ action: { kind: "agent" }, prompt: `${EVIL}\nsecond line` }];
+  expect(await tested({ outcome: "actions", actions })).toEndWith("    bell� �[31mred �back �on\n    second line\n");
+});
+
+test("test: what the sender hears where nothing runs", async () => {
+  const answer = { status: 204, body: "" };
+  const reason = "match.when leaves this request out";
+  expect(await tested({ outcome: "nothing", answer })).toBe("nothing is to be done (204)\n");
+  expect(await tested({ outcome: "nothing", answer, reason })).toBe(`nothing is to be done (204): ${reason}\n`);
+  expect(await tested({ outcome: "answered", answer: { status: 200, body: `c${EVIL}` } })).toBe(
+    "a check of the address, answered 200:\n    cbell� �[31mred �back �on\n",
+  );
+  expect(await tested({ outcome: "actions", reaches: null })).toBe(
+    "note: a request like this reaches no mapping (404)\n",
+  );
 });
