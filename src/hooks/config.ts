@@ -147,7 +147,7 @@ const optionalFields = {
    */
   dedupeBody: optional(Type.Boolean()),
   /** Answers a provider's check of the address. */
-  handshake: optional(oneOfTexts(["slack", "github", "meta", "microsoft"])),
+  handshake: optional(oneOfTexts(["slack", "github", "discord", "meta", "microsoft"])),
   maxBodyBytes: optional(integer(1, BODY_BYTES_MAX)),
   /** Runs of this mapping that may run at once. */
   maxConcurrent: optional(integer(1, 256)),

@@ -17,8 +17,9 @@ export interface HandshakeRequest {
 
 /** What to answer instead of running the mapping. */
 export interface HandshakeReply {
-  readonly status: 200 | 403;
+  readonly status: 200 | 204 | 403;
   readonly contentType: "text/plain; charset=utf-8" | "application/json; charset=utf-8";
+  /** Empty where the status is 204. */
   readonly body: string;
 }
 
@@ -28,6 +29,11 @@ type Kind = NonNullable<MappingConfig["handshake"]>;
 const ECHO_MAX = 1024;
 
 const text = (body: string): HandshakeReply => ({ status: 200, contentType: "text/plain; charset=utf-8", body });
+const json = (status: 200 | 204 | 403, body: string): HandshakeReply => ({
+  status,
+  contentType: "application/json; charset=utf-8",
+  body,
+});
 
 /** Undefined: this request is no check, or one too long to be true. */
 type Handshake = (request: HandshakeRequest) => HandshakeReply | undefined;
@@ -39,12 +45,18 @@ const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
   },
   github({ headers }) {
     if (headers["x-github-event"] !== "ping") return undefined;
-    return { status: 200, contentType: "application/json; charset=utf-8", body: '{"ok":true,"ping":true}' };
+    return json(200, '{"ok":true,"ping":true}');
   },
   meta({ method, query, knowsSecret }) {
     if (method !== "GET" || query.get("hub.mode") !== "subscribe") return undefined;
     if (knowsSecret(query.get("hub.verify_token") ?? "")) return echo(query.get("hub.challenge"));
-    return { status: 403, contentType: "application/json; charset=utf-8", body: '{"ok":false,"error":"forbidden"}' };
+    return json(403, '{"ok":false,"error":"forbidden"}');
+  },
+  /** Of an interactions endpoint, whose checks are of type 1, and of one for webhook events, whose events are. */
+  discord({ payload }) {
+    const { type, event } = fieldsOf(payload);
+    if (type === 1 && event === undefined) return json(200, '{"type":1}');
+    return type === 0 ? json(204, "") : undefined;
   },
   microsoft: ({ query }) => echo(query.get("validationToken")),
 };

@@ -1,5 +1,6 @@
 /** Mapped endpoints whose senders sign, or check the address first: the signature replaces the token on that path. */
 import { describe, expect, test } from "bun:test";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { hooksSchema } from "../../src/hooks/config.ts";
 import { signRequest } from "../../src/hooks/signatures/index.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
@@ -10,7 +11,7 @@ const github = { scheme: "github", secrets: "github-secret" } as const;
 const standard = { scheme: "standard-webhooks", secrets: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" } as const;
 const wake = { action: "wake", textTemplate: "{{payload}}" } as const;
 
-type Signature = typeof github | typeof standard | { readonly scheme: "slack"; readonly secrets: string };
+type Signature = typeof github | typeof standard | { readonly scheme: "slack" | "discord"; readonly secrets: string };
 
 /** The headers of an honest sender. */
 function signed(auth: Signature, body: string, { id = "d1", nowMs = Date.now() } = {}): Record<string, string> {
@@ -248,6 +249,32 @@ describe("handshakes:", () => {
     const response = await sendSigned(api, "/hooks/gh", "{}", { ...signed(github, "{}"), "x-github-event": "ping" });
     expect([response.status, await response.text()]).toEqual([200, '{"ok":true,"ping":true}']);
     expect(await api.world.actions()).toEqual([]);
+  });
+
+  test("discord: signed checks of both kinds of address; unsigned ones are 401, and the rest is run", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+    const bytesOf = (key: KeyObject, type: "spki" | "pkcs8") =>
+      key.export({ format: "der", type }).subarray(-32).toString("hex");
+    const auth = { scheme: "discord", secrets: bytesOf(publicKey, "spki") };
+    const sender = { scheme: "discord", secrets: bytesOf(privateKey, "pkcs8") } as const;
+    const mappings = [{ match: { path: "d" }, auth, handshake: "discord", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const send = async (payload: object) => {
+      const body = JSON.stringify(payload);
+      const response = await sendSigned(api, "/hooks/d", body, signed(sender, body));
+      return [response.status, response.headers.get("content-type"), await response.text()];
+    };
+    const type = "application/json; charset=utf-8";
+    expect(await send({ type: 1, version: 1 })).toEqual([200, type, '{"type":1}']);
+    expect(await send({ type: 0, version: 1 })).toEqual([204, type, ""]);
+    expect(await refusal(await api.send("/hooks/d", { type: 1 }))).toEqual([401, "unauthorized"]);
+    expect(await api.world.actions()).toEqual([]);
+    expect(await send({ type: 1, version: 1, event: { type: "ENTITLEMENT_CREATE" } })).toEqual([
+      200,
+      type,
+      expect.stringContaining("runId"),
+    ]);
+    expect(await api.world.actions()).toHaveLength(1);
   });
 
   test("meta: GET with the verify token gets the challenge; other GETs 401 or 405", async () => {

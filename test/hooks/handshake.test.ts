@@ -27,6 +27,16 @@ test("github's ping is answered and nothing else", () => {
   expect(answerHandshake("github", request({ headers: { "x-github-event": "push" } }))).toBeUndefined();
 });
 
+test("discord's checks are answered: an interactions endpoint's in kind, one's for webhook events without a body", () => {
+  const answer = (payload: unknown) => answerHandshake("discord", request({ payload }));
+  expect(answer({ type: 1, id: "1", token: "t", version: 1 })).toMatchObject({ status: 200, body: '{"type":1}' });
+  expect(answer({ type: 0, application_id: "1", version: 1 })).toMatchObject({ status: 204, body: "" });
+  const event = { type: "APPLICATION_AUTHORIZED", timestamp: "2026-11-21T00:00:00Z" };
+  for (const payload of [{ type: 1, version: 1, event }, { type: 2 }, { type: "1" }, {}, null, [1]]) {
+    expect(answer(payload)).toBeUndefined();
+  }
+});
+
 test("meta gets its challenge only with our secret, by GET", () => {
   const search = "hub.mode=subscribe&hub.challenge=42&hub.verify_token=";
   expect(answerHandshake("meta", request({ method: "GET", search: `${search}mine` }))).toEqual(plain("42"));

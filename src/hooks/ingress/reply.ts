@@ -38,7 +38,12 @@ export function refusalReply(refusal: Refusal, requestId: string): EndpointReply
 export const textReply = (
   { status, contentType, body }: { status: number; contentType: string; body: string },
   notes: EndpointReply["notes"],
-): EndpointReply => ({ status, headers: { ...COMMON, "content-type": contentType }, body, notes });
+): EndpointReply => ({
+  status,
+  headers: { ...COMMON, "content-type": contentType },
+  body: status === 204 ? undefined : body,
+  notes,
+});
 
 /** The answer to accepted actions; stored, and repeated for the same idempotency key. */
 export function acceptedResponse(
