@@ -112,6 +112,17 @@ describe("a mapping with a signature", () => {
   });
 });
 
+test("a push of many commits, larger than hooks.maxBodyBytes, reaches the preset; nobody else's body may be so large", async () => {
+  const presetSettings = { github: { secrets: github.secrets } };
+  const api = await startHooks({ hooks: { presets: ["github"], presetSettings } });
+  const commits = Array.from({ length: 2048 }, (_, i) => ({ id: `${i}`.padStart(40, "0"), message: "m".repeat(1000) }));
+  const body = JSON.stringify({ ref: "refs/heads/main", repository: { full_name: "a/b" }, commits });
+  expect(body.length).toBeGreaterThan(2_000_000);
+  const headers = { ...signed(github, body), "x-github-event": "push" };
+  expect((await sendSigned(api, "/hooks/github", body, headers)).status).toBe(202);
+  expect(await refusal(await api.post("/hooks/agent", body))).toEqual([413, "payload_too_large"]);
+});
+
 describe("mappings that share a path", () => {
   const mappings = [
     { id: "shop", match: { path: "in", source: "shop" }, auth: github, ...wake },

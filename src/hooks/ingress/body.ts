@@ -4,6 +4,7 @@
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
+import { retryAfter } from "../../base/retry-after.ts";
 import { Refusal } from "./problems.ts";
 
 /** From a sender that has proved who it is, and from one that has not yet. */
@@ -19,6 +20,8 @@ const FIRST_BYTES = 16 * 1024;
 export interface ReadOptions {
   readonly limitBytes: number;
   readonly timeoutMs: number;
+  /** Whether there is memory for so many bytes more; absent: always. */
+  readonly hold?: (bytes: number) => boolean;
 }
 
 /** Bytes of an unwanted body that are read before its connection is closed. */
@@ -38,12 +41,20 @@ export async function readBody(message: Message, options: ReadOptions): Promise<
   const { headers } = message;
   const decode = decoderOf(headers.get("content-encoding"));
   const declared = Number(headers.get("content-length") ?? 0);
-  if (declared > options.limitBytes) throw new Refusal("payload_too_large"); // the rest: see `dismiss`
+  const { limitBytes, timeoutMs, hold = () => true } = options;
+  if (declared > limitBytes) throw new Refusal("payload_too_large"); // the rest: see `dismiss`
   const isSmall = declared > 0 && declared <= SMALL_BYTES;
+  if (isSmall && message.bytes && !hold(declared)) throw tooBusy();
   const received =
-    isSmall && message.bytes ? await inTime(message.bytes(), options.timeoutMs) : await stream(message.body, options);
-  return decode === undefined || received.length === 0 ? received : decode(received, options.limitBytes);
+    isSmall && message.bytes
+      ? await inTime(message.bytes(), timeoutMs)
+      : await stream(message.body, { limitBytes, timeoutMs, hold });
+  if (decode === undefined || received.length === 0) return received;
+  if (!hold(limitBytes)) throw tooBusy(); // as many as may come of it
+  return decode(received, limitBytes);
 }
+
+const tooBusy = (headers = {}): Refusal => new Refusal("too_busy", { headers: { ...retryAfter(1000), ...headers } });
 
 /** Throws a `Refusal`. What comes later is nobody's: its connection is closed with the answer. */
 async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Uint8Array> {
@@ -59,11 +70,14 @@ async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Ui
   }
 }
 
-const stream = async (body: Message["body"], options: ReadOptions): Promise<Uint8Array> =>
+const stream = async (body: Message["body"], options: Required<ReadOptions>): Promise<Uint8Array> =>
   body === null ? new Uint8Array() : receive(body, options);
 
 /** One chunk as it is, which most bodies are; one buffer for several: a client chooses how small they are. */
-async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs }: ReadOptions): Promise<Uint8Array> {
+async function receive(
+  body: ReadableStream<Uint8Array>,
+  { limitBytes, timeoutMs, hold }: Required<ReadOptions>,
+): Promise<Uint8Array> {
   const reader = body.getReader();
   let isLate = false;
   const cancel = (): void => void reader.cancel().catch(() => undefined); // it broke, or it is at its end
@@ -80,6 +94,7 @@ async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs
       if (length + value.length > limitBytes) {
         throw new Refusal("payload_too_large", { headers: (await isDrained(reader)) ? {} : CLOSE });
       }
+      if (!hold(value.length)) throw tooBusy((await isDrained(reader)) ? {} : CLOSE);
       if (length === 0) bytes = value;
       else {
         bytes = withRoom(bytes, { length, more: value.length, limitBytes });

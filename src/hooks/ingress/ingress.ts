@@ -28,8 +28,13 @@ import { Waits } from "./waits.ts";
 export const UNPROVED_READS_MAX = 64;
 /** Of those, one address's. */
 export const UNPROVED_SHARE = 16;
+const UNPROVED_READS = { max: UNPROVED_READS_MAX, share: UNPROVED_SHARE };
 /** Beside them, of addresses that are locked out, which may still have a sender whose signature is right. */
-const LOCKED_READS_MAX = 16;
+const LOCKED_READS = { max: 16, share: 8 };
+const MIB = 1024 * 1024;
+/** What is in memory of such bodies: one of 32 MiB, packed and unpacked, is within an address's share. */
+const UNPROVED_BYTES = { max: 256 * MIB, share: 96 * MIB };
+const LOCKED_BYTES = { max: 128 * MIB, share: 64 * MIB };
 /** How soon a sender may come again whose request the database cannot take. */
 const STORE_RETRY_MS = 30_000;
 
@@ -56,8 +61,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
     door: new Door(deps),
     limits: new RateLimits("requests", deps),
     questions: new RateLimits("questions", deps),
-    unprovedReads: new Slots({ max: UNPROVED_READS_MAX, share: UNPROVED_SHARE }),
-    lockedReads: new Slots({ max: LOCKED_READS_MAX, share: LOCKED_READS_MAX / 2 }),
+    unproved: { places: new Slots(UNPROVED_READS), bytes: new Slots(UNPROVED_BYTES) },
+    locked: { places: new Slots(LOCKED_READS), bytes: new Slots(LOCKED_BYTES) },
     waits: new Waits(),
     async accept(request) {
       checkOpen(); // since its body was read, or its transform ran

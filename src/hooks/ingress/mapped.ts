@@ -27,9 +27,15 @@ export interface MappedDeps extends IngressDeps {
   readonly door: Door;
   readonly limits: RateLimits;
   /** Of bodies whose senders have not proved who they are. */
-  readonly unprovedReads: Slots;
+  readonly unproved: Reads;
   /** Of those that come from addresses which are locked out. */
-  readonly lockedReads: Slots;
+  readonly locked: Reads;
+}
+
+/** Bodies that are read at once, and how much of them is in memory. */
+interface Reads {
+  readonly places: Slots;
+  readonly bytes: Slots;
 }
 
 /** What each mapping says to the sender's credentials. */
@@ -150,16 +156,24 @@ async function prove(
  * is locked out it gets none but a moment among its like. A body that does not come in time is a failed attempt.
  */
 async function readUnproved(
-  { door, readMs, unprovedReads, lockedReads }: MappedDeps,
+  { door, readMs, unproved, locked }: MappedDeps,
   { request, visitor }: Visit,
   limitBytes: number,
 ): Promise<Uint8Array> {
   const isLocked = door.isLocked(visitor);
   const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
+  const { places, bytes } = isLocked ? locked : unproved;
+  const key = failureKey(visitor.address);
+  let held = 0;
+  const hold = (more: number): boolean => {
+    const isTaken = bytes.take(key, more);
+    held += isTaken ? more : 0;
+    return isTaken;
+  };
   try {
-    return await (isLocked ? lockedReads : unprovedReads).run(
-      failureKey(visitor.address),
-      () => readBody(request, { limitBytes, timeoutMs }),
+    return await places.run(
+      key,
+      () => readBody(request, { limitBytes, timeoutMs, hold }).finally(() => bytes.give(key, held)),
       () => new Refusal("too_busy", { headers: retryAfter(1000) }),
     );
   } catch (error) {

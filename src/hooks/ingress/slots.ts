@@ -1,6 +1,6 @@
 /**
- * Places for things that may happen at once, shared among addresses: one address never takes more than its share, nor
- * more than it leaves to others. Those beyond are refused, never made to wait.
+ * Places for things that may happen at once, or bytes that may be held at once, shared among addresses: one address
+ * never takes more than its share, nor more than it leaves to others. Those beyond are refused, never made to wait.
  */
 
 export class Slots {
@@ -16,20 +16,27 @@ export class Slots {
 
   /** @param key of the address; @param refuse makes what is thrown where there is no place for it */
   async run<T>(key: string, work: () => Promise<T>, refuse: () => Error): Promise<T> {
-    const own = this.#takenBy.get(key) ?? 0;
-    if (own >= Math.min(this.#share, this.#max - this.#taken)) throw refuse();
-    this.#take(key, 1);
+    if (!this.take(key, 1)) throw refuse();
     try {
       return await work();
     } finally {
-      this.#take(key, -1);
+      this.give(key, 1);
     }
   }
 
-  #take(key: string, change: 1 | -1): void {
-    const own = (this.#takenBy.get(key) ?? 0) + change;
+  /** Whether there were so many; they are the address's until it gives them back. */
+  take(key: string, count: number): boolean {
+    const own = (this.#takenBy.get(key) ?? 0) + count;
+    if (own > Math.min(this.#share, this.#max - this.#taken)) return false;
+    this.#takenBy.set(key, own);
+    this.#taken += count;
+    return true;
+  }
+
+  give(key: string, count: number): void {
+    const own = (this.#takenBy.get(key) ?? 0) - count;
     if (own > 0) this.#takenBy.set(key, own);
     else this.#takenBy.delete(key);
-    this.#taken += change;
+    this.#taken -= count;
   }
 }

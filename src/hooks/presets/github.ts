@@ -168,7 +168,8 @@ function describe(kind: string | undefined, payload: unknown): Passage {
 }
 
 export const github: Preset = {
-  mapping: { match: { path: "github" }, name: "GitHub", handshake: "github" },
+  // GitHub sends no body of more than 25 MB, and none a second time
+  mapping: { match: { path: "github" }, name: "GitHub", handshake: "github", maxBodyBytes: 25 * 1024 * 1024 },
   scheme: "github",
   deliveryIdAt: ["headers.x-github-delivery"],
   describe: ({ headers, payload }) => {

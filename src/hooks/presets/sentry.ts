@@ -51,7 +51,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 export const sentry: Preset = {
-  mapping: { match: { path: "sentry" }, name: "Sentry" },
+  // an event is of 1 MB at most, and stands in the body beside what Sentry adds
+  mapping: { match: { path: "sentry" }, name: "Sentry", maxBodyBytes: 2 * 1024 * 1024 },
   scheme: "sentry",
   deliveryIdAt: ["headers.request-id"],
   describe: ({ headers, payload }) => {

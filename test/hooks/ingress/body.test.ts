@@ -62,3 +62,29 @@ describe("a small body of a known length", () => {
     expect((await readBody({ ...message, bytes }, LIMITS)).buffer).toBe(chunk.buffer);
   });
 });
+
+describe("a body for which there is no memory is refused for now", () => {
+  const limited = (room: number) => ({ ...LIMITS, hold: (bytes: number) => (room -= bytes) >= 0 });
+  const busy = { problem: "too_busy", headers: { "retry-after": "1" } };
+
+  test("in the middle of a stream", async () => {
+    const chunks = [new Uint8Array(300), new Uint8Array(300)];
+    expect(await readBody(messageOf(chunks), limited(600))).toHaveLength(600);
+    await expect(readBody(messageOf(chunks), limited(599))).rejects.toMatchObject(busy);
+  });
+
+  test("by its announced length, where it is small", async () => {
+    const message = { ...messageOf([]), headers: new Headers({ "content-length": "3" }) };
+    const bytes = async () => Uint8Array.of(1, 2, 3);
+    expect(await readBody({ ...message, bytes }, limited(3))).toHaveLength(3);
+    await expect(readBody({ ...message, bytes }, limited(2))).rejects.toMatchObject(busy);
+  });
+
+  test("where it is compressed: by what may come of it", async () => {
+    const packed = Bun.gzipSync(new Uint8Array(1000));
+    const message = () => ({ ...messageOf([packed]), headers: new Headers({ "content-encoding": "gzip" }) });
+    const room = packed.length + LIMITS.limitBytes;
+    expect(await readBody(message(), limited(room))).toHaveLength(1000);
+    await expect(readBody(message(), limited(room - 1))).rejects.toMatchObject(busy);
+  });
+});

@@ -27,6 +27,14 @@ test.each(PRESETS.map((name) => [name]))("%s listens on its own path, with its o
   expect(mapping.config.name).toBe(NAMES[name]);
 });
 
+test.each([
+  ["github", 25 * 1024 * 1024],
+  ["gitlab", 25 * 1024 * 1024],
+  ["sentry", 2 * 1024 * 1024],
+] as const)("%s takes the largest body that its sender sends", (name, bytes) => {
+  expect(mappingOf(name).config.maxBodyBytes).toBe(bytes);
+});
+
 describe("generic", () => {
   test.each<[unknown, string]>([
     [{ a: { b: 1 } }, '"b": 1'],
