@@ -84,7 +84,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .command("test")
     .description("show what a mapping would make of a request; nothing is dispatched")
     .argument("<mapping>")
-    .argument("<file>", "JSON body; - for standard input")
+    .argument("<file>", "the body, JSON unless a header says Content-Type; - for standard input")
     .option("-H, --header <header>", "name: value; may be repeated", collect, [])
     .option("-q, --query <parameter>", "name=value; may be repeated", collect, [])
     .option(...JSON_FLAG)

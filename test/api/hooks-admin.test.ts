@@ -200,6 +200,44 @@ test("POST /hooks-admin/mappings/:id/test: what the ingress would say where noth
   expect(await tested("shop", { payload: {} })).toMatchObject({ reaches: null, outcome: "actions" }); // 404
 });
 
+test("POST /hooks-admin/mappings/:id/test: a body as its sender writes it, read as the ingress reads it", async () => {
+  const mappings = [
+    { id: "ci", action: "wake", textTemplate: "{{payload.text}}" },
+    { id: "small", action: "wake", textTemplate: "x", maxBodyBytes: 10 },
+  ];
+  const test = async (strict: boolean) => {
+    const world = await startGateway({ settings: { hooks: { mappings, strict } } });
+    return (body: object, id = "ci"): Promise<Response> => world.admin(`mappings/${id}/test`, { body });
+  };
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  const lenient = await test(false);
+  const text = async (body: string, type?: string): Promise<unknown> => {
+    const headers = type === undefined ? {} : { "Content-Type": type };
+    return (await json(await lenient({ body: base64(body), headers }))).actions[0]?.action.text.at(-1)?.text;
+  };
+  expect(await text("text=a+b%21&other=1", "application/x-www-form-urlencoded")).toBe("a b!");
+  const form = '--x\r\nContent-Disposition: form-data; name="text"\r\n\r\nfrom a form\r\n--x--\r\n';
+  expect(await text(form, "multipart/form-data; boundary=x")).toBe("from a form");
+  expect(await text('{"text": 12345678901234567890}')).toBe("12345678901234567890");
+  const refused = async (response: Response): Promise<unknown[]> => {
+    const { outcome, reason } = await json(response);
+    return [outcome, reason];
+  };
+  expect(await refused(await lenient({ body: base64("{") }))).toEqual(["refused", "invalid JSON"]);
+  expect(await refused(await lenient({ body: base64('{"a":12345}') }, "small"))).toEqual([
+    "refused",
+    "payload too large",
+  ]);
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  expect(await refused(await (await test(true))({ body: base64("text=a"), headers }))).toEqual([
+    "refused",
+    "unsupported content type: expected JSON",
+  ]);
+  for (const body of [{}, { payload: {}, body: "" }, { body: "no base64!" }]) {
+    expect((await lenient(body)).status).toBe(400);
+  }
+});
+
 test("POST /hooks-admin/pause: what comes in waits, and runs once somebody resumes", async () => {
   const world = await startGateway();
   expect(await json(await world.admin("pause", { method: "POST" }))).toEqual({ paused: true });

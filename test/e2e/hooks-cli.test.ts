@@ -92,6 +92,18 @@ test("test: the rendered action; exit code 1 where the request would be refused"
     0,
     expect.stringMatching(/^wake, next-heartbeat\n[\s\S]*Build <<<.*>>>7<<</),
   ]);
+  const form = await hooks(
+    "test",
+    "ci",
+    file("body.txt", "n=8"),
+    "-H",
+    "Content-Type: application/x-www-form-urlencoded",
+  );
+  expect([form.code, form.stdout]).toEqual([0, expect.stringMatching(/Build <<<.*>>>8<<</)]);
+  const ping = await hooks("test", "github", body, "-H", "X-GitHub-Event: ping");
+  expect(ping.stdout).toBe('a check of the address, answered 200:\n    {"ok":true,"ping":true}\n');
+  const lines = await hooks("test", "ci", file("bad.txt", "{"), "-H", "Content-Type: text/html");
+  expect([lines.code, lines.stderr]).toEqual([1, "Error: the request would be refused: invalid JSON\n"]);
   const refused = await hooks("test", "broken", body);
   expect([refused.code, refused.stderr]).toEqual([1, "Error: the request would be refused: no such model\n"]);
   expect((await hooks("test", "none", body)).stderr).toContain("no such mapping; known: ci, broken, github");

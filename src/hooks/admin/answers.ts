@@ -91,8 +91,8 @@ export const pausedSchema = strictObject({ paused: Type.Boolean() });
 export const dryRunSchema = strictObject({
   mapping: text(),
   reaches: nullable(text(), { description: "The mapping that a request like this reaches" }),
-  outcome: oneOfTexts(["actions", "nothing", "answered", "failed"], {
-    description: "answered: it is a provider's check of the address",
+  outcome: oneOfTexts(["actions", "nothing", "answered", "refused", "failed"], {
+    description: "answered: it is a provider's check of the address; refused: no mapping sees such a body",
   }),
   reason: optional(text()),
   answer: optional(

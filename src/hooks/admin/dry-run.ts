@@ -8,6 +8,8 @@ import type { Target } from "../../channels/channel.ts";
 import type { HookAction } from "../action.ts";
 import { acknowledgement, answerHandshake } from "../handshake.ts";
 import { checkAction, type Checks } from "../ingress/checks.ts";
+import { bodyLimit } from "../ingress/mapped.ts";
+import { readPayload } from "../ingress/payload.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { type Mapping, type MappingRequest, runMapping, type RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
@@ -25,6 +27,8 @@ export interface DryRunParts {
 /** A request to try. */
 export interface Sample {
   readonly payload: unknown;
+  /** As its sender writes it, in place of `payload`. */
+  readonly rawBody?: Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
 }
@@ -43,8 +47,8 @@ export interface DryRun {
   readonly mapping: string;
   /** The mapping that a request like this reaches: perhaps another, or none. */
   readonly reaches: string | null;
-  /** `answered`: it is a provider's check of the address. */
-  readonly outcome: "actions" | "nothing" | "answered" | "failed";
+  /** `answered`: it is a provider's check of the address. `refused`: no mapping sees what such a body would be. */
+  readonly outcome: "actions" | "nothing" | "answered" | "refused" | "failed";
   readonly reason?: string;
   /** What the sender hears, where no run is to be told of. */
   readonly answer?: { readonly status: number; readonly body: string };
@@ -55,7 +59,7 @@ export interface DryRun {
 /** Throws `not_found` where there is no such mapping. */
 export async function dryRun(
   parts: DryRunParts,
-  { mappingId, sample }: { mappingId: string; sample: Sample },
+  { mappingId, sample: given }: { mappingId: string; sample: Sample },
 ): Promise<DryRun> {
   const { all, find, transformsDir, transformTimeoutMs } = parts.mappings(parts.settings());
   const mapping = all.find(({ id }) => id === mappingId);
@@ -63,8 +67,12 @@ export async function dryRun(
     const known = all.map(({ id }) => id).join(", ");
     throw new AppError("not_found", `no such mapping; known: ${known === "" ? "none" : known}`);
   }
-  const request: MappingRequest = { ...sample, path: pathOf(mapping), now: parts.now() };
   const none = { mapping: mapping.id, reaches: mapping.id, actions: [], warnings: [] };
+  const payload = await payloadOf(parts, mapping, given).catch(asRefusal);
+  if (payload instanceof Refusal) return { ...none, outcome: "refused", reason: payload.message };
+  const { headers, query } = given;
+  const sample = { payload, headers, query };
+  const request: MappingRequest = { ...sample, path: pathOf(mapping), now: parts.now() };
   const check = checkAnswer(mapping, sample);
   if (check) return { ...none, outcome: "answered", answer: check };
   const reached = reach(() => find(request));
@@ -84,6 +92,20 @@ export async function dryRun(
   const tried = await Promise.all(outcome.actions.map((action) => tryAction(parts, mapping, action)));
   const warnings = new Set([...outcome.warnings, ...tried.flatMap((each) => each.warnings)]);
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
+}
+
+/** Throws a `Refusal`. */
+async function payloadOf({ settings }: DryRunParts, mapping: Mapping, sample: Sample): Promise<unknown> {
+  const { payload, rawBody, headers } = sample;
+  if (!rawBody) return payload;
+  const { maxBodyBytes, strict } = settings().hooks;
+  if (rawBody.length > bodyLimit(mapping, maxBodyBytes)) throw new Refusal("payload_too_large");
+  return readPayload(rawBody, { contentType: headers["content-type"] ?? null, isMapped: true, isStrict: strict });
+}
+
+function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  throw error;
 }
 
 type Answer = NonNullable<DryRun["answer"]>;
@@ -119,10 +141,7 @@ async function tryAction(
   { id }: Mapping,
   asked: HookAction,
 ): Promise<{ action: DryAction; warnings: readonly string[] }> {
-  const checked = await checkAction(asked, checks).catch((error: unknown) => {
-    if (error instanceof Refusal) return error;
-    throw error;
-  });
+  const checked = await checkAction(asked, checks).catch(asRefusal);
   const isRefused = checked instanceof Refusal;
   const action = isRefused ? asked : checked.action;
   const text = action.kind === "wake" ? action.text : action.message;

@@ -114,7 +114,7 @@ function ownerOf(asked: MappingRequest, proofs: Proofs): Claim | undefined {
   }
 }
 
-const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;
+export const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;
 
 /** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
 async function prove(

@@ -125,9 +125,17 @@ async function paused(admin: Admin, isPaused: boolean): Promise<{ readonly pause
 }
 
 async function test(admin: Admin, id: string, { request }: Exchange): Promise<object> {
-  const { payload, headers = {}, query = {} } = await readRequest(request, DryRunBody);
+  const { payload, body, headers = {}, query = {} } = await readRequest(request, DryRunBody);
+  if ((payload === undefined) === (body === undefined)) throw new AppError("bad_request", "expected payload or body");
   const spelled = Object.entries(texts(headers, "headers")).map(([name, value]) => [name.toLowerCase(), value]);
-  return admin.test(id, { payload, headers: Object.fromEntries(spelled), query: texts(query, "query") });
+  const rawBody = body === undefined ? {} : { rawBody: bytesOf(body) };
+  return admin.test(id, { payload, ...rawBody, headers: Object.fromEntries(spelled), query: texts(query, "query") });
+}
+
+function bytesOf(base64: string): Uint8Array {
+  const bytes = Buffer.from(base64, "base64");
+  if (bytes.toString("base64") !== base64) throw new AppError("bad_request", "body: expected base64");
+  return bytes;
 }
 
 function texts(fields: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, string>> {

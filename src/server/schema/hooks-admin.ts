@@ -3,7 +3,8 @@ import { t } from "elysia";
 
 export const DryRunBody = t.Object(
   {
-    payload: t.Unknown(),
+    payload: t.Optional(t.Unknown()),
+    body: t.Optional(t.String({ description: "In place of `payload`: the body as its sender writes it, in base64" })),
     headers: t.Optional(t.Record(t.String(), t.String())),
     query: t.Optional(t.Record(t.String(), t.String())),
   },
