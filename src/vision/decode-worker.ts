@@ -1,11 +1,11 @@
-/** The thread that decodes one image file, with libraries of WebAssembly and JavaScript. */
+/** The thread that decodes one image file, with libraries of WebAssembly, or by ourselves. */
 import { decode as decodePng, init as initPng } from "@jsquash/png/decode.js";
 // @ts-expect-error The package declares what the module exports, and not that a bundler gives its place.
 import pngWasm from "@jsquash/png/codec/pkg/squoosh_png_bg.wasm" with { type: "file" };
 import decodeWebp, { init as initWebp } from "@jsquash/webp/decode.js";
 import webpWasm from "@jsquash/webp/codec/dec/webp_dec.wasm" with { type: "file" };
-import { GifReader } from "omggif";
 import { messageOf } from "../base/errors.ts";
+import { decodeGif } from "./gif.ts";
 import { sizeText, type Size } from "./image.ts";
 import type { ImageHeader } from "./image-header.ts";
 import { decodeJpeg } from "./jpeg.ts";
@@ -34,15 +34,7 @@ const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promi
     await initWebp(await moduleOf(webpWasm));
     return decodeWebp(bytes.buffer).catch(unreadable);
   },
-  GIF: async ({ bytes, width, height }) => {
-    const data = new Uint8Array(width * height * 4);
-    const reader = new GifReader(bytes);
-    const frame = reader.frameInfo(0);
-    const inside = frame.x + frame.width <= width && frame.y + frame.height <= height;
-    if (!inside) throw new Error(`a first frame of ${sizeText(frame)} at ${frame.x}, ${frame.y}`);
-    reader.decodeAndBlitFrameRGBA(0, data);
-    return { width, height, data };
-  },
+  GIF: async ({ bytes, ...size }) => decodeGif(bytes, size),
 };
 
 /** In place of what the libraries say. */

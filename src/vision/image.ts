@@ -1,4 +1,5 @@
 /** A decoded picture, and its sizes. */
+import { AppError } from "../base/errors.ts";
 
 export interface Size {
   readonly width: number;
@@ -15,3 +16,6 @@ export type Rgb = readonly [number, number, number];
 export const sizeText = ({ width, height }: Size): string => `${width}×${height}`;
 
 export type ImageFormat = "PNG" | "JPEG" | "WebP" | "GIF";
+
+/** @param what is wrong with a file */
+export const broken = (what: string): AppError => new AppError("bad_request", what);

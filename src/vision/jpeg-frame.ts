@@ -1,6 +1,5 @@
 /** The parts of a JPEG file: tables, components and scans (ITU-T T.81, annex B). Nothing of it is decoded here. */
-import { AppError } from "../base/errors.ts";
-import { sizeText, type Size } from "./image.ts";
+import { broken, sizeText, type Size } from "./image.ts";
 
 /** Coefficients in the order in which they are stored. */
 export const ZIGZAG = zigzag();
@@ -74,8 +73,6 @@ export interface Jpeg {
 
 /** Scans of a progressive picture are ten or so; each one may touch every coefficient. */
 const SCANS_MAX = 256;
-
-export const broken = (what: string): AppError => new AppError("bad_request", what);
 
 /**
  * Reads the segments in order.

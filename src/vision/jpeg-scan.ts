@@ -1,5 +1,6 @@
 /** The entropy-coded part of JPEG: Huffman codes to coefficients, sequential and progressive (ITU-T T.81, F and G). */
-import { broken, ZIGZAG, type Component, type Frame, type HuffmanTable, type Scan } from "./jpeg-frame.ts";
+import { broken } from "./image.ts";
+import { ZIGZAG, type Component, type Frame, type HuffmanTable, type Scan } from "./jpeg-frame.ts";
 
 /** Reads bits of a scan; where the data ends, or a marker comes, it throws. */
 class Bits {

@@ -2,9 +2,9 @@
  * JPEG to pixels with the arithmetic of stb_image, by which the reference decodes: libraries that decode with libjpeg's
  * differ by up to three levels, and then nothing behind them can be compared. Baseline and progressive, 8 bits.
  */
-import type { RgbImage, Size } from "./image.ts";
+import { broken, type RgbImage, type Size } from "./image.ts";
 import { readImageHeader } from "./image-header.ts";
-import { broken, readJpeg, type Component, type Frame, type Jpeg } from "./jpeg-frame.ts";
+import { readJpeg, type Component, type Frame, type Jpeg } from "./jpeg-frame.ts";
 import { decodeScan } from "./jpeg-scan.ts";
 
 /**
