@@ -9,6 +9,7 @@ import { decodeGif } from "./gif.ts";
 import { sizeText, type Size } from "./image.ts";
 import type { ImageHeader } from "./image-header.ts";
 import { decodeJpeg } from "./jpeg.ts";
+import { withoutExtras } from "./png.ts";
 
 declare const self: Worker;
 
@@ -27,7 +28,7 @@ interface Decoded extends Size {
 const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promise<Decoded>>> = {
   PNG: async ({ bytes }) => {
     await initPng(await moduleOf(pngWasm));
-    return decodePng(bytes.buffer).catch(unreadable);
+    return decodePng(withoutExtras(bytes).buffer).catch(unreadable);
   },
   JPEG: async ({ bytes, ...size }) => decodeJpeg(bytes, size),
   WebP: async ({ bytes }) => {

@@ -1,5 +1,6 @@
 /** Image files to pixels: what is refused before decoding, what fails alone, what comes out. */
 import { readFileSync } from "node:fs";
+import { deflateSync } from "node:zlib";
 import { describe, expect, test } from "bun:test";
 import { decodeImage } from "../../src/vision/decode.ts";
 import { readImageHeader } from "../../src/vision/image-header.ts";
@@ -85,6 +86,40 @@ test("a damaged file fails by itself, and says which it was", async () => {
   flipped.fill(0xaa, 60, 200);
   await expect(decodeImage(flipped)).rejects.toThrow(message);
 });
+
+describe("what a PNG has beside its picture does no harm:", () => {
+  const samples = Uint8Array.from({ length: 5 * 4 * 3 }, (_, i) => (i * 89) % 256);
+  const whole = png(5, 4, { samples });
+  const latin = (text: string): Uint8Array => Buffer.from(text, "latin1");
+  const profile = (data: Uint8Array): Uint8Array => Buffer.concat([latin("ICC\0\0"), data]);
+  const gamma = chunk("gAMA", Uint8Array.of(0, 0, 177, 143));
+  test.each<[string, Uint8Array[]]>([
+    ["a text without an end of its keyword", [chunk("tEXt", latin("abc"))]],
+    ["a keyword that is too long", [chunk("tEXt", latin(`${"a".repeat(100)}\0b`))]],
+    ["a text that is no UTF-8", [chunk("iTXt", latin("a\0\x07\x07\xff\xff"))]],
+    ["a unit that there is not", [chunk("pHYs", Uint8Array.of(0, 0, 1, 0, 0, 0, 1, 0, 2))]],
+    ["an intent that there is not", [chunk("sRGB", Uint8Array.of(7))]],
+    ["too few chromaticities", [chunk("cHRM", Uint8Array.of(1))]],
+    ["two gammas", [gamma, gamma]],
+    ["a gamma of 1", [chunk("gAMA", Uint8Array.of(0, 1, 0x86, 0xa0))]],
+    ["a profile that is damaged", [chunk("iCCP", profile(latin("garbage")))]],
+    ["a profile of 50 MB", [chunk("iCCP", profile(deflateSync(Buffer.alloc(50_000_000, 7))))]],
+    ["a frame without an animation", [chunk("fcTL", new Uint8Array(26))]],
+    ["an animation of one frame", [chunk("acTL", Uint8Array.of(0, 0, 0, 1, 0, 0, 0, 0)), chunk("fcTL", frameOf(5, 4))]],
+    ["transparency that is too long", [chunk("tRNS", new Uint8Array(99))]],
+  ])("%s", async (_, extras) => {
+    const bytes = Buffer.concat([whole.subarray(0, 33), ...extras, whole.subarray(33)]); // behind the header
+    expect((await decodeImage(bytes)).data).toEqual(samples);
+  });
+});
+
+/** Of an animation: all of the picture. (PNG third edition, 11.3.2.3) */
+function frameOf(width: number, height: number): Uint8Array {
+  const data = Buffer.alloc(26);
+  data.writeUInt32BE(width, 4);
+  data.writeUInt32BE(height, 8);
+  return data;
+}
 
 test("a signal ends it", async () => {
   const image = png(1, 1, { samples: Uint8Array.of(1, 2, 3) });
