@@ -79,7 +79,10 @@ function webpSize(view: DataView): Size | undefined {
 function jpegSize(view: DataView): Size | undefined {
   let at = 2;
   while (at + 9 <= view.byteLength) {
-    if (view.getUint8(at) !== 0xff) return undefined;
+    if (view.getUint8(at) !== 0xff) {
+      at++; // what is between segments is skipped, as the reference does
+      continue;
+    }
     const marker = view.getUint8(at + 1);
     const bare = marker === 0xff || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7);
     const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);

@@ -70,6 +70,18 @@ test("whatever is cut off or changed is an error or a picture of its size", () =
   }
 });
 
+test("what is between segments is skipped", () => {
+  for (const [, crc, base64] of pictures) {
+    const whole = bytesOf(base64);
+    const second = 4 + new DataView(whole.buffer).getUint16(4); // behind the first segment
+    for (const padding of [[0], [0, 0, 0], [0xff, 0xff], [0x12, 0x34, 0xff]]) {
+      const padded = Uint8Array.of(...whole.subarray(0, second), ...padding, ...whole.subarray(second));
+      expect(readImageHeader(padded)).toMatchObject({ width: 21, height: 13 });
+      expect(Bun.hash.crc32(decodeJpeg(padded).data)).toBe(crc);
+    }
+  }
+});
+
 function sizeOf(bytes: Uint8Array): number {
   const { width, height } = readImageHeader(bytes);
   return width * height;
