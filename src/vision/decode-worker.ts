@@ -20,7 +20,7 @@ export interface DecodeJob extends ImageHeader {
 /** The pixels, (height, width, 3), or why there are none. */
 export type DecodeReply = { readonly data: Uint8Array } | { readonly problem: string };
 
-/** Three or four bytes for each pixel. */
+/** Three bytes for each pixel of our decoders, four in the clamped arrays of libraries. */
 interface Decoded extends Size {
   readonly data: Uint8Array | Uint8ClampedArray;
 }
@@ -50,8 +50,8 @@ async function moduleOf(path: string): Promise<WebAssembly.Module> {
 }
 
 /** Without alpha. */
-function rgbOf({ data }: Decoded, { width, height }: Size): Uint8Array {
-  if (data.length === width * height * 3) return new Uint8Array(data);
+function rgbOf({ data, width, height }: Decoded): Uint8Array {
+  if (data instanceof Uint8Array) return data;
   const out = new Uint8Array(width * height * 3);
   for (let pixel = 0; pixel < width * height; pixel++) {
     for (let channel = 0; channel < 3; channel++) out[3 * pixel + channel] = data[4 * pixel + channel]!;
@@ -64,7 +64,7 @@ async function decode(job: DecodeJob): Promise<DecodeReply> {
   if (decoded.width !== job.width || decoded.height !== job.height) {
     return { problem: `expected ${sizeText(job)}, got ${sizeText(decoded)}` };
   }
-  return { data: rgbOf(decoded, job) };
+  return { data: rgbOf(decoded) };
 }
 
 self.onmessage = async ({ data }: MessageEvent<DecodeJob>) => {

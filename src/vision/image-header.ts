@@ -3,7 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { isAnimated } from "./animation.ts";
 import { sizeText, type ImageFormat, type Size } from "./image.ts";
 
-/** A photograph of a good camera in full; a decoder takes some 8 bytes for each pixel. */
+/** A photograph of a good camera in full; decoders take 5 to 16 bytes for each pixel. */
 const PIXELS_MAX = 40_000_000;
 const SIDE_MAX = 32_768;
 const IMAGE_BYTES_MAX = 64 * 1024 * 1024;

@@ -35,8 +35,8 @@ export interface Component {
   /** Blocks that have something of the picture. */
   readonly usedWide: number;
   readonly usedHigh: number;
-  /** (blocksHigh, blocksWide, 64), not yet scaled. */
-  readonly coefficients: Int16Array;
+  /** (blocksHigh, blocksWide, 64), not yet scaled. Gone once its samples are made. */
+  readonly coefficients: Int16Array<ArrayBuffer>;
 }
 
 export interface Frame {

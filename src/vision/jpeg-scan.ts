@@ -1,4 +1,7 @@
-/** The entropy-coded part of JPEG: Huffman codes to coefficients, sequential and progressive (ITU-T T.81, F and G). */
+/**
+ * The entropy-coded part of JPEG: Huffman codes to coefficients, sequential and progressive (ITU-T T.81, F and G).
+ * What runs for each block or code allocates nothing: of forty megapixels it would be gigabytes.
+ */
 import { broken } from "./image.ts";
 import { ZIGZAG, type Component, type Frame, type HuffmanTable, type Scan } from "./jpeg-frame.ts";
 
@@ -91,33 +94,34 @@ export function decodeScan(bytes: Uint8Array, { maxH, maxV, width, height, isPro
   const state: State = { predictions: new Int32Array(scan.parts.length), endOfBand: 0 };
   const decode = blockDecoder(bits, scan, state, isProgressive);
   let left = scan.restart;
-  const unit = (blocks: () => void): void => {
-    if (scan.restart > 0 && left-- === 0) {
-      bits.restart();
-      state.predictions.fill(0);
-      state.endOfBand = 0;
-      left = scan.restart - 1;
-    }
-    blocks();
+  const beginUnit = (): void => {
+    if (scan.restart === 0 || left-- > 0) return;
+    bits.restart();
+    state.predictions.fill(0);
+    state.endOfBand = 0;
+    left = scan.restart - 1;
   };
-  const [single] = scan.parts;
   if (scan.parts.length === 1) {
-    const { component } = single!;
-    for (let y = 0; y < component.usedHigh; y++)
-      for (let x = 0; x < component.usedWide; x++)
-        unit(() => decode(component.coefficients, placeOf(component, x, y), 0));
+    const { component } = scan.parts[0]!;
+    for (let y = 0; y < component.usedHigh; y++) {
+      for (let x = 0; x < component.usedWide; x++) {
+        beginUnit();
+        decode(component.coefficients, placeOf(component, x, y), 0);
+      }
+    }
     return bits.at;
   }
-  const [across, down] = [Math.ceil(width / (8 * maxH)), Math.ceil(height / (8 * maxV))];
+  const across = Math.ceil(width / (8 * maxH));
+  const down = Math.ceil(height / (8 * maxV));
   for (let top = 0; top < down; top++) {
     for (let leftmost = 0; leftmost < across; leftmost++) {
-      unit(() => {
-        for (const [part, { component }] of scan.parts.entries()) {
-          const { h, v, coefficients } = component;
-          for (let y = 0; y < v; y++)
-            for (let x = 0; x < h; x++) decode(coefficients, placeOf(component, leftmost * h + x, top * v + y), part);
-        }
-      });
+      beginUnit();
+      for (let part = 0; part < scan.parts.length; part++) {
+        const { component } = scan.parts[part]!;
+        const { h, v, coefficients } = component;
+        for (let y = 0; y < v; y++)
+          for (let x = 0; x < h; x++) decode(coefficients, placeOf(component, leftmost * h + x, top * v + y), part);
+      }
     }
   }
   return bits.at;
@@ -126,37 +130,24 @@ export function decodeScan(bytes: Uint8Array, { maxH, maxV, width, height, isPro
 const placeOf = ({ blocksWide }: Component, x: number, y: number): number => (y * blocksWide + x) * 64;
 
 function blockDecoder(bits: Bits, scan: Scan, state: State, isProgressive: boolean): DecodeBlock {
-  const tables = scan.parts.map(({ dc, ac }) => ({ dc: scan.dcTables[dc], ac: scan.acTables[ac] }));
   const need = (table: HuffmanTable | undefined): HuffmanTable => {
     if (!table) throw broken("a Huffman table is missing");
     return table;
   };
+  const dcs = (): HuffmanTable[] => scan.parts.map(({ dc }) => need(scan.dcTables[dc]));
+  const acs = (): HuffmanTable[] => scan.parts.map(({ ac }) => need(scan.acTables[ac]));
+  const { predictions } = state;
   const { low, high, from } = scan;
-  if (!isProgressive) {
-    const both = tables.map(({ dc, ac }) => ({ dc: need(dc), ac: need(ac) }));
-    return (coefficients, at, part) => {
-      const { dc, ac } = both[part]!;
-      coefficients[at] = state.predictions[part]! += bits.signed(sizeOf(bits.symbol(dc)));
-      for (let k = 1; k < 64; k++) {
-        const symbol = bits.symbol(ac);
-        const [run, size] = [symbol >> 4, symbol & 15];
-        if (size === 0 && run < 15) break;
-        k += run;
-        if (size === 0) continue;
-        if (k > 63) throw broken("more coefficients than a block has");
-        coefficients[at + ZIGZAG[k]!] = bits.signed(size);
-      }
-    };
-  }
+  if (!isProgressive) return allBits(bits, predictions, { dcs: dcs(), acs: acs() });
   if (from === 0 && high === 0) {
-    const dcs = tables.map(({ dc }) => need(dc));
+    const tables = dcs();
     return (coefficients, at, part) => {
-      state.predictions[part]! += bits.signed(sizeOf(bits.symbol(dcs[part]!)));
-      coefficients[at] = state.predictions[part]! << low;
+      predictions[part]! += bits.signed(sizeOf(bits.symbol(tables[part]!)));
+      coefficients[at] = predictions[part]! << low;
     };
   }
   if (from === 0) return (coefficients, at) => void (bits.take(1) && (coefficients[at]! += 1 << low));
-  const ac = need(tables[0]!.ac);
+  const ac = acs()[0]!;
   return high === 0 ? firstBits(bits, scan, state, ac) : moreBits(bits, scan, state, ac);
 }
 
@@ -165,13 +156,36 @@ const sizeOf = (symbol: number): number => {
   return symbol;
 };
 
+/** All coefficients at once. */
+function allBits(
+  bits: Bits,
+  predictions: Int32Array,
+  { dcs, acs }: Record<"dcs" | "acs", readonly HuffmanTable[]>,
+): DecodeBlock {
+  return (coefficients, at, part) => {
+    const ac = acs[part]!;
+    coefficients[at] = predictions[part]! += bits.signed(sizeOf(bits.symbol(dcs[part]!)));
+    for (let k = 1; k < 64; k++) {
+      const symbol = bits.symbol(ac);
+      const run = symbol >> 4;
+      const size = symbol & 15;
+      if (size === 0 && run < 15) break;
+      k += run;
+      if (size === 0) continue;
+      if (k > 63) throw broken("more coefficients than a block has");
+      coefficients[at + ZIGZAG[k]!] = bits.signed(size);
+    }
+  };
+}
+
 /** Coefficients of a band, their upper bits. */
 function firstBits(bits: Bits, { from, to, low }: Scan, state: State, ac: HuffmanTable): DecodeBlock {
   return (coefficients, at) => {
     if (state.endOfBand > 0) return void state.endOfBand--;
     for (let k = from; k <= to; k++) {
       const symbol = bits.symbol(ac);
-      const [run, size] = [symbol >> 4, symbol & 15];
+      const run = symbol >> 4;
+      const size = symbol & 15;
       if (size === 0 && run < 15) {
         state.endOfBand = (1 << run) - 1 + bits.take(run);
         return;

@@ -15,7 +15,11 @@ export function decodeJpeg(bytes: Uint8Array, size: Size = readImageHeader(bytes
   const jpeg = readJpeg(bytes, size, (frame, scan) => decodeScan(bytes, frame, scan));
   const { frame } = jpeg;
   const { width, height, components } = frame;
-  const lines = components.map((component) => upsampler(component, samplesOf(component, jpeg), frame));
+  const lines = components.map((component) => {
+    const samples = samplesOf(component, jpeg);
+    component.coefficients.buffer.transfer(0); // freed now, not when garbage is collected
+    return upsampler(component, samples, frame);
+  });
   const data = new Uint8Array(width * height * 3);
   const convert = converterOf(jpeg);
   for (let y = 0; y < height; y++)
@@ -35,51 +39,58 @@ function samplesOf(
   if (!scale) throw broken("a quantization table is missing");
   const stride = 8 * blocksWide;
   const out = new Uint8ClampedArray(stride * 8 * blocksHigh);
-  const [block, sums] = [new Int32Array(64), new Int32Array(8)];
-  for (let at = 0, index = 0; at < coefficients.length; at += 64, index++) {
-    for (let i = 0; i < 64; i++) block[i] = ((coefficients[at + i]! * scale[i]!) << 16) >> 16; // as 16 bits
-    const place = Math.floor(index / blocksWide) * 8 * stride + (index % blocksWide) * 8;
-    inverse(block, { out, at: place, stride, sums });
+  const block = new Int32Array(64);
+  const sums = new Int32Array(8);
+  let at = 0;
+  for (let top = 0; top < out.length; top += 8 * stride) {
+    for (let left = 0; left < stride; left += 8, at += 64) {
+      for (let i = 0; i < 64; i++) block[i] = ((coefficients[at + i]! * scale[i]!) << 16) >> 16; // as 16 bits
+      inverse(block, sums, out, top + left, stride);
+    }
   }
   return out;
 }
 
 /** A factor as a whole number of 4096ths. */
 const fixed = (x: number): number => Math.trunc(Math.fround(x) * 4096 + 0.5);
-const FACTORS = {
-  even: [0.5411961, -1.847759065, 0.765366865].map(fixed) as [number, number, number],
-  own: [0.298631336, 2.053119869, 3.072711026, 1.50132111].map(fixed) as [number, number, number, number],
-  sum: fixed(1.175875602),
-  pairs: [-0.899976223, -2.562915447, -1.96157056, -0.390180644].map(fixed) as [number, number, number, number],
-} as const;
+const [EVEN, EVEN_LOW, EVEN_HIGH] = [fixed(0.5411961), fixed(-1.847759065), fixed(0.765366865)];
+const [OWN_7, OWN_5, OWN_3, OWN_1] = [fixed(0.298631336), fixed(2.053119869), fixed(3.072711026), fixed(1.50132111)];
+const ODD = fixed(1.175875602);
+const [OUTER, INNER] = [fixed(-0.899976223), fixed(-2.562915447)];
+const [THIRDS, FIFTHS] = [fixed(-1.96157056), fixed(-0.390180644)];
 
 /** Of a line or a column the four sums of its even values, then those of its odd ones: results are made of both. */
-function transform(d: Int32Array, { at, step }: { at: number; step: number }, sums: Int32Array): void {
-  const { even, own, sum, pairs } = FACTORS;
-  const [s0, s1, s2, s3] = [d[at]!, d[at + step]!, d[at + 2 * step]!, d[at + 3 * step]!];
-  const [s4, s5, s6, s7] = [d[at + 4 * step]!, d[at + 5 * step]!, d[at + 6 * step]!, d[at + 7 * step]!];
-  const both = (s2 + s6) * even[0];
-  const [low, high] = [both + s6 * even[1], both + s2 * even[2]];
+function transform(d: Int32Array, at: number, step: number, sums: Int32Array): void {
+  const s0 = d[at]!;
+  const s1 = d[at + step]!;
+  const s2 = d[at + 2 * step]!;
+  const s3 = d[at + 3 * step]!;
+  const s4 = d[at + 4 * step]!;
+  const s5 = d[at + 5 * step]!;
+  const s6 = d[at + 6 * step]!;
+  const s7 = d[at + 7 * step]!;
+  const both = (s2 + s6) * EVEN;
+  const low = both + s6 * EVEN_LOW;
+  const high = both + s2 * EVEN_HIGH;
   sums[0] = (s0 + s4) * 4096 + high;
   sums[1] = (s0 - s4) * 4096 + low;
   sums[2] = (s0 - s4) * 4096 - low;
   sums[3] = (s0 + s4) * 4096 - high;
-  const all = (s7 + s3 + s5 + s1) * sum;
-  const [outer, inner] = [all + (s7 + s1) * pairs[0], all + (s5 + s3) * pairs[1]];
-  const [thirds, fifths] = [(s7 + s3) * pairs[2], (s5 + s1) * pairs[3]];
-  sums[4] = s1 * own[3] + outer + fifths;
-  sums[5] = s3 * own[2] + inner + thirds;
-  sums[6] = s5 * own[1] + inner + fifths;
-  sums[7] = s7 * own[0] + outer + thirds;
+  const all = (s7 + s3 + s5 + s1) * ODD;
+  const outer = all + (s7 + s1) * OUTER;
+  const inner = all + (s5 + s3) * INNER;
+  const thirds = (s7 + s3) * THIRDS;
+  const fifths = (s5 + s1) * FIFTHS;
+  sums[4] = s1 * OWN_1 + outer + fifths;
+  sums[5] = s3 * OWN_3 + inner + thirds;
+  sums[6] = s5 * OWN_5 + inner + fifths;
+  sums[7] = s7 * OWN_7 + outer + thirds;
 }
 
-/** The inverse transform of a block, which is overwritten, and its samples from `at` on. */
-function inverse(
-  block: Int32Array,
-  { out, at, stride, sums }: { out: Uint8ClampedArray; at: number; stride: number; sums: Int32Array },
-): void {
+/** The inverse transform of a block, which is overwritten, and its samples from `place` on. */
+function inverse(block: Int32Array, sums: Int32Array, out: Uint8ClampedArray, place: number, stride: number): void {
   for (let x = 0; x < 8; x++) {
-    transform(block, { at: x, step: 8 }, sums);
+    transform(block, x, 8, sums);
     for (let i = 0; i < 4; i++) {
       const even = sums[i]! + 512;
       block[x + 8 * i] = (even + sums[4 + i]!) >> 10;
@@ -87,11 +98,11 @@ function inverse(
     }
   }
   for (let y = 0; y < 8; y++) {
-    transform(block, { at: 8 * y, step: 1 }, sums);
+    transform(block, 8 * y, 1, sums);
     for (let i = 0; i < 4; i++) {
       const even = sums[i]! + 65_536 + (128 << 17);
-      out[at + y * stride + i] = (even + sums[4 + i]!) >> 17;
-      out[at + y * stride + 7 - i] = (even - sums[4 + i]!) >> 17;
+      out[place + y * stride + i] = (even + sums[4 + i]!) >> 17;
+      out[place + y * stride + 7 - i] = (even - sums[4 + i]!) >> 17;
     }
   }
 }
@@ -184,12 +195,14 @@ const interleave: Convert = (lines, out) => {
 const fixed20 = (x: number): number => Math.trunc(Math.fround(x) * 4096 + 0.5) << 8;
 const [RED, GREEN_RED, GREEN_BLUE, BLUE] = [fixed20(1.402), fixed20(0.71414), fixed20(0.34414), fixed20(1.772)];
 
+const clamp = (value: number): number => Math.max(0, Math.min(255, value >> 20));
+
 /** From luma and two differences of colour. */
 const toRgb: Convert = ([lumas, blues, reds], out) => {
-  const clamp = (value: number): number => Math.max(0, Math.min(255, value >> 20));
   for (let at = 0, i = 0; at < out.length; at += 3, i++) {
     const luma = (lumas![i]! << 20) + (1 << 19);
-    const [red, blue] = [reds![i]! - 128, blues![i]! - 128];
+    const red = reds![i]! - 128;
+    const blue = blues![i]! - 128;
     out[at] = clamp(luma + red * RED);
     out[at + 1] = clamp(luma - red * GREEN_RED + ((-blue * GREEN_BLUE) & 0xffff0000));
     out[at + 2] = clamp(luma + blue * BLUE);
