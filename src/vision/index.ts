@@ -11,6 +11,7 @@ import { sizeText, type RgbImage, type Size } from "./image.ts";
 import { fitInto, patchRows, targetSize, toPixels, type Pixels } from "./prepare.ts";
 import type { Grid, Part, Projector, TilePart } from "./projector.ts";
 import { projectorOf } from "./projectors/index.ts";
+import { runAtOnce, runWithPauses, type Steps } from "./steps.ts";
 
 export type { RgbImage, Size } from "./image.ts";
 
@@ -41,7 +42,7 @@ export interface RowCount {
 export interface ImageEncoder {
   /** What an image of that size becomes, without encoding it. Throws `bad_request` where no encoder takes it. */
   layout(size: Size): readonly ImagePart<RowCount>[];
-  /** The same parts with their rows. A signal ends it with `cancelled` between programs. */
+  /** The same parts with their rows. A signal ends it with `cancelled` at a pause. */
   encode(image: RgbImage, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
   /** What the encoder reads: its pictures one after another, resized, padded and normalised. For diagnostics. */
   pixels(image: RgbImage): readonly Pixels[];
@@ -118,7 +119,7 @@ interface Opened {
 
 function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): ImageEncoder {
   const { patch, tiling, isTwoWay } = projector;
-  const { tower, projection } = opened;
+  const { tower, projection, pause } = opened;
   const target = (size: Size): Size => {
     const wanted = targetSize(size, projector.size);
     checkRows(projector, { size, target: wanted });
@@ -132,9 +133,15 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
     const rows = projector.count?.(grid) ?? shape.width * shape.height;
     return { rows, ...(opened.hasSections && { positions: positionsOf(shape) }) };
   };
-  const picturesOf = (image: RgbImage): readonly RgbImage[] =>
-    tiling ? tiling.picturesOf(image) : [fitInto(image, target(image), projector)];
-  const pixels = (image: RgbImage): Pixels[] => picturesOf(image).map((each) => toPixels(each, model.colours));
+  function* pixelsOf(image: RgbImage): Steps<readonly Pixels[]> {
+    const pictures = tiling ? yield* tiling.picturesOf(image) : [yield* fitInto(image, target(image), projector)];
+    const pixels: Pixels[] = [];
+    for (const each of pictures) {
+      pixels.push(toPixels(each, model.colours));
+      yield;
+    }
+    return pixels;
+  }
   let last: Promise<unknown> = Promise.resolve(); // a session runs one picture at a time
 
   return {
@@ -146,11 +153,16 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
         const { rows, positions } = layoutOf(size);
         return { kind: "rows", rows, positions: positions?.length ?? rows };
       }),
-    pixels,
+    pixels: (image) => runAtOnce(pixelsOf(image)),
     async encode(image, signal) {
+      const check = async (): Promise<void> => {
+        await pause?.();
+        if (signal?.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+      };
       const run = last.then(async () => {
         const encoded: Float32Array[] = [];
-        for (const each of pixels(image)) encoded.push(await encode(each, projector, { ...opened, signal }));
+        for (const each of await runWithPauses(pixelsOf(image), check))
+          encoded.push(await encode(each, projector, { ...opened, check }));
         return encoded;
       });
       last = run.catch(() => {});
@@ -193,12 +205,8 @@ function checkRows({ patch, rowsMax }: Projector, { size, target }: { size: Size
 async function encode(
   pixels: Pixels,
   projector: Projector,
-  { tower, projection, pause, signal }: Omit<Opened, "hasSections"> & { signal: AbortSignal | undefined },
+  { tower, projection, check }: Pick<Opened, "tower" | "projection"> & { check: () => Promise<void> },
 ): Promise<Float32Array> {
-  const check = async (): Promise<void> => {
-    await pause?.();
-    if (signal?.aborted) throw new AppError("cancelled", "the image is no longer wanted");
-  };
   await check();
   const { patch } = projector;
   const grid: Grid = { width: pixels.width / patch, height: pixels.height / patch };

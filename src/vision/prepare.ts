@@ -4,6 +4,7 @@
  */
 import type { Rgb, RgbImage, Size } from "./image.ts";
 import { resize, type FilterName } from "./resize.ts";
+import type { Steps } from "./steps.ts";
 
 const f32 = Math.fround;
 
@@ -34,7 +35,11 @@ export function targetSize({ width, height }: Size, rule: SizeRule): Size {
 }
 
 /** The picture in a size of other proportions: as large as fits, in the middle, `pad` around it. */
-export function fitInto(image: RgbImage, size: Size, { filter, pad }: { filter: FilterName; pad: Rgb }): RgbImage {
+export function* fitInto(
+  image: RgbImage,
+  size: Size,
+  { filter, pad }: { filter: FilterName; pad: Rgb },
+): Steps<RgbImage> {
   const { width, height } = size;
   if (image.width === width && image.height === height) return image;
   const scale = Math.min(f32(width / image.width), f32(height / image.height));
@@ -42,7 +47,7 @@ export function fitInto(image: RgbImage, size: Size, { filter, pad }: { filter: 
     width: Math.min(Math.ceil(f32(image.width * scale)), width),
     height: Math.min(Math.ceil(f32(image.height * scale)), height),
   };
-  const scaled = resize(image, inner, filter);
+  const scaled = yield* resize(image, inner, filter);
   const data = new Uint8Array(width * height * 3);
   if (pad.some((value) => value !== 0)) for (let i = 0; i < data.length; i++) data[i] = pad[i % 3]!;
   const left = (width - inner.width) >> 1;
@@ -96,7 +101,7 @@ export function patchRows(
     for (let channel = 0; channel < 3; channel++) {
       for (let y = 0; y < patch; y++, at += patch) {
         const from = (channel * height + top + y) * width + left;
-        into.set(values.subarray(from, from + patch), at);
+        for (let x = 0; x < patch; x++) into[at + x] = values[from + x]!;
       }
     }
   }

@@ -8,6 +8,7 @@ import type { Buf, Step } from "../backend/step.ts";
 import type { Rgb, RgbImage, Size } from "./image.ts";
 import type { SizeRule } from "./prepare.ts";
 import type { FilterName } from "./resize.ts";
+import type { Steps } from "./steps.ts";
 
 /** Patches across and down. */
 export type Grid = Size;
@@ -20,7 +21,7 @@ export interface Tiling {
   /** What stands in a prompt for an image of that size, in order. */
   partsOf(size: Size): readonly TilePart[];
   /** Its pictures in that order. */
-  picturesOf(image: RgbImage): readonly RgbImage[];
+  picturesOf(image: RgbImage): Steps<readonly RgbImage[]>;
 }
 
 /** A program that begins with an `input`. */

@@ -3,6 +3,7 @@
  * vertical one; weights are fixed-point numbers of 22 bits.
  */
 import type { RgbImage, Size } from "./image.ts";
+import type { Steps } from "./steps.ts";
 
 interface Filter {
   /** How far from its middle it reaches, in pixels of the smaller picture. */
@@ -65,26 +66,43 @@ interface Pass {
   readonly to: { readonly step: number; readonly lineStep: number };
 }
 
-function runPass(data: Uint8Array, out: Uint8Array, { taps, lines, from, to }: Pass): void {
-  for (let line = 0; line < lines; line++) {
-    for (const [i, { first, weights }] of taps.entries()) {
-      const start = line * from.lineStep + first * from.step;
-      const target = line * to.lineStep + i * to.step;
-      for (let channel = 0; channel < 3; channel++) {
-        let sum = 2 ** (BITS - 1);
-        for (let j = 0; j < weights.length; j++) sum += weights[j]! * data[start + j * from.step + channel]!;
-        out[target + channel] = Math.max(0, Math.min(255, sum >> BITS));
-      }
-    }
+function* runPass(data: Uint8Array, out: Uint8Array, pass: Pass): Steps<void> {
+  for (let line = 0; line < pass.lines; line++) {
+    runLine(data, out, pass, line);
+    yield;
   }
 }
 
+/** With sums of 32 bits. */
+function runLine(data: Uint8Array, out: Uint8Array, { taps, from, to }: Pass, line: number): void {
+  const { step } = from;
+  let target = line * to.lineStep;
+  for (let i = 0; i < taps.length; i++, target += to.step) {
+    const { first, weights } = taps[i]!;
+    let at = line * from.lineStep + first * step;
+    let red = 1 << (BITS - 1);
+    let green = red;
+    let blue = red;
+    for (let j = 0; j < weights.length; j++, at += step) {
+      const weight = weights[j]!;
+      red = (red + Math.imul(weight, data[at]!)) | 0;
+      green = (green + Math.imul(weight, data[at + 1]!)) | 0;
+      blue = (blue + Math.imul(weight, data[at + 2]!)) | 0;
+    }
+    out[target] = clamp(red >> BITS);
+    out[target + 1] = clamp(green >> BITS);
+    out[target + 2] = clamp(blue >> BITS);
+  }
+}
+
+const clamp = (value: number): number => Math.max(0, Math.min(255, value));
+
 /** The picture stretched to a size; a pass that would change nothing is left out. */
-export function resize(image: RgbImage, { width, height }: Size, filter: FilterName): RgbImage {
+export function* resize(image: RgbImage, { width, height }: Size, filter: FilterName): Steps<RgbImage> {
   let { data } = image;
   if (width !== image.width) {
     const out = new Uint8Array(width * image.height * 3);
-    runPass(data, out, {
+    yield* runPass(data, out, {
       taps: tapsOf(image.width, width, filters[filter]),
       lines: image.height,
       from: { step: 3, lineStep: image.width * 3 },
@@ -94,7 +112,7 @@ export function resize(image: RgbImage, { width, height }: Size, filter: FilterN
   }
   if (height !== image.height) {
     const out = new Uint8Array(width * height * 3);
-    runPass(data, out, {
+    yield* runPass(data, out, {
       taps: tapsOf(image.height, height, filters[filter]),
       lines: width,
       from: { step: width * 3, lineStep: 3 },

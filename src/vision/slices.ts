@@ -7,6 +7,7 @@ import { AppError } from "../base/errors.ts";
 import { sizeText, type RgbImage, type Size } from "./image.ts";
 import { fitInto } from "./prepare.ts";
 import { resize } from "./resize.ts";
+import type { Steps } from "./steps.ts";
 import { tilesOf } from "./tiles.ts";
 
 const f32 = Math.fround;
@@ -42,12 +43,12 @@ export function cutOf(size: Size, rule: SliceRule): Cut {
 }
 
 /** The whole, and its slices line by line. */
-export function slicesOf(image: RgbImage, rule: SliceRule): RgbImage[] {
+export function* slicesOf(image: RgbImage, rule: SliceRule): Steps<RgbImage[]> {
   const { whole, grid, slice } = cutOf(image, rule);
-  const overview = resize(image, whole, "bicubic");
+  const overview = yield* resize(image, whole, "bicubic");
   if (grid.width * grid.height === 0) return [overview];
   const refined = { width: slice.width * grid.width, height: slice.height * grid.height };
-  return [overview, ...tilesOf(fitInto(image, refined, { filter: "bicubic", pad: BLACK }), slice)];
+  return [overview, ...tilesOf(yield* fitInto(image, refined, { filter: "bicubic", pad: BLACK }), slice)];
 }
 
 function smallCut({ side }: SliceRule): Cut {

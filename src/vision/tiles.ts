@@ -36,11 +36,12 @@ export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
       const { width, height } = sizeOf(size) ?? { width: 0, height: 0 };
       return Array.from({ length: 1 + (width / tile) * (height / tile) }, () => "picture");
     },
-    picturesOf(image) {
+    *picturesOf(image) {
       const square = { width: tile, height: tile };
-      const whole = resize(image, square, "bicubic");
+      const whole = yield* resize(image, square, "bicubic");
       const best = sizeOf(image);
-      return best ? [whole, ...tilesOf(fitInto(image, best, { filter: "bicubic", pad: BLACK }), square)] : [whole];
+      if (!best) return [whole];
+      return [whole, ...tilesOf(yield* fitInto(image, best, { filter: "bicubic", pad: BLACK }), square)];
     },
   };
 }

@@ -1,8 +1,10 @@
 /** Others have their turn while an image is encoded, and what they run changes nothing of it. */
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { loadProgram } from "../../src/arch/index.ts";
+import { cpuBackend } from "../../src/backend/cpu.ts";
 import { slowOnCpu } from "../../src/backend/index.ts";
 import { simdBackend } from "../../src/backend/host/simd.ts";
+import { systemLoop } from "../../src/base/event-loop.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
 import { decodeImage } from "../../src/vision/decode.ts";
@@ -45,3 +47,36 @@ test.skipIf(slowOnCpu() !== undefined)("an encoder pauses between the parts of a
     for (const each of [alone, shared, gone, text, projector, file]) each.close();
   }),
 );
+
+test("others have their turn while a large picture is made small", () =>
+  withFolder(async (path) => {
+    await writeGguf(path("p.gguf"), makeProjector());
+    const projector = openGguf(path("p.gguf"));
+    const options = { backend: cpuBackend, threads: 1, text: undefined };
+    const lines = 1000;
+    const image = await decodeImage(picture(1, 40, lines));
+    const alone = await openImageEncoder(projector, options);
+    const expected = await alone.encode(image);
+
+    let now = 0;
+    spied.push(spyOn(performance, "now").mockImplementation(() => (now += 1000))); // every line takes a second
+    const loop = systemLoop();
+    let turns = 0;
+    let isDone = false;
+    const others = (async () => {
+      for (; !isDone; turns++) await loop.nextTurn();
+    })();
+    const shared = await openImageEncoder(projector, { ...options, pause: loop.nextTurn });
+    expect(await shared.encode(image)).toEqual(expected);
+    isDone = true;
+    await others;
+    expect(turns).toBeGreaterThan(lines);
+
+    const abort = new AbortController();
+    let pauses = 0;
+    const pause = async (): Promise<void> => void (++pauses === 10 && abort.abort());
+    const gone = await openImageEncoder(projector, { ...options, pause });
+    await expect(gone.encode(image, abort.signal)).rejects.toThrow("no longer wanted");
+    expect(pauses).toBe(10);
+    for (const each of [alone, shared, gone, projector]) each.close();
+  }));

@@ -1,6 +1,7 @@
 /** Pictures in tiles: which sizes are chosen, and what is where. The counts are those of llama-server. */
 import { expect, test } from "bun:test";
 import type { RgbImage } from "../../src/vision/image.ts";
+import { runAtOnce } from "../../src/vision/steps.ts";
 import { bestOfSizes, readSizes, tilesOf } from "../../src/vision/tiles.ts";
 
 const TILE = 84;
@@ -34,7 +35,7 @@ test("a picture is cut into the tiles of the size that shows most of it, and see
   for (const [width, height, tiles] of counts) {
     const size = `${width}×${height}`;
     expect(tiling().partsOf({ width, height }), size).toHaveLength(1 + tiles);
-    const pictures = tiling().picturesOf(picture(width, height));
+    const pictures = runAtOnce(tiling().picturesOf(picture(width, height)));
     expect(pictures, size).toHaveLength(1 + tiles);
     for (const each of pictures) expect([each.width, each.height, each.data.length]).toEqual([84, 84, 84 * 84 * 3]);
   }
@@ -54,7 +55,8 @@ test("tiles are squares of the picture, line by line", () => {
 });
 
 test("around a picture of other proportions it is black", () => {
-  const [, first, second] = tiling().picturesOf(picture(200, 50)); // 252×84, of which 63 lines are the picture
+  const pictures = runAtOnce(tiling().picturesOf(picture(200, 50))); // 252×84, of which 63 lines are the picture
+  const [, first, second] = pictures;
   expect([...first!.data.subarray(0, 3)]).toEqual([0, 0, 0]);
   expect([...second!.data.subarray((42 * 84 + 42) * 3, (42 * 84 + 42) * 3 + 3)][2]).toBe(200);
 });

@@ -151,9 +151,11 @@ function positionTables(model: ClipModel): (grid: Grid) => Float32Array {
     }
     const columns = model.floats(tables, { first: 0, count: width });
     const lines = model.floats(tables, { first: count, count: height });
-    return Float32Array.from({ length: width * height * dim }, (_, i) => {
-      const [patch, at] = [Math.floor(i / dim), i % dim];
-      return columns[(patch % width) * dim + at]! + lines[Math.floor(patch / width) * dim + at]!;
-    });
+    const out = new Float32Array(width * height * dim);
+    for (let y = 0, at = 0; y < height; y++) {
+      for (let x = 0; x < width; x++)
+        for (let i = 0; i < dim; i++) out[at++] = columns[x * dim + i]! + lines[y * dim + i]!;
+    }
+    return out;
   };
 }

@@ -86,11 +86,11 @@ function tilingOf(tiles: Tiles): Tiling {
         { marker: AROUND },
       ];
     },
-    picturesOf(image) {
+    *picturesOf(image) {
       const { scaled, whole } = sizesOf(image, tiles);
-      const picture = resize(resize(image, scaled, "lanczos"), whole, "lanczos");
+      const picture = yield* resize(yield* resize(image, scaled, "lanczos"), whole, "lanczos");
       const square = { width: tile, height: tile };
-      return [...tilesOf(picture, square), resize(picture, square, "lanczos")];
+      return [...tilesOf(picture, square), yield* resize(picture, square, "lanczos")];
     },
   };
 }
