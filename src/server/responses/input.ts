@@ -23,12 +23,18 @@ export function readInput({ input, instructions }: { input?: unknown; instructio
   return [...(instructions ? [{ role: "system", content: instructions }] : []), ...messages];
 }
 
+interface Turn {
+  said: ReturnType<typeof joinParts>;
+  thinking: string;
+  readonly calls: ToolCall[];
+}
+
 class Conversation {
   readonly #messages: Message[] = [];
   readonly #callNames = new Map<string, string>(); // tool by the id of its call
   #thinking = "";
   /** The turn of the assistant that the next item may still belong to. */
-  #turn: { content: string; thinking: string; calls: ToolCall[] } | undefined;
+  #turn: Turn | undefined;
 
   add(item: Fields, path: string): void {
     const type =
@@ -57,14 +63,15 @@ class Conversation {
   }
 
   /** The assistant's words join its turn; anyone else ends it. */
-  say(message: Message): void {
-    if (message.role !== "assistant") {
+  say({ role, ...said }: Message): void {
+    if (role !== "assistant") {
       this.finish();
-      this.#messages.push(message);
+      this.#messages.push({ role, ...said });
       return;
     }
-    if (this.#turn && (this.#turn.calls.length > 0 || this.#turn.content !== "")) this.#endTurn();
-    this.#assistant().content += message.content;
+    const turn = this.#turn;
+    if (turn && (turn.calls.length > 0 || turn.said.content !== "" || turn.said.images)) this.#endTurn();
+    this.#assistant().said = said;
   }
 
   finish(): Message[] {
@@ -104,8 +111,8 @@ class Conversation {
     });
   }
 
-  #assistant(): { content: string; thinking: string; calls: ToolCall[] } {
-    this.#turn ??= { content: "", thinking: "", calls: [] };
+  #assistant(): Turn {
+    this.#turn ??= { said: { content: "" }, thinking: "", calls: [] };
     this.#turn.thinking += this.#thinking;
     this.#thinking = "";
     return this.#turn;
@@ -113,11 +120,11 @@ class Conversation {
 
   #endTurn(): void {
     if (!this.#turn) return;
-    const { content, thinking, calls } = this.#turn;
+    const { said, thinking, calls } = this.#turn;
     this.#turn = undefined;
     this.#messages.push({
       role: "assistant",
-      content,
+      ...said,
       ...(thinking ? { thinking } : {}),
       ...(calls.length > 0 ? { tool_calls: calls } : {}),
     });

@@ -47,6 +47,21 @@ test("images come as their bytes", () => {
   ]);
 });
 
+test("images of the assistant stay where they stand among its words, in a turn of their own or with its calls", () => {
+  const image = { type: "input_image", image_url: `data:image/png;base64,${btoa("px")}` };
+  const said = (text: string) => ({ type: "output_text", text });
+  const assistant = (...content: object[]) => ({ type: "message", role: "assistant", content });
+  const images = [new Uint8Array(Buffer.from("px"))];
+  const input = [assistant(said("here:"), image, said("nice?")), message("user", "yes"), assistant(image)];
+  expect(readInput({ input: [...input, message("assistant", "again"), assistant(image), call("c1", "f")] })).toEqual([
+    { role: "assistant", content: "here:nice?", images, imagesAt: [5] },
+    { role: "user", content: "yes" },
+    { role: "assistant", content: "", images },
+    { role: "assistant", content: "again" },
+    { role: "assistant", content: "", images, tool_calls: [ourCall("c1", "f")] },
+  ]);
+});
+
 test("reasoning, words and calls of one turn are one message; results know their tools", () => {
   const input = [
     message("user", "go"),
