@@ -41,7 +41,8 @@ function auditProxies({ snapshot, hasApiKeys = false }: AuditParts, report: Repo
   if (gateway.trustedProxies.length > 0 && hooks.listen === undefined && !hasApiKeys) {
     const message =
       "absent: a proxy in front publishes the listener of the whole server, and no API keys guard the models; " +
-      'set it, as in "127.0.0.1:11435" or "unix:/run/hearth/hooks.sock", and let the proxy publish that one alone';
+      'set it, as in "127.0.0.1:11435" or "unix:/run/hearth/hooks.sock" in a folder that is there, ' +
+      "and let the proxy publish that one alone";
     report("warn", "no-own-listener", { path: ["hooks", "listen"], message });
   }
   for (const [i, network] of gateway.trustedProxies.entries()) {

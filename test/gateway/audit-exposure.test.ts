@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readDocument } from "../../src/config/document.ts";
 import { audit } from "../../src/gateway/audit.ts";
-import { type AuditParts } from "../../src/gateway/report.ts";
+import type { AuditParts, Finding } from "../../src/gateway/report.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 
 let folder: string;
@@ -13,15 +13,18 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const HOOKS = "enabled: true, token: '${HOOKS_TOKEN}', allowQueryToken: false";
 
-/** `severity id key :line` of each finding. */
-function findings(text: string, more: Partial<AuditParts> = {}): string[] {
+function findingsOf(text: string, more: Partial<AuditParts> = {}): readonly Finding[] {
   const file = join(folder, "hearth.json5");
   writeFileSync(file, text, { mode: 0o600 });
   const document = readDocument(file, { HOOKS_TOKEN: "x".repeat(32) });
   const snapshot = makeSnapshot(document, { folder, apiKeys: [] });
   const list = audit({ document, snapshot, hostname: "127.0.0.1", channels: new Map(), ...more });
-  return list.map(({ severity, id, key, where }) => `${severity} ${id} ${key} ${where.replace(file, "")}`);
+  return list.map((finding) => ({ ...finding, where: finding.where.replace(file, "") }));
 }
+
+/** `severity id key :line` of each finding. */
+const findings = (text: string, more?: Partial<AuditParts>): string[] =>
+  findingsOf(text, more).map(({ severity, id, key, where }) => `${severity} ${id} ${key} ${where}`);
 
 const PROXY = "\ngateway: { trustedProxies: ['127.0.0.1'] }";
 
@@ -31,6 +34,13 @@ test("a proxy in front, but neither a listener of the hooks' own nor API keys", 
   expect(findings(`{ hooks: { ${HOOKS}, listen: 'unix:/run/hooks.sock' },${PROXY} }`)).toEqual([]);
   expect(findings(`{ hooks: { token: 'x' },${PROXY} }`)).toEqual([]);
   expect(findings(`{ hooks: { ${HOOKS} } }`)).toEqual([]);
+});
+
+test("the folder of the socket that is named, there and in the documentation, is one that the systemd unit makes", async () => {
+  const read = (path: string): Promise<string> => Bun.file(join(import.meta.dir, "../..", path)).text();
+  const [, made] = /^RuntimeDirectory=(\w+)$/m.exec(await read("packaging/hearth.service")) ?? [];
+  const [{ message } = { message: "" }] = findingsOf(`{ hooks: { ${HOOKS} },${PROXY} }`);
+  for (const text of [message, await read("docs/webhooks.md")]) expect(text).toContain(`unix:/run/${made}/hooks.sock`);
 });
 
 test("a listener that others reach without TLS", () => {
