@@ -257,7 +257,7 @@ export const hooksSchema = reader(
       maxPerMapping: optional(integer(1, 1_000_000)),
       maxAttempts: integer(1, 100, { default: 5 }),
       retentionDays: above0(3650, { default: 14 }),
-      /** Whether bodies are kept for inspection and replay with another mapping. */
+      /** Whether bodies are kept for inspection. */
       keepBodies: flag(false),
     }),
     callbacks: group({
