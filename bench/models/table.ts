@@ -46,7 +46,8 @@ Made by \`bun bench/models-table.ts\` from the registries; not edited by hand. A
 in \`general.architecture\`.
 
 - **tools**: the format of calls that the family's chat models write; a blank: as the model's template shows, or none.
-- **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in parentheses do not yet.
+- **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in parentheses do not yet. They need
+  \`simd\`, \`wasm\` or \`cpu\`: [gpus.md](gpus.md).
 - **embeds**: made for vectors. Every other model makes them too, by pooling.
 - **backends**: those that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is the reference and runs everything.
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the largest normalised mean square
