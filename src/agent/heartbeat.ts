@@ -1,7 +1,8 @@
 /**
  * The heartbeat, of one node for all: turns of the main session that no request asked for. A timer asks now and then,
- * within active hours; what asks by itself gets one at once, whatever the timer and the hours say. One runs at a time,
- * and requests of one moment share one. What waits is in the database: after a crash it asks again.
+ * within active hours; what asks by itself gets one at once, whatever the timer and the hours say. While turns are
+ * paused none begins. One runs at a time, and requests of one moment share one. What waits is in the database: after a
+ * crash, and after a pause, it asks again.
  */
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
@@ -74,11 +75,12 @@ export class Heartbeat {
   /** Begins to beat where it leads, where the last run of the server left off. */
   async start(): Promise<void> {
     this.#stopListening = this.#parts.peers.onNews((topic) => {
-      if (topic === "heartbeat" || topic === "all") void this.#look("another node");
+      if (topic === "heartbeat") void this.#look("another node");
+      if (topic === "all") void this.#look("events that waited");
     });
     this.#lease.onChange((isHeld) => {
       if (isHeld) void this.#begin().catch(() => this.request("the node leads now"));
-      else this.#pause();
+      else this.#cancelAll();
     });
     if (this.#lease.isHeld) await this.#begin();
   }
@@ -93,15 +95,16 @@ export class Heartbeat {
   }
 
   async #look(reason: string): Promise<void> {
-    if (this.#lease.isHeld && (await this.#isWanted())) this.request(reason);
+    const isWanted = this.#lease.isHeld && (this.#reasons.size > 0 || (await this.#isWanted()));
+    if (isWanted) this.request(reason);
   }
 
-  #pause(): void {
+  #cancelAll(): void {
     for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
     this.#cancelTick = this.#cancelWake = this.#cancelRetry = undefined;
   }
 
-  /** Asks for a heartbeat now. */
+  /** Asks for a heartbeat now, or once a pause is over. */
   request(reason: string): void {
     if (this.#stopping.signal.aborted) return;
     if (!this.#lease.isHeld) return this.#parts.peers.tell("heartbeat");
@@ -109,7 +112,8 @@ export class Heartbeat {
     if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
       this.#cancelWake = undefined;
-      if (!this.#running) this.#run(this.#takeReasons()); // else the end of the running one looks for reasons
+      if (this.#running || this.#parts.peers.isPaused) return; // the end of the one or the other looks for reasons
+      this.#run(this.#takeReasons());
     });
   }
 
@@ -139,7 +143,7 @@ export class Heartbeat {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#stopListening();
-    this.#pause();
+    this.#cancelAll();
     await this.#running;
   }
 
@@ -158,20 +162,22 @@ export class Heartbeat {
   }
 
   #tick(): void {
-    const { clock } = this.#parts;
-    this.#tickedAt = clock.now();
+    const startedAt = this.#parts.clock.now();
+    const reasons = ["timer"];
+    this.#tickedAt = startedAt;
     this.#cancelTick = undefined;
-    if (!isActive(this.#config.activeHours, clock.now())) {
-      this.#tell(
-        { kind: "skipped", reason: "outside of active hours" },
-        { reasons: ["timer"], startedAt: clock.now() },
-      );
-    } else if (this.#running) {
-      this.#tell({ kind: "skipped", reason: "another one runs" }, { reasons: ["timer"], startedAt: clock.now() });
-    } else {
-      this.#run(["timer"]);
-    }
+    const reason = this.#whyNotNow();
+    if (reason === undefined) this.#run(reasons);
+    else this.#tell({ kind: "skipped", reason }, { reasons, startedAt });
     this.reschedule();
+  }
+
+  /** Why the timer asks nothing. */
+  #whyNotNow(): string | undefined {
+    const { clock, peers } = this.#parts;
+    if (!isActive(this.#config.activeHours, clock.now())) return "outside of active hours";
+    if (peers.isPaused) return "turns are paused";
+    return this.#running && "another one runs";
   }
 
   #run(reasons: readonly string[]): void {

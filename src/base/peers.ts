@@ -1,6 +1,6 @@
 /**
  * The processes that work on one database, each a node, as one of them sees the others. A process that has its database
- * for itself holds every lease and hears of nobody; `postgres/cluster.ts` has those that share one.
+ * for itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` has those that share one.
  */
 import { hostname } from "node:os";
 import type { Script } from "./store.ts";
@@ -11,7 +11,7 @@ import type { Script } from "./store.ts";
  * - `run`, `cancel`, `watch`: the run of this id changed, is to end, or has somebody who reads its text as it comes
  * - `text`: a piece of a run's text
  * - `pause`: it began, or is over
- * - `all`: look at everything, because news may have been missed, or a node went
+ * - `all`: look at everything, because news may have been missed, a node went, or a pause is over
  */
 export const TOPICS = [
   "turns",
@@ -74,7 +74,10 @@ export interface Peers {
   nodes(): Script<readonly NodeStatus[]>;
   /** Whether no node begins turns. */
   readonly isPaused: boolean;
-  /** Until it is said again, also after the end of all processes. Rejects with `storage` where that cannot be kept. */
+  /**
+   * Until it is said again, also after the end of all processes. Each node hears `all` when a pause is over. Rejects
+   * with `storage` where that cannot be kept.
+   */
   setPaused(isPaused: boolean): Promise<void>;
   /** Takes part in leading something. The same name is the same lease. */
   lease(name: string): Lease;
@@ -82,7 +85,7 @@ export interface Peers {
   readonly spend?: (spent: readonly Spent[]) => Promise<readonly number[]>;
   /** @param text of `text`; pieces of one moment are told as one */
   tell(topic: Topic, id?: string, text?: string): void;
-  /** Calls with what other nodes tell; returns what stops that. */
+  /** Calls with what there is to hear; returns what stops that. */
   onNews(listener: NewsListener): () => void;
   /** Calls when this node can hold nothing: it was given up, or cannot reach the database for too long. */
   onLost(listener: () => void): () => void;
@@ -110,6 +113,7 @@ export interface KeptPause {
  */
 export function alone(pause?: KeptPause): Peers {
   const own = `${thisProcess()}/`;
+  const listeners = new Set<NewsListener>();
   let isPaused = pause?.isPaused ?? false;
   return {
     get isPaused() {
@@ -118,6 +122,7 @@ export function alone(pause?: KeptPause): Peers {
     async setPaused(given) {
       await pause?.keep(given);
       isPaused = given;
+      if (!given) for (const listener of listeners) listener("all", "", "");
     },
     me: `${own}${crypto.randomUUID()}`,
     count: 1,
@@ -131,7 +136,10 @@ export function alone(pause?: KeptPause): Peers {
     },
     lease: () => HELD,
     tell: () => {},
-    onNews: () => () => {},
+    onNews(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     onLost: () => () => {},
   };
 }

@@ -1,91 +1,16 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { enqueueEvent, waitingEvents } from "../../src/agent/events.ts";
 import { Heartbeat, type HeartbeatStatus } from "../../src/agent/heartbeat.ts";
-import type { HeartbeatDelivery } from "../../src/agent/heartbeat-outcome.ts";
 import { historyOf } from "../../src/agent/sessions.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { makeLogger } from "../../src/base/log.ts";
-import { external } from "../../src/base/passage.ts";
-import type { Target } from "../../src/channels/channel.ts";
-import { MAIN, settingsOf, testAgent, type TestAgent, type TestAgentOptions } from "./parts.ts";
-import type { Script } from "./scripted-runtime.ts";
-import { execute } from "../../src/base/store.ts";
 import { alone } from "../../src/base/peers.ts";
-import { answering } from "../stores.ts";
-
-const MINUTE = 60_000;
-const EVERY = 30 * MINUTE;
-
-interface TestHeart extends TestAgent {
-  readonly heart: Heartbeat;
-  readonly sent: { target: Target; text: string; groupId: string }[];
-  /** Statuses so far, of which each is given out once. */
-  next(): Promise<HeartbeatStatus>;
-  readonly statuses: HeartbeatStatus[];
-  wake(text: string, more?: { wantsHeartbeat?: boolean; isDelivered?: boolean }): Promise<void>;
-}
-
-const hearts: Heartbeat[] = [];
-afterEach(async () => {
-  await Promise.all(hearts.splice(0).map((heart) => heart.stop()));
-});
-
-function testHeart(
-  script: Script,
-  options: TestAgentOptions & { target?: Target | { reason: string } } = {},
-): TestHeart {
-  const test = testAgent(script, options);
-  const sent: TestHeart["sent"] = [];
-  const { target = { channel: "telegram", to: "42" } } = options;
-  const heart = new Heartbeat({
-    peers: alone(),
-    agent: test.agent,
-    store: test.store,
-    clock: test.clock,
-    settings: test.parts.settings,
-    delivery: {
-      resolveTarget: () => answering(target),
-      addReply: (reply) => answering(void sent.push(reply)),
-      sendReplies: () => {},
-    },
-    log: makeLogger({ write: () => {}, now: test.clock.now, debug: true }),
-  });
-  hearts.push(heart);
-  const statuses: HeartbeatStatus[] = [];
-  const waiting: ((status: HeartbeatStatus) => void)[] = [];
-  const given = { count: 0 };
-  heart.onStatus((status) => {
-    statuses.push(status);
-    const first = waiting.shift();
-    if (first) first(status);
-  });
-  return {
-    ...test,
-    heart,
-    sent,
-    statuses,
-    next: () => {
-      const found = statuses[given.count++];
-      return found ? Promise.resolve(found) : new Promise((resolve) => waiting.push(resolve));
-    },
-    async wake(text, more = {}) {
-      const event = { sessionKey: MAIN, text: external(text), isWrapped: false, source: "test", wantsHeartbeat: true };
-      await test.store.write(() => enqueueEvent({ ...event, now: test.clock.now(), ...more }, { eventsMax: 100 }));
-    },
-  };
-}
-
-const waitingCount = async ({ store }: TestHeart): Promise<number> =>
-  (await store.read(() => waitingEvents({ sessionKey: MAIN, limit: 100 }))).length;
-const nowhereToSend: HeartbeatDelivery = {
-  resolveTarget: () => answering({ reason: "none" }),
-  addReply: () => answering(undefined),
-  sendReplies() {},
-};
-const withHeartbeat = (heartbeat: object) => settingsOf({ defaults: { heartbeat } });
+import { execute } from "../../src/base/store.ts";
+import { afterTest } from "../cleanups.ts";
+import { EVERY, MINUTE, nowhereToSend, testHeart, waitingCount, withHeartbeat, type TestHeart } from "./hearts.ts";
+import { MAIN } from "./parts.ts";
 
 describe("the timer", () => {
   test("asks every half hour, and shows what waited", async () => {
@@ -150,7 +75,7 @@ describe("the timer", () => {
       delivery: nowhereToSend,
       log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
     });
-    hearts.push(heart);
+    afterTest(() => heart.stop());
     await heart.start();
     expect(test.clock.due).toEqual([]);
     every = 5;

@@ -124,11 +124,17 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     await first.gateway.worker.setPaused(true);
     expect(await eventually(() => second.gateway.worker.isPaused, WAIT_MS)).toBe(true);
     const runId = await ask(second, "go", "paused");
+    expect((await second.post("wake", { text: "deploy failed" })).status).toBe(200);
     const third = await startGateway(config);
     expect(third.gateway.worker.isPaused).toBe(true);
     expect(await stateOf(third, runId)).toBe("queued");
+    const prompts = (): string[] => [first, second, third].flatMap((bench) => bench.prompts());
+    await Bun.sleep(500); // a heartbeat begins within half of that
+    expect(prompts()).toEqual([]);
     await second.gateway.worker.setPaused(false);
     expect(await eventually(async () => (await stateOf(first, runId)) === "succeeded", WAIT_MS)).toBe(true);
+    const isHeard = (): boolean => prompts().some((prompt) => prompt.includes("deploy failed"));
+    expect(await eventually(isHeard, WAIT_MS)).toBe(true);
   }, 120_000);
 
   test("nodes of different configurations: a metric at once, a finding after a minute", async () => {

@@ -193,6 +193,7 @@ export class Cluster implements Peers {
     await this.#store.write(() => (given ? beginPause(this.now()) : endPause()));
     this.#isPaused = given;
     this.#wire.tell("pause");
+    if (!given) this.#wire.say("all");
   }
 
   lease(name: string): Lease {
@@ -244,7 +245,7 @@ export class Cluster implements Peers {
     this.#isLost = false;
     const isResumed = this.#isPaused && !isPausedNow;
     this.#isPaused = isPausedNow;
-    if (isResumed) this.#wire.say("turns");
+    if (isResumed) this.#wire.say("all");
     if (before === 0) this.#options.log.info("cluster: this node is here", { node: number });
     else if (number !== before) {
       this.#options.log.warn("cluster: the others gave this node up; it goes on as another", {

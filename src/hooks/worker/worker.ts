@@ -140,9 +140,8 @@ export class Worker {
   }
 
   /** While it is paused, no turn begins on any node; those that run go on, and what comes in waits. */
-  async setPaused(isPaused: boolean): Promise<void> {
-    await this.#deps.peers.setPaused(isPaused);
-    this.poke();
+  setPaused(isPaused: boolean): Promise<void> {
+    return this.#deps.peers.setPaused(isPaused);
   }
 
   /** Looks for work soon. Cheap, and harmless where there is none. */
