@@ -268,6 +268,13 @@ export function* wantsHeartbeat(sessionKey: string): Script<boolean> {
   return (yield* queryOne(text, sessionKey)) !== undefined;
 }
 
+/** Makes a heartbeat due for the oldest that waits. Returns false where one is due, or none waits. */
+export function* hastenEvents(sessionKey: string): Script<boolean> {
+  if (yield* wantsHeartbeat(sessionKey)) return false;
+  const oldest = "SELECT min(seq) FROM session_events WHERE session_key = $1";
+  return (yield* execute(`UPDATE session_events SET wants_heartbeat = 1 WHERE seq = (${oldest})`, sessionKey)) > 0;
+}
+
 /** Takes away what a turn was shown; belongs in the transaction that stores the turn. */
 export function* consumeEvents(seen: readonly SeenEvent[]): Script<void> {
   for (const { seq, count } of seen) {

@@ -7,6 +7,7 @@ import {
   consumeEvents,
   countEvents,
   enqueueEvent,
+  hastenEvents,
   waitingEvents,
   wantsHeartbeat,
   type NewEvent,
@@ -97,6 +98,17 @@ describe("events", () => {
     await store.write(() => consumeEvents(seen)); // twice does no harm to others
     expect(await texts()).toEqual(["b ×1"]);
   });
+});
+
+test("a heartbeat is made due for the oldest event, where events wait and none is due", async () => {
+  const hasten = () => store.write(() => hastenEvents(MAIN));
+  await put("elsewhere", { sessionKey: HOOK });
+  expect(await hasten()).toBe(false);
+  await put("a");
+  await put("b");
+  expect([await hasten(), await hasten()]).toEqual([true, false]);
+  expect((await waiting()).map((event) => event.wantsHeartbeat)).toEqual([true, false]);
+  expect((await waiting(HOOK))[0]?.wantsHeartbeat).toBe(false);
 });
 
 describe("too many events", () => {

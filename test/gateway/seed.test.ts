@@ -12,12 +12,20 @@ const hooks = { enabled: true, token: TOKEN };
 const holds = async (check: () => boolean | Promise<boolean>): Promise<void> =>
   expect(await eventually(check, WAIT_MS)).toBe(true);
 
-async function start(options: GatewayBenchOptions & { hooks?: object; agents?: object; channels?: object } = {}) {
+interface Options extends GatewayBenchOptions {
+  readonly hooks?: object;
+  readonly agents?: object;
+  readonly channels?: object;
+  readonly session?: object;
+}
+
+async function start(options: Options = {}) {
   const chat = startChat();
   const bench = await startGateway(
     {
       hooks: { ...hooks, ...options.hooks },
       agents: options.agents ?? quiet,
+      session: options.session ?? {},
       channels: { telegram: { botToken: "123:abc", baseUrl: chat.url, defaultTo: "42" }, ...options.channels },
     },
     options,
@@ -39,6 +47,16 @@ describe("POST {hooks.path}/wake", () => {
     await bench.post("wake", { text: "disk full" });
     await holds(async () => bench.prompts().length === 1 && (await bench.events()).length === 0);
     expect(bench.prompts()[0]).toContain("disk full");
+  }, 120_000);
+
+  test("mode now: a heartbeat is triggered also where events of next-heartbeat leave no room for its own", async () => {
+    const { bench } = await start({ session: { maxEvents: 2 } });
+    for (const text of ["one", "two", "three"]) await bench.post("wake", { text, mode: "next-heartbeat" });
+    expect(bench.prompts()).toEqual([]);
+    await bench.post("wake", { text: "disk full" });
+    await holds(() => bench.prompts().some((prompt) => prompt.includes("disk full")));
+    expect(bench.prompts()[0]).toMatch(/one[^]*two/);
+    await holds(async () => (await bench.events()).length === 0);
   }, 120_000);
 
   test("mode next-heartbeat: it waits for the next periodic check", async () => {
@@ -82,6 +100,13 @@ describe("POST {hooks.path}/agent", () => {
     await agent(bench, { name: "CI", wakeMode: "now", deliver: false });
     await holds(async () => bench.prompts().length === 2 && (await bench.events()).length === 0);
     expect(bench.prompts()[1]).toContain("Hook CI: done");
+  }, 120_000);
+
+  test("wakeMode now: the summary of a run gets its heartbeat where it finds no room", async () => {
+    const { bench } = await start({ session: { maxEvents: 1 } });
+    await bench.post("wake", { text: "one", mode: "next-heartbeat" });
+    await ended(bench, await agent(bench, { name: "CI", wakeMode: "now", deliver: false }));
+    await holds(() => bench.prompts().some((prompt) => prompt.includes("Hook CI: done")));
   }, 120_000);
 
   test("sessionKey: a constant key continues its conversation, in order", async () => {

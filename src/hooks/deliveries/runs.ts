@@ -198,6 +198,15 @@ const DUE_EVENTS: SqlText = {
     AND state = 'queued' ORDER BY step, seq LIMIT $1`,
 };
 
+/** Whether a run whose event has to be posted wants a heartbeat. */
+export function* isHeartbeatAwaited(): Script<boolean> {
+  return (yield* queryOne(AWAITED)) !== undefined;
+}
+
+/** `mode` of a wake and `wakeMode` of an agent's, in an action's JSON: in a text of it the quotes would be escaped. */
+const AWAITED = `SELECT 1 FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'
+  AND action LIKE '%ode":"now"%' LIMIT 1`;
+
 /** Runs whose reply is under way. */
 export function* pendingReplies(): Script<string[]> {
   const rows = yield* queryAll<{ id: string }>("SELECT id FROM runs WHERE reply = 'pending' ORDER BY seq");

@@ -1,11 +1,12 @@
 /**
  * Posts the events of runs to the main session, in the order of their runs. The first that finds no room holds up those
- * behind it for a while, or until it is too old.
+ * behind it for a while, or until it is too old. Where one that waits wants a heartbeat, that is due at once: it makes
+ * room.
  */
 import { AppError } from "../../base/errors.ts";
 import { together, type Script } from "../../base/store.ts";
 import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
-import { dueEvent, dueEvents, type Run } from "../deliveries/runs.ts";
+import { dueEvent, dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
 import { giveUp, postEvent, wakeEvent } from "./conclude.ts";
@@ -25,6 +26,13 @@ export const NOTHING_POSTED: NewEvents = {
     yield* [];
   },
 };
+
+export interface Posted {
+  /** Runs that are final by it. */
+  readonly ended: readonly Run[];
+  /** Whether a heartbeat is due now that was not. */
+  readonly isHastened: boolean;
+}
 
 export interface EventPosterDeps {
   readonly ports: WorkerPorts;
@@ -96,26 +104,26 @@ export class EventPoster {
     }
   }
 
-  /** Returns the runs that are final by it. */
-  *post(): Script<readonly Run[]> {
-    const posted: Run[] = [];
-    if (this.isHeldUp) return posted;
+  *post(): Script<Posted> {
+    const ended: Run[] = [];
+    if (this.isHeldUp) return { ended, isHastened: false };
+    const { ports } = this.#deps;
     const now = this.#deps.now();
-    const context = { ports: this.#deps.ports, now };
+    const context = { ports, now };
     const due = yield* dueEvents(EVENTS_MAX);
     for (const run of due) {
       const after = yield* postEvent(run, context);
       if (isFinal(after.state)) {
-        posted.push(after);
+        ended.push(after);
         continue;
       }
       if (now - run.createdAt <= MAX_AGE_MS) {
         this.#fullUntil = now + FULL_MS;
-        return posted;
+        return { ended, isHastened: (yield* isHeartbeatAwaited()) && (yield* ports.hastenEvents()) };
       }
       const reason = "the main session had no room for its event";
-      posted.push(yield* giveUp(run, { outcome: "dead", reason }, context));
+      ended.push(yield* giveUp(run, { outcome: "dead", reason }, context));
     }
-    return posted;
+    return { ended, isHastened: false };
   }
 }

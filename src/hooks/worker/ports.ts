@@ -36,6 +36,8 @@ export interface WorkerPorts {
   readonly openEvents: () => Script<EventBatch>;
   /** The same, where nothing is asked first; absent: it always is. */
   readonly supposeEvents?: () => SupposedEvents;
+  /** Makes a heartbeat due for what waits in the main session. Returns false where one is due, or nothing waits. */
+  readonly hastenEvents: () => Script<boolean>;
   /** Asks for a heartbeat of the main session, at once. */
   readonly requestHeartbeat: (reason: string) => void;
   /** Where a reply goes. */

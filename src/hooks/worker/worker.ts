@@ -348,8 +348,16 @@ export class Worker {
   async #postEvents(): Promise<void> {
     const { store } = this.#deps;
     while (await store.read(() => this.#events.isDue())) {
-      for (const run of await store.write(() => this.#events.post())) this.#announce(run);
+      const { ended, isHastened } = await store.write(() => this.#events.post());
+      for (const run of ended) this.#announce(run);
+      if (isHastened) this.#makeRoom();
     }
+  }
+
+  /** A heartbeat takes away the events that it was shown. */
+  #makeRoom(): void {
+    this.#deps.log.warn("hooks: the main session has no room for more events: a heartbeat is asked for");
+    this.#deps.ports.requestHeartbeat("events have no room");
   }
 
   /** Returns whether some wait for room among the events. */

@@ -48,6 +48,7 @@ describe("the agent, for the worker", () => {
     const another = store.write(() => ports.enqueueEvent({ ...event, text: external("b") }));
     await expect(another).rejects.toThrow("1 events wait");
     expect(await store.read(() => countEvents("agent:main:home"))).toBe(1);
+    expect(await store.write(() => ports.hastenEvents())).toBe(false); // it wants one already
     ports.requestHeartbeat("hook run-1");
     expect(asked).toEqual(["hook run-1"]);
   });

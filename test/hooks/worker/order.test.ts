@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { postgresUrl } from "../../stores.ts";
 import { agent, wake } from "../deliveries/fixtures.ts";
+import { eventually } from "../../e2e/hearth.ts";
 import { ended, gate, makeWorkerBench, send } from "./parts.ts";
 import { execute } from "../../../src/base/store.ts";
 
@@ -80,6 +81,29 @@ test("events that find no room wait in order, and are posted when there is some"
   expect(await at.parts.events()).toEqual(["one", "two", expect.stringContaining("Hook CI: answer")]);
   expect(at.parts.turns).toHaveLength(1);
 });
+
+test("events that find no room get a heartbeat where one that waits wants it, however many wait before it", async () => {
+  await using at = makeWorkerBench();
+  const later = (text: string) => wake(text, { mode: "next-heartbeat" });
+  const lookAgain = async (): Promise<void> => {
+    at.bench.clock.now += 1000;
+    at.worker.poke();
+    await at.worker.stop(0); // once its round is over
+    at.worker = at.anotherWorker();
+  };
+  at.parts.eventsMax = 0;
+  for (let i = 0; i < 60; i++) await send(at, later(`mode":"now" ${i}`));
+  await lookAgain();
+  expect([at.parts.isHastened, at.parts.heartbeats]).toEqual([false, []]);
+  await send(at, wake("disk full"));
+  at.worker.start();
+  expect(await eventually(() => at.parts.heartbeats.length > 0, 10_000)).toBe(true);
+  await lookAgain();
+  at.worker.start();
+  await lookAgain();
+  expect([at.parts.isHastened, at.parts.heartbeats]).toEqual([true, ["events have no room"]]);
+  expect(at.logged.filter((line) => line.includes("has no room"))).toHaveLength(1);
+}, 30_000);
 
 test("a wake's event is posted in the transaction that accepts it", async () => {
   await using at = makeWorkerBench();

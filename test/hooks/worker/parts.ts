@@ -22,7 +22,7 @@ import type { HookAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import type { Deliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import type { RunStatus } from "../../../src/hooks/deliveries/run-status.ts";
-import type { ReplyOutcome, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
+import type { MainEvent, ReplyOutcome, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
 import { isOver } from "../../../src/hooks/worker/watch.ts";
 import { Worker, type WorkerSettings } from "../../../src/hooks/worker/worker.ts";
 import { makeBench, request, type Bench } from "../deliveries/fixtures.ts";
@@ -46,6 +46,8 @@ export interface Parts {
   /** Turns that were begun. */
   readonly turns: TurnRequest[];
   readonly heartbeats: string[];
+  /** Whether a heartbeat is due for what waits. */
+  isHastened: boolean;
   /** What the model does; by default it answers at once. */
   answer: (request: TurnRequest) => Promise<TurnResult>;
   eventsMax: number;
@@ -72,6 +74,12 @@ export const ok = (text: string): TurnResult =>
     record: { entries: [{ kind: "message", message: { role: "assistant", content: text } }], seen: [] },
   });
 
+function* enqueueEvent(parts: Pick<Parts, "eventsMax">, event: MainEvent): Script<void> {
+  const events = yield* openEvents(parts);
+  events.add(event);
+  yield* events.store();
+}
+
 function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
   const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
   return supposeEvents(parts, n);
@@ -91,12 +99,20 @@ function supposeEvents(parts: Pick<Parts, "eventsMax">, n = 0): SupposedEvents {
   };
 }
 
+/** Whether none was due. */
+function hasten(parts: Pick<Parts, "isHastened">): boolean {
+  const isNew = !parts.isHastened;
+  parts.isHastened = true;
+  return isNew;
+}
+
 /** @param store with `partMigrations` */
 export function makeParts(store: Store): Parts {
   const listeners = new Set<(groupId: string) => void>();
   const parts: Parts = {
     turns: [],
     heartbeats: [],
+    isHastened: false,
     answer: async (request) => ok(`answer to ${request.prompt.split("\n").at(-1)}`),
     eventsMax: Infinity,
     target: { channel: "telegram", to: "42" },
@@ -124,19 +140,10 @@ export function makeParts(store: Store): Parts {
           ...values,
         );
       },
-      *enqueueEvent(event) {
-        const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
-        if (n >= parts.eventsMax) throw new AppError("busy", "too many events wait");
-        yield* execute(
-          "INSERT INTO test_events (text, source, wrapped, delivered) VALUES ($1, $2, $3, $4)",
-          plain(event.text),
-          event.source,
-          Number(event.isWrapped),
-          Number(event.isDelivered ?? false),
-        );
-      },
+      enqueueEvent: (event) => enqueueEvent(parts, event),
       openEvents: () => openEvents(parts),
       supposeEvents: () => supposeEvents(parts),
+      hastenEvents: () => answering(hasten(parts)),
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => answering(parts.target),
       fallbackTargets: () => answering([]),
