@@ -35,7 +35,7 @@ function lineOf(event: WaitingEvent, charsMax: number): string {
   const at = stamp(event.createdAt);
   const text = wrapOutside(cut(trimmed(event.text), charsMax), event);
   const times = event.count > 1 ? ` (${event.count} times, last ${stamp(event.lastAt)})` : "";
-  const delivered = event.isDelivered ? " (for your information: people have been told already)" : "";
+  const delivered = event.isDelivered ? " (for your information: a reply with this is on its way to people)" : "";
   return `System: [${at}]${times}${delivered} ${indented(text)}`;
 }
 

@@ -26,7 +26,7 @@ export interface NewEvent {
   readonly dedupeKey?: string;
   /** Whether a heartbeat is due for it: one that waits when the server starts gets one. */
   readonly wantsHeartbeat?: boolean;
-  /** Whether people have been told already, so that the model need not tell them again. */
+  /** Whether a reply with it is on its way to people, so that the model need not tell them too. */
   readonly isDelivered?: boolean;
   readonly now: number;
 }

@@ -78,7 +78,7 @@ function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOu
   const said = { preview: preview(text) };
   const { seen } = result.record;
   if (seen.length > 0 && seen.every(({ isDelivered }) => isDelivered)) {
-    return { kind: "skipped", reason: "people have been told already", ...said };
+    return { kind: "skipped", reason: "a reply is on its way to people already", ...said };
   }
   if (yield* wasSent({ ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
   if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };

@@ -3,7 +3,7 @@ import { ACK_TOKEN } from "./ack.ts";
 
 const ABOUT_EVENTS =
   "The system events above came in since your last turn. Decide whether people should hear of any of them. If so, " +
-  "write what they need to know; your reply is sent to them. Do not repeat what they have been told already.";
+  "write what they need to know; your reply is sent to them. Do not repeat what they know, or what is on its way to them.";
 
 const HOW_TO_ACKNOWLEDGE = `If nothing needs attention, reply with ${ACK_TOKEN} and nothing else.`;
 

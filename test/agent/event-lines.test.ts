@@ -31,7 +31,7 @@ describe("event lines", () => {
     expect(render(events).split("\n")).toEqual([
       "System: [2026-01-05T12:00:00Z] disk full",
       "System: [2026-01-05T12:00:00Z] (3 times, last 2026-01-05T12:01:01Z) cron ran",
-      "System: [2026-01-05T12:00:00Z] (for your information: people have been told already) mail",
+      "System: [2026-01-05T12:00:00Z] (for your information: a reply with this is on its way to people) mail",
     ]);
     expect(render([])).toBe("");
   });

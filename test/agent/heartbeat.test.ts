@@ -211,11 +211,11 @@ describe("a reply", () => {
     expect(test.sent.length).toBe(2);
   });
 
-  test("to what people have been told already is not sent", async () => {
+  test("to what is on its way to people already is not sent", async () => {
     const test = testHeart(() => ({ text: "A mail came" }));
     await test.wake("Hook Mail: a mail came", { isDelivered: true });
-    expect(await beatOnce(test)).toMatchObject({ kind: "skipped", reason: "people have been told already" });
-    expect(test.runtime.requests[0]?.messages[0]?.content).toContain("(for your information: people have been told");
+    expect(await beatOnce(test)).toMatchObject({ kind: "skipped", reason: "a reply is on its way to people already" });
+    expect(test.runtime.requests[0]?.messages[0]?.content).toContain("(for your information: a reply with this is on");
     await test.wake("Hook Mail: another", { isDelivered: true });
     await test.wake("disk full");
     expect((await beatOnce(test)).kind).toBe("sent");

@@ -70,6 +70,40 @@ test("a reply that all refuse has failed, and is told", async () => {
   expect(await bench.events()).toHaveLength(2);
 }, 120_000);
 
+test("a reply that is refused after a heartbeat knew it on its way is told by another", async () => {
+  const [chat, discord] = [startChat(), startDiscord()];
+  const gate = Promise.withResolvers<Response>();
+  chat.answer = () => gate.promise;
+  const isOnItsWay = (prompt: string): boolean => prompt.includes("a reply with this is on its way to people");
+  const isRefused = (prompt: string): boolean => prompt.includes("the reply could not be delivered");
+  const bench = await startGateway(
+    {
+      hooks: { enabled: true, token: TOKEN },
+      channels: {
+        telegram: { botToken: "123:abc", baseUrl: chat.url },
+        discord: { token: "t.o.k", baseUrl: discord.url, spacingMs: 0 },
+      },
+      agents: { defaults: { heartbeat: { every: 0, target: "discord", to: "channel:123456" } } },
+    },
+    {
+      script: ({ messages }) => {
+        const prompt = messages.at(-1)!.content;
+        if (isRefused(prompt)) return { text: "999 was not told: the database is down" };
+        return { text: isOnItsWay(prompt) ? "they hear of it" : "the database is down" };
+      },
+    },
+  );
+  await bench.post("agent", { message: "hi", channel: "telegram", to: "999" });
+  expect(await eventually(() => bench.prompts().some(isOnItsWay), WAIT_MS)).toBe(true);
+  expect(await eventually(async () => (await bench.events()).length === 0, WAIT_MS)).toBe(true);
+  gate.resolve(refused());
+  expect(await eventually(() => discord.sent.length > 0, WAIT_MS)).toBe(true);
+  expect([chat.sent, discord.sent]).toEqual([
+    ["999: the database is down"],
+    ["999 was not told: the database is down"],
+  ]);
+}, 120_000);
+
 test("a mapping's own list counts instead; a reply that arrives goes nowhere else", async () => {
   const [chat, discord] = [refusingChat(), startDiscord()];
   const mapping = (path: string, more: object) => ({

@@ -144,8 +144,10 @@ export const wantsHeartbeat = (action: HookAction): boolean =>
   (action.kind === "wake" ? action.mode : action.wakeMode) === "now";
 
 function problemEvent(run: Run, problem: ReplyProblem, now: number): MainEvent {
-  const text = replyProblem(asTurn(run).action, problem);
-  return { ...mainEvent(run, now), text, dedupeKey: `${run.id}:reply`, wantsHeartbeat: false, isDelivered: false };
+  const { action } = asTurn(run);
+  const text = replyProblem(action, problem);
+  const shared = { ...mainEvent(run, now), wantsHeartbeat: wantsHeartbeat(action) };
+  return { ...shared, text, dedupeKey: `${run.id}:reply`, isDelivered: false };
 }
 
 const mainEvent = (run: Pick<Run, "action" | "mappingId">, now: number) => ({

@@ -368,12 +368,16 @@ export class Worker {
     try {
       const ended = await store.read(() => this.#endedReplies(known));
       if (ended.length === 0) return false;
-      const { stuck, settled } = await store.write(() => this.#settleAll(ended));
+      const { stuck, settled, isHastened } = await store.write(() => this.#settleAll(ended));
       ports.sendReplies(); // some go elsewhere now
       for (const runId of ended) this.#tell(runId);
-      for (const runId of stuck) this.#replies.add(runId);
+      for (const { id } of stuck) this.#replies.add(id);
+      if (isHastened) this.#makeRoom();
       if (settled.length > 0) this.#deps.peers.tell("callbacks");
-      for (const { run, kind } of settled) this.#deps.observer?.replyEnded(kind, replyChannelOf(run));
+      for (const { run, kind } of settled) {
+        this.#deps.observer?.replyEnded(kind, replyChannelOf(run));
+        if (kind !== "sent" && wantsHeartbeat(run.action)) ports.requestHeartbeat(`reply:${run.id}`);
+      }
       return stuck.length > 0;
     } catch (error) {
       this.#replies = undefined; // the next round looks at all
@@ -391,17 +395,18 @@ export class Worker {
   }
 
   /** `stuck`: there is no room for the event of theirs. */
-  *#settleAll(runIds: readonly string[]): Script<{ stuck: string[]; settled: SettledReply[] }> {
+  *#settleAll(runIds: readonly string[]): Script<{ stuck: Run[]; settled: SettledReply[]; isHastened: boolean }> {
     const { ports } = this.#deps;
-    const stuck: string[] = [];
+    const stuck: Run[] = [];
     const settled: SettledReply[] = [];
     for (const runId of runIds) {
       const run = yield* findRun(runId);
       const outcome = yield* ports.replyOutcome(runId);
       if (run?.reply !== "pending" || !outcome) continue;
-      if (!(yield* settleReply(run, outcome, this.#context()))) stuck.push(runId);
+      if (!(yield* settleReply(run, outcome, this.#context()))) stuck.push(run);
       else if ((yield* ports.replyOutcome(runId)) !== undefined) settled.push({ run, kind: outcome.kind });
     }
-    return { stuck, settled };
+    const isAwaited = stuck.some(({ action }) => wantsHeartbeat(action));
+    return { stuck, settled, isHastened: isAwaited && (yield* ports.hastenEvents()) };
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { nextTurnAt } from "../../../src/hooks/deliveries/claims.ts";
+import { eventually } from "../../e2e/hearth.ts";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, ok, send } from "./parts.ts";
 import { queryAll } from "../../../src/base/store.ts";
@@ -123,7 +124,32 @@ test.each([
   await at.parts.settle(runId, { kind, reason: "blocked by the user" });
   expect(await at.settled(runId)).toMatchObject({ reply: kind, replyReason: "blocked by the user" });
   expect((await at.parts.events()).at(-1)).toBe(text);
+  expect(at.parts.heartbeats).toEqual([`hook:${runId}`, `reply:${runId}`]);
 });
+
+test("wakeMode next-heartbeat: a reply that failed waits for it too", async () => {
+  await using at = makeWorkerBench();
+  const runId = await send(at, agent("x", { deliver: true, wakeMode: "next-heartbeat" }));
+  await at.until(runId, (status) => status.reply === "pending");
+  await at.parts.settle(runId, { kind: "failed" });
+  expect((await at.settled(runId)).reply).toBe("failed");
+  expect(at.parts.heartbeats).toEqual([]);
+});
+
+test("a reply that failed and finds no room gets a heartbeat that makes some", async () => {
+  await using at = makeWorkerBench();
+  at.parts.eventsMax = 1;
+  const runId = await send(at, agent("x", { deliver: true }));
+  await at.until(runId, (status) => status.reply === "pending");
+  await at.parts.settle(runId, { kind: "failed" });
+  const asked = (): boolean => at.parts.heartbeats.includes("events have no room");
+  expect(await eventually(asked, 10_000)).toBe(true);
+  expect((await at.deliveries.run(runId))?.reply).toBe("pending");
+  at.parts.eventsMax = 2;
+  at.worker.poke();
+  expect((await at.settled(runId)).reply).toBe("failed");
+  expect(at.parts.heartbeats).toEqual([`hook:${runId}`, "events have no room", `reply:${runId}`]);
+}, 30_000);
 
 test("a reply that ended while nobody listened is noted by the next worker", async () => {
   await using at = makeWorkerBench();
