@@ -262,10 +262,14 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
   }));
 }
 
-/** Whether an event waits that a heartbeat is due for. */
-export function* wantsHeartbeat(sessionKey: string): Script<boolean> {
-  const text = "SELECT 1 FROM session_events WHERE session_key = $1 AND wants_heartbeat = 1 LIMIT 1";
-  return (yield* queryOne(text, sessionKey)) !== undefined;
+/**
+ * Whether an event waits that a heartbeat is due for.
+ * @param checkedAt when one was due for all that waited; absent: for none that did not ask
+ */
+export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Script<boolean> {
+  const text = `SELECT 1 FROM session_events
+    WHERE session_key = $1 AND (wants_heartbeat = 1 OR created_at <= $2) LIMIT 1`;
+  return (yield* queryOne(text, sessionKey, checkedAt)) !== undefined;
 }
 
 /** Makes a heartbeat due for the oldest that waits. Returns false where one is due, or none waits. */

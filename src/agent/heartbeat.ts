@@ -45,10 +45,14 @@ export interface HeartbeatStatus extends HeartbeatOutcome {
 const COALESCE_MS = 250;
 const RETRY_MS_MIN = 1000;
 const RETRY_MS_MAX = 10 * 60_000;
+const RUNS = "another one runs";
 /** Reasons of one heartbeat that are kept. */
 const REASONS_MAX = 16;
 
 type Cancel = () => void;
+
+/** An answer that cannot be sent is one: the turn stands, and asking again would change nothing. */
+const isUnanswered = ({ kind, preview }: HeartbeatOutcome): boolean => kind === "failed" && preview === undefined;
 
 export class Heartbeat {
   readonly #parts: HeartbeatParts;
@@ -60,6 +64,8 @@ export class Heartbeat {
   #last: HeartbeatStatus | undefined;
   /** When the timer last asked, or would have. */
   #tickedAt: number;
+  /** When the timer asked last: what waited then is due, until a turn fails. */
+  #checkedAt: number | undefined;
   #failures = 0;
   #stopListening = (): void => {};
   #cancelTick: Cancel | undefined;
@@ -167,6 +173,7 @@ export class Heartbeat {
     this.#tickedAt = startedAt;
     this.#cancelTick = undefined;
     const reason = this.#whyNotNow();
+    if (reason === undefined || reason === RUNS) this.#checkedAt = startedAt;
     if (reason === undefined) this.#run(reasons);
     else this.#tell({ kind: "skipped", reason }, { reasons, startedAt });
     this.reschedule();
@@ -177,7 +184,7 @@ export class Heartbeat {
     const { clock, peers } = this.#parts;
     if (!isActive(this.#config.activeHours, clock.now())) return "outside of active hours";
     if (peers.isPaused) return "turns are paused";
-    return this.#running && "another one runs";
+    return this.#running && RUNS;
   }
 
   #run(reasons: readonly string[]): void {
@@ -187,6 +194,7 @@ export class Heartbeat {
     this.#running = this.#beat()
       .catch((error: unknown): HeartbeatOutcome => ({ kind: "failed", reason: messageOf(error) }))
       .then(async (outcome) => {
+        if (isUnanswered(outcome)) this.#checkedAt = undefined;
         const isWanted = await this.#isWanted();
         this.#running = undefined;
         if (this.#stopping.signal.aborted) return;
@@ -227,11 +235,10 @@ export class Heartbeat {
   /** Events that it did not get to, and requests that came while it ran, get the next one. */
   #goOn(outcome: HeartbeatOutcome, isWanted: boolean): void {
     const { clock } = this.#parts;
-    // nowhere to send an answer: the turn stands, and asking again would change nothing
-    const isUnanswered = outcome.kind === "failed" && isWanted;
-    this.#failures = isUnanswered ? this.#failures + 1 : 0;
+    const isToRetry = isUnanswered(outcome) && isWanted;
+    this.#failures = isToRetry ? this.#failures + 1 : 0;
     if (this.#reasons.size > 0) this.request("requests while another one ran");
-    else if (isUnanswered) {
+    else if (isToRetry) {
       const delayMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (this.#failures - 1));
       this.#cancelRetry = clock.after(delayMs, () => this.request("another try"));
     } else if (isWanted) this.request("more events wait");
@@ -239,7 +246,7 @@ export class Heartbeat {
 
   /** Where the database does not say, another heartbeat will find out. */
   #isWanted(): Promise<boolean> {
-    return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey)).catch(() => true);
+    return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey, this.#checkedAt)).catch(() => true);
   }
 
   #tell(outcome: HeartbeatOutcome, { reasons, startedAt }: { reasons: readonly string[]; startedAt: number }): void {
