@@ -78,7 +78,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
       .action(remote((context, id: string, options: { json?: boolean }) => work(context, id, options)));
   onOne("show", "show all that is known of a delivery", showHook);
   onOne("replay", "run a delivery again", replayHook);
-  onOne("cancel", "end the runs of a delivery", cancelHook);
+  onOne("cancel", "end the runs of a delivery, and call back replies that have not left", cancelHook);
   addPause(hooks, remote);
   hooks
     .command("test")

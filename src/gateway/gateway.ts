@@ -230,7 +230,7 @@ const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage)
 
 type ReplyPorts = Pick<
   WorkerPorts,
-  "resolveTarget" | "fallbackTargets" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
+  "resolveTarget" | "fallbackTargets" | "addReply" | "cancelReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
 >;
 
 /** The channels as worker and heartbeat need them. */
@@ -257,6 +257,7 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
     resolveTarget: resolve,
     fallbackTargets,
     addReply: (reply) => outbox.add(reply),
+    cancelReply: (groupId) => outbox.cancel(groupId),
     replyOutcome: textOutcome,
     onReplySettled: (listener) => outbox.onSettled(listener),
     sendReplies() {

@@ -1,6 +1,6 @@
 /** Gateways that share one PostgreSQL database, as several machines would: each with its own connections and model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { execute } from "../../src/base/store.ts";
+import { execute, queryAll } from "../../src/base/store.ts";
 import { configurations } from "../../src/gateway/nodes.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
@@ -52,6 +52,23 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
       (await Promise.all(runIds.map((id) => stateOf(second, id)))).every((state) => state === "succeeded");
     expect(await eventually(areDone, WAIT_MS)).toBe(true);
     expect(begun().reduce((sum, n) => sum + n)).toBe(2 * SESSIONS.length);
+  }, 120_000);
+
+  test("a reply is called back from a node that does not have its channel", async () => {
+    const chat = startChat();
+    chat.answer = () => new Response("away", { status: 503 });
+    const config = settings(undefined, chat.url);
+    const first = await startGateway(config);
+    const second = await startGateway(config);
+    const runId = await ask(first, "go", "one");
+    const attempts = () =>
+      second.gateway.store.read(() => queryAll("SELECT 1 FROM outbox WHERE state = 'queued' AND attempts > 0"));
+    expect(await eventually(async () => (await attempts()).length > 0, WAIT_MS)).toBe(true);
+    const other = (await leaders(first))["channel:telegram"] === 1 ? second : first;
+    const [answer] = await other.gateway.admin.cancel(runId);
+    expect(["recalled", "stopping"]).toContain(answer!.result); // it may have been tried again just then
+    const replyOf = async () => (await first.gateway.deliveries.run(runId))?.reply;
+    expect(await eventually(async () => (await replyOf()) === "failed", WAIT_MS)).toBe(true);
   }, 120_000);
 
   test("a run is watched and cancelled from a node that does not run it", async () => {

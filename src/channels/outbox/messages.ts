@@ -58,14 +58,27 @@ function bounded(text: string): string {
   return `${text.slice(0, TEXT_CHARS_MAX)}\n\n[${text.length - TEXT_CHARS_MAX} more characters are left out]`;
 }
 
-/** Messages that have not left are not sent; what is under way runs to its end. Returns how many were called back. */
-export const cancelText = (groupId: string, now: number): Script<number> =>
-  execute(
-    `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
-       reason = 'cancelled', settled_at = $1 WHERE group_id = $2 AND state = 'queued'`,
-    now,
-    groupId,
-  );
+/** What calling a text back led to. */
+export interface CalledBack {
+  /** Messages that are not sent. */
+  readonly messages: number;
+  /** Messages that are being sent at the moment: they may arrive, and are not tried again. */
+  readonly leaving: number;
+}
+
+const CANCEL = `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
+  reason = 'cancelled', settled_at = $1 WHERE state = 'queued'`;
+
+/** Messages that have not left are not sent; what is under way runs to its end. */
+export function* cancelText(groupId: string, now: number): Script<CalledBack> {
+  const messages = yield* execute(`${CANCEL} AND group_id = $2`, now, groupId);
+  const mark = "UPDATE outbox SET cancel_at = $1 WHERE group_id = $2 AND state = 'sending'";
+  return { messages, leaving: yield* execute(mark, now, groupId) };
+}
+
+/** Of a message that was called back while it was being sent: there is no other attempt. */
+export const cancelMessage = (seq: number, now: number): Script<number> =>
+  execute(`${CANCEL} AND seq = $2 AND cancel_at IS NOT NULL`, now, seq);
 
 /** How all messages of a text ended. `unknown`: some may have arrived, and are not sent again. */
 export interface TextOutcome {

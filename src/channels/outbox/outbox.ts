@@ -10,7 +10,7 @@ import type { Lease, Peers } from "../../base/peers.ts";
 import { queryOne, type Script, type Store } from "../../base/store.ts";
 import { Trouble } from "../../base/trouble.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
-import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
+import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads, type Head } from "./heads.ts";
 import { Outages } from "./outages.ts";
 import {
@@ -86,15 +86,18 @@ export class Outbox {
     return addText(text, this.#deps.channels().get(text.target.channel));
   }
 
-  /** What has not left is called back. */
-  async cancel(groupId: string): Promise<void> {
-    const { store, now } = this.#deps;
-    const cancel = function* (settled: Script<boolean>): Script<boolean> {
-      return (yield* cancelText(groupId, now())) > 0 && (yield* settled);
+  /** What has not left is called back; what is being sent is not tried again. */
+  async cancel(groupId: string): Promise<CalledBack> {
+    const { store, peers, now } = this.#deps;
+    const cancel = function* (settled: Script<boolean>): Script<CalledBack & { readonly isSettled: boolean }> {
+      const called = yield* cancelText(groupId, now());
+      return { ...called, isSettled: called.messages > 0 && (yield* settled) };
     };
-    const isSettled = await store.write(() => cancel(this.#settled(groupId)));
+    const { isSettled, ...called } = await store.write(() => cancel(this.#settled(groupId)));
     if (isSettled) this.#tell(groupId);
     this.poke();
+    peers.tell("outbox"); // what waited behind it may go
+    return called;
   }
 
   /** Hears of every text whose messages have all ended. Returns what stops that. */

@@ -28,4 +28,7 @@ const OUTBOX = `
   CREATE INDEX outbox_settled ON outbox (settled_at) WHERE settled_at IS NOT NULL;
 `;
 
-export const outboxMigrations: readonly Migration[] = [{ name: "channels: outbox", sql: OUTBOX }];
+export const outboxMigrations: readonly Migration[] = [
+  { name: "channels: outbox", sql: OUTBOX },
+  { name: "channels: calling back", sql: "ALTER TABLE outbox ADD COLUMN cancel_at BIGINT" },
+];

@@ -4,6 +4,7 @@
  */
 import { execute, queryAll, type Script } from "../../base/store.ts";
 import type { SendOutcome } from "../channel.ts";
+import { cancelMessage } from "./messages.ts";
 import type { OutboxRow } from "./tables.ts";
 
 const BACKOFF_FIRST_MS = 1000;
@@ -81,6 +82,7 @@ export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: nu
     row.attempts,
   );
   if (changed === 0) return false;
+  if (state === "queued") yield* cancelMessage(row.seq, now);
   if (state !== "failed") return true;
   yield* execute(
     `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = $1

@@ -31,7 +31,14 @@ const OUTBOX = `
   CREATE INDEX outbox_settled ON outbox (settled_at) WHERE settled_at IS NOT NULL;
 `;
 
-export const outboxMigrations: readonly Migration[] = [{ name: "channels: outbox", sql: OUTBOX }];
+const CANCELS = `
+  ALTER TABLE outbox ADD COLUMN cancel_at INTEGER; -- when it was called back while it was being sent
+`;
+
+export const outboxMigrations: readonly Migration[] = [
+  { name: "channels: outbox", sql: OUTBOX },
+  { name: "channels: calling back", sql: CANCELS },
+];
 
 export interface OutboxRow {
   readonly seq: number;
@@ -53,4 +60,5 @@ export interface OutboxRow {
   readonly reason: string | null;
   readonly created_at: number;
   readonly settled_at: number | null;
+  readonly cancel_at: number | null;
 }

@@ -17,7 +17,8 @@ import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
 import { trimSlashes } from "../mappings/request.ts";
 import type { Mapping } from "../mappings/index.ts";
-import type { Cancelled, Worker } from "../worker/worker.ts";
+import type { Cancelled } from "../worker/cancel.ts";
+import type { Worker } from "../worker/worker.ts";
 import { filterFields } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 

@@ -42,7 +42,7 @@ export const detailsSchema = strictObject({
 
 export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Array(text()) });
 
-const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "over"]) });
+const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "recalled", "over"]) });
 export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
 
 export const mappingsSchema = strictObject({

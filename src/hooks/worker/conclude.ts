@@ -165,11 +165,11 @@ export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, 
   return yield* close(yield* moveRun(run, FINAL[ending.outcome], context.now, ending), context);
 }
 
-/** Sends a reply that was refused elsewhere. Returns false where there is nowhere else. */
-function* sendElsewhere({ id, answer, replyTarget }: Run, { ports, now }: Context): Script<boolean> {
+/** Sends a reply that was refused elsewhere. Returns false where there is nowhere else, or it was called back. */
+function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now }: Context): Script<boolean> {
   const { others = [] } = JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
   const [target, ...rest] = others;
-  if (!target || answer === null) return false;
+  if (!target || answer === null || cancelAt !== null) return false;
   yield* ports.addReply({ groupId: id, target, text: answer, now });
   const next: ReplyTarget = { ...target, others: rest };
   yield* execute("UPDATE runs SET reply_target = $1 WHERE id = $2", JSON.stringify(next), id);

@@ -6,6 +6,7 @@ import type { EventBatch, NewEvent, SupposedEvents } from "../../agent/events.ts
 import type { StoreTurn, TurnRequest, TurnResult } from "../../agent/turn.ts";
 import type { Script } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
+import type { CalledBack } from "../../channels/outbox/messages.ts";
 
 /** An event of the main session. */
 export type MainEvent = Omit<NewEvent, "sessionKey">;
@@ -48,6 +49,8 @@ export interface WorkerPorts {
   /** Where a reply goes that its channel refuses, in order. @param names undefined: as the configuration says */
   readonly fallbackTargets: (names: readonly string[] | undefined) => Script<readonly Target[]>;
   readonly addReply: (reply: Reply) => Script<void>;
+  /** Calls a reply back, as far as it has not left. */
+  readonly cancelReply: (groupId: string) => Promise<CalledBack>;
   /** How a reply ended; undefined while it is under way. */
   readonly replyOutcome: (groupId: string) => Script<ReplyOutcome | undefined>;
   /** Calls whenever a reply ended, after that was committed; returns what stops that. */

@@ -7,15 +7,16 @@ import { setBackDetector } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
-import { execute, type Script, type Store } from "../../base/store.ts";
+import type { Script, Store } from "../../base/store.ts";
 import { Trouble } from "../../base/trouble.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
 import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
 import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
+import { cancelRun, recallReply, type Cancelled } from "./cancel.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
-import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
 import { observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
@@ -53,9 +54,6 @@ interface SettledReply {
   readonly run: Run;
   readonly kind: ReplyOutcome["kind"];
 }
-
-/** What asking for a run's end led to. `over`: its turn had ended already. */
-export type Cancelled = "cancelled" | "stopping" | "over";
 
 export class Worker {
   readonly #deps: WorkerDeps;
@@ -201,7 +199,9 @@ export class Worker {
 
   /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
   async cancel(runId: string): Promise<Cancelled | undefined> {
-    const result = await this.#deps.store.write(() => this.#cancel(runId));
+    const { store, ports } = this.#deps;
+    const result = await store.write(() => cancelRun(runId, this.#context()));
+    if (result === "replying") return await recallReply(ports, runId);
     if (result === "stopping") {
       this.#turns.cancel(runId);
       this.#deps.peers.tell("cancel", runId);
@@ -210,17 +210,6 @@ export class Worker {
     if (isFinal(result.state)) this.#ended(result);
     this.#changed(runId);
     return "cancelled";
-  }
-
-  *#cancel(runId: string): Script<Cancelled | Run | undefined> {
-    const run = yield* findRun(runId);
-    if (!run) return undefined;
-    if (isFinal(run.state) || (run.step === "event" && run.action.kind === "agent")) return "over";
-    if (run.state === "running") {
-      yield* execute("UPDATE runs SET cancel_at = $1 WHERE id = $2", this.#deps.now(), runId);
-      return "stopping";
-    }
-    return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
   }
 
   /**

@@ -263,21 +263,6 @@ test("a huge text is cut, and says so", async () => {
   expect(texts.at(-1)).toEndWith("[100000 more characters are left out]");
 });
 
-test("what is called back before it leaves is not sent; what is under way ends", async () => {
-  const hang = Promise.withResolvers<{ kind: "sent" }>();
-  const sent: string[] = [];
-  await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);
-  const done = put("g", lines(3));
-  while (sent.length === 0) await Bun.sleep(5);
-  await box.outbox.cancel("g");
-  expect(await box.store.read(() => textOutcome("g"))).toBeUndefined();
-  hang.resolve({ kind: "sent" });
-  expect(await done).toMatchObject({ kind: "failed", reason: "cancelled" });
-  expect(await states("g")).toEqual(["sent", "cancelled", "cancelled"]);
-  await box.outbox.cancel("g"); // nothing is left to call back
-  expect(sent).toEqual(["0"]);
-});
-
 test("the end of a text is heard of inside the transaction that ends it, once", async () => {
   const heard: Settled[] = [];
   const onSettle: NonNullable<OutboxDeps["onSettle"]> = function* (settled) {

@@ -155,15 +155,13 @@ export function makeParts(store: Store): Parts {
           reply.text,
         );
       },
+      cancelReply: async () => ({ messages: 0, leaving: 0 }),
       *replyOutcome(groupId) {
         const text = "SELECT outcome FROM test_replies WHERE group_id = $1";
         const outcome = (yield* queryOne<{ outcome: string | null }>(text, groupId))?.outcome;
         return outcome ? (JSON.parse(outcome) as ReplyOutcome) : undefined;
       },
-      onReplySettled: (listener) => {
-        listeners.add(listener);
-        return () => listeners.delete(listener);
-      },
+      onReplySettled: (listener) => (listeners.add(listener), () => listeners.delete(listener)),
       sendReplies: () => {},
     },
   };

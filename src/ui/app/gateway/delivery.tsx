@@ -23,7 +23,7 @@ interface Details extends Omit<Delivery, "runs"> {
 }
 
 const LOOK_MS = 2000;
-const isOpen = ({ state }: Run): boolean => state === "queued" || state === "running";
+const isOpen = ({ state, reply }: Run): boolean => state === "queued" || state === "running" || reply === "pending";
 
 export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
   const { admin, notices, go, route } = useApp();
