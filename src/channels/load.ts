@@ -80,27 +80,33 @@ function isKind(value: unknown): value is ChannelKind {
 export interface MadeChannels {
   /** By id. */
   readonly channels: ReadonlyMap<string, Channel>;
+  /** Ids of sections that are not switched off, and cannot be used. */
+  readonly unusable: ReadonlySet<string>;
   readonly problems: readonly ChannelProblem[];
 }
 
 /** The channels that are configured and not switched off. */
 export function makeChannels(config: ChannelsConfig, kinds: readonly ChannelKind[], deps: ChannelDeps): MadeChannels {
   const channels = new Map<string, Channel>();
+  const unusable = new Set<string>();
   const problems: ChannelProblem[] = [];
   for (const [section, settings] of sectionsOf(config)) {
     const kind = kinds.find((each) => each.id === section);
     const found = kind ? sectionProblems(section, settings, kind) : [unknownSection(section, kinds)];
     problems.push(...found);
-    if (!kind || found.length > 0 || (settings as { enabled?: unknown }).enabled === false) continue;
+    if ((settings as { enabled?: unknown } | null)?.enabled === false) continue;
+    if (found.length > 0) unusable.add(section);
+    if (!kind || found.length > 0) continue;
     try {
       const channel = kind.make(kind.schema.parse(settings), deps);
       if (channel.defaultTo !== undefined) channel.parseTarget(channel.defaultTo);
       channels.set(section, channel);
     } catch (error) {
+      unusable.add(section);
       problems.push({ path: ["channels", section], message: messageOf(error) });
     }
   }
-  return { channels, problems };
+  return { channels, unusable, problems };
 }
 
 export interface LoadedChannels extends Directory {
@@ -110,8 +116,8 @@ export interface LoadedChannels extends Directory {
 /** Everything that a configuration says about channels, for `resolveTarget` and the outbox. Never throws. */
 export async function loadChannels(config: ChannelsConfig, deps: ChannelDeps): Promise<LoadedChannels> {
   const { kinds, problems } = await loadKinds(config, deps);
-  const made = makeChannels(config, kinds, deps);
-  return { channels: made.channels, kinds, order: config.order, problems: [...problems, ...made.problems] };
+  const { channels, unusable, problems: found } = makeChannels(config, kinds, deps);
+  return { channels, kinds, order: config.order, unusable, problems: [...problems, ...found] };
 }
 
 /** What is wrong with the sections of the built-in platforms, without making anything. */

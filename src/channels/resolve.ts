@@ -13,6 +13,8 @@ export interface Directory {
   readonly kinds: readonly ChannelKind[];
   /** What `last` falls back to first. */
   readonly order?: readonly string[] | undefined;
+  /** Ids of those that are configured, and cannot be used so. */
+  readonly unusable?: ReadonlySet<string> | undefined;
 }
 
 export interface Asked {
@@ -75,7 +77,7 @@ export function resolveTarget(
   const id = wantsLast ? lastChannel(directory, last) : findChannelId(kinds, channel);
   if (id === undefined) return { reason: wantsLast ? "no channel is configured" : `unknown channel '${channel}'` };
   const found = channels.get(id);
-  if (!found) return { reason: `channel '${id}' is not configured` };
+  if (!found) return { reason: whyMissing(directory, id) };
   if (to === undefined && last?.channel === id) return last;
   const recipient = to ?? found.defaultTo;
   if (recipient === undefined) {
@@ -87,6 +89,10 @@ export function resolveTarget(
     return { reason: messageOf(error) };
   }
 }
+
+/** Why there is no such channel. Senders may read it: what is wrong with its settings is in the log. */
+export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string): string =>
+  `channel '${id}' ${unusable?.has(id) ? "cannot be used as it is configured" : "is not configured"}`;
 
 /** The last channel where it is still configured, else the first that is. */
 function lastChannel({ channels, kinds, order = [] }: Directory, last: Target | undefined): string | undefined {

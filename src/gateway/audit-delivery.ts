@@ -40,7 +40,10 @@ function auditChannel({ channel, to }: { channel: string; to?: string | undefine
   const known = [...parts.channels.keys()].join(", ");
   if (!found) report("error", "unknown-channel", { path, message: `no channel '${channel}'; known: last, ${known}` });
   else if (!found.isConfigured) {
-    report("error", "channel-not-configured", { path, message: `channels.${channel} is missing or disabled` });
+    report("error", "channel-not-configured", {
+      path,
+      message: `channels.${channel} is missing, disabled or unusable`,
+    });
   } else if (!to && !found.hasDefault) {
     const message = `channels.${channel}.defaultTo is not set, and no other recipient is given`;
     report("warn", "no-recipient", { path, message });

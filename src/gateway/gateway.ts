@@ -120,7 +120,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onSettle = makeOnSettle({ snapshot, now, log });
   const observers = new Observers();
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
-  const outbox = new Outbox({ store, peers, channels: () => channels.channels, now, log, onSettle, onTried });
+  const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried });
   const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
   const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, modelNames }, tracer);
   const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery, log });

@@ -113,9 +113,13 @@ describe("a channel by name", () => {
     expect(findChannelId(kinds, name)).toBe(id);
   });
 
-  test("one that is unknown, or not configured, is a reason", async () => {
+  test("one that is unknown, not configured, or cannot be used, is a reason", async () => {
     expect(await ask({}, { channel: "pigeon" })).toEqual({ reason: "unknown channel 'pigeon'" });
     expect(await ask({}, { channel: "slack", to: "C0123" })).toEqual({ reason: "channel 'slack' is not configured" });
+    const unusable = { ...(await directory({})), unusable: new Set(["slack"]) };
+    expect(resolveTarget(unusable, { channel: "slack" })).toEqual({
+      reason: "channel 'slack' cannot be used as it is configured",
+    });
   });
 });
 

@@ -114,6 +114,38 @@ test("a plugin's section that is wrong is told with its key and line, and disabl
   expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
 }, 120_000);
 
+test("a channel whose new settings cannot be used stays as it was; one that never could says so", async () => {
+  const chat = startChat();
+  const telegram = (more: object) => ({ telegram: { botToken: "123:abc", baseUrl: chat.url, ...more } });
+  const bench = await startGateway({ hooks, agents: quiet, channels: telegram({ defaultTo: "42" }) });
+  const slack = { botToken: "xoxb-1", baseUrl: chat.url, defaultTo: "#general" };
+  bench.configure({ hooks, agents: quiet, channels: { ...telegram({ defaultTo: "no chat" }), slack } });
+  const told = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
+  expect(await eventually(() => told("channels.slack") !== undefined, WAIT_MS)).toBe(true);
+  expect([told("channels.telegram"), told("channels.slack")]).toEqual([
+    "a channel cannot be used as it is configured now: it stays as it was",
+    "a channel cannot be used",
+  ]);
+  const ask = async (body: object): Promise<string> => {
+    const answer = await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat", ...body });
+    return ((await answer.json()) as { runId: string }).runId;
+  };
+  await ask({ channel: "telegram", to: "7" });
+  await ask({});
+  expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+  expect(chat.sent.toSorted()).toEqual(["42: done", "7: done"]);
+  const runId = await ask({ channel: "slack", to: "C0123456" });
+  const run = () => bench.gateway.deliveries.run(runId);
+  expect(await eventually(async () => (await run())?.reply === "failed", WAIT_MS)).toBe(true);
+  expect((await run())?.replyReason).toBe("channel 'slack' cannot be used as it is configured");
+  bench.configure({
+    hooks,
+    agents: quiet,
+    channels: { telegram: { botToken: "1:a", defaultTo: "x y", enabled: false } },
+  });
+  expect(await eventually(() => bench.gateway.channels.channels.size === 0, WAIT_MS)).toBe(true);
+}, 120_000);
+
 test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retry-After; others are taken", async () => {
   const mapping = (path: string, more = {}) => ({
     id: path,

@@ -41,6 +41,8 @@ export interface OutboxDeps {
   readonly peers: Peers;
   /** As configured now: asked for at every use. */
   readonly channels: () => ReadonlyMap<string, Channel>;
+  /** Why one is not there. */
+  readonly whyMissing?: (channel: string) => string;
   readonly now: () => number;
   readonly log: Logger;
   readonly random?: () => number;
@@ -255,9 +257,10 @@ export class Outbox {
   }
 
   async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {
-    const at = this.#deps.now();
+    const { now, whyMissing = (id) => `channel '${id}' is not configured` } = this.#deps;
+    const at = now();
     if (this.#stop.signal.aborted) return { kind: "retry", reason: "the process stopped before it was sent" };
-    if (!channel) return { kind: "retry", reason: `channel '${row.channel}' is not configured` };
+    if (!channel) return { kind: "retry", reason: whyMissing(row.channel) };
     if (!isRepeatable(row.uncertain_at, channel.dedupeMs, at)) {
       return { kind: "failed", reason: row.reason ?? "it may have arrived before" };
     }
