@@ -1,8 +1,10 @@
 /**
  * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
- * wrong is logged, and the last good snapshot stays in force.
+ * wrong is logged, and the last good snapshot stays in force. A change of a token's or password's own file is told as
+ * one of the snapshot is: who uses it reads it anew.
  */
 import { statSync } from "node:fs";
+import { resolve } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Document } from "../config/document.ts";
@@ -29,6 +31,8 @@ export class ConfigWatch {
   #read = "";
   #seen = "";
   #readAt = 0;
+  /** How the files of tokens and passwords looked when the snapshot was last told of. */
+  #told: string;
   /** What was wrong with them; undefined: nothing. */
   #problem: string | undefined;
 
@@ -39,6 +43,7 @@ export class ConfigWatch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#current = options.first;
+    this.#told = this.#secretsStamp();
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
     this.#timer.unref();
   }
@@ -75,8 +80,11 @@ export class ConfigWatch {
     }
     if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = "";
     const changed = changedKeys(before, this.#current);
-    if (changed.length === 0) return;
-    log.info("configuration reloaded", { changed });
+    const secrets = this.#secretsStamp();
+    if (changed.length === 0 && secrets === this.#told) return;
+    this.#told = secrets;
+    if (changed.length > 0) log.info("configuration reloaded", { changed });
+    else log.info("a file of a token or a password has changed");
     const fixed = changed.filter((key) => !LIVE.includes(key));
     if (fixed.length > 0) log.warn("these settings need a restart", { settings: fixed });
     for (const listener of this.#listeners) listener(this.#current.snapshot);
@@ -96,8 +104,20 @@ export class ConfigWatch {
   }
 
   #stamp(): string {
-    return this.#current.document.files.map(stampOf).join("\n");
+    return [...this.#current.document.files.map(stampOf), this.#secretsStamp()].join("\n");
   }
+
+  #secretsStamp(): string {
+    return secretFiles(this.#current.snapshot).map(stampOf).join("\n");
+  }
+}
+
+/** Files that settings name for a token, a password or a certificate: `tokenFile` and its like. */
+function secretFiles({ channels, hooks, folder }: GatewaySnapshot): string[] {
+  const sections = [...Object.values(channels), hooks.mail];
+  return sections
+    .flatMap((section) => Object.entries(section ?? {}))
+    .flatMap(([key, value]) => (key.endsWith("File") && typeof value === "string" ? [resolve(folder, value)] : []));
 }
 
 /** Another one for another file, other contents, or other rights to read them. */

@@ -1,7 +1,9 @@
 /** A configuration file that changes under a gateway that runs: real file, real socket. */
 import { expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterTest } from "../cleanups.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
@@ -145,6 +147,37 @@ test("a channel whose new settings cannot be used stays as it was; one that neve
   });
   expect(await eventually(() => bench.gateway.channels.channels.size === 0, WAIT_MS)).toBe(true);
 }, 120_000);
+
+test("a token that is written anew into its file counts, without a change of the configuration", async () => {
+  const tokens: string[] = [];
+  const platform = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      tokens.push(/bot([^/]+)/.exec(request.url)?.[1] ?? "");
+      return Response.json({ ok: true, result: { message_id: 1 } });
+    },
+  });
+  afterTest(() => platform.stop(true));
+  const folder = mkdtempSync(join(tmpdir(), "hearth-token-"));
+  afterTest(() => rmSync(folder, { recursive: true, force: true }));
+  const tokenFile = join(folder, "token");
+  writeFileSync(tokenFile, "123:old");
+  const telegram = { tokenFile, baseUrl: `http://127.0.0.1:${platform.port}`, defaultTo: "42", spacingMs: 0 };
+  const bench = await startGateway({ hooks, agents: quiet, channels: { telegram } });
+  const isSent = async (token: string): Promise<boolean> => {
+    const before = tokens.length;
+    await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat" });
+    expect(await eventually(() => tokens.length > before, WAIT_MS)).toBe(true);
+    return tokens.at(-1) === token;
+  };
+  expect(await isSent("123:old")).toBe(true);
+  writeFileSync(tokenFile, "123:new");
+  expect(await eventually(() => isSent("123:new"), WAIT_MS)).toBe(true);
+  writeFileSync(tokenFile, ""); // as one that is being replaced
+  expect(await eventually(() => bench.logs.some(({ key }) => key === "channels.telegram"), WAIT_MS)).toBe(true);
+  expect(await isSent("123:new")).toBe(true);
+}, 240_000);
 
 test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retry-After; others are taken", async () => {
   const mapping = (path: string, more = {}) => ({
