@@ -3,8 +3,9 @@
  * heartbeat comes, and how long conversations grow.
  */
 import { Type } from "@sinclair/typebox";
+import { isTimeZone } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
-import { oneOfTexts, reader, readable, strictObject, type Parsed } from "../base/schema.ts";
+import { oneOfTexts, reader, readable, refined, strictObject, type Parsed } from "../base/schema.ts";
 
 const NS_PER_MS = 1e6;
 const DURATION = 'a duration such as "30m"';
@@ -33,7 +34,11 @@ const activeHours = strictObject({
   start: clock,
   end: clock,
   /** IANA name; the machine's own zone where absent. */
-  timezone: Type.Optional(Type.String()),
+  timezone: Type.Optional(
+    refined(Type.String(), (zone) =>
+      isTimeZone(zone) ? undefined : 'expected the IANA name of a time zone, such as "Europe/Paris"',
+    ),
+  ),
 });
 
 const heartbeat = strictObject(

@@ -47,3 +47,13 @@ export function setBackDetector(now: () => number): () => boolean {
     return isSetBack;
   };
 }
+
+/** Whether this machine knows a time zone of this name. */
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

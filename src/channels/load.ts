@@ -9,7 +9,7 @@ import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";
 import { pluginTools, type ChannelPlugin } from "./plugin.ts";
-import type { Directory } from "./resolve.ts";
+import { findChannelId, type Directory } from "./resolve.ts";
 
 /** Keys of the section that are no platforms. */
 const SHARED_KEYS: readonly string[] = ["plugins", "order"];
@@ -89,7 +89,7 @@ export interface MadeChannels {
 export function makeChannels(config: ChannelsConfig, kinds: readonly ChannelKind[], deps: ChannelDeps): MadeChannels {
   const channels = new Map<string, Channel>();
   const unusable = new Set<string>();
-  const problems: ChannelProblem[] = [];
+  const problems = orderProblems(config, kinds);
   for (const [section, settings] of sectionsOf(config)) {
     const kind = kinds.find((each) => each.id === section);
     const found = kind ? sectionProblems(section, settings, kind) : [unknownSection(section, kinds)];
@@ -120,19 +120,21 @@ export async function loadChannels(config: ChannelsConfig, deps: ChannelDeps): P
   return { channels, kinds, order: config.order, unusable, problems: [...problems, ...found] };
 }
 
-/** What is wrong with the sections of the built-in platforms, without making anything. */
+/** What is wrong with the sections of the built-in platforms, and with the order, without making anything. */
 export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
   const kinds: readonly ChannelKind[] = Object.values(builtInChannels);
   const mayBePlugin = config.plugins.length > 0;
-  return sectionsOf(config).flatMap(([section, settings]) => {
+  const sections = sectionsOf(config).flatMap(([section, settings]) => {
     const kind = kinds.find((each) => each.id === section);
     if (kind) return sectionProblems(section, settings, kind);
     return mayBePlugin ? [] : [unknownSection(section, kinds)];
   });
+  return mayBePlugin ? sections : [...sections, ...orderProblems(config, kinds)];
 }
 
 /**
- * What is wrong with the sections of the plugins' platforms, which only the plugins know. A plugin that cannot be
+ * What is wrong with the sections of the plugins' platforms, and with their names in the order, which only the plugins
+ * know. A plugin that cannot be
  * loaded is not reported here: it disables its own platform, whose section cannot be checked.
  */
 export async function pluginProblems(
@@ -140,12 +142,13 @@ export async function pluginProblems(
   { folder }: { folder: string },
 ): Promise<readonly ChannelProblem[]> {
   const { kinds, problems } = await loadKinds(config, { folder });
-  return sectionsOf(config).flatMap(([section, settings]) => {
+  const sections = sectionsOf(config).flatMap(([section, settings]) => {
     if (Object.hasOwn(builtInChannels, section)) return [];
     const kind = kinds.find((each) => each.id === section);
     if (kind) return sectionProblems(section, settings, kind);
     return problems.length > 0 ? [] : [unknownSection(section, kinds)];
   });
+  return problems.length > 0 ? sections : [...sections, ...orderProblems(config, kinds)];
 }
 
 const sectionsOf = (config: ChannelsConfig): [string, unknown][] =>
@@ -156,6 +159,13 @@ function sectionProblems(section: string, settings: unknown, kind: ChannelKind):
   if (parsed.success) return [];
   return parsed.problems.map(({ path, message }) => ({ path: ["channels", section, ...path], message }));
 }
+
+const orderProblems = ({ order = [] }: ChannelsConfig, kinds: readonly ChannelKind[]): ChannelProblem[] =>
+  order.flatMap((name, i) =>
+    findChannelId(kinds, name) === undefined
+      ? [{ ...unknownSection(name, kinds), path: ["channels", "order", i] }]
+      : [],
+  );
 
 function unknownSection(section: string, kinds: readonly ChannelKind[]): ChannelProblem {
   const path = ["channels", section];

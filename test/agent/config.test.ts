@@ -19,6 +19,13 @@ test("a heartbeat's interval is a duration, or minutes; 0 is off", () => {
   expect(() => heartbeatOf({ every: "-5m" })).toThrow("duration");
 });
 
+test("a time zone that this machine does not know is refused", () => {
+  const zoneOf = (timezone: string) =>
+    heartbeatOf({ activeHours: { start: "08:00", end: "18:00", timezone } }).activeHours?.timezone;
+  expect(zoneOf("Europe/Paris")).toBe("Europe/Paris");
+  expect(() => zoneOf("Nowhere/City")).toThrow('expected the IANA name of a time zone, such as "Europe/Paris"');
+});
+
 test("unknown keys are refused", () => {
   expect(agentsSchema.safeParse({ default: {} }).success).toBe(false);
   expect(agentsSchema.safeParse({ defaults: { heartbeat: { each: 1 } } }).success).toBe(false);
