@@ -69,6 +69,12 @@ export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): S
   return outcome;
 }
 
+/** Where a heartbeat's answer goes. */
+export const heartbeatTarget = (
+  { target: channel, to }: HeartbeatConfig,
+  { resolveTarget }: Pick<HeartbeatDelivery, "resolveTarget">,
+): ReturnType<HeartbeatDelivery["resolveTarget"]> => resolveTarget({ channel, ...(to === undefined ? {} : { to }) });
+
 function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
   const { runId, result, config, now } = reply;
   const text = replyOf(result, config.ackMaxChars);
@@ -82,8 +88,7 @@ function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOu
   }
   if (yield* wasSent({ ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
   if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };
-  const to = config.to === undefined ? {} : { to: config.to };
-  const target = yield* delivery.resolveTarget({ channel: config.target, ...to });
+  const target = yield* heartbeatTarget(config, delivery);
   if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
   yield* delivery.addReply({ groupId: runId, target, text, now });
   return { kind: "sent", ...said };

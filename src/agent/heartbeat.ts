@@ -14,6 +14,7 @@ import type { Agent } from "./agent.ts";
 import { waitingEvents, wantsHeartbeat } from "./events.ts";
 import {
   concludeHeartbeat,
+  heartbeatTarget,
   lastHeartbeat,
   type HeartbeatDelivery,
   type HeartbeatOutcome,
@@ -143,6 +144,13 @@ export class Heartbeat {
   /** The last status; undefined before the first. */
   get status(): HeartbeatStatus | undefined {
     return this.#last;
+  }
+
+  /** Whether its answers are wanted somewhere, and there is nowhere to send them. */
+  async isUnheard(): Promise<boolean> {
+    const { store, delivery } = this.#parts;
+    const config = this.#config;
+    return config.target !== "none" && "reason" in (await store.read(() => heartbeatTarget(config, delivery)));
   }
 
   /** Ends the one that runs, and waits for that. What it saw still waits when the server starts again. */

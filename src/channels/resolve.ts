@@ -35,6 +35,7 @@ export function findChannelId(kinds: readonly ChannelKind[], name: string): stri
 export const isLast = (name: string): boolean => name.trim().toLowerCase() === "last";
 
 export interface ChannelStanding {
+  readonly id: string;
   readonly isConfigured: boolean;
   /** Whether there is a recipient to fall back to. */
   readonly hasDefault: boolean;
@@ -42,17 +43,20 @@ export interface ChannelStanding {
   takes(to: string): boolean;
 }
 
-/** Every id and alias that a configuration may name. */
-export function channelStandings({ channels, kinds }: Directory): ReadonlyMap<string, ChannelStanding> {
+/** Every name that a configuration may have for a channel; `last` is the one that it falls back to, if there is any. */
+export function channelStandings(directory: Directory): ReadonlyMap<string, ChannelStanding> {
+  const { channels, kinds } = directory;
+  const lastId = lastChannel(directory, undefined);
   return new Map(
     kinds.flatMap(({ id, aliases }) => {
       const channel = channels.get(id);
       const standing: ChannelStanding = {
+        id,
         isConfigured: channel !== undefined,
         hasDefault: channel?.defaultTo !== undefined,
         takes: (to) => channel !== undefined && takesRecipient(channel, to),
       };
-      return [id, ...aliases].map((name) => [name, standing] as const);
+      return [id, ...aliases, ...(id === lastId ? ["last"] : [])].map((name) => [name, standing] as const);
     }),
   );
 }

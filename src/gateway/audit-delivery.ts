@@ -1,28 +1,18 @@
 /** What an operator should know of where replies go: channels and recipients that the configuration names. */
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
-import type { AtMapping } from "./report.ts";
+import type { AtMapping, AuditParts, Report } from "./report.ts";
 
 /** Where a mapping's replies go. */
 export function auditDelivery(
   { channel, to, fallbackChannels }: MappingConfig,
   { path, parts, report }: AtMapping,
 ): void {
-  const configured = [...parts.channels.values()].filter(({ isConfigured }) => isConfigured);
-  const at: Path = [...path, "channel"];
-  const { heartbeat } = parts.snapshot.agents.defaults;
-  if (channel === "last" && configured.length === 0) {
+  if (channel === "last" && !parts.channels.has("last")) {
     const message = "replies go nowhere: no channel is configured";
-    report("warn", "no-channel", { path: at, message });
-  } else if (channel === "last" && !to && !heartbeat.to && !configured.some(({ hasDefault }) => hasDefault)) {
-    const message = "replies go nowhere: no channel has a defaultTo, and agents.defaults.heartbeat.to is not set";
-    report("warn", "no-recipient", { path: at, message });
+    report("warn", "no-channel", { path: [...path, "channel"], message });
   }
-  const found = parts.channels.get(channel);
-  if (to && !to.includes("{{") && found?.isConfigured && !found.takes(to)) {
-    report("error", "bad-recipient", { path: [...path, "to"], message: `no recipient of ${channel}` });
-  }
-  auditChannel({ channel, to }, { path: at, parts, report });
+  auditChannel({ channel, to }, { path: [...path, "channel"], parts, report });
   auditFallback(fallbackChannels, { path, parts, report });
 }
 
@@ -33,18 +23,39 @@ export function auditFallback(names: readonly string[] | undefined, { path, part
   }
 }
 
-function auditChannel({ channel, to }: { channel: string; to?: string | undefined }, at: AtMapping): void {
+/** Where the heartbeat's answers go. */
+export function auditHeartbeatTarget(parts: AuditParts, report: Report): void {
+  const { target: channel, to } = parts.snapshot.agents.defaults.heartbeat;
+  const path: Path = ["agents", "defaults", "heartbeat", "target"];
+  if (channel !== "none") auditChannel({ channel, to }, { path, parts, report });
+}
+
+/** Where all goes that names no recipient, as long as the main session has not spoken to one. */
+export function auditLast({ channels, snapshot }: AuditParts, report: Report): void {
+  const last = channels.get("last");
+  const { target, to } = snapshot.agents.defaults.heartbeat;
+  const willSpeak = target !== "none" && to !== undefined;
+  if (!last || last.hasDefault || willSpeak) return;
+  const message = `not set, and agents.defaults.heartbeat.to neither: what goes to 'last', which is ${last.id}, goes nowhere`;
+  report("warn", "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
+}
+
+/** @param at where the channel is named; a recipient stands beside it */
+function auditChannel(asked: { channel: string; to?: string | undefined }, at: AtMapping): void {
   const { path, parts, report } = at;
-  if (channel === "last") return;
+  const [channel, to] = [asked.channel.trim().toLowerCase(), asked.to];
+  const isLast = channel === "last";
   const found = parts.channels.get(channel);
-  const known = [...parts.channels.keys()].join(", ");
-  if (!found) report("error", "unknown-channel", { path, message: `no channel '${channel}'; known: last, ${known}` });
-  else if (!found.isConfigured) {
-    report("error", "channel-not-configured", {
-      path,
-      message: `channels.${channel} is missing, disabled or unusable`,
-    });
-  } else if (!to && !found.hasDefault) {
+  if (!found) {
+    const known = ["last", ...parts.channels.keys().filter((name) => name !== "last")].join(", ");
+    if (!isLast) report("error", "unknown-channel", { path, message: `no channel '${channel}'; known: ${known}` });
+  } else if (!found.isConfigured) {
+    const message = `channels.${channel} is missing, disabled or unusable`;
+    report("error", "channel-not-configured", { path, message });
+  } else if (to && !to.includes("{{") && !found.takes(to)) {
+    const message = isLast ? `no recipient of ${found.id}, which 'last' is at first` : `no recipient of ${channel}`;
+    report(isLast ? "warn" : "error", "bad-recipient", { path: [...path.slice(0, -1), "to"], message });
+  } else if (!to && !found.hasDefault && !isLast) {
     const message = `channels.${channel}.defaultTo is not set, and no other recipient is given`;
     report("warn", "no-recipient", { path, message });
   }

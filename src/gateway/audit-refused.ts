@@ -2,6 +2,7 @@
  * Mappings whose every request is refused, because of what the configuration says elsewhere or does not say at all.
  * Only settings without templates can be looked at before a request.
  */
+import { resolveModel } from "../agent/models.ts";
 import { urlProblem } from "../hooks/callback.ts";
 import { hooksMayRun } from "../hooks/ingress/checks.ts";
 import type { Mapping } from "../hooks/mappings/index.ts";
@@ -26,13 +27,14 @@ export function auditRefused(
   if (!hooksMayRun({ hooks, agents }, agentId)) {
     report("agent-not-allowed", "agentId", `no such agent, or hooks.allowedAgentIds leaves it out: every ${REFUSED}`);
   }
-  if (model && isRefused(model, agents.defaults)) {
+  if (model && isModelRefused(model, agents)) {
     report("model-not-allowed", "model", `not in agents.defaults.models: every ${REFUSED}`);
   }
 }
 
-function isRefused(model: string, { models, model: ownModel }: GatewaySnapshot["agents"]["defaults"]): boolean {
-  const names = Object.entries(models).flatMap(([name, { alias }]) => (alias ? [name, alias] : [name]));
-  if (model.includes("{{") || names.length === 0 || model === ownModel) return false;
-  return !names.some((name) => name.toLowerCase() === model.toLowerCase());
+/** Whether `agents.defaults.models` leaves a model out. */
+export function isModelRefused(model: string, agents: GatewaySnapshot["agents"]): boolean {
+  if (model.includes("{{")) return false;
+  const answer = resolveModel({ agents, names: [], reference: model });
+  return "error" in answer && answer.error.code === "model_not_allowed";
 }

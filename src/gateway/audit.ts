@@ -12,10 +12,10 @@ import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts
 import { asRequested, trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
-import { auditDelivery, auditFallback } from "./audit-delivery.ts";
+import { auditDelivery, auditFallback, auditHeartbeatTarget, auditLast } from "./audit-delivery.ts";
 import { auditExposure } from "./audit-exposure.ts";
 import { auditMail } from "./audit-mail.ts";
-import { auditRefused } from "./audit-refused.ts";
+import { auditRefused, isModelRefused } from "./audit-refused.ts";
 import { auditSecrets, auditSignature } from "./audit-signature.ts";
 import { pathOf, type AtMapping, type AuditParts, type Finding, type Report, type Severity } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -43,7 +43,9 @@ export function audit(parts: AuditParts): readonly Finding[] {
   auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
   auditPlans(all, report);
   auditUnused(snapshot.hooks, report);
+  auditLast(parts, report);
   auditHeartbeat(snapshot, report);
+  auditHeartbeatTarget(parts, report);
   auditMail(snapshot, document, report);
   return findings;
 }
@@ -140,7 +142,12 @@ function auditUnused({ presets: wanted, presetSettings }: GatewaySnapshot["hooks
 
 /** What waits for a heartbeat that does not come by itself. */
 function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): void {
-  if (agents.defaults.heartbeat.every > 0) return;
+  const { every, model } = agents.defaults.heartbeat;
+  if (model && isModelRefused(model, agents)) {
+    const message = "not in agents.defaults.models: every heartbeat fails";
+    report("error", "model-not-allowed", { path: ["agents", "defaults", "heartbeat", "model"], message });
+  }
+  if (every > 0) return;
   const waiting = hooks.mappings.some(({ action, wakeMode }) => action === "wake" && wakeMode === "next-heartbeat");
   const message = 'is 0: events of mode "next-heartbeat" wait until something asks for a heartbeat';
   const path = ["agents", "defaults", "heartbeat", "every"];

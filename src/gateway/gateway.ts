@@ -168,7 +168,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => statusOf({ store, deliveries, mail: mail.status, isPaused: worker.isPaused }),
+    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, isPaused: worker.isPaused }),
     nodes,
     check: () => checkWritable(store, storage),
   };

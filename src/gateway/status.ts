@@ -1,5 +1,6 @@
 /** What a gateway is at: numbers for probes, monitoring and pages. */
 import { statfs } from "node:fs/promises";
+import type { Heartbeat } from "../agent/heartbeat.ts";
 import { AppError } from "../base/errors.ts";
 import { execute, type Store } from "../base/store.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
@@ -19,6 +20,8 @@ export interface GatewayStatus {
   readonly messages: number;
   /** Present: no turn begins until somebody says so. */
   readonly paused?: true;
+  /** Present: the heartbeat's answers have nowhere to go. */
+  readonly heartbeat?: "unheard";
   /** Absent: no mailbox is listened to. */
   readonly mail?: MailBrief;
 }
@@ -26,11 +29,13 @@ export interface GatewayStatus {
 export async function statusOf({
   store,
   deliveries,
+  heartbeat,
   mail,
   isPaused,
 }: {
   store: Store;
   deliveries: Pick<Deliveries, "stats">;
+  heartbeat: Pick<Heartbeat, "isUnheard">;
   mail: MailStatus | undefined;
   isPaused: boolean;
 }): Promise<GatewayStatus> {
@@ -41,7 +46,11 @@ export async function statusOf({
     pendingCallbacks: callbacks,
   } = await deliveries.stats();
   const { queued, sending } = await store.read(outboxStats);
-  const brief = { ...(isPaused ? { paused: true as const } : {}), ...(mail ? { mail: briefOf(mail) } : {}) };
+  const brief = {
+    ...(isPaused ? { paused: true as const } : {}),
+    ...((await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
+    ...(mail ? { mail: briefOf(mail) } : {}),
+  };
   const { queued: waiting = 0, running = 0 } = byState;
   return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };
 }

@@ -158,5 +158,6 @@ test("every name tells how its channel stands", async () => {
   expect(standings.get("slack")).toMatchObject({ isConfigured: true, hasDefault: false });
   expect(standings.get("teams")).toMatchObject({ isConfigured: false, hasDefault: false });
   expect(["tg", "slack", "teams"].map((name) => standings.get(name)?.takes("42"))).toEqual([true, false, false]);
-  expect(standings.has("last")).toBe(false);
+  expect(standings.get("last")).toBe(standings.get("telegram")!);
+  expect(channelStandings(await directory({})).has("last")).toBe(false);
 });

@@ -19,7 +19,11 @@ function load(mail: string, more = "presets: ['mail'],") {
   return { document, snapshot: makeSnapshot(document, { folder, apiKeys: [] }) };
 }
 
-const CHANNELS = new Map([["slack", { isConfigured: true, hasDefault: true, takes: () => true }]]);
+const SLACK = { id: "slack", isConfigured: true, hasDefault: true, takes: () => true };
+const CHANNELS = new Map([
+  ["slack", SLACK],
+  ["last", SLACK],
+]);
 const idsOf = (mail: string, more?: string): string[] =>
   audit({ ...load(mail, more), hostname: "127.0.0.1", channels: CHANNELS }).map(
     ({ id, severity }) => `${severity} ${id}`,

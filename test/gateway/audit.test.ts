@@ -16,9 +16,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const SAFE = "enabled: true, token: '${HOOKS_TOKEN}', allowQueryToken: false";
 const CHANNELS: AuditParts["channels"] = new Map<string, ChannelStanding>([
-  ["slack", { isConfigured: true, hasDefault: true, takes: () => true }],
-  ["telegram", { isConfigured: true, hasDefault: false, takes: (to) => /^\d+$/.test(to) }],
-  ["signal", { isConfigured: false, hasDefault: false, takes: () => false }],
+  ["slack", { id: "slack", isConfigured: true, hasDefault: true, takes: () => true }],
+  ["telegram", { id: "telegram", isConfigured: true, hasDefault: false, takes: (to) => /^\d+$/.test(to) }],
+  ["signal", { id: "signal", isConfigured: false, hasDefault: false, takes: () => false }],
+  ["last", { id: "slack", isConfigured: true, hasDefault: true, takes: (to) => to !== "general" }],
 ]);
 
 function load(text: string) {
@@ -226,15 +227,47 @@ describe("findings name key, line and what to do", () => {
     expect(ids).toEqual(["exposed", "no-channel"]);
   });
 
-  test("where `last` is nobody: no channel has a recipient of its own, and the main session has none", () => {
-    const [, telegram] = CHANNELS;
-    const recipients = (text: string) =>
-      findings(text, { channels: new Map([telegram!]) }).flatMap(({ id, key }) => (id === "no-recipient" ? [key] : []));
-    const hooks = `hooks: { ${SAFE}, mappings: [{ messageTemplate: 'x' }] }`;
-    expect(recipients(`{ ${hooks} }`)).toEqual(["hooks.mappings[0].channel"]);
-    expect(recipients(`{ ${hooks}, agents: { defaults: { heartbeat: { target: 'telegram', to: '1' } } } }`)).toEqual(
-      [],
-    );
+  test("where `last` is nobody: the channel that it is has no recipient, whatever others have", () => {
+    const telegram = CHANNELS.get("telegram")!;
+    const recipients = (more: string) =>
+      findings(`{ hooks: { ${SAFE} } ${more} }`, { channels: new Map([...CHANNELS, ["last", telegram]]) }).flatMap(
+        ({ id, key }) => (id === "no-recipient" ? [key] : []),
+      );
+    const heartbeat = (text: string) => `, agents: { defaults: { heartbeat: ${text} } }`;
+    expect(recipients("")).toEqual(["channels.telegram.defaultTo"]);
+    expect(recipients(heartbeat("{ target: 'slack' }"))).toEqual(["channels.telegram.defaultTo"]);
+    expect(recipients(heartbeat("{ target: 'telegram', to: '1' }"))).toEqual([]);
+    expect(recipients(heartbeat("{ target: 'none', to: '1' }"))).toEqual(["channels.telegram.defaultTo"]);
+  });
+
+  test.each([
+    ["target: 'slak'", "unknown-channel", "error", "target"],
+    ["target: 'signal'", "channel-not-configured", "error", "target"],
+    ["target: 'telegram'", "no-recipient", "warn", "target"],
+    ["target: 'telegram', to: 'ann'", "bad-recipient", "error", "to"],
+    ["target: 'last', to: 'general'", "bad-recipient", "warn", "to"],
+    ["target: 'none', to: 'general'", undefined, undefined, undefined],
+    ["target: 'Slack'", undefined, undefined, undefined],
+    ["model: 'b'", "model-not-allowed", "error", "model"],
+    ["model: 'fast'", undefined, undefined, undefined],
+    ["model: 'a:latest'", undefined, undefined, undefined],
+  ] as const)("a heartbeat of %s", (settings, id, severity, key) => {
+    const defaults = `models: { a: { alias: 'Fast' } }, heartbeat: { ${settings} }`;
+    const found = findings(`{ hooks: { ${SAFE} }, agents: { defaults: { ${defaults} } } }`);
+    const expected = id && { id, severity, key: `agents.defaults.heartbeat.${key}` };
+    expect(found).toMatchObject(expected ? [expected] : []);
+    expect(found).toHaveLength(expected ? 1 : 0);
+  });
+
+  test("what `last` is comes from the channels that are configured, and their order", async () => {
+    const telegram = "telegram: { botToken: '1:a' }, slack: { botToken: 'xoxb-1', defaultTo: 'C0123456' }";
+    const idsOf = async (more: string) => {
+      const text = `{ hooks: { enabled: true, token: '${"x".repeat(32)}' }, channels: { ${telegram} ${more} } }`;
+      const [config] = load(text).document.files;
+      return (await auditConfiguration({ env: {}, flags: { config }, home: folder }))?.map(({ id }) => id);
+    };
+    expect(await idsOf("")).toContain("no-recipient");
+    expect(await idsOf(", order: ['slack']")).not.toContain("no-recipient");
   });
 
   test("where a preset's replies go nowhere", () => {

@@ -1,4 +1,4 @@
-/** Whether the gateway's database can be written, as probes ask again and again. */
+/** What a gateway says of itself; whether its database can be written, as probes ask again and again. */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,11 @@ import { openDatabase } from "../../src/base/database.ts";
 import { execute, queryOne } from "../../src/base/store.ts";
 import { checkWritable } from "../../src/gateway/status.ts";
 import { deliveryMigrations } from "../../src/hooks/deliveries/tables.ts";
+import { eventually } from "../e2e/hearth.ts";
 import { openStore } from "../stores.ts";
+import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
 
 test("a probe writes nothing; after a commit that failed it tells so until one succeeds", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-status-"));
@@ -33,3 +37,25 @@ test("a probe writes nothing; after a commit that failed it tells so until one s
     rmSync(home, { recursive: true, force: true });
   }
 });
+
+test("a heartbeat whose answers have nowhere to go is told, until they have", async () => {
+  const chat = startChat();
+  const hooks = { enabled: true, token: TOKEN };
+  const heartbeat = (settings: object) => ({ defaults: { heartbeat: { every: 0, ...settings } } });
+  const telegram = { botToken: "123:abc", baseUrl: chat.url };
+  const bench = await startGateway({ hooks, channels: { telegram }, agents: quiet });
+  const becomes = (expected: "unheard" | undefined): Promise<boolean> =>
+    eventually(async () => (await bench.gateway.status()).heartbeat === expected, WAIT_MS);
+  expect((await bench.gateway.status()).heartbeat).toBeUndefined(); // nobody is to be told
+  for (const lost of [{ target: "slak" }, { target: "slack" }, { target: "telegram", to: "no chat" }, {}]) {
+    bench.configure({ hooks, channels: { telegram }, agents: heartbeat(lost) });
+    expect(await becomes("unheard")).toBe(true);
+    bench.configure({ hooks, channels: { telegram }, agents: heartbeat({ target: "tg", to: "42" }) });
+    expect(await becomes(undefined)).toBe(true);
+  }
+  bench.configure({ hooks, channels: { telegram: { ...telegram, defaultTo: "42" } }, agents: heartbeat({}) });
+  expect(await eventually(() => bench.gateway.channels.channels.get("telegram")?.defaultTo === "42", WAIT_MS)).toBe(
+    true,
+  );
+  expect(await becomes(undefined)).toBe(true);
+}, 240_000);
