@@ -33,6 +33,8 @@ export interface AnswerText {
   push(id: number, chosen?: ChosenToken): AnswerPiece & { readonly stop: string | undefined };
   /** What was held back, once no more tokens come. */
   end(): AnswerPiece;
+  /** How many tokens are out whole, and what is out of the next: a stop string may begin within it. */
+  shown(): { readonly count: number; readonly rest: string };
 }
 
 /** A token that is not out yet: its text begins and ends at these characters of the whole answer. */
@@ -57,6 +59,7 @@ export function makeAnswerTexts(tokenizer: Tokenizer): (options: AnswerOptions) 
 }
 
 function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<typeof makeStopMatcher>): AnswerText {
+  const texts: string[] = []; // of the tokens
   let held: Held[] = [];
   let seen = 0; // characters that tokens gave
   let out = 0; // characters that were handed on
@@ -72,6 +75,7 @@ function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<type
     push(id, chosen) {
       const more = detokenizer.push(id);
       const from = seen;
+      texts.push(more);
       seen += more.length;
       if (chosen) held.push({ chosen, from, to: seen });
       const { text, stop } = matcher.push(more);
@@ -85,6 +89,13 @@ function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<type
       if (last.stop === undefined) return piece(last.text + matcher.end(), () => true);
       out += last.text.length;
       return piece(last.text, (token) => token.from < out);
+    },
+    shown() {
+      let [count, end] = [0, 0];
+      while (count < texts.length && end + texts[count]!.length <= out) end += texts[count++]!.length;
+      const rest = texts[count]?.slice(0, out - end) ?? "";
+      while (count > 0 && texts[count - 1] === "") count--; // a character's beginning may be behind it
+      return { count, rest };
     },
   };
 }

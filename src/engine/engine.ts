@@ -318,7 +318,8 @@ export class Engine {
 
   #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
     if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
-    events.push(doneEvent(sequence, reason, this.#parts.loop.nowNs()));
+    const { loop, tokenizer } = this.#parts;
+    events.push(doneEvent(sequence, { reason, nowNs: loop.nowNs(), tokenizer }));
     this.#release(sequence);
   }
 

@@ -1,6 +1,7 @@
 /** What the engine says of a sequence, made from what is known of it. */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { AnswerPiece } from "./answer-text.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";
 
 /** Adds what a token gave, where that is anything. */
@@ -17,14 +18,17 @@ export const promptEvent = ({ id, prompt, reused, request }: Sequence): Sequence
   end: request.promptEnd,
 });
 
-export function doneEvent(sequence: Sequence, reason: FinishReason, nowNs: number): SequenceEvent {
+export function doneEvent(
+  sequence: Sequence,
+  { reason, nowNs, tokenizer }: { reason: FinishReason; nowNs: number; tokenizer: Tokenizer },
+): SequenceEvent {
   const { id, stopSequence, truncated } = sequence;
   return {
     kind: "done",
     id,
     reason,
     statistics: statisticsOf(sequence, nowNs),
-    tokens: conversationOf(sequence),
+    tokens: conversationOf(sequence, (text) => tokenizer.encode(text, { addSpecial: false, parseSpecial: false })),
     ...(truncated ? { truncated } : {}),
     ...(stopSequence === undefined ? {} : { stopSequence }),
   };

@@ -134,6 +134,13 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
   };
 }
 
-/** Prompt and answer ids, for the caller's `context`, in which media have no place. */
-export const conversationOf = (sequence: Sequence): Int32Array =>
-  Int32Array.from([...sequence.prompt, ...sequence.generated].filter((id) => id >= 0));
+/**
+ * Prompt and answer ids, for the caller's `context`, in which media and stop strings have no place.
+ * @param encode of what is left of a token that a stop string cut
+ */
+export function conversationOf(sequence: Sequence, encode: (text: string) => Int32Array): Int32Array {
+  const { prompt, generated, stopSequence, text } = sequence;
+  const { count, rest } = stopSequence === undefined ? { count: generated.length, rest: "" } : text.shown();
+  const answer = [...generated.slice(0, count), ...(rest === "" ? [] : encode(rest))];
+  return Int32Array.from([...prompt, ...answer].filter((id) => id >= 0));
+}

@@ -132,6 +132,7 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
 ]);
 
 const INT32_MAX = 2 ** 31 - 1;
+const INT64_MAX = 2 ** 63; // less one, which a float64 has not
 const FLOAT32_MAX = 3.4028234663852886e38;
 
 /**
@@ -179,9 +180,9 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
   throw new AppError("bad_option", `option "${key}" must be of type ${kind}`);
 }
 
-/** Seeds keep 53 bits, everything else is brought into int32, where −1 and −2 keep their meaning. */
+/** Seeds are int64, everything else is brought into int32, where −1 and −2 keep their meaning. */
 function parseInteger(key: string, value: number): number {
-  const limit = key === "seed" ? Number.MAX_SAFE_INTEGER : INT32_MAX;
+  const limit = key === "seed" ? INT64_MAX : INT32_MAX;
   const integer = Math.max(-limit, Math.min(limit, value)) + 0; // no −0
   if (key === "mirostat") return integer === 1 || integer === 2 ? integer : 0;
   return key === "top_k" ? Math.max(0, integer) : integer;

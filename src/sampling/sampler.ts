@@ -78,7 +78,7 @@ export function makeSampler(options: SamplingOptions, parts: SamplerParts): Samp
 const makeState = (options: SamplingOptions, parts: SamplerParts): State => ({
   addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
   penalties: makePenalties(options, parts),
-  rng: makeRng(options.seed < 0 ? randomSeed() : options.seed),
+  rng: makeRng(options.seed === -1 ? randomSeed() : options.seed),
   mirostat: makeMirostat(options),
 });
 

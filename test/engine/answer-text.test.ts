@@ -115,3 +115,19 @@ test("answers with the same stop strings share nothing that one of them has seen
   expect(other.push(99)).toMatchObject({ text: "c", stop: undefined });
   expect(answers({ stops: ["b"] }).push(98)).toMatchObject({ stop: "b" });
 });
+
+test("what is out of an answer's tokens is known, also of one that a stop string cut", () => {
+  const words = ["he", "llo", " wor", "ld"];
+  const special = words.map((word) => [word, TYPE.userDefined] as const);
+  const tokenizer = loadTokenizer(bpeMetadata([], special), "words");
+  const ids = words.map((word) => tokenizer.encode(word, { addSpecial: false, parseSpecial: true })[0]!);
+  const shown = (stop: string): unknown => {
+    const answer = makeAnswerTexts(tokenizer)({ stops: [stop] });
+    for (const id of ids) if (answer.push(id).stop !== undefined) return answer.shown();
+    answer.end();
+    return answer.shown();
+  };
+  expect(shown("lo w")).toEqual({ count: 1, rest: "l" });
+  expect(shown("llo")).toEqual({ count: 1, rest: "" });
+  expect(shown("orld")).toEqual({ count: 2, rest: " w" });
+});

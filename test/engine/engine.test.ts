@@ -259,6 +259,14 @@ test("an answer that a stop string ended says which", async () => {
   await engine.close();
 });
 
+test("the ids to go on with have no stop string, also where it begins within a token", async () => {
+  const idsOf = (text: string): number[] => [...new TextEncoder().encode(text)];
+  const { engine, ask } = makeBench({ next: (tokens) => "hello END".charCodeAt(tokens.length - 3) });
+  const { end } = await ask("abc", { num_predict: 20, stop: ["lo E"] });
+  expect(end).toMatchObject({ tokens: Int32Array.from(idsOf("abchel")) });
+  await engine.close();
+});
+
 test("a prompt longer than the context is refused where it may not be cut", async () => {
   const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { end } = await ask("x".repeat(32), {}, { truncate: false });

@@ -75,6 +75,12 @@ test("integers truncate toward zero, and nonsense values become harmless ones", 
   expect(options).toEqual({ num_predict: -1, seed: 0, top_k: 0, mirostat: 0, num_ctx: 2 ** 31 - 1 });
 });
 
+test("seeds are as large as clients send them", () => {
+  const seedOf = (seed: number) => parseOptions({ seed }).options.seed;
+  expect(seedOf(2 ** 60 + 256)).toBe(2 ** 60 + 256);
+  expect(seedOf(1e300)).toBe(2 ** 63);
+});
+
 test("a key of Object's prototype is an unknown option, and options that are no object are refused", () => {
   expect(parseOptions({ constructor: 1, toString: 2 }).unknown).toEqual(["constructor", "toString"]);
   expect(failure([1]).code).toBe("bad_request");

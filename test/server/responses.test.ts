@@ -75,6 +75,34 @@ describe("a whole response", () => {
     });
   });
 
+  test("takes the settings that other routes take", async () => {
+    await whole({ num_ctx: 512, keep_alive: "1h", seed: 2 ** 60, options: { top_k: 3 }, top_p: 0.5, shift: false });
+    const options = { num_ctx: 512, seed: 2 ** 60, top_k: 3, top_p: 0.5 };
+    expect(asked()).toMatchObject({ options, keepAliveMs: 3_600_000, shift: false });
+  });
+
+  test("what was said lately can be named by its id, which clients do that take it for stored", async () => {
+    harness.runtime.script = play(MIXED);
+    const said = await whole({ store: true });
+    const named = said.output.slice(0, 2).map(({ id }) => ({ type: "item_reference", id }));
+    const [call] = said.output.filter(({ type }) => type === "function_call");
+    const result = { type: "function_call_output", call_id: "x1", output: "done" };
+    await whole({ input: [...named, said.output[3], { type: "item_reference", id: call!.id }, result] });
+    expect(asked().messages).toMatchObject([
+      {
+        role: "assistant",
+        thinking: "hm",
+        content: "\n\nWell, ",
+        tool_calls: [{ function: { name: "g" } }, { function: { name: "f", arguments: { z: 1, a: { b: "ü" } } } }],
+      },
+      { role: "tool", tool_name: "g", content: "done" },
+    ]);
+    const last = (await stream({})).at(-1)!.data;
+    expect((await post({ input: [{ type: "item_reference", id: last.response.output[0].id }] })).status).toBe(200);
+    const unkept = await whole({ store: false });
+    expect((await post({ input: [{ type: "item_reference", id: unkept.output[0]!.id }] })).status).toBe(400);
+  });
+
   test("tells the model's own settings where the request has none", async () => {
     expect((await whole({})).temperature).toBe(0.7);
   });
@@ -343,7 +371,12 @@ describe("requests that cannot be answered", () => {
     [{ text: { format: { type: "json_schema" } } }, 400, "text.format.schema: expected an object, got nothing"],
     [item({}), 400, "input.0: input item missing required 'type' field"],
     [item({ type: "hologram" }), 400, 'input.0: unknown input item type: "hologram"'],
-    [item({ type: "item_reference", id: "x" }), 400, 'input.0: unknown input item type: "item_reference"'],
+    [
+      item({ type: "item_reference", id: "x" }),
+      400,
+      'input.0: nothing is stored here, and "x" is not among what was said lately; expected the item itself ' +
+        "(clients send it with store: false)",
+    ],
     [
       item({ role: "robot", content: "x" }),
       400,

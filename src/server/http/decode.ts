@@ -7,6 +7,9 @@ import type { Static, TSchema } from "elysia";
 import { AppError, assert } from "../../base/errors.ts";
 import { decodeBase64 } from "./base64.ts";
 
+/** Of Go's int, less one, which a float64 has not. */
+const INT64_MAX = 2 ** 63;
+
 /** Where in the request a value stands; its path is made of it only where something is wrong. */
 interface Place {
   /** As Go would name it. */
@@ -54,7 +57,7 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
       if (typeof value === "boolean") return value;
       break;
     case "integer":
-      if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+      if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) <= INT64_MAX) return value;
       break;
     case "number":
       if (typeof value === "number") return value;

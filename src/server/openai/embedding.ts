@@ -34,10 +34,10 @@ export function toInputs(input: unknown): string[] {
   });
 }
 
-type Encode = (embedding: Float32Array) => string | number[];
+type Encode = (embedding: Float32Array) => string | Float32Array;
 
 const ENCODINGS = {
-  float: (embedding) => Array.from(embedding),
+  float: (embedding) => embedding,
   base64: (embedding) => littleEndian(embedding).toString("base64"),
 } as const satisfies Record<string, Encode>;
 

@@ -7,10 +7,12 @@ import { customArguments } from "../custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { parseFirstJson } from "../http/json.ts";
 
+const FunctionBody = t.Object({ name: t.Optional(t.String()), arguments: t.Optional(t.String()) });
+
 const CallBody = t.Object({
   id: t.Optional(t.String()),
   type: t.Optional(t.String()),
-  function: t.Optional(t.Object({ name: t.Optional(t.String()), arguments: t.Optional(t.String()) })),
+  function: t.Optional(FunctionBody),
   custom: t.Optional(t.Object({ name: t.Optional(t.String()), input: t.Optional(t.String()) })),
 });
 
@@ -27,6 +29,8 @@ export const MessageBody = t.Object(
     /** What an answer without content says instead. */
     refusal: t.Optional(t.String()),
     tool_calls: t.Optional(t.Array(CallBody)),
+    /** What `tool_calls` were before there could be several. */
+    function_call: t.Optional(FunctionBody),
     tool_call_id: t.Optional(t.String()),
   },
   { goType: "openai.Message" },
@@ -39,7 +43,7 @@ export function toMessages(bodies: readonly MessageBody[] = []): Message[] {
   const names = new Map<string, string>(); // of functions, by the ids of the calls so far
   return bodies.map((body, i) => {
     const place = `messages[${i}]`;
-    const calls = (body.tool_calls ?? []).map((call) => toCall(call, place));
+    const calls = callsOf(body).map((call) => toCall(call, place));
     for (const call of calls) if (call.id) names.set(call.id, call.function.name);
     const thinking = body.reasoning ?? body.reasoning_content;
     return {
@@ -51,6 +55,9 @@ export function toMessages(bodies: readonly MessageBody[] = []): Message[] {
     };
   });
 }
+
+const callsOf = ({ tool_calls = [], function_call }: MessageBody): readonly Static<typeof CallBody>[] =>
+  function_call ? [...tool_calls, { function: function_call }] : tool_calls;
 
 /** `developer` is what newer models call `system`, and `function` what older ones call `tool`. */
 function roleOf({ role = "" }: MessageBody): string {
@@ -91,14 +98,14 @@ function tryParse(text: string): unknown {
 }
 
 function contentOf(body: MessageBody, place: string): ReturnType<typeof joinParts> {
-  const { content, tool_calls, refusal, reasoning, reasoning_content } = body;
+  const { content, refusal, reasoning, reasoning_content } = body;
   if (typeof content === "string") return { content: content.toWellFormed() };
   if (Array.isArray(content))
     return joinParts(
       content.map((part, i) => readPart(part, `${place}.content[${i}]`)),
       "\n",
     );
-  const isSaid = tool_calls?.length || refusal || reasoning || reasoning_content;
+  const isSaid = callsOf(body).length > 0 || refusal || reasoning || reasoning_content;
   if (content === undefined && isSaid) return { content: (refusal ?? "").toWellFormed() };
   const found = content === undefined ? "null" : typeof content;
   throw new AppError("bad_request", `invalid message content type: ${place}: expected text or parts, got ${found}`);

@@ -10,12 +10,7 @@ import type { Options } from "../../sampling/options.ts";
 import { readOptions } from "../request-settings.ts";
 import { Int } from "../schema/message.ts";
 
-export const settingsFields = {
-  model: t.Optional(t.String()),
-  stream: t.Optional(t.Boolean()),
-  stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
-  n: t.Optional(Int),
-  max_tokens: t.Optional(Int),
+export const samplingFields = {
   seed: t.Optional(Int),
   /** A text, or several. */
   stop: t.Optional(t.Unknown()),
@@ -25,7 +20,6 @@ export const settingsFields = {
   presence_penalty: t.Optional(t.Number()),
   /** Numbers by token id. */
   logit_bias: t.Optional(t.Unknown()),
-  reasoning_effort: t.Optional(t.String()),
 
   // not in the OpenAI API
   top_k: t.Optional(Int),
@@ -38,7 +32,17 @@ export const settingsFields = {
   shift: t.Optional(t.Boolean()),
 };
 
-const Settings = t.Object(settingsFields);
+export const settingsFields = {
+  model: t.Optional(t.String()),
+  stream: t.Optional(t.Boolean()),
+  stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
+  n: t.Optional(Int),
+  max_tokens: t.Optional(Int),
+  reasoning_effort: t.Optional(t.String()),
+  ...samplingFields,
+};
+
+const Settings = t.Object(samplingFields);
 export type Settings = Static<typeof Settings>;
 
 const SAME_NAME = [

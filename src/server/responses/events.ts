@@ -25,6 +25,7 @@ export type StreamEvent = Unnumbered & { readonly sequence_number: number };
 export class ResponseWriter {
   readonly #head: Head;
   readonly #now: () => number;
+  readonly #keep: (items: readonly Item[]) => void;
   readonly #output: Item[] = [];
   readonly #stage = withoutBlanks();
   #isStarted = false;
@@ -35,10 +36,11 @@ export class ResponseWriter {
   #early: object[] = [];
   #sequence = 0;
 
-  /** @param now seconds since 1970 */
-  constructor(head: Head, now: () => number) {
+  /** @param now seconds since 1970; @param keep is given what was said, once all of it is */
+  constructor(head: Head, now: () => number, keep: (items: readonly Item[]) => void) {
     this.#head = head;
     this.#now = now;
+    this.#keep = keep;
   }
 
   /**
@@ -145,6 +147,7 @@ export class ResponseWriter {
   *#end({ reason, statistics }: Extract<AnswerEvent, { kind: "done" }>): Generator<Unnumbered> {
     const status = reason === "length" ? "incomplete" : "completed";
     yield* this.#close(status);
+    this.#keep(this.#output);
     const response = responseOf(this.#head, {
       status,
       output: this.#output,

@@ -11,10 +11,16 @@ import { joinParts, type ContentPart } from "../content-parts.ts";
 import { readImage } from "../openai/messages.ts";
 import { joinedName } from "./tools.ts";
 
+/** What was said under an id; undefined where that is not known any more. */
+export type FindItem = (id: string) => Fields | undefined;
+
 /** Throws `bad_request`. */
-export function readInput({ input, instructions }: { input?: unknown; instructions?: string }): Message[] {
+export function readInput(
+  { input, instructions }: { input?: unknown; instructions?: string },
+  find: FindItem = () => undefined,
+): Message[] {
   if (input === undefined) throw new AppError("bad_request", "input is required");
-  const conversation = new Conversation();
+  const conversation = new Conversation(find);
   if (typeof input === "string") conversation.say({ role: "user", content: input.toWellFormed() });
   else readList((item, path) => conversation.add(readFields(item, path), path))(input, "input");
   const messages = conversation.finish();
@@ -30,11 +36,16 @@ interface Turn {
 }
 
 class Conversation {
+  readonly #find: FindItem;
   readonly #messages: Message[] = [];
   readonly #callNames = new Map<string, string>(); // tool by the id of its call
   #thinking = "";
   /** The turn of the assistant that the next item may still belong to. */
   #turn: Turn | undefined;
+
+  constructor(find: FindItem) {
+    this.#find = find;
+  }
 
   add(item: Fields, path: string): void {
     const type =
@@ -53,6 +64,8 @@ class Conversation {
         this.#endTurn();
         this.#thinking += readReasoning(item, path);
         return;
+      case "item_reference":
+        return this.add(this.#said(item, path), path);
       case "web_search_call":
         return; // says that there was a search, not what it found
       case undefined:
@@ -78,6 +91,14 @@ class Conversation {
     if (this.#thinking !== "") this.#assistant();
     this.#endTurn();
     return this.#messages;
+  }
+
+  #said(reference: Fields, path: string): Fields {
+    const id = readText(reference["id"], `${path}.id`);
+    const item = this.#find(id);
+    if (item) return item;
+    const text = `${path}: nothing is stored here, and ${JSON.stringify(id.slice(0, 80))} is not among what was said lately`;
+    throw new AppError("bad_request", `${text}; expected the item itself (clients send it with store: false)`);
   }
 
   #addMessage(item: Fields, path: string): void {

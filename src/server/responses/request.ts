@@ -6,13 +6,12 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
-import { readOptions } from "../request-settings.ts";
 import { checkTopLogprobs } from "../logprobs.ts";
-import { toThink } from "../openai/settings.ts";
+import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 import { checkStrict } from "../strict-schema.ts";
 import { toolFields } from "../tool-choice.ts";
-import { readInput } from "./input.ts";
+import { readInput, type FindItem } from "./input.ts";
 import { readTools, type Tools } from "./tools.ts";
 
 export interface Wanted {
@@ -22,9 +21,9 @@ export interface Wanted {
 }
 
 /** Throws `bad_request`. */
-export function readResponsesRequest(body: ResponsesBody): Wanted {
+export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wanted {
   refuseState(body);
-  const messages = readInput(body);
+  const messages = readInput(body, find);
   const tools = readTools(body);
   const format = readFormat(body.text?.["format"]);
   const logprobs = readLogprobs(body);
@@ -36,6 +35,7 @@ export function readResponsesRequest(body: ResponsesBody): Wanted {
     chat: {
       messages,
       options: optionsOf(body),
+      ...limitsOf(body),
       ...toolFields(tools),
       ...(format === undefined ? {} : { format }),
       ...(logprobs === undefined ? {} : { logprobs }),
@@ -57,9 +57,10 @@ function refuseState(body: ResponsesBody): void {
   }
 }
 
-function optionsOf({ max_output_tokens: most, temperature, top_p }: ResponsesBody): Options {
+function optionsOf(body: ResponsesBody): Options {
+  const { max_output_tokens: most } = body;
   if (most !== undefined && most < 1) throw unexpected("max_output_tokens", "a number of at least 1", most);
-  return readOptions({ num_predict: most, temperature, top_p }).options;
+  return toOptions(body, most).options;
 }
 
 function readFormat(value: unknown): Format | undefined {

@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { readRequest } from "../http/body.ts";
+import { encodeJson } from "../http/json-pieces.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
@@ -39,5 +40,5 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
     ...(dimensions === undefined ? {} : { dimensions }),
   });
   note({ prompt_eval_count: result.promptEvalCount });
-  return { kind: "json", body: embeddingList(result, { model, encode }) };
+  return { kind: "json", body: await encodeJson(embeddingList(result, { model, encode }), signal) };
 }

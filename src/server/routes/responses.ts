@@ -14,13 +14,19 @@ import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
+import { SaidItems } from "../responses/said-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeft } from "../server-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
-export const responsesRoutes = (deps: RouteDeps) =>
-  new Elysia()
+interface Deps extends RouteDeps {
+  readonly said: SaidItems;
+}
+
+export function responsesRoutes(routeDeps: RouteDeps) {
+  const deps = { ...routeDeps, said: new SaidItems() };
+  return new Elysia()
     .post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
       parse: "none",
       detail: describe({
@@ -39,28 +45,31 @@ export const responsesRoutes = (deps: RouteDeps) =>
         reply: "json",
       }),
     });
+}
 
-async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
   const { body, model, wanted, request } = await readAsked(deps, exchange);
   const now = (): number => seconds(deps.now());
   const head = headOf(request.ref, { model, body, wanted, createdAt: now() });
   const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
   const events = answerEvents(deps, request, { note: exchange.note, stages });
-  const writer = new ResponseWriter(head, now);
+  const writer = new ResponseWriter(head, now, (items) => {
+    if (body.store !== false) deps.said.keep(items);
+  });
   if (!body.stream) return { kind: "json", body: await whole(events, writer) };
   return { kind: "events", frames: frames(events, writer), failed: (error) => [frame(writer.fail(error))] };
 }
 
-async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
   const { request } = await readAsked(deps, exchange);
   const input_tokens = await deps.runtime.countTokens(request);
   return { kind: "json", body: { object: "response.input_tokens", input_tokens } };
 }
 
-async function readAsked(deps: RouteDeps, exchange: Exchange) {
+async function readAsked(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
-  const wanted = readResponsesRequest(body);
+  const wanted = readResponsesRequest(body, (id) => deps.said.find(id));
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
   return { body, model, wanted, request: await chatRequest(deps, { model, wanted, exchange }) };

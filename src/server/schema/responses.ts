@@ -1,5 +1,6 @@
 /** The body of `POST /v1/responses`. What may have several shapes is read where it is translated. */
 import { t } from "elysia";
+import { samplingFields } from "../openai/settings.ts";
 import { Int } from "./message.ts";
 
 const OpenMap = t.Record(t.String(), t.Unknown());
@@ -11,8 +12,7 @@ export const ResponsesBody = t.Object(
     instructions: t.Optional(t.String()),
     stream: t.Optional(t.Boolean()),
     max_output_tokens: t.Optional(Int),
-    temperature: t.Optional(t.Number()),
-    top_p: t.Optional(t.Number()),
+    ...samplingFields,
     top_logprobs: t.Optional(Int),
     reasoning: t.Optional(t.Object({ effort: t.Optional(t.String()), summary: t.Optional(t.String()) })),
     text: t.Optional(OpenMap),
@@ -25,6 +25,7 @@ export const ResponsesBody = t.Object(
     user: t.Optional(t.String()),
     safety_identifier: t.Optional(t.String()),
     prompt_cache_key: t.Optional(t.String()),
+    store: t.Optional(t.Boolean()),
     background: t.Optional(t.Boolean()),
     previous_response_id: t.Optional(t.String()),
     conversation: t.Optional(t.Unknown()),

@@ -27,6 +27,15 @@ describe("content", () => {
     expect(() => one(answer)).toThrow("expected text or parts, got null");
   });
 
+  test("may be missing beside a call as it was before there could be several", () => {
+    const call = { name: "f", arguments: '{"a":1}' };
+    expect(one({ role: "assistant", function_call: call })).toEqual({
+      role: "assistant",
+      content: "",
+      tool_calls: [{ function: { name: "f", arguments: { a: 1 } } }],
+    });
+  });
+
   test("keeps images where they stood", () => {
     const [a, b] = [new Uint8Array([1]), new Uint8Array([2])];
     expect(one({ content: [image([1]), text("what?")] })).toMatchObject({ content: "what?", images: [a] });
