@@ -3,7 +3,7 @@
  * print as JSON. The fields, their order in JSON and what is left out when empty follow `api/types.go` of the server
  * that made these templates; keys of a schema that it does not know are left out too.
  */
-import { type GoList, type GoMap, type GoStruct, type GoValue, goFrom, goMap, toJson } from "./go/value.ts";
+import { checkDepth, type GoList, type GoMap, type GoStruct, type GoValue, goFrom, goMap, toJson } from "./go/value.ts";
 import type { PromptMessage, PromptTool, PromptToolCall } from "./messages.ts";
 
 type Json = Record<string, unknown>;
@@ -16,9 +16,13 @@ const asText = (value: unknown): string => (typeof value === "string" ? value : 
 
 const list = (items: readonly GoValue[], type: string): GoList => ({ kind: "list", items, type });
 
-function struct(type: string, fields: Record<string, GoValue>, json: unknown): GoStruct {
-  return { kind: "struct", type, fields: new Map(Object.entries(fields)), json: () => json };
+function struct(type: string, fields: Record<string, GoValue>, json: Record<string, GoValue>): GoStruct {
+  return { kind: "struct", type, fields: new Map(Object.entries(fields)), json: new Map(Object.entries(json)) };
 }
+
+/** A list that is left out of JSON where it is empty, as nil is. */
+const unlessEmpty = (value: GoList): GoList | undefined => (value.items.length > 0 ? value : undefined);
+const unlessNil = (value: GoValue): GoValue => value ?? undefined;
 
 /** Prints as its JSON. */
 const printsJson = <T extends GoStruct | GoMap | GoList>(value: T): T => ({ ...value, text: () => toJson(value) });
@@ -28,6 +32,7 @@ export const goMessages = (messages: readonly PromptMessage[]): GoList =>
 
 function goMessage(message: PromptMessage): GoStruct {
   const { role, content, thinking = "", images = [], tool_calls = [], tool_name = "", tool_call_id = "" } = message;
+  const calls = list(tool_calls.map(goToolCall), "[]api.ToolCall");
   const fields = {
     Role: role,
     Content: content,
@@ -36,7 +41,7 @@ function goMessage(message: PromptMessage): GoStruct {
       images.map(() => list([], "api.ImageData")),
       "[]api.ImageData",
     ),
-    ToolCalls: list(tool_calls.map(goToolCall), "[]api.ToolCall"),
+    ToolCalls: calls,
     ToolName: tool_name,
     ToolCallID: tool_call_id,
   };
@@ -44,40 +49,19 @@ function goMessage(message: PromptMessage): GoStruct {
     role,
     content,
     thinking: thinking || undefined,
-    tool_calls: tool_calls.length > 0 ? tool_calls.map(toolCallJson) : undefined,
+    tool_calls: unlessEmpty(calls),
     tool_name: tool_name || undefined,
     tool_call_id: tool_call_id || undefined,
   };
   return struct("*api.Message", fields, json);
 }
 
-function goToolCall(call: PromptToolCall): GoStruct {
-  const { index = 0, name } = call.function;
-  const args = goFrom(call.function.arguments);
-  const json = toolCallJson(call);
-  const fields = {
-    Index: BigInt(Math.trunc(index)),
-    Name: name,
-    Arguments: printsJson(args as GoMap), // an object by its type
-  };
-  const target = struct("api.ToolCallFunction", fields, json.function);
-  return struct("api.ToolCall", { ID: call.id ?? "", Function: target }, json);
-}
-
-const toolCallJson = ({ id, function: { index = 0, name, arguments: args } }: PromptToolCall) => ({
-  id: id || undefined,
-  function: { index, name, arguments: sortedCopy(args) },
-});
-
-/** Keys in order, at every depth: an `any` that holds an object is a Go map. */
-function sortedCopy(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortedCopy);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, sortedCopy(value[key])]),
-  );
+function goToolCall({ id = "", function: { index = 0, name, arguments: given } }: PromptToolCall): GoStruct {
+  const args = printsJson(goFrom(given) as GoMap); // an object by its type
+  const at = BigInt(Math.trunc(index));
+  const fields = { Index: at, Name: name, Arguments: args };
+  const target = struct("api.ToolCallFunction", fields, { index: at, name, arguments: args });
+  return struct("api.ToolCall", { ID: id, Function: target }, { id: id || undefined, function: target });
 }
 
 export const goTools = (tools: readonly PromptTool[]): GoList => printsJson(list(tools.map(goTool), "api.Tools"));
@@ -85,60 +69,57 @@ export const goTools = (tools: readonly PromptTool[]): GoList => printsJson(list
 function goTool(tool: PromptTool): GoStruct {
   const { name, description = "" } = tool.function;
   const parameters = goParameters(asObject(tool.function.parameters));
-  const items = (tool as { items?: unknown }).items;
-  const json = {
-    name,
-    description: description || undefined,
-    parameters: parameters.json(),
-  };
+  const items = goFrom((tool as { items?: unknown }).items);
   const fields = { Name: name, Description: description, Parameters: parameters };
+  const json = { name, description: description || undefined, parameters };
   const target = printsJson(struct("api.ToolFunction", fields, json));
   return printsJson(
     struct(
       "api.Tool",
-      { Type: tool.type, Items: goFrom(items), Function: target },
-      { type: tool.type, items, function: json },
+      { Type: tool.type, Items: items, Function: target },
+      { type: tool.type, items: unlessNil(items), function: target },
     ),
   );
 }
 
 function goParameters(schema: Json): GoStruct {
-  const required = textList(schema["required"]);
+  const required = list(textList(schema["required"]), "[]string");
   const properties = goProperties(schema["properties"]);
   const fields = {
     Type: asText(schema["type"]),
     Defs: goFrom(schema["$defs"]),
     Items: goFrom(schema["items"]),
-    Required: list(required, "[]string"),
-    Properties: properties.value,
+    Required: required,
+    Properties: properties,
   };
   const json = {
-    type: asText(schema["type"]),
-    $defs: sortedCopy(schema["$defs"]),
-    items: sortedCopy(schema["items"]),
-    required: required.length > 0 ? required : undefined,
-    properties: properties.json,
+    type: fields.Type,
+    $defs: unlessNil(fields.Defs),
+    items: unlessNil(fields.Items),
+    required: unlessEmpty(required),
+    properties: isObject(schema["properties"]) ? properties : null,
   };
   return printsJson(struct("api.ToolFunctionParameters", fields, json));
 }
 
 /** Properties by name; JSON null where a schema has none. */
-function goProperties(schemas: unknown): { value: GoMap; json: Json | null } {
-  if (!isObject(schemas)) return { value: { ...goMap([]), text: () => "null" }, json: null };
-  const names = Object.keys(schemas).sort();
-  const properties = names.map((name) => [name, goProperty(asObject(schemas[name]))] as const);
-  const json = Object.fromEntries(properties.map(([name, property]) => [name, property.json()]));
-  return { value: printsJson(goMap(properties)), json };
+function goProperties(schemas: unknown, depth = 0): GoMap {
+  if (!isObject(schemas)) return { ...goMap([]), text: () => "null", missing: NO_PROPERTY };
+  const properties = Object.entries(schemas).map(([name, schema]) => [name, goProperty(schema, depth)] as const);
+  return { ...printsJson(goMap(properties)), missing: NO_PROPERTY };
 }
 
-function goProperty(schema: Json): GoStruct {
-  const anyOf = Array.isArray(schema["anyOf"]) ? schema["anyOf"].map((one) => goProperty(asObject(one))) : [];
+function goProperty(given: unknown, depth: number): GoStruct {
+  checkDepth(depth);
+  const schema = asObject(given);
+  const each = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
   const types = typeof schema["type"] === "string" ? [schema["type"]] : textList(schema["type"]);
-  const values = Array.isArray(schema["enum"]) ? schema["enum"] : [];
-  const required = textList(schema["required"]);
-  const nested = isObject(schema["properties"]) ? goProperties(schema["properties"]) : undefined;
+  const nested = isObject(schema["properties"]) ? goProperties(schema["properties"], depth + 1) : undefined;
   const fields = {
-    AnyOf: list(anyOf, "[]api.ToolProperty"),
+    AnyOf: list(
+      each(schema["anyOf"]).map((one) => goProperty(one, depth + 1)),
+      "[]api.ToolProperty",
+    ),
     Type: {
       ...list(types, "api.PropertyType"),
       text: () => (types.length > 1 ? `[${types.join(" ")}]` : (types[0] ?? "")),
@@ -146,23 +127,26 @@ function goProperty(schema: Json): GoStruct {
     Items: goFrom(schema["items"]),
     Description: asText(schema["description"]),
     Enum: list(
-      values.map((value) => goFrom(value)),
+      each(schema["enum"]).map((value) => goFrom(value)),
       "[]interface {}",
     ),
-    Properties: nested?.value ?? goMap([]),
-    Required: list(required, "[]string"),
+    Properties: nested ?? goMap([]),
+    Required: list(textList(schema["required"]), "[]string"),
   };
   const json = {
-    anyOf: anyOf.length > 0 ? anyOf.map((one) => one.json()) : undefined,
-    type: types.length === 0 ? undefined : types.length === 1 ? types[0] : types,
-    items: sortedCopy(schema["items"]),
-    description: asText(schema["description"]) || undefined,
-    enum: values.length > 0 ? values.map(sortedCopy) : undefined,
-    properties: nested?.json,
-    required: required.length > 0 ? required : undefined,
+    anyOf: unlessEmpty(fields.AnyOf),
+    type: types.length === 1 ? types[0] : unlessEmpty(fields.Type),
+    items: unlessNil(fields.Items),
+    description: fields.Description || undefined,
+    enum: unlessEmpty(fields.Enum),
+    properties: nested,
+    required: unlessEmpty(fields.Required),
   };
   return struct("api.ToolProperty", fields, json);
 }
 
 const textList = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
+
+/** Go's zero of its type. */
+const NO_PROPERTY: GoStruct = goProperty({}, 0);

@@ -135,6 +135,48 @@ describe("reading a long text again and again takes steps:", () => {
   });
 });
 
+describe("a Go template pays for work that leaves no text:", () => {
+  const texts = Array.from({ length: 2000 }, () => "a".repeat(100));
+  const lists = { texts, tools: [{ schema: { texts } }], text: "<\u0001é".repeat(40_000) };
+  const numbers = Array.from({ length: 198 }, (_, i) => ` := 1 }}{{ $v${i}`).join("");
+  const reads: Record<string, string> = {
+    "texts in a list that are cut off": '{{ if printf "%.0s" $.texts }}{{ end }}',
+    "texts deep in a value": '{{ if printf "%.0s" $.tools }}{{ end }}',
+    "one value that is used many times": `{{ if printf "${"%.0[1]s".repeat(20)}" $.texts }}{{ end }}`,
+    "more directives than values": `{{ if printf "${"%d".repeat(3000)}" }}{{ end }}`,
+    "many arguments": `{{ if and ${"1 ".repeat(100_000)} }}{{ end }}`,
+    "many variables": `{{ $x${numbers} := 1 }}${"{{ if $ }}{{ end }}".repeat(400)}`,
+    "a list that an action prints": "{{ $.tools }}",
+    "escapes for a page": "{{ if html $.text }}{{ end }}",
+    "escapes for a script": "{{ if js $.text }}{{ end }}",
+    "escapes for an address": "{{ if urlquery $.text }}{{ end }}",
+    quotes: '{{ if printf "%q" $.text }}{{ end }}',
+    JSON: "{{ if json $.texts }}{{ end }}",
+    "bytes of a text": "{{ if index $.text 1 }}{{ end }}{{ if slice $.text 1 1 }}{{ end }}",
+  };
+  test.each(Object.entries(reads))("%s", (_, read) => {
+    const template = parseGoTemplate(`{{ range 100 }}${read}{{ end }}`);
+    const render = () =>
+      outcome(() => template.render(goFrom(lists), { now, limits: { ...limits, outputLength: 1e8 } }));
+    expect(String(render())).toContain("did not finish within 1000000 steps");
+  });
+
+  test("and goes through a map in its order without sorting it again", () => {
+    const map = goFrom({
+      map: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${(i * 7919) % 20_011}`, i])),
+    });
+    const template = parseGoTemplate("{{ range 1000 }}{{ range $.map }}{{ break }}{{ end }}{{ end }}");
+    const start = cpuMs();
+    template.render(map, { now, limits });
+    expect(cpuMs() - start).toBeLessThan(2000);
+  });
+
+  test("and prints no more with one call than a prompt may have", () => {
+    const template = parseGoTemplate(`{{ printf "${"%[1]s".repeat(500)}" .text }}`);
+    expect(() => template.render(goFrom(lists), { now })).toThrow("printf: expected at most");
+  });
+});
+
 test("a template that runs out of steps is the model's fault, not the request's", () => {
   const endless = [
     runJinja("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),

@@ -5,15 +5,16 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Branch, Command, Node, Operand, Pipe } from "./ast.ts";
+import { copyCost, type CostOf, type KnownCosts, outerCost, printCost } from "./cost.ts";
 import { templateError } from "./error.ts";
 import { actionText } from "./format.ts";
 import { FUNCTIONS, type FunctionContext } from "./funcs.ts";
-import { type GoValue, isTrue, sortedKeys, typeName } from "./value.ts";
+import { type GoValue, isTrue, typeName } from "./value.ts";
 
 export interface RenderLimits {
   /** Characters of the result, and of any text made on the way. */
   readonly outputLength: number;
-  /** Actions, commands and iterations; those that handle long text count more. */
+  /** Actions, commands and iterations; those that handle long texts and large values count more. */
   readonly steps: number;
 }
 
@@ -22,8 +23,8 @@ export const RENDER_LIMITS: RenderLimits = { outputLength: 32 * 1024 * 1024, ste
 
 /** Pipelines, branches and invoked templates inside each other; a few frames of the stack each. */
 const MAX_DEPTH = 1000;
-/** Characters of text handled for the price of one step. */
-const TEXT_PER_STEP = 64;
+/** Operands, names of a path or variables looked through for the price of one step. */
+const PARTS_PER_STEP = 8;
 
 /** A template that can be run. */
 export interface Program {
@@ -41,6 +42,7 @@ interface State {
   readonly program: Program;
   readonly context: FunctionContext;
   readonly limits: RenderLimits;
+  readonly costs: KnownCosts;
   readonly output: string[];
   outputLength: number;
   steps: number;
@@ -60,7 +62,8 @@ type Piped = GoValue | typeof NONE;
 export function run(program: Program, dot: GoValue, options: { now: Date; limits: RenderLimits }): string {
   const state: State = {
     program,
-    context: { now: options.now },
+    context: { now: options.now, charge: (cost, value) => spend(state, cost(value, state.costs)) },
+    costs: new WeakMap(),
     limits: options.limits,
     output: [],
     outputLength: 0,
@@ -81,11 +84,12 @@ function walk(state: State, dot: GoValue, nodes: readonly Node[]): Flow {
         break;
       case "action": {
         const value = evalPipe(state, dot, node.pipe);
-        if (node.pipe.targets.length === 0)
-          write(
-            state,
-            atPlace(state, node.pipe, () => actionText(value)),
-          );
+        if (node.pipe.targets.length > 0) break;
+        state.context.charge(printCost, value);
+        write(
+          state,
+          atPlace(state, node.pipe, () => actionText(value)),
+        );
         break;
       }
       case "template":
@@ -145,7 +149,7 @@ function walkRange(state: State, branch: Branch, value: GoValue): number {
     return value.items.length;
   }
   if (typeof value === "object" && value.kind === "map") {
-    sortedKeys(value).every((key) => visit(key, value.entries.get(key)));
+    value.entries.entries().every(([key, element]) => visit(key, element));
     return value.entries.size;
   }
   throw errorAt(state, branch.pipe, `range can't iterate over ${actionText(value)}`);
@@ -183,8 +187,13 @@ function evalPipe(state: State, dot: GoValue, pipe: Pipe): GoValue {
 }
 
 function assign(state: State, name: string, value: GoValue): void {
-  const variable = state.variables.findLast((candidate) => candidate.name === name);
+  const variable = findVariable(state, name);
   if (variable) variable.value = value;
+}
+
+function findVariable(state: State, name: string): Variable | undefined {
+  spend(state, state.variables.length / PARTS_PER_STEP);
+  return state.variables.findLast((candidate) => candidate.name === name);
 }
 
 function evalCommand(state: State, dot: GoValue, command: Command, piped: Piped): GoValue {
@@ -215,10 +224,8 @@ function evalOperand(state: State, dot: GoValue, operand: Operand): GoValue {
       return evalCall(state, dot, { name: operand.name, spot: operand, args: [], piped: NONE });
     case "field":
       return evalPath(state, dot, operand);
-    case "variable": {
-      const variable = state.variables.findLast((candidate) => candidate.name === operand.name);
-      return evalPath(state, variable?.value, operand);
-    }
+    case "variable":
+      return evalPath(state, findVariable(state, operand.name)?.value, operand);
     case "chain":
       return evalPath(state, evalOperand(state, dot, operand.base), operand);
     case "pipe":
@@ -230,12 +237,13 @@ function evalOperand(state: State, dot: GoValue, operand: Operand): GoValue {
 
 function evalPath(state: State, start: GoValue, operand: Operand & { path: readonly string[] }): GoValue {
   let value = start;
+  spend(state, operand.path.length / PARTS_PER_STEP);
   for (const name of operand.path) {
     if (value === undefined) return undefined;
     if (value === null) throw errorAt(state, operand, `nil pointer evaluating interface {}.${name}`);
     if (typeof value === "object" && value.kind === "map") {
-      const found = value.entries.get(name);
-      value = found === undefined ? null : found;
+      const found: GoValue = value.entries.get(name);
+      value = found === undefined ? (value.missing ?? null) : found;
     } else if (typeof value === "object" && value.kind === "struct" && value.fields.has(name)) {
       value = value.fields.get(name);
     } else {
@@ -255,6 +263,7 @@ interface Call {
 
 function evalCall(state: State, dot: GoValue, call: Call): GoValue {
   const { name, args, piped } = call;
+  spend(state, args.length / PARTS_PER_STEP);
   if (name === "and" || name === "or") return evalLogic(state, dot, call);
   const target = FUNCTIONS[name];
   if (!target) throw errorAt(state, call.spot, `"${name}" is not a defined function`);
@@ -264,9 +273,9 @@ function evalCall(state: State, dot: GoValue, call: Call): GoValue {
     const want = target.max === target.min ? `${target.min}` : `at least ${target.min}`;
     throw errorAt(state, call.spot, `wrong number of args for ${name}: want ${want} got ${values.length}`);
   }
-  chargeTexts(state, values);
+  charge(state, values, target.cost);
   const result = atPlace(state, call.spot, () => target.call(values, state.context), `error calling ${name}: `);
-  chargeTexts(state, [result]);
+  charge(state, [result]);
   return result;
 }
 
@@ -289,7 +298,7 @@ function write(state: State, text: string): void {
   if (state.outputLength > state.limits.outputLength) {
     throw new AppError("too_large", `template: expected at most ${state.limits.outputLength} characters of output`);
   }
-  spend(state, text.length / TEXT_PER_STEP);
+  spend(state, copyCost(text.length));
   state.output.push(text);
 }
 
@@ -300,17 +309,16 @@ function spend(state: State, steps: number): void {
   }
 }
 
-/** Long texts and lists cost as much as the work on them. */
-function chargeTexts(state: State, values: readonly GoValue[]): void {
+/** Values cost as much as the work on them. */
+function charge(state: State, values: readonly GoValue[], cost: CostOf = outerCost): void {
   let textLength = 0;
   for (const value of values) {
     if (typeof value === "string") textLength += value.length;
-    else if (typeof value === "object" && value?.kind === "list") spend(state, value.items.length / TEXT_PER_STEP);
+    state.context.charge(cost, value);
   }
   if (textLength > state.limits.outputLength) {
     throw new AppError("too_large", `template: expected texts of at most ${state.limits.outputLength} characters`);
   }
-  spend(state, textLength / TEXT_PER_STEP);
 }
 
 function deeper<T>(state: State, spot: { at: number; end: number }, inner: () => T): T {

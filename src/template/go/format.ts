@@ -4,7 +4,8 @@
  */
 import { utf8Bytes } from "../../base/text.ts";
 import { AppError } from "../../base/errors.ts";
-import { type GoList, type GoMap, type GoStruct, type GoValue, sortedKeys, typeName } from "./value.ts";
+import { type CostOf, escapeCost, printCost, wholeCost } from "./cost.ts";
+import { type GoList, type GoMap, type GoStruct, type GoValue, typeName } from "./value.ts";
 
 type Composite = GoList | GoMap | GoStruct;
 
@@ -26,9 +27,7 @@ export function valueText(value: GoValue): string {
 function compositeText(value: Composite, part: (value: GoValue) => string): string {
   if (value.kind === "list") return `[${value.items.map(part).join(" ")}]`;
   if (value.kind === "struct") return `{${[...value.fields.values()].map(part).join(" ")}}`;
-  return `map[${sortedKeys(value)
-    .map((key) => `${part(key)}:${part(value.entries.get(key))}`)
-    .join(" ")}]`;
+  return `map[${[...value.entries].map(([key, each]) => `${part(key)}:${part(each)}`).join(" ")}]`;
 }
 
 /** Sprint: a space between two operands of which neither is a string. */
@@ -50,36 +49,75 @@ interface Spec {
   readonly room: { left: number };
 }
 
-const DIRECTIVE = /%([-+# 0]*)(\*|\d*)(?:(\.)(\*|\d*))?([\s\S]?)/gu;
+/** `[3]`: the value that is used next; any mistake in it is shown in the text. */
+const INDEX = String.raw`(\[(?:[^\]%]*\])?)?`;
+const DIRECTIVE = new RegExp(
+  String.raw`%([-+# 0]*)${INDEX}(\*|\d*)(?:(\.)${INDEX}(\*|\d*))?(?:(?<!\])${INDEX})?([\s\S]?)`,
+  "gu",
+);
 const MAX_WIDTH = 1_000_000; // tooLarge, fmt/print.go
 /** Padding that one call may make; Go has no such limit. */
 const MAX_PADDING = 16 * 1024 * 1024;
+/** Characters that one call may print, which may print one text many times. */
+const MAX_PRINTED = 32 * 1024 * 1024;
 
-/** Sprintf. Mistakes are printed into the text, as in Go: `%!d(string=x)`, `%!d(MISSING)`, `%!(EXTRA int=1)`. */
-export function sprintf(format: string, values: readonly GoValue[]): string {
+/** Flags, index, width; point, index, precision; index, verb. */
+type Directive = [string, string?, string?, string?, string?, string?, string?, string?];
+
+/**
+ * Sprintf. Mistakes are printed into the text, as in Go: `%!d(string=x)`, `%!d(MISSING)`, `%!(EXTRA int=1)`. Each
+ * directive is paid for, since many may print one value.
+ */
+export function sprintf(
+  format: string,
+  values: readonly GoValue[],
+  charge: (cost: CostOf, value: GoValue) => void,
+): string {
   let used = 0;
+  let isReordered = false;
+  let printed = 0;
   const room = { left: MAX_PADDING };
-  /** A width or precision, written out or (`*`) the next value; undefined: no fit. */
-  const measure = (digits: string): number | undefined => {
-    const value = digits === "*" ? values[used++] : BigInt(Math.min(Number(digits), MAX_WIDTH + 1));
-    return typeof value === "bigint" && Math.abs(Number(value)) <= MAX_WIDTH ? Number(value) : undefined;
+  const print = (_: string, ...parts: Directive): string => {
+    const [flags, first, columns = "", dot, second, digits = "", third, verb = ""] = parts;
+    charge(wholeCost, verb);
+    let isGood = true;
+    /** Moves to the value that an index names; whether it is one. */
+    const moveTo = (index: string | undefined): boolean => {
+      if (index === undefined) return false;
+      isReordered = true;
+      const number = /^\[(\d+)\]$/.exec(index)?.[1];
+      if (number && Number(number) >= 1 && Number(number) <= values.length) used = Number(number) - 1;
+      else isGood = false;
+      return number !== undefined;
+    };
+    /** A width or precision, written out or (`*`) the next value; undefined: no fit. */
+    const measure = (written: string): number | undefined => {
+      const value = written === "*" ? values[used++] : BigInt(Math.min(Number(written), MAX_WIDTH + 1));
+      return typeof value === "bigint" && Math.abs(Number(value)) <= MAX_WIDTH ? Number(value) : undefined;
+    };
+    if (moveTo(first) && columns !== "*" && (columns !== "" || dot)) isGood = false;
+    const width = measure(columns);
+    moveTo(second);
+    const precision = dot ? measure(digits) : -1;
+    moveTo(third);
+    const mistake = (width === undefined ? "%!(BADWIDTH)" : "") + (precision === undefined ? "%!(BADPREC)" : "");
+    if (verb === "%") return `${mistake}%`;
+    if (verb === "") return `${mistake}%!(NOVERB)`;
+    if (!isGood) return `${mistake}%!${verb}(BADINDEX)`;
+    if (used >= values.length) return `${mistake}%!${verb}(MISSING)`;
+    const plain = verb === "v" ? flags.replaceAll("+", "") : flags; // of %+v, structs alone have a meaning
+    const side = (width ?? 0) < 0 ? `-${plain}` : plain;
+    const spec = { verb, flags: side, width: Math.abs(width ?? 0), precision: Math.max(precision ?? -1, -1), room };
+    charge(verb === "s" || (verb === "v" && !flags.includes("#")) ? printCost : escapeCost, values[used]);
+    const text = mistake + formatOne(values[used++], spec);
+    printed += text.length;
+    if (printed <= MAX_PRINTED) return text;
+    throw new AppError("too_large", `printf: expected at most ${MAX_PRINTED} characters`);
   };
-  let text = format.replace(
-    DIRECTIVE,
-    (_, flags: string, columns: string, dot: string, digits: string, verb: string) => {
-      const width = measure(columns);
-      const precision = dot ? measure(digits) : -1;
-      const mistake = (width === undefined ? "%!(BADWIDTH)" : "") + (precision === undefined ? "%!(BADPREC)" : "");
-      if (verb === "%") return `${mistake}%`;
-      if (verb === "") return `${mistake}%!(NOVERB)`;
-      if (used >= values.length) return `${mistake}%!${verb}(MISSING)`;
-      const plain = verb === "v" ? flags.replaceAll("+", "") : flags; // of %+v, structs alone have a meaning
-      const side = (width ?? 0) < 0 ? `-${plain}` : plain;
-      const spec = { verb, flags: side, width: Math.abs(width ?? 0), precision: Math.max(precision ?? -1, -1), room };
-      return mistake + formatOne(values[used++], spec);
-    },
-  );
-  if (used < values.length) text += `%!(EXTRA ${values.slice(used).map(typedText).join(", ")})`;
+  let text = format.replace(DIRECTIVE, print);
+  const extra = isReordered ? [] : values.slice(used);
+  for (const value of extra) charge(printCost, value);
+  if (extra.length > 0) text += `%!(EXTRA ${extra.map(typedText).join(", ")})`;
   return text;
 }
 
@@ -100,7 +138,8 @@ function formatOne(value: GoValue, spec: Spec): string {
   return FORMATS[typeof value as keyof typeof FORMATS](value as never, spec) ?? badVerb(value, spec);
 }
 
-const badVerb = (value: GoValue, spec: Spec): string => `%!${spec.verb}(${typedText(value)})`;
+const badVerb = (value: GoValue, spec: Spec): string =>
+  `%!${spec.verb}(${typeName(value)}=${formatOne(value, { ...spec, verb: "v" })})`;
 
 /** One formatter per basic type; undefined: the verb does not fit. */
 const FORMATS = {
@@ -112,7 +151,7 @@ const FORMATS = {
 };
 
 function formatText(value: string, spec: Spec): string | undefined {
-  const cut = spec.precision < 0 ? value : [...value].slice(0, spec.precision).join("");
+  const cut = spec.precision < 0 ? value : firstCharacters(value, spec.precision);
   switch (spec.verb) {
     case "v":
       return pad(spec.flags.includes("#") ? quote(cut) : cut, spec);
@@ -128,6 +167,11 @@ function formatText(value: string, spec: Spec): string | undefined {
     default:
       return undefined;
   }
+}
+
+function firstCharacters(text: string, count: number): string {
+  const near = text.slice(0, 2 * count); // a character has one unit or two
+  return [...near].slice(0, count).join("");
 }
 
 const RADIX: Readonly<Record<string, number>> = { v: 10, d: 10, b: 2, o: 8, O: 8, x: 16, X: 16 };
@@ -206,6 +250,7 @@ function padNumber(number: { sign: string; digits: string }, spec: Spec): string
 /** Width counts code points. */
 function pad(text: string, spec: Spec): string {
   if (spec.width === 0) return text;
+  if (text.length >= 2 * spec.width) return text; // a character has one unit or two
   const missing = spec.width - [...text].length;
   if (missing <= 0) return text;
   if (spec.flags.includes("-")) return text + " ".repeat(missing);
@@ -224,9 +269,9 @@ const QUOTED: Readonly<Record<string, string>> = {
   '"': '\\"',
 };
 
-/** strconv.Quote: what is not printable becomes an escape. */
+/** strconv.Quote: what is not printable becomes an escape, but not the placeholders of ../outside.ts. */
 function quote(text: string): string {
-  const body = text.replace(/["\\]|(?! )[\p{C}\p{Z}]/gu, (c) => {
+  const body = text.replace(/["\\]|(?![ \ufdd0-\ufdef])[\p{C}\p{Z}]/gu, (c) => {
     const code = c.codePointAt(0)!;
     if (QUOTED[c] !== undefined) return QUOTED[c];
     const hex = code.toString(16);
@@ -239,5 +284,5 @@ function quote(text: string): string {
   return `"${body}"`;
 }
 
-/** Whether Go prints a code point as it is. */
-export const isPrintable = (character: string): boolean => !/(?! )[\p{C}\p{Z}]/u.test(character);
+/** Whether Go prints a code point as it is; placeholders as in `quote`. */
+export const isPrintable = (character: string): boolean => !/(?![ \ufdd0-\ufdef])[\p{C}\p{Z}]/u.test(character);

@@ -4,27 +4,35 @@
  */
 import { utf8Bytes, utf8Length, utf8Text } from "../../base/text.ts";
 import { AppError } from "../../base/errors.ts";
-import { isPrintable, sprint, sprintf, valueText } from "./format.ts";
+import { type CostOf, escapeCost, outerCost, printCost, wholeCost } from "./cost.ts";
+import { actionText, isPrintable, sprint, sprintf, valueText } from "./format.ts";
 import { compareText, type GoValue, isTrue, toJson, typeName } from "./value.ts";
 
 /** What functions may ask of the world. */
 export interface FunctionContext {
   readonly now: Date;
+  /** For work that the evaluator cannot tell from the arguments. */
+  readonly charge: (cost: CostOf, value: GoValue) => void;
 }
 
 /** `max` absent: any number. Failures are AppErrors without a place; the evaluator adds it. */
 interface GoFunction {
   readonly min: number;
   readonly max?: number;
+  /** Steps that it takes for an argument; absent: it does not look at what is inside of lists, maps and structs. */
+  readonly cost?: CostOf;
   readonly call: (args: readonly GoValue[], context: FunctionContext) => GoValue;
 }
 
 const fail = (message: string): AppError => new AppError("bad_request", message);
 
+const isNil = (value: GoValue): boolean => value === null || value === undefined;
+
 /** Escapes what its arguments print as. */
 const escaper = (escape: (text: string) => string): GoFunction => ({
   min: 0,
-  call: (args) => escape(sprint(args)),
+  cost: escapeCost,
+  call: (args) => escape(sprint(args.map((value) => (isNil(value) ? actionText(value) : value)))),
 });
 
 const comparison = (holds: (a: GoValue, b: GoValue) => boolean): GoFunction => ({
@@ -32,6 +40,9 @@ const comparison = (holds: (a: GoValue, b: GoValue) => boolean): GoFunction => (
   max: 2,
   call: ([a, b]) => holds(a, b),
 });
+
+/** The bytes of a text are made first. */
+const bytesCost: CostOf = (value, known) => (typeof value === "string" ? wholeCost(value, known) : outerCost(value));
 
 export const FUNCTIONS: Readonly<Record<string, GoFunction>> = {
   not: { min: 1, max: 1, call: ([value]) => !isTrue(value) },
@@ -42,28 +53,33 @@ export const FUNCTIONS: Readonly<Record<string, GoFunction>> = {
   gt: comparison((a, b) => !(isLess(a, b) || isEqualToAny(a, [b]))),
   ge: comparison((a, b) => !isLess(a, b)),
   len: { min: 1, max: 1, call: ([value]) => BigInt(lengthOf(value)) },
-  index: { min: 1, call: ([item, ...indexes]) => indexes.reduce(indexOne, requireValue(item, "index")) },
-  slice: { min: 1, call: ([item, ...indexes]) => slice(requireValue(item, "slice"), indexes) },
-  print: { min: 0, call: sprint },
-  println: { min: 0, call: (args) => `${args.map(valueText).join(" ")}\n` },
-  printf: { min: 1, call: ([format, ...args]) => sprintf(requireFormat(format), args) },
+  index: {
+    min: 1,
+    cost: bytesCost,
+    call: ([item, ...indexes]) => indexes.reduce(indexOne, requireValue(item, "index")),
+  },
+  slice: { min: 1, cost: bytesCost, call: ([item, ...indexes]) => slice(requireValue(item, "slice"), indexes) },
+  print: { min: 0, cost: printCost, call: sprint },
+  println: { min: 0, cost: printCost, call: (args) => `${args.map(valueText).join(" ")}\n` },
+  printf: { min: 1, call: ([format, ...args], { charge }) => sprintf(requireFormat(format), args, charge) },
   html: escaper(escapeHtml),
   js: escaper(escapeJs),
   urlquery: escaper(escapeQuery),
   call: { min: 1, call: ([value]) => notCallable(value) },
-  json: { min: 1, max: 1, call: ([value]) => toJson(value) },
+  json: { min: 1, max: 1, cost: wholeCost, call: ([value]) => toJson(value) },
   currentDate: { min: 0, call: (_, { now }) => isoDate(now) },
   yesterdayDate: {
     min: 0,
     call: (_, { now }) => isoDate(new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1)),
   },
-  toTypeScriptType: { min: 1, max: 1, call: ([value]) => typeScriptType(value) },
+  toTypeScriptType: { min: 1, max: 1, cost: wholeCost, call: ([value]) => typeScriptType(value) },
 };
 
 type Kind = "bool" | "int" | "float" | "string";
 const KINDS: Readonly<Record<string, Kind>> = { boolean: "bool", bigint: "int", number: "float", string: "string" };
 
-const isNil = (value: GoValue): boolean => value === null || value === undefined;
+/** Go compares pointers by what they point at. */
+const isPointer = (value: GoValue): boolean => typeName(value).startsWith("*");
 
 /** a == b || a == c …; nothing is equal to nil but nil. */
 function isEqualToAny(first: GoValue, others: readonly GoValue[]): boolean {
@@ -75,7 +91,8 @@ function isEqualToAny(first: GoValue, others: readonly GoValue[]): boolean {
       continue;
     }
     if (kind !== KINDS[typeof other]) throw fail("incompatible types for comparison");
-    if (kind === undefined) throw fail(`non-comparable type ${typeName(other)}`);
+    const unfit = [first, other].find((value) => typeof value === "object" && !isPointer(value));
+    if (unfit) throw fail(`non-comparable type ${typeName(unfit)}`);
     if (first === other) return true;
   }
   return false;
@@ -122,7 +139,7 @@ function indexOne(item: GoValue, index: GoValue): GoValue {
     if (item.kind === "list") return item.items[checkIndex(index, item.items.length - 1)];
     if (item.kind === "map") {
       if (typeof index !== "string") throw fail(`value has type ${typeName(index)}; should be string`);
-      return item.entries.get(index) ?? null;
+      return item.entries.get(index) ?? item.missing ?? null;
     }
   }
   throw fail(`can't index item of type ${typeName(item)}`);

@@ -3,6 +3,7 @@
  * `int` is a bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{})
  * undefined.
  */
+import { AppError } from "../../base/errors.ts";
 
 export type GoValue = undefined | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
 
@@ -18,10 +19,13 @@ export interface GoList extends Printed {
   readonly type?: string;
 }
 
-/** Missing keys are nil. Iterated in the order of its sorted keys, as Go does. */
+/** As `goMap` makes it. */
 export interface GoMap extends Printed {
   readonly kind: "map";
+  /** In the order of their keys, in which Go iterates over a map and prints it. */
   readonly entries: ReadonlyMap<string, GoValue>;
+  /** The value of a missing key; absent: nil. */
+  readonly missing?: GoValue;
   readonly type?: string;
 }
 
@@ -30,8 +34,8 @@ export interface GoStruct extends Printed {
   readonly kind: "struct";
   readonly type: string;
   readonly fields: ReadonlyMap<string, GoValue>;
-  /** The value that stands for it in JSON. */
-  readonly json: () => unknown;
+  /** What its JSON has, in order; undefined is left out. */
+  readonly json: ReadonlyMap<string, GoValue>;
 }
 
 /** Deepest JSON value that is taken in or printed. */
@@ -39,16 +43,20 @@ const MAX_DEPTH = 200;
 
 /** A JSON value as `encoding/json` decodes it into an `any`: numbers are floats. */
 export function goFrom(json: unknown, depth = 0): GoValue {
-  if (depth > MAX_DEPTH) throw new RangeError(`value nested deeper than ${MAX_DEPTH}`);
+  checkDepth(depth);
   if (json === null || json === undefined) return null;
   if (typeof json === "boolean" || typeof json === "number" || typeof json === "string") return json;
   if (Array.isArray(json)) return { kind: "list", items: json.map((item) => goFrom(item, depth + 1)) };
   return goMap(Object.entries(json).map(([key, value]) => [key, goFrom(value, depth + 1)]));
 }
 
-export const goMap = (entries: Iterable<readonly [string, GoValue]>): GoMap => ({
+export function checkDepth(depth: number): void {
+  if (depth > MAX_DEPTH) throw new AppError("too_large", `template: value nested deeper than ${MAX_DEPTH}`);
+}
+
+export const goMap = (entries: readonly (readonly [string, GoValue])[]): GoMap => ({
   kind: "map",
-  entries: new Map(entries),
+  entries: new Map(entries.toSorted(([a], [b]) => compareText(a, b))),
 });
 
 /** Truth in `if`, `with`, `and`, `or`, `not`: not the zero of its type. */
@@ -68,9 +76,6 @@ export function typeName(value: GoValue): string {
   return value.type ?? "map[string]interface {}";
 }
 
-/** Keys of a map in Go's order: by their bytes. */
-export const sortedKeys = (map: GoMap): string[] => [...map.entries.keys()].sort(compareText);
-
 /** Order of strings by their UTF-8 bytes, which is the order of their code points. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
@@ -86,7 +91,7 @@ export function compareText(a: string, b: string): number {
 
 const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xe000;
 
-/** As `json.Marshal`: compact, map keys sorted, `<`, `>`, `&` and line separators escaped. */
+/** As `json.Marshal`: compact, with `<`, `>`, `&` and line separators escaped. */
 export function toJson(value: GoValue): string {
   if (value === null || value === undefined) return "null";
   if (typeof value === "bigint") return value.toString();
@@ -94,17 +99,18 @@ export function toJson(value: GoValue): string {
   if (typeof value === "boolean") return String(value);
   if (typeof value === "string") return jsonString(value);
   if (value.kind === "list") return `[${value.items.map(toJson).join(",")}]`;
-  if (value.kind === "struct") return jsonText(value.json());
-  return `{${sortedKeys(value)
-    .map((key) => `${jsonString(key)}:${toJson(value.entries.get(key))}`)
-    .join(",")}}`;
+  const members = [...(value.kind === "struct" ? value.json : value.entries)].filter(([, each]) => each !== undefined);
+  return `{${members.map(([key, each]) => `${jsonString(key)}:${toJson(each)}`).join(",")}}`;
 }
-
-/** Compact JSON with Go's escapes; keys stay in their order, undefined members are left out. */
-const jsonText = (value: unknown): string => escapeHtml(JSON.stringify(value));
 
 const jsonString = (text: string): string => escapeHtml(JSON.stringify(text));
 
 /** Escapes that encoding/json adds so that JSON may stand in a page. These characters occur only inside strings. */
-const escapeHtml = (json: string): string =>
-  json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const ESCAPED: Readonly<Record<string, string>> = {
+  "<": "\\u003c",
+  ">": "\\u003e",
+  "&": "\\u0026",
+  "\u2028": "\\u2028",
+  "\u2029": "\\u2029",
+};
+const escapeHtml = (json: string): string => json.replace(/[<>&\u2028\u2029]/g, (c) => ESCAPED[c]!);
