@@ -227,6 +227,33 @@ describe("a template reaches nothing but its values", () => {
   }
 });
 
+describe("a long Go template is read or refused at once:", () => {
+  const long: Record<string, string> = {
+    "variables, declared and used": Array.from(
+      { length: 38_000 },
+      (_, i) => `{{$${1e5 + i} := 1}}{{$${1e5 + i}}}`,
+    ).join(""),
+    "one name that is declared again and again": `{{$a := 1}}{{$b := 1}}${"{{$b := 1}}{{$a}}".repeat(30_000)}`,
+    "blanks and one word, defined again and again as nothing": `{{define "a"}}${"{{/**/}} ".repeat(25_000)}x{{end}}${'{{define "a"}}{{end}}'.repeat(10_000)}`,
+  };
+  test.each(Object.entries(long))("%s", (_, source) => {
+    const start = cpuMs();
+    runGo(source);
+    expect(cpuMs() - start).toBeLessThan(1500);
+  });
+
+  test("as many variables as anybody needs are fine, and more are too large", () => {
+    const declaring = (count: number) => Array.from({ length: count }, (_, i) => `{{ $v${i} := ${i} }}`).join("");
+    expect(runGo(`${declaring(200)}{{ $v0 }} {{ $v199 }}`)).toBe("0 199");
+    expect(runGo(declaring(201))).toMatchObject({
+      code: "too_large",
+      message: expect.stringMatching(/200 variables$/),
+    });
+    const scopes = `{{ if true }}${declaring(150)}{{ end }}`.repeat(2) + "{{ $x := 1 }}" + "{{ $x = 2 }}".repeat(300);
+    expect(runGo(`${scopes}{{ $x }}`)).toBe("2");
+  });
+});
+
 test("long numbers take time in proportion to their length, whether they are any or not", () => {
   for (const body of ["1", "1_", "1.", "0x1", "0x1.1"]) {
     const digits = body + body.slice(-1).repeat(200_000).replaceAll(".", "1");

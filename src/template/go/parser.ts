@@ -12,6 +12,8 @@ import { tokenize, type Token, type TokenKind } from "./lexer.ts";
 const MAX_TEMPLATE_LENGTH = 1024 * 1024;
 /** Parentheses and control structures inside each other; the parser recurses once or twice for each. */
 const MAX_NESTING = 200;
+/** Declared and still in scope at one place; each use of one looks through them. */
+const MAX_VARIABLES = 200;
 
 /** `main` and every `define` and `block` by name. */
 export interface Parsed {
@@ -27,7 +29,8 @@ export function parse(source: string, functions: ReadonlySet<string>): Parsed {
       `template: expected at most ${MAX_TEMPLATE_LENGTH} characters, got ${source.length}`,
     );
   }
-  const cursor: Cursor = { source, functions, tokens: tokenize(source), at: 0, depth: 0, defined: new Map() };
+  const tokens = tokenize(source);
+  const cursor: Cursor = { source, functions, tokens, at: 0, depth: 0, defined: new Map(), filled: new Set() };
   const scope: Scope = { variables: ["$"], ranges: 0 };
   const main: Node[] = [];
   while (peek(cursor).kind !== "end") {
@@ -46,6 +49,8 @@ interface Cursor {
   at: number;
   depth: number;
   readonly defined: Map<string, readonly Node[]>;
+  /** Those of them that are not blank. */
+  readonly filled: Set<string>;
 }
 
 /** Names visible at this point; a `define` starts with a fresh one. */
@@ -122,11 +127,10 @@ function takeDefinition(c: Cursor): boolean {
 function defineBody(c: Cursor, name: { text: string; token: Token }, context: string): void {
   const list = nested(c, () => parseList(c, { variables: ["$"], ranges: 0 }));
   if (list.stop.kind !== "end") throw fail(c, list.stop.token, `unexpected {{else}} in ${context}`);
-  const known = c.defined.get(name.text);
-  if (known && !isBlank(known) && !isBlank(list.nodes)) {
-    throw fail(c, name.token, `multiple definition of template ${JSON.stringify(name.text)}`);
-  }
-  if (!known || isBlank(known)) c.defined.set(name.text, list.nodes);
+  const blank = isBlank(list.nodes);
+  if (!c.filled.has(name.text)) c.defined.set(name.text, list.nodes);
+  else if (!blank) throw fail(c, name.token, `multiple definition of template ${JSON.stringify(name.text)}`);
+  if (!blank) c.filled.add(name.text);
 }
 
 const isBlank = (nodes: readonly Node[]): boolean =>
@@ -280,7 +284,7 @@ function parseTargets(c: Cursor, scope: Scope, context: string): { targets: stri
         throw fail(c, variable, `undefined variable "${variable.text}"`);
       }
       targets.push(variable.text);
-      scope.variables.push(variable.text);
+      if (after.kind === "declare") declare(c, scope, variable);
       return { targets, assigns: after.kind === "assign" };
     }
     if (after.kind !== "punctuation" || after.text !== ",") {
@@ -290,9 +294,16 @@ function parseTargets(c: Cursor, scope: Scope, context: string): { targets: stri
     c.at++;
     if (context !== "range" || targets.length > 0) throw fail(c, after, `too many declarations in ${context}`);
     targets.push(variable.text);
-    scope.variables.push(variable.text);
+    declare(c, scope, variable);
     if (peekPastSpace(c).kind !== "variable") throw fail(c, peek(c), "range can only initialize variables");
   }
+}
+
+function declare(c: Cursor, scope: Scope, variable: Token): void {
+  if (scope.variables.length > MAX_VARIABLES) {
+    throw templateError(c.source, variable.at, `more than ${MAX_VARIABLES} variables`, "too_large");
+  }
+  scope.variables.push(variable.text);
 }
 
 /** Operands up to a pipe character, which is taken, or a closing token, which is left. */
