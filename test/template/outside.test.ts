@@ -2,6 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { renderWithOutside } from "../../src/template/outside.ts";
+import { parseGoPrompt, renderGoChat } from "../../src/template/go-prompt.ts";
+import { parseJinja } from "../../src/template/jinja.ts";
 import type { PromptMessage } from "../../src/template/messages.ts";
 
 const CONTROL = ["<|end|>", "<|end|>x", "|end|", "<|"];
@@ -60,6 +62,20 @@ describe("images", () => {
       expect(image).toEqual({ image: 7 });
       expect(said.map((part) => ("text" in part ? part.text : "!")).join("")).toBe(`${written}|${written}`);
     }
+  });
+
+  test("stand in texts that a template quotes or escapes", () => {
+    const messages = [user("a\t", { images: [1], imagesAt: [1], isOutside: true })];
+    const now = new Date(0);
+    const prints = { 'printf "%q"': ['"a', '\\t"'], js: ["a", "\\u0009"], json: ['"a', '\\t"'], html: ["a", "\t"] };
+    for (const [print, [before, after]] of Object.entries(prints)) {
+      const go = parseGoPrompt(`{{ range .Messages }}{{ ${print} .Content }}{{ end }}`);
+      const shown = parts(messages, (guarded) => renderGoChat(go, { messages: guarded, now }));
+      expect(shown).toEqual([text(before!), { image: 1 }, text(after!)]);
+    }
+    const jinja = parseJinja("{{ [messages[0].content] }}");
+    const shown = parts(messages, (guarded) => jinja.render({ messages: guarded }, now));
+    expect(shown).toEqual([text("['a"), { image: 1 }, text("\\t']")]);
   });
 
   test("that a template leaves out are an error, not a picture nobody sees", () => {

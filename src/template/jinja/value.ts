@@ -231,11 +231,11 @@ export function reprOf(value: Value, budget: Budget): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** In single quotes, or in double quotes where that saves escapes. */
+/** In single quotes, or in double quotes where that saves escapes. The placeholders of ../outside.ts stay. */
 function quote(text: string, budget: Budget): string {
   budget.make(text.length);
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const body = text.replace(/[\\']|(?! )[\p{C}\p{Z}]/gu, (c) => {
+  const body = text.replace(/[\\']|(?![ \ufdd0-\ufdef])[\p{C}\p{Z}]/gu, (c) => {
     if (c === "'") return mark === "'" ? "\\'" : c;
     if (ESCAPES[c] !== undefined) return ESCAPES[c];
     const hex = c.codePointAt(0)!.toString(16);
