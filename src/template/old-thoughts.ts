@@ -1,5 +1,7 @@
 /** Thoughts that clients send back as part of an answer: they fill the context, and models were not trained on them. */
 
+import type { PromptMessage } from "./messages.ts";
+
 /** Models whose templates do not leave them out themselves. */
 const FAMILIES: ReadonlySet<string> = new Set(["qwen3"]);
 const NAMES: ReadonlySet<string> = new Set(["deepseek-r1"]);
@@ -12,13 +14,21 @@ export const forgetsThoughts = ({ family, name }: { family: string | undefined; 
   FAMILIES.has(family ?? "") || NAMES.has(name.toLowerCase());
 
 /** The messages without the thoughts at the beginning of answers that come before the last question. */
-export function withoutOldThoughts<T extends { readonly role: string; readonly content: string }>(
-  messages: readonly T[],
-): T[] {
+export function withoutOldThoughts<T extends Answer>(messages: readonly T[]): T[] {
   const lastQuestion = messages.findLastIndex(({ role }) => role === "user");
   return messages.map((message, i) =>
-    message.role === "assistant" && i < lastQuestion ? { ...message, content: answerOf(message.content) } : message,
+    message.role === "assistant" && i < lastQuestion ? withoutThoughts(message) : message,
   );
+}
+
+type Answer = Pick<PromptMessage, "role" | "content" | "imagesAt">;
+
+/** The images that stood in the thoughts come before the answer. */
+function withoutThoughts<T extends Answer>(message: T): T {
+  const content = answerOf(message.content);
+  const { imagesAt } = message;
+  const left = message.content.length - content.length;
+  return { ...message, content, ...(imagesAt && { imagesAt: imagesAt.map((at) => Math.max(0, at - left)) }) };
 }
 
 /** What comes after thoughts that the text begins with; nothing where they do not end. */

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { forgetsThoughts, withoutOldThoughts } from "../../src/template/old-thoughts.ts";
+import type { PromptMessage } from "../../src/template/messages.ts";
 
-const user = (content: string) => ({ role: "user", content });
-const assistant = (content: string) => ({ role: "assistant", content });
+const user = (content: string): PromptMessage => ({ role: "user", content });
+const assistant = (content: string): PromptMessage => ({ role: "assistant", content });
 
 test("models of qwen3, and deepseek-r1 by its name, are spared old thoughts", () => {
   expect(forgetsThoughts({ family: "qwen3", name: "anything" })).toBe(true);
@@ -28,4 +29,15 @@ test("thoughts go from answers before the last question, and the answer stays", 
     "d",
     "<think>of now</think>e",
   ]);
+});
+
+test("images stay where they stood in the answer, and those that stood in its thoughts come before it", () => {
+  const seen = {
+    role: "assistant",
+    content: "<think>a</think>\n\nbcd",
+    images: [1, 2, 3, 4],
+    imagesAt: [0, 8, 19, 21],
+  };
+  const [answer] = withoutOldThoughts([seen, user("e")]);
+  expect(answer).toEqual({ ...seen, content: "bcd", imagesAt: [0, 0, 1, 3] });
 });
