@@ -6,11 +6,11 @@ import { openSync, readSync, closeSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import { getNumber, getString } from "../gguf/keys.ts";
+import { getNumber, getString, getStrings } from "../gguf/keys.ts";
 import { readPart } from "../files/header.ts";
 import { mergeShards } from "../files/merge.ts";
 import type { Header } from "../gguf/parse.ts";
-import { findChatFormat, type ChatFormat } from "../template/detect.ts";
+import { findChatFormat, stopsFor, type ChatFormat } from "../template/detect.ts";
 import { parseJinja } from "../template/jinja.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
@@ -69,7 +69,8 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   checkMagic(source);
   const header = await readSound(source);
   try {
-    return { ...source, ...tellFrom(header) };
+    const found = tellFrom(header);
+    return { ...source, ...found, ...(found.format ? { format: await fitted(found.format, source) } : {}) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     throw new AppError("bad_request", `${source.label}: ${error.message}`, { cause: error });
@@ -89,6 +90,16 @@ function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof So
   const templateError = template === "" ? undefined : parseFailure(template);
   const found = { ...(format ? { format } : {}), ...(templateError === undefined ? {} : { templateError }) };
   return { kind, details, hasTemplate: template !== "", ...part, ...found };
+}
+
+/** The format with the stops that the file's vocabulary has. */
+async function fitted(format: ChatFormat, { path }: Source): Promise<ChatFormat> {
+  if (format.eos === undefined) return format;
+  const arrayItemsMax = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
+  const { metadata } = (await readPart(path, { shard: 0, arrayItemsMax })).header;
+  const tokens = getStrings(metadata, "tokenizer.ggml.tokens", []);
+  const eos = tokens[getNumber(metadata, "tokenizer.ggml.eos_token_id", 2)]; // SentencePiece's, where none is named
+  return { ...format, stop: stopsFor(format, eos) };
 }
 
 function parseFailure(template: string): string | undefined {

@@ -8,6 +8,8 @@ export interface ChatFormat {
   readonly name: string;
   /** Stop strings. */
   readonly stop: readonly string[];
+  /** That of them which is the end of text in this format's own vocabularies: in others it is ordinary text. */
+  readonly eos?: string;
   /** A Jinja template that has all of these is of this format; absent: those of `stop`. */
   readonly marks?: readonly string[];
 }
@@ -33,10 +35,15 @@ const KNOWN: readonly ChatFormat[] = [
   {
     name: "zephyr",
     stop: ["<|system|>", "</s>", "<|user|>", "<|assistant|>"],
+    eos: "</s>",
     marks: ["<|user|>", "<|assistant|>", "eos_token"],
   },
   { name: "openchat", stop: ["<|end_of_turn|>"] },
 ];
+
+/** Its stops for a model whose end of text is `eos`. */
+export const stopsFor = ({ stop, eos: own }: ChatFormat, eos: string | undefined): readonly string[] =>
+  stop.filter((each) => each !== own || each === eos);
 
 /** The format of a Jinja chat template, where it is a known one. */
 export function findChatFormat(jinja: string): ChatFormat | undefined {

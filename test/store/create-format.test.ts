@@ -45,6 +45,23 @@ test("a known chat template brings its stops, and stays the template", async () 
   expect({ parameters, template }).toEqual({ parameters: { stop: STOP, top_k: 3 }, template: undefined });
 });
 
+test.each([
+  ["</s>", ["<|system|>", "</s>", "<|user|>", "<|assistant|>"]],
+  ["<|endoftext|>", ["<|system|>", "<|user|>", "<|assistant|>"]],
+])("a format's end of text is a stop where it is that of the vocabulary: %s", async (eos, stop) => {
+  const path = join(folder, "zephyr.gguf");
+  await writeTinyGguf(path, {
+    "tokenizer.chat_template": "{{ '<|user|>' + messages[0].content + eos_token + '<|assistant|>' }}",
+    "tokenizer.ggml.tokens": ["a", eos],
+    "tokenizer.ggml.eos_token_id": { u32: 1 },
+  });
+  const { digest } = await importBlob(root, path);
+  expect(await create({ sources: [blobSource(root, { label: "zephyr.gguf", digest })] })).toContain(
+    "using autodetected template zephyr",
+  );
+  expect((await entry()).parameters).toEqual({ stop });
+});
+
 test("a Modelfile is told of no more than its layers", async () => {
   const steps = await create({ shape: "modelfile" });
   expect(steps.slice(2, -2)).toEqual(["using already created layer D", ...Array(2).fill("writing layer D")]);
