@@ -135,6 +135,29 @@ describe("reading a long text again and again takes steps:", () => {
   });
 });
 
+describe("going through a large value again and again takes steps:", () => {
+  const text = "'".repeat(100_000);
+  const map = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, i]));
+  const context = { text, texts: Array.from({ length: 100 }, (_, i) => "a".repeat(10_000) + i), map };
+  const reads: Record<string, string> = {
+    "a copy of a map": "dict(map)",
+    "a map as arguments": "namespace(**map)",
+    "order of texts": "text < text or text > text",
+    "the largest text": "texts | max",
+    "a filter on each text": "texts | map('upper')",
+    "a test on each text": "texts | select('upper')",
+    "escapes for a page": "text | e",
+    "escapes for an address": "text | urlencode",
+    "many characters to strip": "text.strip(texts[0])",
+    "a long format of a time": "strftime_now(texts[0])",
+  };
+  test.each(Object.entries(reads))("%s", (_, read) => {
+    const source = `{% for i in range(100) %}{% if ${read} %}{% endif %}{% endfor %}`;
+    const got = outcome(() => parseJinja(source, { ...limits, steps: 200_000 }).render(context, now));
+    expect(String(got)).toContain("did not finish within 200000 steps");
+  });
+});
+
 describe("a Go template pays for work that leaves no text:", () => {
   const texts = Array.from({ length: 2000 }, () => "a".repeat(100));
   const lists = { texts, tools: [{ schema: { texts } }], text: "<\u0001é".repeat(40_000) };

@@ -19,7 +19,6 @@ import {
   isDict,
   isEqual,
   isObject,
-  isSequence,
   isTrue,
   isUndefined,
   itemsOf,
@@ -348,20 +347,12 @@ function memberValue(state: State, node: Member, scope: Scope): Value {
 }
 
 function applyFilter(state: State, filter: Identifier | Call, value: Value, scope: Scope): Value {
-  state.budget.spend(1 + costOf(value));
   if (filter.type === "Identifier") return runFilter(filter.value, value, NO_ARGUMENTS, state.budget);
   if (filter.callee.type !== "Identifier") throw fail("expected the name of a filter");
   return runFilter(filter.callee.value, value, argumentsOf(state, filter.args, scope), state.budget);
 }
 
 const NO_ARGUMENTS: Arguments = { positional: [], named: new Map() };
-
-/** Steps for looking at all of a value once. */
-function costOf(value: Value): number {
-  if (typeof value === "string") return value.length / 64;
-  if (isSequence(value)) return value.items.length / 8;
-  return isDict(value) ? value.entries.size / 8 : 0;
-}
 
 function argumentsOf(state: State, nodes: readonly Node[], scope: Scope): Arguments {
   const positional: Value[] = [];
@@ -373,6 +364,7 @@ function argumentsOf(state: State, nodes: readonly Node[], scope: Scope): Argume
     } else if (node.type === "KeywordSpreadExpression") {
       const value = valueOf(state, node.argument, scope);
       if (!isDict(value)) throw fail(`argument after ** must be a mapping, not ${typeName(value)}`);
+      state.budget.spend(value.entries.size);
       for (const [key, item] of value.entries) named.set(String(key), item);
     } else positional.push(valueOf(state, node, scope));
   }

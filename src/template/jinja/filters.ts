@@ -32,8 +32,16 @@ import {
 
 type Filter = (value: Value, args: Arguments, budget: Budget) => Value;
 
+/** Steps for looking at all of a value once. */
+function costOf(value: Value): number {
+  if (typeof value === "string") return value.length / 64;
+  if (isSequence(value)) return value.items.length / 8;
+  return isDict(value) ? value.entries.size / 8 : 0;
+}
+
 /** @throws AppError where there is no such filter */
 export function runFilter(name: string, value: Value, args: Arguments, budget: Budget): Value {
+  budget.spend(1 + costOf(value));
   const test = /^is (not )?(.*)$/.exec(name); // a test with arguments, see parse.ts
   if (test) return runTest(test[2]!, value, args.positional, budget) !== Boolean(test[1]);
   if (!Object.hasOwn(FILTERS, name)) throw fail(`no filter named '${name}'`);
@@ -52,7 +60,13 @@ const orDefault: Filter = (value, args) => {
   const missing = isUndefined(value) || (isTrue(argument(args, 1, "boolean") ?? false) && !isTrue(value));
   return missing ? (argument(args, 0, "default_value") ?? "") : value;
 };
-const escape: Filter = text((value) => value.replace(/[&<>"']/g, (c) => HTML[c]!));
+/** An escape for a character costs more than looking at it. */
+const escaping = (change: (text: string) => string): Filter =>
+  text((value, _, budget) => {
+    budget.spend(value.length / 4);
+    return change(value);
+  });
+const escape = escaping((value) => value.replace(/[&<>"']/g, (c) => HTML[c]!));
 
 const HTML: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;" };
 
@@ -136,19 +150,19 @@ const FILTERS: Readonly<Record<string, Filter>> = {
     };
     return toJson(value, style, budget);
   },
-  trim: text((value, args) => strip(value, args, { start: true, end: true })),
+  trim: text((value, args, budget) => strip(value, args, { start: true, end: true, budget })),
   truncate: text(truncate),
   unique: (value, args, budget) => {
     const by = argument(args, 1, "attribute");
     const kept: { item: Value; key: Value }[] = [];
     for (const item of itemsOf(value, budget)) {
-      const key = sortKey(by ? attributePath(item, by, budget) : item, args, 0);
+      const key = sortKey(by ? attributePath(item, by, budget) : item, args, { at: 0, budget });
       if (!kept.some((other) => isEqual(other.key, key, budget))) kept.push({ item, key });
     }
     return list(kept.map(({ item }) => item));
   },
   upper: text((value) => value.toUpperCase()),
-  urlencode: text((value) =>
+  urlencode: escaping((value) =>
     encodeURIComponent(value.toWellFormed())
       .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
       .replaceAll("%2F", "/"),
@@ -167,6 +181,7 @@ function boundedIndent(width: number): number {
 /** `a.b.0` step by step; an int is one step. */
 function attributePath(item: Value, path: Value, budget: Budget): Value {
   if (typeof path !== "string") return itemOf(item, path, budget);
+  budget.spend(1 + path.length / 8);
   return path
     .split(".")
     .reduce<Value>((value, name) => itemOf(value, /^\d+$/.test(name) ? Number(name) : name, budget), item);
@@ -212,9 +227,11 @@ function mapItems(value: Value, args: Arguments, budget: Budget): Value {
 }
 
 /** What an item is sorted by: text in lower case unless the argument `case_sensitive` says otherwise. */
-function sortKey(value: Value, args: Arguments, at: number): Value {
+function sortKey(value: Value, args: Arguments, { at, budget }: { at: number; budget: Budget }): Value {
   const sensitive = isTrue(argument(args, at, "case_sensitive") ?? false);
-  return typeof value === "string" && !sensitive ? value.toLowerCase() : value;
+  if (typeof value !== "string" || sensitive) return value;
+  spendOn(value, budget);
+  return value.toLowerCase();
 }
 
 function sort(value: Value, args: Arguments, budget: Budget): Value {
@@ -222,7 +239,7 @@ function sort(value: Value, args: Arguments, budget: Budget): Value {
   const sign = isTrue(argument(args, 0, "reverse") ?? false) ? -1 : 1;
   const keyed = itemsOf(value, budget).map((item) => ({
     item,
-    key: sortKey(by === null ? item : attributePath(item, by, budget), args, 1),
+    key: sortKey(by === null ? item : attributePath(item, by, budget), args, { at: 1, budget }),
   }));
   keyed.sort((a, b) => sign * compare(a.key, b.key, budget));
   return list(keyed.map(({ item }) => item));
@@ -232,7 +249,7 @@ function dictSort(value: Value, args: Arguments, budget: Budget): Value {
   if (!isDict(value)) throw fail(`'${typeName(value)}' object has no attribute 'items'`);
   const at = argument(args, 1, "by") === "value" ? 1 : 0;
   const sign = isTrue(argument(args, 2, "reverse") ?? false) ? -1 : 1;
-  const pairs = [...value.entries].map((pair) => ({ pair, key: sortKey(pair[at], args, 0) }));
+  const pairs = [...value.entries].map((pair) => ({ pair, key: sortKey(pair[at], args, { at: 0, budget }) }));
   pairs.sort((a, b) => sign * compare(a.key, b.key, budget));
   return list(pairs.map(({ pair }) => tuple(pair)));
 }
@@ -256,7 +273,7 @@ function extreme(isBetter: (order: number) => boolean): Filter {
     const by = argument(args, 1, "attribute");
     const keyed = itemsOf(value, budget).map((item) => ({
       item,
-      key: sortKey(by ? attributePath(item, by, budget) : item, args, 0),
+      key: sortKey(by ? attributePath(item, by, budget) : item, args, { at: 0, budget }),
     }));
     const [first, ...rest] = keyed;
     if (!first) return undefinedOf("No aggregated item, sequence was empty.");

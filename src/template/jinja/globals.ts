@@ -35,7 +35,11 @@ export function makeGlobals(now: Date, budget: Budget): Map<string, Value> {
     call("raise_exception", ({ positional: [message = ""] }) => {
       throw new AppError("bad_request", textOf(message, budget));
     }),
-    call("strftime_now", (args) => strftime(now, textArgument(args, 0, "format"))),
+    call("strftime_now", (args) => {
+      const format = textArgument(args, 0, "format");
+      budget.spend(format.length);
+      return strftime(now, format);
+    }),
     call("range", (args) => list(range(args, budget))),
     call("namespace", (args) => ({ kind: "namespace", fields: new Map(entries(args, budget) as [string, Value][]) })),
     call("dict", (args) => dict(entries(args, budget))),
@@ -45,8 +49,8 @@ export function makeGlobals(now: Date, budget: Budget): Map<string, Value> {
 
 /** Entries of a dict or of pairs, and then those given by name. */
 function entries({ positional: [source], named }: Arguments, budget: Budget): [Key, Value][] {
-  const given: [Key, Value][] = [];
-  if (source !== undefined && isDict(source)) given.push(...source.entries);
+  const given: [Key, Value][] = source !== undefined && isDict(source) ? [...source.entries] : [];
+  if (source !== undefined && isDict(source)) budget.spend(source.entries.size);
   else if (source !== undefined) {
     for (const pair of itemsOf(source, budget)) {
       const [key, value, ...more] = itemsOf(pair, budget);

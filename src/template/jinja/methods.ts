@@ -81,9 +81,9 @@ const STRING: Readonly<Record<string, Method<string>>> = {
   title: (self) => titleCase(self),
   capitalize: (self) => capitalize(self),
   swapcase: (self) => self.replace(/\p{L}/gu, (c) => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase())),
-  strip: (self, args) => strip(self, args, { start: true, end: true }),
-  lstrip: (self, args) => strip(self, args, { start: true, end: false }),
-  rstrip: (self, args) => strip(self, args, { start: false, end: true }),
+  strip: (self, args, budget) => strip(self, args, { start: true, end: true, budget }),
+  lstrip: (self, args, budget) => strip(self, args, { start: true, end: false, budget }),
+  rstrip: (self, args, budget) => strip(self, args, { start: false, end: true, budget }),
   startswith: (self, args, budget) => affixes(args, budget).some((affix) => self.startsWith(affix)),
   endswith: (self, args, budget) => affixes(args, budget).some((affix) => self.endsWith(affix)),
   removeprefix: (self, args) => {
@@ -210,13 +210,18 @@ export const titleCase = (text: string): string =>
 export const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1).toLowerCase();
 
 /** Without the given characters, or white space, at the chosen ends. */
-export function strip(text: string, args: Arguments, ends: { start: boolean; end: boolean }): string {
+export function strip(text: string, args: Arguments, ends: { start: boolean; end: boolean; budget: Budget }): string {
   const chars = argument(args, 0, "chars") ?? null;
-  const isStripped = typeof chars === "string" ? (c: string) => chars.includes(c) : (c: string) => /\s/.test(c);
+  if (typeof chars !== "string") {
+    const begun = ends.start ? text.trimStart() : text;
+    return ends.end ? begun.trimEnd() : begun;
+  }
+  ends.budget.spend(chars.length + text.length / 8);
+  const stripped = new Set(chars.split(""));
   let start = 0;
   let end = text.length;
-  while (ends.start && start < end && isStripped(text[start]!)) start++;
-  while (ends.end && end > start && isStripped(text[end - 1]!)) end--;
+  while (ends.start && start < end && stripped.has(text[start]!)) start++;
+  while (ends.end && end > start && stripped.has(text[end - 1]!)) end--;
   return text.slice(start, end);
 }
 

@@ -11,6 +11,7 @@ import {
   isSequence,
   isUndefined,
   numberOf,
+  spendOn,
   textOf,
   typeName,
   type Value,
@@ -49,8 +50,8 @@ const TESTS: Readonly<Record<string, Test>> = {
   odd: (value) => remainder(value, 2) === 1,
   even: (value) => remainder(value, 2) === 0,
   divisibleby: (value, [by]) => remainder(value, by) === 0,
-  lower: (value, _, budget) => isCased(textOf(value, budget), "lower"),
-  upper: (value, _, budget) => isCased(textOf(value, budget), "upper"),
+  lower: (value, _, budget) => isCased(textOf(value, budget), "lower", budget),
+  upper: (value, _, budget) => isCased(textOf(value, budget), "upper", budget),
   escaped: () => false,
   sameas: (value, [other = null], budget) => (isObject(value) ? value === other : isEqual(value, other, budget)),
   in: operator("in"),
@@ -78,7 +79,8 @@ export function runTest(name: string, value: Value, args: readonly Value[], budg
 }
 
 /** Python's islower() and isupper(): some letter, and none of the other case. */
-const isCased = (text: string, which: "lower" | "upper"): boolean => {
+const isCased = (text: string, which: "lower" | "upper", budget: Budget): boolean => {
+  spendOn(text, budget);
   const [lower, upper] = [text.toLowerCase(), text.toUpperCase()];
   return lower !== upper && text === (which === "lower" ? lower : upper);
 };

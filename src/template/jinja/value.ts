@@ -130,7 +130,10 @@ export function numberOf(value: Value): number | undefined {
 /** What a loop visits: items, keys, characters; nothing for an undefined value. */
 export function itemsOf(value: Value, budget: Budget): readonly Value[] {
   if (isSequence(value)) return value.items;
-  if (isDict(value)) return [...value.entries.keys()];
+  if (isDict(value)) {
+    budget.spend(value.entries.size / 8);
+    return [...value.entries.keys()];
+  }
   if (typeof value === "string") {
     budget.make(value.length);
     return [...value];
@@ -158,6 +161,7 @@ export function isEqual(a: Value, b: Value, budget: Budget): boolean {
   budget.spend(1);
   const x = numberOf(a);
   if (x !== undefined) return x === numberOf(b);
+  if (typeof a === "string" && typeof b === "string" && a.length === b.length) spendOn(a, budget);
   if (!isObject(a) || !isObject(b)) return a === b;
   if (isSequence(a) && isSequence(b)) {
     return (
@@ -182,7 +186,10 @@ export function compare(a: Value, b: Value, budget: Budget): number {
   const x = numberOf(a);
   const y = numberOf(b);
   if (x !== undefined && y !== undefined) return x - y;
-  if (typeof a === "string" && typeof b === "string") return a < b ? -1 : a > b ? 1 : 0;
+  if (typeof a === "string" && typeof b === "string") {
+    spendOn(a.length < b.length ? a : b, budget);
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
   if (isSequence(a) && isSequence(b) && a.kind === b.kind) {
     for (let i = 0; i < a.items.length && i < b.items.length; i++) {
       if (!isEqual(a.items[i]!, b.items[i]!, budget)) return compare(a.items[i]!, b.items[i]!, budget);
