@@ -2,6 +2,7 @@
  * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
  * nothing, says again what was said, or there is nowhere to send it.
  */
+import { isRecent } from "../base/clock.ts";
 import { execute, queryOne, type Script } from "../base/store.ts";
 import type { Target } from "../channels/channel.ts";
 import { stripAck } from "./ack.ts";
@@ -99,7 +100,7 @@ function* wasSent({ sessionKey, text, now }: Reply & { text: string }): Script<b
     "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = $1",
     sessionKey,
   );
-  return last?.sent_text === text && last.sent_at !== null && now - last.sent_at < SAME_REPLY_MS;
+  return last?.sent_text === text && last.sent_at !== null && isRecent(last.sent_at, now, SAME_REPLY_MS);
 }
 
 const preview = (text: string): string => text.slice(0, PREVIEW_CHARS).toWellFormed();

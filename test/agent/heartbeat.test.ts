@@ -211,6 +211,16 @@ describe("a reply", () => {
     expect(test.sent.length).toBe(2);
   });
 
+  test("that was sent by a clock which was a year ahead is sent again", async () => {
+    const test = testHeart(() => ({ text: "Disk almost full" }));
+    for (const days of [365, -365]) {
+      test.clock.advance(days * 24 * 60 * MINUTE);
+      await test.wake("disk");
+      expect((await beatOnce(test)).kind).toBe("sent");
+    }
+    expect(test.sent.length).toBe(2);
+  });
+
   test("to what is on its way to people already is not sent", async () => {
     const test = testHeart(() => ({ text: "A mail came" }));
     await test.wake("Hook Mail: a mail came", { isDelivered: true });
