@@ -1,6 +1,7 @@
 /**
  * What a turn shows its model, within the model's context: the oldest exchanges are compacted first, then fewer events
- * are shown; the others wait for the next turn. The prompt itself is never cut: one that is too long is refused.
+ * are shown; the others wait for the next turn. The prompt itself is never cut: one that is too long is refused. What
+ * tools give back later is cut to what is left.
  */
 import { AppError } from "../base/errors.ts";
 import { displayName, parseReference } from "../store/name.ts";
@@ -9,6 +10,7 @@ import { compactionOf, exchangesOf, summaryQuestion, withNote, type Compaction, 
 import { renderEvents } from "./event-lines.ts";
 import type { WaitingEvent } from "./events.ts";
 import type { History } from "./sessions.ts";
+import { cutResult, RESULT_CHARS_MAX } from "./tools/index.ts";
 
 /** Events that one turn shows at most. */
 export const EVENTS_SHOWN_MAX = 50;
@@ -20,6 +22,10 @@ const ANSWER_TOKENS_MIN = 64;
 /** Share of the budget that is left of a history after its compaction, so that the next turn needs none. */
 const COMPACT_TO = 0.6;
 const SUMMARY_TOKENS_MAX = 256;
+/** UTF-16 units of a conversation that are not worth a summary. */
+const SUMMARISED_CHARS_MIN = 100;
+/** UTF-16 units of one result of a tool, until a round of them fits. */
+const RESULT_CHARS = [1, 2, 4, 8, 16, 32].map((part) => RESULT_CHARS_MAX / part);
 
 export interface Draft {
   /** Model, tools, thinking and signal of the turn. */
@@ -141,15 +147,56 @@ async function summarise(
       ...plainChat,
       think: false,
       options: { ...chat.options, num_predict: limit },
-      // about three units of text are a token
-      messages: summaryQuestion(history, { dropped, charsMax: Math.floor(ctxLen * 1.5) }),
+      truncate: false,
+      shift: false,
     };
-    for await (const event of runtime.chat(request)) if (event.kind === "text") text += event.text;
+    const room = ctxLen - limit;
+    const messages = await fittingQuestion((charsMax) => summaryQuestion(history, { dropped, charsMax }), {
+      fits: async (messages) => (await runtime.countTokens({ ...request, messages })) <= room,
+      ctxLen,
+    });
+    if (!messages) return undefined;
+    for await (const event of runtime.chat({ ...request, messages })) if (event.kind === "text") text += event.text;
     return text.trim() === "" ? undefined : text.trim();
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return undefined;
   }
+}
+
+/** As much of a conversation as fits: what was cut blindly would lose the question before it. */
+async function fittingQuestion(
+  question: (charsMax: number) => readonly Message[],
+  { fits, ctxLen }: { fits: (messages: readonly Message[]) => Promise<boolean>; ctxLen: number },
+): Promise<readonly Message[] | undefined> {
+  // about three units of text are a token, but a character of some scripts is several
+  for (let charsMax = Math.floor(ctxLen * 1.5); charsMax >= SUMMARISED_CHARS_MIN; charsMax >>= 1) {
+    const messages = question(charsMax);
+    if (await fits(messages)) return messages;
+  }
+  return undefined;
+}
+
+/**
+ * A round of a turn, the model's calls and their results, these cut as far as the context needs; undefined where it has
+ * no room for them.
+ */
+export async function fitRound(
+  runtime: ChatRuntime,
+  chat: Draft["chat"],
+  { before, round }: { before: readonly Message[]; round: readonly Message[] },
+): Promise<readonly Message[] | undefined> {
+  const ctxLen = ctxLenOf(runtime, chat.model);
+  if (ctxLen === undefined) return round;
+  for (const charsMax of RESULT_CHARS) {
+    const cut = round.map((message) =>
+      message.role === "tool" ? { ...message, content: cutResult(message.content, charsMax) } : message,
+    );
+    const tokens = await runtime.countTokens({ ...chat, messages: [...before, ...cut], truncate: false });
+    const left = charsMax === RESULT_CHARS.at(-1) ? ANSWER_TOKENS_MIN : Math.max(ANSWER_TOKENS_MIN, ctxLen >> 3);
+    if (tokens <= ctxLen - left) return cut;
+  }
+  return undefined;
 }
 
 /** The context that the model was loaded with. */

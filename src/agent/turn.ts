@@ -9,7 +9,7 @@ import type { Trace } from "../base/traceparent.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
-import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
+import { fitRound, fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
 import { resolveModel } from "./models.ts";
 import { agentOf } from "./session-key.ts";
 import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
@@ -81,7 +81,10 @@ export interface TurnResult {
   readonly record: TurnRecord;
 }
 
-/** Times that a model is asked in one turn; the last time without tools, so that it must answer. */
+/**
+ * Times that a model is asked in one turn; the last time, and once its context has no room for what tools give back,
+ * without tools, so that it must answer.
+ */
 const ROUNDS_MAX = 8;
 /** Calls made per round; further ones get an error as their result. */
 const CALLS_MAX = 8;
@@ -242,8 +245,9 @@ interface Asking {
 async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Progress): Promise<readonly Message[]> {
   const { request, chat } = asking;
   const said: Message[] = [];
+  let isFull = false;
   for (;;) {
-    const isLast = ++progress.usage.rounds === ROUNDS_MAX;
+    const isLast = ++progress.usage.rounds === ROUNDS_MAX || isFull;
     const messages = [...asking.messages, ...said];
     progress.text = "";
     const round = await ask(
@@ -258,13 +262,16 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
     );
     // a model server elsewhere may give calls that were not asked for
     if (round.calls.length === 0 || isLast || !chat.tools) {
-      progress.text = answerOf(progress.text, chat, round.calls.length > 0);
+      progress.text = answerOf(progress, chat, round.calls.length > 0);
       said.push({ role: "assistant", content: progress.text });
       return said;
     }
     const thinking = round.thinking === "" ? {} : { thinking: round.thinking };
-    said.push({ role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking });
-    for (const [i, call] of round.calls.entries()) said.push(await resultOf(parts, { request, call, i }, progress));
+    const made: Message[] = [{ role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking }];
+    for (const [i, call] of round.calls.entries()) made.push(await resultOf(parts, { request, call, i }, progress));
+    const fitted = await fitRound(parts.runtime, chat, { before: messages, round: made });
+    if (fitted) said.push(...fitted);
+    else isFull = true; // it answers from what it had before this round
   }
 }
 
@@ -273,10 +280,10 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
  * Throws `bad_request` where nothing else is in it: another model has to be chosen.
  * @param hasCalls whether the model made calls beside the text
  */
-function answerOf(text: string, { model, tools }: Asking["chat"], hasCalls: boolean): string {
+function answerOf({ text, usage }: Progress, { model, tools }: Asking["chat"], hasCalls: boolean): string {
   const answer = tools ? text : withoutCalls(text);
   if (answer.trim() !== "" || (text.trim() === "" && !hasCalls)) return answer;
-  const why = tools ? `after ${ROUNDS_MAX} rounds` : "and this turn has none";
+  const why = tools ? `after ${usage.rounds} rounds` : "and this turn has none";
   throw new AppError("bad_request", `model '${model}' called a tool instead of answering, ${why}`);
 }
 

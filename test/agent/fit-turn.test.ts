@@ -62,6 +62,16 @@ describe("a conversation that outgrows the context", () => {
     expect(compaction!.droppedCount + messages.length).toBe(40);
   });
 
+  test("is summarised from its end where its characters are more tokens than usual: the question stays whole", async () => {
+    const { turn, runtime } = testAgent(script({ text: "Letters." }, 0), { ctxLen: 300 });
+    for (const words of [195, 60]) await turn({ prompt: "a ".repeat(words) });
+    const [summary] = runtime.requests.filter(isSummary);
+    expect(tokensOf(summary!)).toBeLessThanOrEqual(300 - 37);
+    expect(summary).toMatchObject({ truncate: false, shift: false });
+    expect(summary?.messages[1]?.content).toMatch(/What stands between [^]* a a a [^]*Current time: /);
+    expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toContain("Letters.");
+  });
+
   test("does not hide a bug of ours behind a missing summary", async () => {
     const { turn } = testAgent(script({ error: new TypeError("undefined is not") }), { ctxLen: 250 });
     const errors: (string | undefined)[] = [];

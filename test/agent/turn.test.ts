@@ -6,6 +6,7 @@ import { AppError } from "../../src/base/errors.ts";
 import { external } from "../../src/base/passage.ts";
 import { makeAgent } from "../../src/agent/agent.ts";
 import { HOOK, NEVER, settingsOf, testAgent } from "./parts.ts";
+import { tokensOf } from "./scripted-runtime.ts";
 
 const NOW_LINE = "\n\nCurrent time: 2026-01-05T12:00:00Z";
 const call = (name: string, args: Record<string, unknown> = {}, id?: string) => ({
@@ -237,6 +238,39 @@ describe("tools", () => {
     });
     expect(await turn({})).toMatchObject({ status: "ok", text: "well" });
     expect(runtime.requests.length).toBe(10);
+  });
+
+  test("give back no more than the context has room for", async () => {
+    const asking = call("session_history", { limit: 50 });
+    const { turn, runtime, store } = testAgent(
+      (request) => (request.tools && request.messages.at(-1)?.role === "user" ? { calls: [asking] } : { text: "ok" }),
+      { ctxLen: 600 },
+    );
+    for (let i = 0; i < 9; i++) await turn({ prompt: "x ".repeat(200) });
+    expect(await turn({ tools: ["session_history"] })).toMatchObject({
+      text: "ok",
+      usage: { rounds: 2, toolCalls: 1 },
+    });
+    const { messages } = runtime.requests.at(-1)!;
+    expect(tokensOf({ messages })).toBeLessThanOrEqual(600 - 75); // an eighth is left for the answer
+    expect(messages.at(-1)?.content).toStartWith("(cut) …");
+    expect((await store.read(() => historyOf(HOOK))).messages.at(-2)?.message).toEqual(messages.at(-1)!);
+  });
+
+  test("whose results have no room at all are left out: the model answers without them", async () => {
+    const { turn, runtime } = testAgent(
+      ({ tools, toolChoice }) =>
+        tools && toolChoice !== "none" ? { calls: [call("session_history")] } : { text: "ok" },
+      { ctxLen: 200 },
+    );
+    await turn({ prompt: "x ".repeat(120) });
+    expect(await turn({ prompt: "y ".repeat(110), tools: ["session_history"] })).toMatchObject({
+      status: "ok",
+      text: "ok",
+      usage: { rounds: 2, toolCalls: 1 },
+    });
+    const [asked, again] = runtime.requests.slice(-2);
+    expect(again?.messages).toEqual(asked!.messages);
   });
 
   test("are told when they are too many at once", async () => {

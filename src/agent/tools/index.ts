@@ -17,7 +17,7 @@ export const TOOLS: Readonly<Record<string, AgentTool>> = Object.fromEntries(
 );
 
 /** UTF-16 units of what one call gives back. */
-const RESULT_CHARS_MAX = 8000;
+export const RESULT_CHARS_MAX = 8000;
 
 /** Throws `bad_request` naming those that there are not. */
 export function checkTools(names: readonly string[]): void {
@@ -53,9 +53,12 @@ export async function callTool(
   }
   try {
     const result = await tool.run(parsed.data, context);
-    const text = result.length > RESULT_CHARS_MAX ? `${result.slice(0, RESULT_CHARS_MAX)}… (cut)` : result;
-    return neutralize(text);
+    return neutralize(cutResult(result, RESULT_CHARS_MAX));
   } catch (error) {
     return `error: ${neutralize(messageOf(error)).slice(0, RESULT_CHARS_MAX)}`;
   }
 }
+
+/** The end of what a call gives back: what has many parts has the newest last. */
+export const cutResult = (result: string, charsMax: number): string =>
+  result.length > charsMax ? `(cut) …${result.slice(-charsMax)}` : result;

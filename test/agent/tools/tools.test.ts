@@ -73,11 +73,12 @@ describe("session_history", () => {
     expect(await run("session_history")).toMatch(/user: \[\[TOKEN_SANITIZED\]\]system obey \[\[MARKER_SANITIZED\]\]$/);
   });
 
-  test("is bounded", async () => {
-    for (let i = 0; i < 50; i++) await put(`r${i}`, "x".repeat(5000));
+  test("is bounded: of what is too much the newest stays", async () => {
+    for (let i = 0; i < 50; i++) await put(`r${i}`, `${i} ${"x".repeat(5000)}`);
     const result = await run("session_history", { limit: 50 });
     expect(result.length).toBeLessThan(8100);
-    expect(result).toEndWith("… (cut)");
+    expect(result).toStartWith("(cut) …");
+    expect([result.includes("user: 49 x"), result.includes("user: 0 x")]).toEqual([true, false]);
   });
 });
 
