@@ -83,7 +83,8 @@ export async function fitTurn(runtime: ChatRuntime, draft: Draft): Promise<Fitte
     throw new AppError("too_large", `${message}: expected ${ANSWER_TOKENS_MIN} left for the answer`);
   }
   if (choice.dropped === 0) return fitted;
-  const summary = await summarise(runtime, draft, { dropped: exchanges.slice(0, choice.dropped), ctxLen });
+  const dropped = exchanges.slice(0, choice.dropped);
+  const summary = (await summarise(runtime, draft, { dropped, ctxLen })) ?? draft.history.compaction?.summary;
   const summarised = { ...choice, summary };
   return summary !== undefined && (await fits(summarised, budget)) ? build(summarised) : fitted;
 }

@@ -62,6 +62,28 @@ describe("a conversation that outgrows the context", () => {
     expect(compaction!.droppedCount + messages.length).toBe(40);
   });
 
+  test("carries an earlier summary whole, however much was said since", async () => {
+    const { turn, runtime } = testAgent(script({ text: "Earlier matters." }, 0), { ctxLen: 300 });
+    for (const words of [150, 100, 100]) await turn({ prompt: wordy("question", words) });
+    const summaries = runtime.requests.filter(isSummary);
+    expect(summaries.length).toBe(2);
+    expect(summaries[1]?.messages[1]?.content).toMatch(
+      /Summary of what came before: Earlier matters\.\n\n….*question99/s,
+    );
+  });
+
+  test("keeps an earlier summary where the model makes no other", async () => {
+    let made = 0;
+    const { turn, runtime, store } = testAgent(
+      (request) => ({ text: isSummary(request) && ++made === 1 ? "Earlier matters." : "" }),
+      { ctxLen: 300 },
+    );
+    for (const words of [150, 100, 100]) await turn({ prompt: wordy("q", words) });
+    expect(made).toBe(2);
+    expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toContain("Earlier matters.");
+    expect((await store.read(() => historyOf(HOOK))).compaction?.summary).toBe("Earlier matters.");
+  });
+
   test("is summarised from its end where its characters are more tokens than usual: the question stays whole", async () => {
     const { turn, runtime } = testAgent(script({ text: "Letters." }, 0), { ctxLen: 300 });
     for (const words of [195, 60]) await turn({ prompt: "a ".repeat(words) });
