@@ -188,11 +188,14 @@ export class TurnRunner {
       yield* ports.storeTurn({ runId, sessionKey, record: result.record, isEphemeral, now });
       return yield* concludeTurn(run, { outcome: "ok", result }, { ports, now });
     }
-    if (why === "drain" || why === "lost") return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
+    const isUnwanted = why === "cancel" || run.cancelAt !== null; // whoever wants it ended may not have been heard yet
+    if (!isUnwanted && (why === "drain" || why === "lost")) {
+      return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
+    }
     const ending = (outcome: Outcome, reason: string): Script<Run> =>
       concludeTurn(run, { outcome, reason }, { ports, now });
     const error = result.error ?? "the turn failed";
-    if (why === "cancel" || result.status === "cancelled") return yield* ending("cancelled", "cancelled while it ran");
+    if (isUnwanted || result.status === "cancelled") return yield* ending("cancelled", "cancelled while it ran");
     if (result.status === "timeout") return yield* ending("timeout", error);
     if (!result.isTemporary) return yield* ending("error", error);
     const isTooOld = now - run.createdAt > MAX_AGE_MS;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
-import { gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
+import { ended, gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { execute, queryAll } from "../../../src/base/store.ts";
 import { eventually } from "../../e2e/hearth.ts";
@@ -55,6 +55,38 @@ test("cancel: a model that runs is stopped", async () => {
   expect(at.parts.turns[0]?.signal.aborted).toBe(true);
   expect(await at.worker.cancel(runId)).toBe("over");
   expect(await at.worker.cancel("nobody")).toBe(undefined);
+});
+
+test("cancel: a run whose turn fails for now before its worker hears of it is not tried again", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const runId = await send(at, agent("a"));
+  await model.begins(runId);
+  await at.bench.store.write(() => execute("UPDATE runs SET cancel_at = $1 WHERE id = $2", START, runId));
+  model.open(runId, ended({ status: "error", error: "the model died", isTemporary: true }));
+  const after = await at.until(runId, ({ reason }) => reason !== null);
+  expect(after).toMatchObject({ state: "cancelled", reason: "cancelled while it ran" });
+});
+
+test("cancel: a run that is cancelled while the server stops is not run again by the next", async () => {
+  await using at = makeWorkerBench();
+  const begun = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  at.parts.answer = async ({ signal }) => {
+    signal.addEventListener("abort", () => aborted.resolve());
+    begun.resolve();
+    await over.promise;
+    return ended({ status: "cancelled" });
+  };
+  const runId = await send(at, agent("a"));
+  await begun.promise;
+  const stopped = at.worker.stop(0);
+  await aborted.promise;
+  expect(await at.worker.cancel(runId)).toBe("stopping");
+  over.resolve();
+  await stopped;
+  expect(await at.deliveries.run(runId)).toMatchObject({ state: "cancelled", reason: "cancelled while it ran" });
 });
 
 test("stop lets turns finish within the grace, and begins none", async () => {
