@@ -10,7 +10,7 @@ import { compactionOf, exchangesOf, summaryQuestion, withNote, type Compaction, 
 import { renderEvents } from "./event-lines.ts";
 import type { WaitingEvent } from "./events.ts";
 import type { History } from "./sessions.ts";
-import { cutResult, RESULT_CHARS_MAX } from "./tools/index.ts";
+import { RESULT_CHARS_MAX } from "./tools/index.ts";
 
 /** Events that one turn shows at most. */
 export const EVENTS_SHOWN_MAX = 50;
@@ -178,6 +178,9 @@ async function fittingQuestion(
   return undefined;
 }
 
+/** A message of a tool that shows so many UTF-16 units of its result. */
+export type ToolMessage = (charsMax: number) => Message;
+
 /**
  * A round of a turn, the model's calls and their results, these cut as far as the context needs; undefined where it has
  * no room for them.
@@ -185,17 +188,15 @@ async function fittingQuestion(
 export async function fitRound(
   runtime: ChatRuntime,
   chat: Draft["chat"],
-  { before, round }: { before: readonly Message[]; round: readonly Message[] },
+  { before, calling, results }: { before: readonly Message[]; calling: Message; results: readonly ToolMessage[] },
 ): Promise<readonly Message[] | undefined> {
   const ctxLen = ctxLenOf(runtime, chat.model);
-  if (ctxLen === undefined) return round;
   for (const charsMax of RESULT_CHARS) {
-    const cut = round.map((message) =>
-      message.role === "tool" ? { ...message, content: cutResult(message.content, charsMax) } : message,
-    );
-    const tokens = await runtime.countTokens({ ...chat, messages: [...before, ...cut], truncate: false });
+    const round = [calling, ...results.map((message) => message(charsMax))];
+    if (ctxLen === undefined) return round;
+    const tokens = await runtime.countTokens({ ...chat, messages: [...before, ...round], truncate: false });
     const left = charsMax === RESULT_CHARS.at(-1) ? ANSWER_TOKENS_MIN : Math.max(ANSWER_TOKENS_MIN, ctxLen >> 3);
-    if (tokens <= ctxLen - left) return cut;
+    if (tokens <= ctxLen - left) return round;
   }
   return undefined;
 }

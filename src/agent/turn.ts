@@ -4,18 +4,19 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { AppError, checkNotCancelled, isTemporary, messageOf } from "../base/errors.ts";
+import { operator } from "../base/passage.ts";
 import type { Script, Store } from "../base/store.ts";
 import type { Trace } from "../base/traceparent.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
-import { fitRound, fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
+import { fitRound, fitTurn, EVENTS_SHOWN_MAX, type ToolMessage } from "./fit-turn.ts";
 import { resolveModel } from "./models.ts";
 import { agentOf } from "./session-key.ts";
 import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
 import { turnSettings, type AgentSettings } from "./settings.ts";
 import { parseThinking, thinkOf } from "./thinking.ts";
-import { callTool, toolsFor } from "./tools/index.ts";
+import { callTool, renderResult, toolsFor } from "./tools/index.ts";
 
 export interface TurnParts {
   readonly runtime: ChatRuntime;
@@ -267,9 +268,10 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
       return said;
     }
     const thinking = round.thinking === "" ? {} : { thinking: round.thinking };
-    const made: Message[] = [{ role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking }];
-    for (const [i, call] of round.calls.entries()) made.push(await resultOf(parts, { request, call, i }, progress));
-    const fitted = await fitRound(parts.runtime, chat, { before: messages, round: made });
+    const calling: Message = { role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking };
+    const results: ToolMessage[] = [];
+    for (const [i, call] of round.calls.entries()) results.push(await resultOf(parts, { request, call, i }, progress));
+    const fitted = await fitRound(parts.runtime, chat, { before: messages, calling, results });
     if (fitted) said.push(...fitted);
     else isFull = true; // it answers from what it had before this round
   }
@@ -291,16 +293,19 @@ async function resultOf(
   { store, clock }: TurnParts,
   { request, call, i }: { request: TurnRequest; call: ToolCall; i: number },
   progress: Progress,
-): Promise<Message> {
+): Promise<ToolMessage> {
   const { sessionKey, signal, tools } = request;
   progress.usage.toolCalls++;
-  const content =
+  const result =
     i < CALLS_MAX
       ? await callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } })
-      : `error: at most ${CALLS_MAX} calls at once`;
+      : operator(`error: at most ${CALLS_MAX} calls at once`);
   if (signal.aborted) throw new AppError("cancelled", "the turn was cancelled");
+  const { name } = call.function;
   const id = call.id === undefined ? {} : { tool_call_id: call.id };
-  return { role: "tool", content, tool_name: call.function.name, ...id };
+  return (charsMax) => {
+    return { role: "tool", content: renderResult(result, { source: name, charsMax }), tool_name: name, ...id };
+  };
 }
 
 /** Reads one answer of the model to its end. */

@@ -253,7 +253,7 @@ describe("tools", () => {
     });
     const { messages } = runtime.requests.at(-1)!;
     expect(tokensOf({ messages })).toBeLessThanOrEqual(600 - 75); // an eighth is left for the answer
-    expect(messages.at(-1)?.content).toStartWith("(cut) …");
+    expect(messages.at(-1)?.content).toMatch(/<<<EXTERNAL_UNTRUSTED_CONTENT id="\w+">>>\n.*\n---\n\(cut\) …/);
     expect((await store.read(() => historyOf(HOOK))).messages.at(-2)?.message).toEqual(messages.at(-1)!);
   });
 

@@ -1,11 +1,13 @@
 /**
  * The tools that an agent can be allowed. None touches a disk or a network. What a call gives back is bounded, and
- * loses what would let it speak as someone else, because a session holds words from outside.
+ * loses what would let it speak as someone else, because a session holds words from outside; those stay behind the
+ * safety boundary.
  */
 import { AppError, messageOf } from "../../base/errors.ts";
+import { external, operator, type Passage } from "../../base/passage.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import type { Tool, ToolCall } from "../../runtime/runtime.ts";
-import { neutralize } from "../boundary/index.ts";
+import { neutralize, renderPassage } from "../boundary/index.ts";
 import { currentTime } from "./current-time.ts";
 import { sessionHistory } from "./session-history.ts";
 import type { AgentTool, ToolContext } from "./tool.ts";
@@ -42,23 +44,32 @@ export function toolsFor(names: readonly string[]): readonly Tool[] {
 export async function callTool(
   call: ToolCall,
   { allowed, context }: { allowed: readonly string[]; context: ToolContext },
-): Promise<string> {
+): Promise<Passage> {
   const { name, arguments: args } = call.function;
   const tool = allowed.includes(name) && Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
-  if (!tool) return `error: there is no tool '${neutralize(name.slice(0, 64))}'; there are: ${allowed.join(", ")}`;
+  if (!tool) {
+    return operator(`error: there is no tool '${neutralize(name.slice(0, 64))}'; there are: ${allowed.join(", ")}`);
+  }
   const parsed = tool.schema.safeParse(args);
   if (!parsed.success) {
     const problems = parsed.problems.map(({ path, message }) => `${path.join(".")}: ${message}`);
-    return `error: ${neutralize(problems.join("\n")).slice(0, RESULT_CHARS_MAX)}`;
+    return operator(`error: ${neutralize(problems.join("\n")).slice(0, RESULT_CHARS_MAX)}`);
   }
   try {
     const result = await tool.run(parsed.data, context);
-    return neutralize(cutResult(result, RESULT_CHARS_MAX));
+    return (tool.isOutside ? external : operator)(neutralize(cutResult(result, RESULT_CHARS_MAX)));
   } catch (error) {
-    return `error: ${neutralize(messageOf(error)).slice(0, RESULT_CHARS_MAX)}`;
+    return operator(`error: ${neutralize(messageOf(error)).slice(0, RESULT_CHARS_MAX)}`);
   }
 }
 
+/** What a call gave back, as a model reads it. @param charsMax UTF-16 units of it, beside the boundary */
+export const renderResult = (result: Passage, { source, charsMax }: { source: string; charsMax: number }): string =>
+  renderPassage(
+    result.map((part) => ({ ...part, text: cutResult(part.text, charsMax) })),
+    { isWrapped: true, source },
+  );
+
 /** The end of what a call gives back: what has many parts has the newest last. */
-export const cutResult = (result: string, charsMax: number): string =>
+const cutResult = (result: string, charsMax: number): string =>
   result.length > charsMax ? `(cut) …${result.slice(-charsMax)}` : result;

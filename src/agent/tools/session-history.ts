@@ -11,6 +11,7 @@ export const sessionHistory = defineTool({
   name: "session_history",
   description:
     "Reads earlier messages of this conversation, the newest last, optionally only those with a word in them.",
+  isOutside: true,
   schema: Type.Object({
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 50, description: "how many messages at most; 10 where absent" }),

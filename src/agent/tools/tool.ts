@@ -16,13 +16,15 @@ export interface AgentTool {
   readonly name: string;
   /** For the model to read. */
   readonly description: string;
+  /** Whether what it gives back may be the words of outsiders, which go behind the safety boundary. */
+  readonly isOutside?: boolean;
   /** Of its arguments. */
   readonly schema: Reader<unknown>;
   /** The result for the model. An error becomes the result too, and does not end the turn. */
   run(args: unknown, context: ToolContext): string | Promise<string>;
 }
 
-interface ToolParts<S extends TObject> extends Pick<AgentTool, "name" | "description"> {
+interface ToolParts<S extends TObject> extends Pick<AgentTool, "name" | "description" | "isOutside"> {
   readonly schema: S;
   run(args: Output<S>, context: ToolContext): string | Promise<string>;
 }
