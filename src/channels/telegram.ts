@@ -12,6 +12,8 @@ const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.
 ]);
 
 const LIMIT = 4096;
+/** The topic "General", which the API knows by no id: what names none goes there. */
+const GENERAL = "1";
 
 const dialect: Dialect = {
   accepted: (body) => (field(body, "ok") === true ? { messageId: textField(body, "result", "message_id") } : undefined),
@@ -57,5 +59,5 @@ function parseTarget(given: string): Target {
   const text = withoutPrefix(given, ["telegram", "tg"]).replace(/^(https?:\/\/)?t\.me\//i, "@");
   const [, to, thread] = /^(-?\d{1,15}|@[A-Za-z]\w{3,31})(?::(?:topic:)?(\d{1,10}))?$/.exec(text) ?? [];
   if (to === undefined) throw badRecipient("telegram", given, "a chat id, '@name' or '<chat>:topic:<n>'");
-  return { channel: "telegram", to, ...(thread ? { thread } : {}) };
+  return { channel: "telegram", to, ...(thread && thread !== GENERAL ? { thread } : {}) };
 }

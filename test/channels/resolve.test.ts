@@ -126,6 +126,7 @@ describe("a channel by name", () => {
 test.each([
   ["telegram", "telegram:-100123:topic:5", { to: "-100123", thread: "5" }],
   ["telegram", "123:9", { to: "123", thread: "9" }],
+  ["telegram", "-100123:topic:1", { to: "-100123" }], // "message thread not found", says the API of this id
   ["telegram", "https://t.me/ann_lee", { to: "@ann_lee" }],
   ["discord", "<@!123456>", { to: "user:123456" }],
   ["discord", "discord:123456", { to: "user:123456" }],
