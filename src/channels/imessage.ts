@@ -8,14 +8,14 @@ import { makeApi, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
 import { channelSchema, secret } from "./config.ts";
 import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
-import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
+import { badRecipient, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema({
   /** Of the bridge, with its path. */
   baseUrl: httpUrl(),
   token: Type.Optional(secret),
   service: oneOfTexts(["auto", "imessage", "sms"], { default: "auto" }),
-  /** For numbers without their country. */
+  /** Where numbers without their country are. */
   region: Type.String({ pattern: "^[A-Z]{2}$", expected: "a country such as US", default: "US" }),
 });
 
@@ -76,9 +76,11 @@ function parseTarget(given: string): Target {
   const isChat = kind.toLowerCase() === "chat_id" ? /^\d{1,15}$/.test(id) : /^[^\s\p{Cc}]{1,256}$/u.test(id);
   if (kind && isChat) return { channel: "imessage", to: `${kind.toLowerCase()}:${id}` };
   const [, service = "", bare = text] = /^(imessage|sms):(.*)$/i.exec(text) ?? [];
-  const digits = phoneDigits(bare);
-  const handle = digits === undefined ? bare.trim().toLowerCase() : `+${digits}`;
-  if (digits === undefined && !/^[^\s@:]{1,64}@[^\s@:]{1,190}$/.test(handle)) {
+  const number = bare.replace(/[\s().-]/g, "");
+  // one without `+` is the bridge's to read: its first digits may be no country
+  const isNumber = /^(\+[1-9]\d{6,14}|\d{7,15})$/.test(number);
+  const handle = isNumber ? number : bare.trim().toLowerCase();
+  if (!isNumber && !/^[^\s@:]{1,64}@[^\s@:]{1,190}$/.test(handle)) {
     throw badRecipient("imessage", given, "a phone number, an e-mail address or 'chat_id:<n>'");
   }
   return { channel: "imessage", to: service ? `${service.toLowerCase()}:${handle}` : handle };

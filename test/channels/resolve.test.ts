@@ -137,6 +137,9 @@ test.each([
   ["signal", "signal:group:abcdefgh12==", { to: "group:abcdefgh12==" }],
   ["signal", "u:ann.01", { to: "username:ann.01" }],
   ["imessage", "imessage:+1 555 0100", { to: "imessage:+15550100" }],
+  ["imessage", "+44 7700 900123", { to: "+447700900123" }],
+  ["imessage", "(415) 555-0123", { to: "4155550123" }], // in `region`: +41 is another country
+  ["imessage", "sms:07700 900123", { to: "sms:07700900123" }],
   ["imessage", "chat_guid:iMessage;-;+15550100", { to: "chat_guid:iMessage;-;+15550100" }],
   ["msteams", "19:abc@thread.tacv2;messageid=17", { to: "conversation:19:abc@thread.tacv2;messageid=17" }],
   ["mattermost", `mattermost:${"u".repeat(26)}`, { to: `user:${"u".repeat(26)}` }],
