@@ -33,8 +33,8 @@ export interface Mail {
 
 export interface OpenMailbox {
   readonly uidValidity: string;
-  /** The number that the next mail gets. */
-  readonly uidNext: number;
+  /** The number that the next mail gets; undefined: the server does not tell, as RFC 3501 lets it. */
+  readonly uidNext: number | undefined;
   /** Numbers above one, ascending; @param options.since only of mails that came on this day or later */
   uidsAfter(uid: number, options?: { since?: Date }): Promise<readonly number[]>;
   /** Undefined: it is gone. Throws also where the server cannot read it. */

@@ -125,16 +125,18 @@ export class MailListener {
   }
 
   /** Where to go on. Mails that a new mailbox already holds are not news. */
-  async #position({ uidValidity, uidNext }: OpenMailbox): Promise<MailPosition> {
+  async #position(box: OpenMailbox): Promise<MailPosition> {
+    const { uidValidity, uidNext } = box;
     const { store, log, now } = this.#deps;
     const found = await store.read(() => findPosition(this.#key));
     if (!found) {
       const beganAt = Math.floor(now() / 1000) * 1000; // servers tell whole seconds
-      const first = { uidValidity, lastUid: uidNext - 1, beganAt, newestAt: beganAt, sinceAt: 0 };
+      const lastUid = uidNext === undefined ? ((await box.uidsAfter(0)).at(-1) ?? 0) : uidNext - 1;
+      const first = { uidValidity, lastUid, beganAt, newestAt: beganAt, sinceAt: 0 };
       await store.write(() => setPosition(this.#key, first));
       return first;
     }
-    if (found.uidValidity === uidValidity && uidNext > found.lastUid) return found;
+    if (found.uidValidity === uidValidity && (uidNext ?? Infinity) > found.lastUid) return found;
     log.warn("the mail server numbers its mails anew; those of the last days are compared by their ids", {
       account: this.#name,
     });
