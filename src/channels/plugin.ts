@@ -8,6 +8,7 @@ import { field, makeApi, secondsField, textField } from "./api.ts";
 import type { ChannelKind } from "./channel.ts";
 import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
+import { findFences } from "./fences.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
 export const pluginTools = {
@@ -23,6 +24,7 @@ export const pluginTools = {
   textField,
   openedBy,
   rememberConversations,
+  findFences,
   badRecipient,
   phoneDigits,
   withoutPrefix,

@@ -262,6 +262,22 @@ describe("what one platform says in its own way", () => {
   });
 });
 
+describe("a model's text notifies nobody", () => {
+  const cases: [PlatformId, string, string][] = [
+    ["slack", "<!channel> <@U123> a & b", "&lt;!channel&gt; &lt;@U123&gt; a &amp; b"],
+    ["mattermost", "@all, (@Channel): x-@here. _@all_", "＠all, (＠Channel): x-＠here. _＠all_"],
+    ["mattermost", "&#64;all &#x40;here &commat;channel @ch&#97;nnel", "＠all ＠here ＠channel ＠ch&#97;nnel"],
+    ["mattermost", "info@all.example @alliance @ann", "info@all.example @alliance @ann"],
+    ["mattermost", "@all\n```rb\n@channel = 1\n```\n@here", "＠all\n```rb\n@channel = 1\n```\n＠here"],
+    ["mattermost", "- a\n  ```\n\n@all", "- a\n  ```\n\n＠all"], // the fence ended with the list
+  ];
+  test.each(cases)("%s: %j", async (id, text, sent) => {
+    server = startPlatform(id);
+    await send(await channelAt(id, server.url), sections[id].to, text);
+    expect(server.texts()).toEqual([sent]);
+  });
+});
+
 describe("people", () => {
   test.each([
     ["discord", "user:987654321", "424242424242"],

@@ -56,7 +56,7 @@ export default function mattermost(tools: PluginTools): ChannelKind {
         if (channel.kind !== "opened") return channel;
         const json = {
           channel_id: channel.id,
-          message: text,
+          message: withoutGroupMentions(tools, text),
           pending_post_id: key,
           ...(target.thread ? { root_id: target.thread } : {}),
         };
@@ -67,6 +67,26 @@ export default function mattermost(tools: PluginTools): ChannelKind {
     };
   };
   return { id: "mattermost", aliases: ["mm"], schema, make: make as ChannelKind["make"] };
+}
+
+/** Written out, as a character reference, or with one in the name. */
+const GROUP_MENTION =
+  /(?<![\p{L}\p{N}])(?:@|&#0*64;|&#x0*40;|&commat;)(?=(?:all|channel|here)(?![\p{L}\p{N}])|[a-z]{0,7}&)/giu;
+
+/**
+ * A model's text must not notify a whole channel: another sign stands before its name. Code notifies nobody and stays
+ * as it is, but for fences that are indented: one in a list ends with the list.
+ */
+function withoutGroupMentions({ findFences }: PluginTools, text: string): string {
+  const quiet = (from: number, to?: number): string => text.slice(from, to).replace(GROUP_MENTION, "\uff20");
+  let done = "";
+  let at = 0;
+  for (const { start, end, opener } of findFences(text)) {
+    if (opener.startsWith(" ")) continue;
+    done += quiet(at, start) + text.slice(start, end);
+    at = end;
+  }
+  return done + quiet(at);
 }
 
 interface Direct {
