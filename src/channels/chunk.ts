@@ -15,7 +15,7 @@ export interface ChunkOptions {
 /** Messages in order, none of them blank: none at all for a blank text. */
 export function chunkText(original: string, { limit, unit }: ChunkOptions): string[] {
   const text = original.toWellFormed();
-  if (sizeOf(text, unit) <= limit) return text.trim() === "" ? [] : [text];
+  if (fits(text, limit, unit)) return text.trim() === "" ? [] : [text];
   // a fence whose repair would take half of a message is text like any other
   const fences = findFences(text).filter((fence) => repairSize(fence, unit) * 2 <= limit);
   const chunks: string[] = [];
@@ -40,7 +40,7 @@ function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk:
   const rest = text.slice(at).trimEnd();
   const isUnclosed = opened !== undefined && opened.bodyEnd === text.length;
   const last = isUnclosed ? `${rest}\n${opened.closer}` : rest;
-  if (sizeOf(last, unit) <= room) return { chunk: prefix + last, next: text.length };
+  if (fits(last, room, unit)) return { chunk: prefix + last, next: text.length };
 
   // what opens a fence is not left without what stands in it
   const from = fences.find((fence) => fence.start === at)?.bodyStart ?? at;
@@ -111,6 +111,10 @@ function endWithin(text: string, at: number, { limit, unit }: ChunkOptions): num
   }
   return end;
 }
+
+/** Of a text that is much too long nothing is counted: it may be what is left after each of many messages. */
+const fits = (text: string, limit: number, unit: ChunkUnit): boolean =>
+  text.length <= 2 * limit && sizeOf(text, unit) <= limit;
 
 function sizeOf(text: string, unit: ChunkUnit): number {
   if (unit === "utf16") return text.length;

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { chunkText } from "../../src/channels/chunk.ts";
 import { findFences } from "../../src/channels/fences.ts";
 import { anyCharacter } from "../characters.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 const cut = (text: string, limit = 50) => chunkText(text, { limit, unit: "utf16" });
 
@@ -27,6 +28,12 @@ test("cuts fall between paragraphs, then lines, then words, then characters", ()
 test("a word that would be cut goes whole into the next message", () => {
   const url = `https://example.com/${"x".repeat(29)}`;
   expect(cut(`see the page there ${url}`)).toEqual(["see the page there", url]);
+});
+
+test("a long text takes no longer than its length, whatever it is counted in", () => {
+  const startedMs = cpuMs();
+  expect(chunkText("a ".repeat(200_000), { limit: 50, unit: "codePoint" })).toHaveLength(8000);
+  expect(cpuMs() - startedMs).toBeLessThan(2000); // by the square of it: 12 s
 });
 
 test("the indentation of a line stays", () => {
