@@ -110,7 +110,7 @@ function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase
       if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
       if (!parser || event.kind === "prompt") return [tell(event)];
       if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
-      return [...parser.end().map(toEvent), tell(event)];
+      return [...parser.end(event.reason === "length").map(toEvent), tell(event)];
     },
   };
 }

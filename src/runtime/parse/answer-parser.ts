@@ -24,6 +24,6 @@ function chain(first: TextParser, second: TextParser): TextParser {
   const pass = (event: ParsedEvent): ParsedEvent[] => (event.kind === "text" ? second.push(event.text) : [event]);
   return {
     push: (text) => first.push(text).flatMap(pass),
-    end: () => [...first.end().flatMap(pass), ...second.end()],
+    end: (isCut) => [...first.end().flatMap(pass), ...second.end(isCut)],
   };
 }

@@ -18,8 +18,11 @@ export type ParsedEvent = TextEvent | CallEvent | { readonly kind: "thinking"; r
  */
 export interface TextParser {
   push(text: string): ParsedEvent[];
-  /** What was held back until more text could decide it. */
-  end(): ParsedEvent[];
+  /**
+   * What was held back until more text could decide it.
+   * @param isCut there would have been more text: a call that has not ended is none
+   */
+  end(isCut?: boolean): ParsedEvent[];
 }
 
 /** How a call looks that a grammar forces: JSON, as near to the format's own calls as JSON is. */

@@ -84,9 +84,10 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
       while (state.in === "header" ? takeHeader(events) : takeBody(events));
       return events;
     },
-    end() {
+    end(isCut = false) {
       const events: ParsedEvent[] = [];
-      if (state.in === "call") finishCall(events, body + pending, state.name);
+      if (state.in === "call" && isCut) add(events, "text", body + pending);
+      else if (state.in === "call") finishCall(events, body + pending, state.name);
       else if (state.in === "message") add(events, state.kind, pending);
       pending = "";
       return events;

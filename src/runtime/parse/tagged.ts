@@ -3,7 +3,7 @@
  *
  * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags
  * and is no call comes out as text, without them. A call without its closing tag counts where the text ends or another
- * call begins.
+ * call begins, but not where the text was cut: its last argument may be half of one.
  */
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 import type { Cut, Scan } from "./scan.ts";
@@ -55,8 +55,8 @@ export function makeTaggedParser(format: Tagged): TextParser {
   };
 
   /** Ends the call at a cut; one that is none, at the first tag in it: a quote before that tag began no string. */
-  const closeCall = (events: ParsedEvent[], cut: Cut, { open }: { open: string }): void => {
-    const calls = format.callsIn(pending.slice(0, cut.at), open);
+  const closeCall = (events: ParsedEvent[], cut: Cut, { open, isCut }: { open: string; isCut?: boolean }): void => {
+    const calls = isCut ? [] : format.callsIn(pending.slice(0, cut.at), open);
     const end = calls.length > 0 ? cut : (firstTag(pending.slice(0, cut.at + cut.length), format) ?? cut);
     isAfterCall = calls.length > 0;
     isStart = isAfterCall && format.openAtStart !== undefined;
@@ -81,11 +81,11 @@ export function makeTaggedParser(format: Tagged): TextParser {
       pending += text;
       return takeAll();
     },
-    end() {
+    end(isCut = false) {
       const events: ParsedEvent[] = [];
       while (body) {
         const length = heldLengthOf(pending, format.closes);
-        closeCall(events, { at: pending.length - length, length }, body);
+        closeCall(events, { at: pending.length - length, length }, { open: body.open, isCut });
         takeAll(events);
       }
       if (!isAfterCall || pending.trim() !== "") addText(events, pending);

@@ -12,10 +12,10 @@ export function cut(text: string, lengths: Iterator<number>): string[] {
   return pieces;
 }
 
-/** Events with neighbours of one kind joined. */
-export function parseWith(parser: TextParser, pieces: readonly string[]): ParsedEvent[] {
+/** Events with neighbours of one kind joined. @param isCut the text was to go on */
+export function parseWith(parser: TextParser, pieces: readonly string[], isCut = false): ParsedEvent[] {
   const joined: ParsedEvent[] = [];
-  for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()]) {
+  for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(isCut)]) {
     const last = joined.at(-1);
     if (event.kind !== "toolCall" && last?.kind === event.kind) {
       joined[joined.length - 1] = { kind: event.kind, text: last.text + event.text };

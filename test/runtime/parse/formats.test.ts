@@ -48,6 +48,17 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
+  test("an answer that is cut off calls nothing that the whole would not", () => {
+    for (const { answer, events } of FIXTURES[name]) {
+      const calls = events.filter(({ kind }) => kind === "toolCall");
+      for (let at = 1; at < answer.length; at++) {
+        const begun = answer.slice(0, at);
+        const found = parseWith(parser(), [begun], true).filter(({ kind }) => kind === "toolCall");
+        expect([begun, found]).toEqual([begun, calls.slice(0, found.length)]);
+      }
+    }
+  });
+
   test("pieces of markup in any order give the same however they are cut", () => {
     const piece = fc.constantFrom(
       ...toolFormats[name].markup,
