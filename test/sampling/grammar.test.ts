@@ -226,6 +226,7 @@ test.each([
   [{ type: "string", minLength: 5, maxLength: 2 }, "minLength 5 is more than maxLength 2"],
   [{ type: "array", minItems: 3, maxItems: 2 }, "minItems 3 is more than maxItems 2"],
   [{ type: "integer", minimum: 2, maximum: 1 }, "no integer is between"],
+  [{ type: "integer", minimum: 1e20, maximum: 1e20, multipleOf: 2 }, "no integer is between"],
   [{ $ref: "https://example.org/s.json" }, "$.$ref: only references inside the schema"],
   [{ $ref: "#/$defs/absent" }, "'#/$defs/absent' points at nothing"],
   [{ $ref: "#" }, "refers to itself without end"],

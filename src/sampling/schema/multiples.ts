@@ -37,7 +37,8 @@ function listed(step: number, { min, max }: Range, keep?: (value: number) => boo
   if (!min || !max) return undefined;
   const from = Math.ceil(min.value / step - 1e-9);
   const to = Math.floor(max.value / step + 1e-9);
-  if (to - from > LISTED_MAX) return undefined;
+  const isExact = Number.isSafeInteger(from) && Number.isSafeInteger(to); // beyond, one more is the same number
+  if (!isExact || to - from > LISTED_MAX) return undefined;
   const decimals = Math.min(decimalsOf(step), 20);
   const values: string[] = [];
   for (let i = from; i <= to; i++) {

@@ -174,6 +174,7 @@ test.each<[Schema, string]>([
   [{ type: "string", not: { pattern: "^x" } }, "$.not"],
   [{ if: { format: "date" }, ...so({ maxLength: 3 }), type: "string" }, "$.if"],
   [{ type: "integer", multipleOf: 7 }, "$.multipleOf"],
+  [{ type: "number", multipleOf: 1e-20, minimum: 1, maximum: 1 }, "$.multipleOf"],
   [{ type: "array", items: { enum: [1, 2] }, contains: { const: 1 }, uniqueItems: true }, "$.contains"],
   [{ $dynamicRef: "#x", type: "string" }, "$.$dynamicRef"],
 ])("what is not held is told, and the rest is held (%#)", async (schema, place) => {
