@@ -234,9 +234,11 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   use(rules, "ws");
   const names = [...new Set([...Object.keys(declared), ...required])];
   const patterns = Object.entries(mapAt(flat, "patternProperties", path));
+  const others = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? true;
+  const undeclared = others === false ? true : others; // what is required is not forbidden
   const valueOf = (name: string): unknown => {
-    const own = Object.hasOwn(declared, name) ? declared[name] : true;
     const fitting = patterns.filter(([pattern]) => fits(pattern, name)).map(([, value]) => value);
+    const own = Object.hasOwn(declared, name) ? declared[name] : fitting.length > 0 || undeclared;
     return fitting.length > 0 && own !== false ? { allOf: [own, ...fitting] } : own;
   };
   const wanted = names.filter((name) => valueOf(name) !== false || required.has(name));

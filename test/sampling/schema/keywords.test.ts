@@ -37,6 +37,7 @@ const KEYWORD = ["then"];
 /** `then` of a schema: written as a key, it would make a promise of the object. */
 const so = (schema: object): object => Object.fromEntries(KEYWORD.map((key) => [key, schema]));
 const object = (properties: object, rest: object = {}): Schema => ({ type: "object", properties, ...rest });
+const PATTERNS = { patternProperties: { "-d$": { type: "boolean" } } };
 const KIND = { enum: ["card", "bank", "cash"] };
 const LETTERS = { type: "array", items: { enum: ["a", "b", "c"] }, uniqueItems: true };
 
@@ -116,6 +117,11 @@ const CASES: Readonly<Record<string, readonly [Schema, yes: readonly string[], n
     { type: "array", items: { enum: [1, 7] }, contains: { const: 7 }, minContains: 1, maxContains: 2 },
     ["[7]", "[1,7,1,7]"],
     ["[]", "[7,7,7]"],
+  ],
+  "required names that are not declared": [
+    object({ a: {} }, { required: ["a", "b", "c-d"], additionalProperties: { type: "integer" }, ...PATTERNS }),
+    ['{"a":"x","b":1,"c-d":true}'],
+    ['{"a":"x","b":"x","c-d":true}', '{"a":"x","b":1,"c-d":1}', '{"a":"x","c-d":true}'],
   ],
   "multipleOf a whole number": [{ type: "integer", multipleOf: 25 }, ["0", "75", "-1250"], ["7", "1255"]],
   "multipleOf a decimal": [
