@@ -66,13 +66,13 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
   return { text: textOf(context.rules, root), left: [...context.left], closes };
 }
 
-/** A reference that has constraints beside it is no rule of its own: one that leads back to itself never ends. */
+/** A reference that has constraints beside it is no rule of its own: one that adds to them each time never ends. */
 function rootOf(context: Context, schema: Schema, place: Place): string {
   try {
     return expressionOf(context, schema, place);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return failAt(place.path, "nested too deeply, or a reference with constraints beside it leads back to itself");
+    return failAt(place.path, "nested too deeply, or a reference that leads back to itself adds constraints each time");
   }
 }
 
@@ -98,12 +98,11 @@ function expressionOf(context: Context, value: unknown, place: Place): string {
   return mergedRule(context, schema, place);
 }
 
-/** The rule of a schema whose parts are merged, made once. While it is made, only conditions may lead back to it. */
+/** The rule of a schema whose parts are merged, made once. What leads back to it does so out of an object or array. */
 function mergedRule(context: Context, schema: Schema, place: Place): string {
   const key = JSON.stringify(schema);
   const known = context.merged.get(key);
-  if (known !== undefined && (context.isConditional || context.rules.bodies.get(known) !== "")) return known;
-  if (known !== undefined) failAt(place.path, "a reference with constraints beside it leads back to itself");
+  if (known !== undefined) return known;
   const branches = flatten(context, schema, { place, refs: [] });
   if (branches.length === 0) failAt(place.path, "no value fits: its parts contradict each other or cannot be combined");
   const name = reserve(context.rules);

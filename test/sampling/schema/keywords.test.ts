@@ -118,6 +118,11 @@ const CASES: Readonly<Record<string, readonly [Schema, yes: readonly string[], n
     ["[7]", "[1,7,1,7]"],
     ["[]", "[7,7,7]"],
   ],
+  "a reference that leads back to itself, with constraints beside it": [
+    object({ next: { $ref: "#", required: ["value"] }, value: { type: "integer" } }),
+    ["{}", '{"next":{"value":1}}', '{"next":{"next":{"value":2},"value":1}}'],
+    ['{"next":{}}', '{"next":{"next":{},"value":1}}', '{"next":{"next":{"value":"2"},"value":1}}'],
+  ],
   "required names that are not declared": [
     object({ a: {} }, { required: ["a", "b", "c-d"], additionalProperties: { type: "integer" }, ...PATTERNS }),
     ['{"a":"x","b":1,"c-d":true}'],
