@@ -89,6 +89,7 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
       if (state.in === "call" && isCut) add(events, "text", body + pending);
       else if (state.in === "call") finishCall(events, body + pending, state.name);
       else if (state.in === "message") add(events, state.kind, pending);
+      else if (pending.trim() !== "" && kindOf(pending, "") === undefined) add(events, "text", lead + pending);
       pending = "";
       return events;
     },

@@ -243,6 +243,8 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
       events: [text("In Python:\n>>> print(1)\n1\nDone.")],
     },
     { answer: "now\nnothing", events: [text("nothing")] },
+    { answer: "all\nIt prints:\n>>> print(1)", events: [text("It prints:\n>>> print(1)")] },
+    { answer: "It is cold.", events: [text("It is cold.")] },
   ],
   apertus: [
     {
