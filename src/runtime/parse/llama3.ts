@@ -1,6 +1,7 @@
 /**
  * Llama 3.1 and later: bare JSON as the whole answer, or behind a tag; several calls are separated by semicolons. The
- * tools that these models know by themselves are called in Python.
+ * tools that these models know by themselves are called in Python. Bare JSON without arguments that names none of the
+ * tools is an answer.
  *
  *     {"name": "get_weather", "parameters": {"city": "Oslo"}}
  *     <|python_tag|>brave_search.call(query="weather in Oslo")
@@ -12,19 +13,25 @@ import { scanBalanced, scanToTag, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 const TAG = "<|python_tag|>";
+const ARGUMENTS = /"(?:parameters|arguments)"\s*:/;
 const PYTHON_END = ["<|eom_id|>", "<|eot_id|>"];
 
 export const llama3: ToolFormat = {
   isIn: (source) => source.includes(TAG) || (/"parameters\\?": ?/.test(source) && source.includes("<|eot_id|>")),
   markup: [TAG],
   forced: { open: "", name: "name", arguments: "parameters" },
-  makeParser: () =>
+  makeParser: (tools) =>
     makeTaggedParser({
       opens: [TAG],
       closes: [],
       makeScan: (open) => (open === TAG ? scanTagged() : scanBalanced()),
-      callsIn: (body) =>
-        body.trimStart().startsWith("{") ? callsInJson(body) : callsInPython(body, { suffix: ".call" }),
+      callsIn: (body, open) => {
+        if (!body.trimStart().startsWith("{")) return callsInPython(body, { suffix: ".call" });
+        const calls = callsInJson(body);
+        const isNamed = (name: string): boolean => tools.some((tool) => tool.function.name === name);
+        const isSure = open === TAG || ARGUMENTS.test(body) || calls.every(({ name }) => isNamed(name));
+        return isSure ? calls : [];
+      },
       openAtStart: "{",
     }),
 };

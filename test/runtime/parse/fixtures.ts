@@ -81,6 +81,8 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
     { answer: `<|python_tag|>{"name": "now", "parameters": {}}`, events: [call("now")] },
     { answer: '<|python_tag|>search.call(query="a, \\"b\\"")', events: [call("search", { query: 'a, "b"' })] },
     { answer: '\n{"temperature": 3}', events: [text('\n{"temperature": 3}')] },
+    { answer: '{"name": "Bob", "age": 3}', events: [text('{"name": "Bob", "age": 3}')] },
+    { answer: '{"name": "now"}', events: [call("now")] },
     { answer: '{"name": "now", "par', events: [text('{"name": "now", "par')] },
     { answer: 'It is {"name": "now"}.', events: [text('It is {"name": "now"}.')] },
   ],
