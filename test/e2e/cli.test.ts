@@ -246,11 +246,11 @@ test("a reader that has read enough ends the command quietly", async () => {
 });
 
 /** A person at a terminal: types, and waits for what appears. */
-function sitDown(args: string[]) {
+function sitDown(args: string[], env: Record<string, string> = {}) {
   let screen = "";
   const decoder = new TextDecoder();
   const child = Bun.spawn([...HEARTH, ...args], {
-    env: isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host, TERM: "xterm" }),
+    env: isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host, TERM: "xterm", ...env }),
     terminal: { cols: 80, rows: 24, data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })) },
   });
   const sees = (what: string | RegExp): Promise<boolean> =>
@@ -333,6 +333,16 @@ describe("run at a terminal", () => {
     expect(await person.child.exited).toBe(0);
   });
 
+  test("a history that cannot be written is told once, and the conversation goes on", async () => {
+    const person = sitDown(["run", "hearth"], { HEARTH_HOME: "/dev/null/home" });
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("/set quiet\r", /Warning: prompts are not remembered: [^]*Set 'quiet' mode\.[^]*>>> /);
+    await person.types("/set verbose\r", /Set 'verbose' mode\.[^]*>>> /);
+    expect(person.screen()).not.toContain("Warning");
+    person.child.terminal!.write("\x04");
+    expect(await person.child.exited).toBe(0);
+  });
+
   test("a paste of several lines is one message", async () => {
     const person = sitDown(["run", "hearth"]);
     expect(await person.sees(">>> ")).toBe(true);
@@ -342,5 +352,18 @@ describe("run at a terminal", () => {
     await person.child.exited;
     expect((await run(["show", "pasted", "--modelfile"])).stdout).toContain('MESSAGE user "Hello!\nWho are\nyou?"');
     await run(["rm", "pasted"]);
+  });
+
+  test("a long line is pasted at once, without the keys that a text may hold", async () => {
+    const person = sitDown(["run", "hearth"]);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("\x1b[200~a paste without its end\x03", /Use Ctrl \+ d[^]*>>> /);
+    const pasted = "word ".repeat(20_000);
+    await person.types(`/set system a\x1b[200~${pasted}\x04\x1b[31mend\x1b[201~z\r`, /Set system message\.[^]*>>> /);
+    await person.types("/save long\r", /Created/);
+    person.child.terminal!.write("\x04");
+    await person.child.exited;
+    expect((await run(["show", "long", "--system"])).stdout).toBe(`a${pasted}endz\n`);
+    await run(["rm", "long"]);
   });
 });

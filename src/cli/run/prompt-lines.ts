@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
+import { messageOf } from "../../base/errors.ts";
 import type { Terminal } from "../terminal.ts";
 
 const PROMPT = ">>> ";
@@ -14,6 +15,8 @@ const HISTORY_MAX = 1000;
 /** A command whose text may go on over several lines, up to the quote. */
 const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
 const PASTES = { start: "\x1b[?2004h", end: "\x1b[?2004l" };
+
+type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
 
 interface PromptLinesOptions {
   readonly terminal: Terminal;
@@ -25,6 +28,10 @@ export class PromptLines {
   readonly #terminal: Terminal;
   readonly #historyPath: string | undefined;
   readonly #lines: Interface;
+  /** Takes the keys for the editor, which looks at the whole line for each: a paste is given to it in one piece. */
+  readonly #edit: KeyListener;
+  /** What came so far of a paste. */
+  #pasted: string[] | undefined;
   #isPasting = false;
   #isEmpty = true;
   #held: string[] = [];
@@ -38,7 +45,7 @@ export class PromptLines {
     this.#terminal = terminal;
     this.#historyPath = historyPath;
     emitKeypressEvents(terminal.input);
-    terminal.input.on("keypress", (_, key: Key | undefined) => this.#onKey(key)); // before the editor hears of it
+    terminal.input.on("keypress", (typed, key) => this.#onKey(typed, key)); // before the editor hears of it
     this.#lines = createInterface({
       input: terminal.input,
       output: terminal.output,
@@ -47,6 +54,7 @@ export class PromptLines {
       historySize: HISTORY_MAX,
       removeHistoryDuplicates: true,
     });
+    this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // was just added
     this.#lines.on("line", (line) => this.#onLine(line));
     this.#lines.on("SIGINT", () => this.#onInterrupt());
     this.#lines.on("close", () => this.#end());
@@ -83,11 +91,31 @@ export class PromptLines {
     if (isFirst) this.#terminal.write(`${this.#terminal.grey(PLACEHOLDER)}\x1b[${PLACEHOLDER.length}D`);
   }
 
-  #onKey(key: Key | undefined): void {
+  #onKey(typed: string | undefined, key: Key | undefined): void {
     if (this.#isEmpty && this.#wanted) this.#terminal.write("\x1b[K"); // the placeholder goes with the first key
     this.#isEmpty = false;
-    if (key?.name === "paste-start") this.#isPasting = true;
-    if (key?.name === "paste-end") this.#isPasting = false;
+    if (key?.name === "paste-start") this.#startPaste();
+    else if (key?.name === "paste-end") this.#endPaste();
+    else if (this.#pasted && key?.ctrl && key.name === "c") {
+      this.#pasted = []; // its end got lost
+      this.#endPaste();
+      this.#onInterrupt();
+    } else if (typed && /[\P{Cc}\r\n\t]/u.test(typed)) this.#pasted?.push(typed);
+  }
+
+  #startPaste(): void {
+    this.#pasted = [];
+    this.#terminal.input.off("keypress", this.#edit);
+  }
+
+  #endPaste(): void {
+    if (!this.#pasted) return;
+    const text = this.#pasted.join("");
+    this.#pasted = undefined;
+    this.#terminal.input.on("keypress", this.#edit);
+    this.#isPasting = true;
+    this.#lines.write(text);
+    this.#isPasting = false;
   }
 
   #onLine(line: string): void {
@@ -148,8 +176,13 @@ export class PromptLines {
   #remember(prompt: string): void {
     if (!this.keepsHistory || !this.#historyPath || prompt.includes("\n")) return;
     const lines = readHistory(this.#historyPath).filter((line) => line !== prompt);
-    mkdirSync(dirname(this.#historyPath), { recursive: true, mode: 0o700 });
-    writeFileSync(this.#historyPath, `${[...lines, prompt].slice(-HISTORY_MAX).join("\n")}\n`, { mode: 0o600 });
+    try {
+      mkdirSync(dirname(this.#historyPath), { recursive: true, mode: 0o700 });
+      writeFileSync(this.#historyPath, `${[...lines, prompt].slice(-HISTORY_MAX).join("\n")}\n`, { mode: 0o600 });
+    } catch (error) {
+      this.keepsHistory = false; // no reason not to talk
+      this.#terminal.note(`Warning: prompts are not remembered: ${messageOf(error)}`);
+    }
   }
 }
 
