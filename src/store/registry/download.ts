@@ -87,7 +87,7 @@ export class Download {
     await using file = await PartFile.open(this.#root, this.source.blob, this.#limits.partBytes);
     this.#file = file;
     await checkSpace(this.#root, { bytes: size - file.completed, host: this.source.host });
-    using hash = file.parts.length > 1 ? new PrefixHash(file.path) : undefined; // less is not worth a thread
+    using hash = file.parts.length > 1 ? new PrefixHash(file) : undefined; // less is not worth a thread
     this.#stop.signal.addEventListener("abort", () => hash?.[Symbol.dispose](), { once: true });
     hash?.advance(file.prefix);
     await this.#receive(file, hash);

@@ -1,11 +1,14 @@
 /** The thread behind `PrefixHash`: hashes a file up to the offset that it is given. */
-import { open, type FileHandle } from "node:fs/promises";
+import { read } from "node:fs";
+import { promisify } from "node:util";
 import { messageOf } from "../../base/errors.ts";
+
+const readFrom = promisify(read);
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** The file first, then how far to go. */
-export type HashRequest = { readonly path: string } | { readonly upTo: number; readonly isLast?: true };
+/** The file first, which stays its opener's: what a thread that is ended has open stays open. Then how far to go. */
+export type HashRequest = { readonly fd: number } | { readonly upTo: number; readonly isLast?: true };
 export type HashReply = { readonly hex: string } | { readonly problem: string };
 
 interface Thread {
@@ -17,22 +20,20 @@ interface Thread {
 function makeHash(): (request: HashRequest) => Promise<string | undefined> {
   const hasher = new Bun.CryptoHasher("sha256");
   const buffer = new Uint8Array(PIECE_BYTES);
-  let file: FileHandle | undefined;
+  let fd: number | undefined;
   let hashed = 0;
   return async (request) => {
-    if ("path" in request) {
-      file = await open(request.path, "r");
+    if ("fd" in request) {
+      ({ fd } = request);
       return undefined;
     }
-    while (file && hashed < request.upTo) {
-      const { bytesRead } = await file.read(buffer, 0, Math.min(PIECE_BYTES, request.upTo - hashed), hashed);
+    while (fd !== undefined && hashed < request.upTo) {
+      const { bytesRead } = await readFrom(fd, buffer, 0, Math.min(PIECE_BYTES, request.upTo - hashed), hashed);
       if (bytesRead === 0) throw new Error(`expected ${request.upTo} bytes, found ${hashed}`);
       hasher.update(buffer.subarray(0, bytesRead));
       hashed += bytesRead;
     }
-    if (!request.isLast) return undefined;
-    await file?.close();
-    return hasher.digest("hex");
+    return request.isLast && hasher.digest("hex");
   };
 }
 

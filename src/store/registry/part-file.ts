@@ -57,6 +57,10 @@ export class PartFile {
     return this.#path;
   }
 
+  get fd(): number {
+    return this.#file.fd;
+  }
+
   get parts(): readonly Part[] {
     return this.#parts;
   }

@@ -8,13 +8,13 @@ import type { HashReply, HashRequest } from "./hash-worker.ts";
 
 const STEP_BYTES = 4 * 1024 * 1024; // fewer, larger requests
 
-/** Whoever makes one disposes it, which ends the thread and whatever it was at. */
+/** Whoever makes one disposes it, before the file is closed: that ends the thread and whatever it was at. */
 export class PrefixHash implements Disposable {
   readonly #worker = new Worker(new URL("./hash-worker.ts", import.meta.url));
   readonly #result = Promise.withResolvers<Digest>();
   #asked = 0;
 
-  constructor(path: string) {
+  constructor({ path, fd }: { readonly path: string; readonly fd: number }) {
     const { resolve, reject } = this.#result;
     this.#result.promise.catch(() => {}); // `finish` rejects with it
     this.#worker.onmessage = ({ data }: { data: HashReply }) => {
@@ -22,7 +22,7 @@ export class PrefixHash implements Disposable {
       else reject(new AppError("storage", `${path}: ${data.problem}`));
     };
     this.#worker.onerror = ({ message }) => reject(new Error(`a hashing thread failed: ${message}`));
-    this.#post({ path });
+    this.#post({ fd });
   }
 
   /** So many bytes from the start are there. */
