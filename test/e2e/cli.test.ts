@@ -333,6 +333,21 @@ describe("run at a terminal", () => {
     expect(await person.child.exited).toBe(0);
   });
 
+  test("Ctrl+Z leaves for the shell, and the conversation goes on afterwards with what was typed", async () => {
+    const person = sitDown(["run", "hearth"]);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("/set qu", "/set qu");
+    await person.types("\x1a", "");
+    const isBack = (): boolean => {
+      process.kill(person.child.pid, "SIGCONT"); // as `fg` does; before it has paused, nothing comes of it
+      return person.screen().includes("\x1b[?2004h");
+    };
+    expect(await eventually(isBack)).toBe(true);
+    await person.types("iet\r", /Set 'quiet' mode\.[^]*>>> /);
+    person.child.terminal!.write("\x04");
+    expect(await person.child.exited).toBe(0);
+  });
+
   test("a history that cannot be written is told once, and the conversation goes on", async () => {
     const person = sitDown(["run", "hearth"], { HEARTH_HOME: "/dev/null/home" });
     expect(await person.sees(">>> ")).toBe(true);

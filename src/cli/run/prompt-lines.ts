@@ -57,6 +57,7 @@ export class PromptLines {
     this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // was just added
     this.#lines.on("line", (line) => this.#onLine(line));
     this.#lines.on("SIGINT", () => this.#onInterrupt());
+    this.#lines.on("SIGCONT", () => this.#goOn());
     this.#lines.on("close", () => this.#end());
     terminal.write(PASTES.start);
   }
@@ -162,6 +163,12 @@ export class PromptLines {
     this.#terminal.write(typed ? "\n" : "\nUse Ctrl + d or /bye to exit.\n");
     this.#lines.write(null, { ctrl: true, name: "u" });
     this.#ask();
+  }
+
+  /** Back from a shell, which had the terminal meanwhile: the editor has paused. */
+  #goOn(): void {
+    this.#terminal.write(PASTES.start);
+    this.#lines.prompt(true);
   }
 
   #end(): void {
