@@ -8,9 +8,12 @@ export async function* linesOf(
   const decoder = new TextDecoder();
   let rest = "";
   for await (const bytes of body ?? []) {
-    const parts = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-    rest = parts.pop() ?? "";
-    yield* parts.filter((part) => part !== "");
+    const [more = "", ...begun] = decoder.decode(bytes, { stream: true }).split("\n");
+    rest += more; // not looked at before its end is there: it may come in many pieces
+    for (const next of begun) {
+      if (rest !== "") yield rest;
+      rest = next;
+    }
     if (rest.length > max) throw tooLong();
   }
   if (rest !== "") yield rest;

@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { linesOf } from "../../src/base/lines.ts";
+import { cpuMs } from "../cpu-time.ts";
+
+async function* bodyOf(pieces: Iterable<string | Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+  for (const piece of pieces) yield typeof piece === "string" ? new TextEncoder().encode(piece) : piece;
+}
+
+const tooLong = (): Error => new Error("too long");
+const read = (pieces: Iterable<string | Uint8Array>, max = 100) =>
+  Array.fromAsync(linesOf(bodyOf(pieces), { max, tooLong }));
+
+test("lines end where they end, however the body is cut; empty ones are left out", async () => {
+  expect(await read(["a", "b\n\nc", "\n", "", "\nd\ne", "f"])).toEqual(["ab", "c", "d", "ef"]);
+  const bytes = new TextEncoder().encode("ä€😀\n😀");
+  expect(await read(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(["ä€😀", "😀"]);
+  expect(await read([])).toEqual([]);
+});
+
+test("a line without an end is refused once it is too long", async () => {
+  await expect(read(["a".repeat(60), "a".repeat(60)])).rejects.toThrow("too long");
+});
+
+test("a long line in many pieces takes the time of its bytes", async () => {
+  const pieces = Array.from({ length: 16_384 }, () => "a".repeat(1024));
+  const before = cpuMs();
+  const [line] = await read([...pieces, "\n"], 2 ** 25);
+  expect(line).toHaveLength(2 ** 24);
+  expect(cpuMs() - before).toBeLessThan(3000);
+});
