@@ -279,7 +279,10 @@ function findFlag(flags: ConfigSources["flags"], name: string): Found | undefine
 }
 
 /** Blanks and quotes around a value are not part of it; an empty variable is an unset one. */
-function findEnv(env: ConfigSources["env"], names: readonly string[]): Found | undefined {
+export function findEnv(
+  env: ConfigSources["env"],
+  names: readonly string[],
+): { readonly value: string; readonly where: string } | undefined {
   for (const name of names) {
     const value = env[name]?.trim().replace(/^["']+|["']+$/g, "");
     if (value) return { value, where: name };

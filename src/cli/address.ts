@@ -3,15 +3,15 @@
  * else it is the address that a server here would listen on.
  */
 import { AppError } from "../base/errors.ts";
-import { readSettings, type ConfigSources } from "../config.ts";
+import { findEnv, readSettings, type ConfigSources } from "../config.ts";
 import type { ServerAddress } from "./client.ts";
 
 /** Throws `bad_request` where a setting is not what it should be. */
 export function clientSettings(sources: ConfigSources): { server: ServerAddress; home: string } {
   const { env } = sources;
   const apiKey = env["HEARTH_API_KEY"]?.trim() || undefined;
-  const asked = (env["HEARTH_HOST"] || env["OLLAMA_HOST"])?.trim() ?? "";
-  if (!/^https?:\/\/[^/]*\/.|^https:/.test(asked)) {
+  const asked = findEnv(env, ["HEARTH_HOST", "OLLAMA_HOST"])?.value ?? "";
+  if (!/^https?:\/\/[^/]*\/.|^https:/i.test(asked)) {
     const { home, setting } = readSettings(sources);
     const host = setting("host");
     return { server: { url: `http://${reachable(host.hostname)}:${host.port}`, apiKey }, home };
