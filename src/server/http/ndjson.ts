@@ -1,8 +1,9 @@
 /** A stream of objects as lines of JSON; a failure is the last line. */
 import { errorBody } from "./errors.ts";
+import { jsonLine } from "./json-line.ts";
 import type { Encoding } from "./stream.ts";
 
-const line = (value: object): string => `${JSON.stringify(value)}\n`;
+const line = (value: object): string => `${jsonLine(value)}\n`;
 
 export const NDJSON: Encoding<object> = {
   headers: { "content-type": "application/x-ndjson", "x-accel-buffering": "no" }, // else nginx collects lines

@@ -2,6 +2,7 @@
  * A stream of frames as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). While a
  * model loads or reads a long prompt, comments tell the client, and whatever stands between, that we are still here.
  */
+import { jsonLine } from "./json-line.ts";
 import type { Encoding } from "./stream.ts";
 
 /** Proxies cut off connections that were silent for 30 s and more. */
@@ -32,7 +33,7 @@ export function sse(
 }
 
 function textOf({ event, data }: Frame): string {
-  const text = typeof data === "string" ? data : JSON.stringify(data);
+  const text = typeof data === "string" ? data : jsonLine(data);
   const lines = text.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
   return `${event === undefined ? "" : `event: ${event}\n`}${lines.join("")}\n`;
 }

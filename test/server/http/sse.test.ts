@@ -40,6 +40,7 @@ describe("server-sent events", () => {
     const { url, ends } = serve(async function* () {
       yield { data: { a: 1 } };
       yield { event: "ping", data: { text: "one\ntwo" } };
+      yield { data: { text: "a\u2028b\u2029c\u0085d" } }; // ends of lines to Python's clients
       yield { data: "one\ntwo\r\nthree" };
       yield { data: "[DONE]" };
     });
@@ -47,7 +48,8 @@ describe("server-sent events", () => {
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     expect(response.headers.get("cache-control")).toBe("no-cache");
     expect(await response.text()).toBe(
-      'data: {"a":1}\n\nevent: ping\ndata: {"text":"one\\ntwo"}\n\ndata: one\ndata: two\ndata: three\n\ndata: [DONE]\n\n',
+      'data: {"a":1}\n\nevent: ping\ndata: {"text":"one\\ntwo"}\n\n' +
+        'data: {"text":"a\\u2028b\\u2029c\\u0085d"}\n\ndata: one\ndata: two\ndata: three\n\ndata: [DONE]\n\n',
     );
     expect(ends).toEqual([undefined]);
   });
