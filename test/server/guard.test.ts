@@ -66,6 +66,16 @@ describe("origins", () => {
     expect(response.headers.get("access-control-max-age")).toBe("43200");
   });
 
+  test("a page may read the id of its request, and when to ask again", async () => {
+    const call = await caller();
+    for (const path of ["/v1/models", "/v1/nothing"]) {
+      const response = await call({ origin: "http://localhost" }, "GET", path);
+      const exposed = response.headers.get("access-control-expose-headers")?.split(",");
+      expect(exposed).toEqual(expect.arrayContaining(["Request-Id", "Retry-After", "X-Request-Id", "ETag"]));
+    }
+    expect((await call({})).headers.get("access-control-expose-headers")).toBeNull();
+  });
+
   test("a refused origin gets 403 for preflights and unknown paths too", async () => {
     const call = await caller();
     expect((await call({ origin: "http://evil.example" }, "OPTIONS")).status).toBe(403);

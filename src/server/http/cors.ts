@@ -40,6 +40,9 @@ const PREFLIGHT = {
   "access-control-max-age": "43200",
 };
 
+/** What of an answer a page of another origin may read, beside what every page may. */
+const EXPOSED_HEADERS = "Accept-Ranges,Content-Length,Content-Range,ETag,Request-Id,Retry-After,X-Request-Id";
+
 /** Either goes on to the routes, with headers for the answer, or is answered at once, without a body. */
 export type Verdict = { readonly status?: 204 | 403; readonly headers: Readonly<Record<string, string>> };
 
@@ -63,7 +66,8 @@ function judgeOrigin(request: Request, patterns: readonly string[]): Verdict {
   const headers: Record<string, string> = patterns.includes("*")
     ? { "access-control-allow-origin": "*" }
     : { "access-control-allow-origin": origin, vary: "Origin" };
-  return request.method === "OPTIONS" ? { status: 204, headers: { ...headers, ...PREFLIGHT } } : { headers };
+  if (request.method === "OPTIONS") return { status: 204, headers: { ...headers, ...PREFLIGHT } };
+  return { headers: { ...headers, "access-control-expose-headers": EXPOSED_HEADERS } };
 }
 
 /** A `*` in a pattern stands for any text. */

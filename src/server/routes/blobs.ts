@@ -41,7 +41,6 @@ const DOWNLOAD_HEADERS = {
   "cache-control": "private, max-age=31536000, immutable",
   "content-type": "application/octet-stream",
   "cross-origin-resource-policy": "same-origin", // of pages that ask without CORS
-  "access-control-expose-headers": "Accept-Ranges,Content-Length,Content-Range,ETag",
 };
 
 /**
