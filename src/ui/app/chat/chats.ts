@@ -78,6 +78,8 @@ export class Chats {
   readonly #list = signal<readonly Chat[]>([]);
   readonly #open = signal<OpenChat | undefined>(undefined);
   readonly #running = signal<ReadonlyMap<string, Running>>(new Map());
+  /** The chat that is to be shown. */
+  #wanted: string | undefined;
   /** Those that are looked at, or answered. */
   readonly #held = new Map<string, OpenChat>();
   /** Those that another tab answers, which may be closed. */
@@ -107,12 +109,14 @@ export class Chats {
     this.#list.value = chats.toSorted((a, b) => b.updated - a.updated);
   }
 
-  /** Shows a chat, or with `undefined` none. */
+  /** Shows a chat, or with `undefined` none: the one that was asked for last, whichever is read first. */
   async show(id: string | undefined): Promise<void> {
+    this.#wanted = id;
     const found = id === undefined ? undefined : await this.#load(id);
-    const before = this.#open.peek()?.chat.peek().id;
-    if (before !== undefined && before !== id && !this.#running.peek().has(before)) this.#held.delete(before);
-    this.#open.value = found;
+    const isWanted = this.#wanted === id;
+    const left = isWanted ? this.#open.peek()?.chat.peek().id : id;
+    if (left !== undefined && left !== this.#wanted && !this.#running.peek().has(left)) this.#held.delete(left);
+    if (isWanted) this.#open.value = found;
   }
 
   /** A chat that begins with a question. Returns its id. */

@@ -29,7 +29,7 @@ export function ChatView() {
   useEffect(() => {
     editing.value = undefined;
     void chats.show(id).then(() => {
-      if (id === undefined || chats.open.peek()) return;
+      if (id === undefined || id !== route.peek().id || chats.open.peek()) return;
       notices.say("This chat is not in this browser: it was deleted, or begun elsewhere.");
       go({ view: "chat" });
     });
