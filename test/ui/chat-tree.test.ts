@@ -103,6 +103,20 @@ describe("a file of chats", () => {
     expect(messages.every((each) => each.chat === read!.id)).toBe(true);
   });
 
+  test("has its branches in the order in which they were made, whatever the order in the file", () => {
+    const branches = Array.from({ length: 20 }, (_, i) => message(`b${i}`, "a", { role: "assistant", at: 2 + i }));
+    const file = fileOf([{ ...chat, leaf: "b19" }], [...branches.toReversed(), message("a", null)]);
+    const { messages } = readChatFile(JSON.stringify(file));
+    const known = new Map(messages.map((each) => [each.id, each]));
+    const beside = siblingsOf(
+      known,
+      messages.find(({ content }) => content === "b7")!,
+    );
+    expect(beside.map(({ content }) => content)).toEqual(branches.map(({ content }) => content));
+    const asked = messages.find(({ content }) => content === "a")!;
+    expect(known.get(leafUnder(known, asked.id))!.content).toBe("b19");
+  });
+
   test.each([
     ["[]", /expected an object/],
     ['{"format":"other","version":1,"chats":[],"messages":[]}', /format: expected "hearth-chats", got "other"/],

@@ -28,8 +28,9 @@ export function readChatFile(text: string): { chats: Chat[]; messages: Message[]
   if (version !== 1) throw new Error(`version: expected 1, got ${JSON.stringify(version)}`);
   if (list(messages, "messages").length > MESSAGES_MAX) throw new Error(`messages: expected at most ${MESSAGES_MAX}`);
   const names = new Map<string, string>();
+  const times = new Map(list(messages, "messages").map((each, i) => timeOf(record(each, `messages[${i}]`))));
   const renamed = (id: string): string => {
-    const name = names.get(id) ?? makeId();
+    const name = names.get(id) ?? makeId(times.get(id)); // branches are in the order of their names
     names.set(id, name);
     return name;
   };
@@ -42,6 +43,8 @@ export function readChatFile(text: string): { chats: Chat[]; messages: Message[]
 }
 
 type Fields = Readonly<Record<string, unknown>>;
+
+const timeOf = ({ id, at }: Fields) => [id, typeof at === "number" ? at : undefined] as const;
 
 function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
   const { id, title, at, updated, model, system, leaf, options, think, tools } = fields;
