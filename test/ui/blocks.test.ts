@@ -3,7 +3,8 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { Lexer, type Token } from "marked";
 import { blocksOf, NO_BLOCKS, normalLines, readBlocks } from "../../src/ui/app/markdown/blocks.ts";
-import { safeAddress } from "../../src/ui/app/markdown/render.tsx";
+import type { ComponentChildren } from "preact";
+import { Block, safeAddress } from "../../src/ui/app/markdown/render.tsx";
 
 const PIECES = [
   "# Head\n\n",
@@ -69,6 +70,18 @@ test.each(["> ".repeat(20_000), "- ".repeat(20_000), "[".repeat(20_000), "*a ".r
     expect(blocksOf(normalLines(text)).length).toBeGreaterThan(0);
   },
 );
+
+test("character references are characters in a text, and themselves in code", () => {
+  const [token] = blocksOf("`&lt;b&gt;` and `&#38;amp;` make &lt;b&gt; and &#38;");
+  const shown = textOf(new Block({ token: token!, isOver: true }).render());
+  expect(shown).toBe("&lt;b&gt; and &#38;amp; make <b> and &");
+});
+
+function textOf(node: ComponentChildren): string {
+  if (Array.isArray(node)) return node.map(textOf).join("");
+  if (typeof node !== "object" || node === null) return String(node ?? "");
+  return "props" in node ? textOf(node.props.children) : "";
+}
 
 test("only addresses of the web and of mail are links", () => {
   expect(safeAddress("https://example.com/a")).toBe("https://example.com/a");

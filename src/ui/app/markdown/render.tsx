@@ -128,7 +128,7 @@ function inline(token: Token, at: At): ComponentChildren {
     case "del":
       return <del>{inlineOf(token.tokens, inside)}</del>;
     case "codespan":
-      return <code>{decode((token as Tokens.Codespan).text)}</code>;
+      return <code>{(token as Tokens.Codespan).text}</code>;
     case "br":
       return <br />;
     case "link":
