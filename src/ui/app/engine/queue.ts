@@ -1,3 +1,6 @@
+/** Work that somebody waits for: as a generator, and one after the other. */
+import { abortable } from "../../../base/abortable.ts";
+
 /** What somebody pushes, as a generator that ends or throws as the work does. */
 export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void>): AsyncGenerator<T, void, void> {
   const items: T[] = [];
@@ -19,4 +22,17 @@ export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void
     else await new Promise<void>((resolve) => (wake = resolve));
   }
   if ("error" in end) throw end.error;
+}
+
+/** Does work once what was given before is over; throws where `signal` is aborted until then. */
+export type InTurn = (work: () => Promise<void>, signal: AbortSignal) => Promise<void>;
+
+export function makeTurns(): InTurn {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work, signal) => {
+    const before = last;
+    const done = abortable(before, [signal]).then(work);
+    last = Promise.allSettled([before, done]);
+    return done;
+  };
 }

@@ -3,7 +3,7 @@ import type { ModelParts } from "../../../browser/runtime.ts";
 import type { FromWebLlm, ToWebLlm } from "../../../browser/webllm/messages.ts";
 import type { Api } from "../base/api.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
-import { pushed } from "./queue.ts";
+import { pushed, type InTurn } from "./queue.ts";
 import { startWorker } from "./script.ts";
 
 export interface WebLlmModel {
@@ -31,6 +31,8 @@ interface Place {
   readonly present: () => Present | undefined;
   /** Keeps it as the one that is there. */
   readonly hold: (present: Present | undefined) => void;
+  /** A Worker does not say which chat its words are of: one chat after the other has it. */
+  readonly inTurn: InTurn;
 }
 
 interface Asking {
@@ -51,7 +53,10 @@ const SETTINGS: Readonly<Record<string, string>> = {
 
 /** As `Answerer`. */
 export const answer = (place: Place, question: Question, signal: AbortSignal) =>
-  pushed<AnswerEvent>((push) => ask(place, question, { signal, push }));
+  pushed<AnswerEvent>((push) => {
+    push({ kind: "wait", text: "Waiting for the answer to another chat" });
+    return place.inTurn(() => ask(place, question, { signal, push }), signal);
+  });
 
 async function ask(place: Place, question: Question, { signal, push }: Asking): Promise<void> {
   const messages = question.messages.map(({ role, content, images }) => {

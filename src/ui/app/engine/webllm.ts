@@ -2,11 +2,13 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Answerer } from "../chat/answers.ts";
+import { makeTurns } from "./queue.ts";
 import type { Present, WebLlmModel } from "./webllm-chat.ts";
 
 export class WebLlm {
   readonly #api: Api;
   readonly #model = signal<WebLlmModel | undefined>(undefined);
+  readonly #inTurn = makeTurns();
   #present: Present | undefined;
 
   constructor(api: Api) {
@@ -26,7 +28,8 @@ export class WebLlm {
   /** Chats on it. */
   readonly answer: Answerer = async function* (this: WebLlm, ...asked: Parameters<Answerer>) {
     const { answer } = await import("./webllm-chat.ts");
-    yield* answer({ api: this.#api, present: () => this.#present, hold: (next) => this.#hold(next) }, ...asked);
+    const [present, hold] = [() => this.#present, (next: Present | undefined) => this.#hold(next)];
+    yield* answer({ api: this.#api, present, hold, inTurn: this.#inTurn }, ...asked);
   }.bind(this);
 
   #hold(present: Present | undefined): void {
