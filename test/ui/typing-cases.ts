@@ -1,4 +1,4 @@
-/** Input methods, scripts from right to left, and browsers that keep nothing. */
+/** Input methods, what is pasted and dropped, scripts from right to left, and browsers that keep nothing. */
 import { expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { ask, openPage, type World } from "./page.ts";
@@ -60,6 +60,36 @@ const margins = (place: Locator): Promise<[number, number]> =>
     return [text.left - box.left, box.right - text.right];
   });
 
+/** Whether a text field takes what is pasted or dropped by itself: text in these types, and a file. */
+function isLeftToField(page: Page, kind: "paste" | "drop", types: readonly string[], withFile: boolean) {
+  return page.locator("#composer").evaluate(
+    (area, { kind, types, withFile }) => {
+      const data = new DataTransfer();
+      for (const type of types) data.setData(type, "<b>text</b>");
+      if (withFile) data.items.add(new File(["no picture"], "cells.txt"));
+      const init = { bubbles: true, cancelable: true };
+      if (kind === "paste") return area.dispatchEvent(new ClipboardEvent(kind, { ...init, clipboardData: data }));
+      const events = ["dragover", kind].map((name) => new DragEvent(name, { ...init, dataTransfer: data }));
+      return events.map((event) => area.dispatchEvent(event)).every(Boolean);
+    },
+    { kind, types, withFile },
+  );
+}
+
+function pasting(world: () => World): void {
+  test("text is pasted and dropped as text, also with the picture that an office program puts beside it", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const cells = ["text/plain", "text/html"];
+    expect(await isLeftToField(page, "paste", cells, true)).toBe(true);
+    expect(await isLeftToField(page, "drop", cells, false)).toBe(true);
+    expect(await page.locator(".attachments").count()).toBe(0);
+    expect(await isLeftToField(page, "paste", ["text/html"], true)).toBe(false); // a picture of a page
+    expect(await isLeftToField(page, "drop", [], true)).toBe(false);
+    await page.locator(".attachments li").nth(1).waitFor();
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
 function rightToLeft(world: () => World): void {
   test("a paragraph begins at the side where its script does", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
@@ -109,4 +139,4 @@ function nothingKept(world: () => World): void {
   );
 }
 
-export const typingCases = [composing, rightToLeft, nothingKept] as const;
+export const typingCases = [composing, pasting, rightToLeft, nothingKept] as const;

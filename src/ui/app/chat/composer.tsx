@@ -54,8 +54,9 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
     });
   };
   const onDrop = (event: DragEvent): void => {
-    event.preventDefault();
     isOver.value = false;
+    if (!hasFiles(event)) return;
+    event.preventDefault();
     void take(event.dataTransfer?.files ?? []);
   };
   return (
@@ -67,6 +68,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
         send();
       }}
       onDragOver={(event) => {
+        if (!hasFiles(event)) return;
         event.preventDefault();
         isOver.value = true;
       }}
@@ -92,6 +94,9 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
   );
 }
 
+/** Else it is text, which the field takes by itself. */
+const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") ?? false;
+
 /** @param stop ends the answer that is being made, where one is */
 function SendButton({ stop, isReady }: { stop: (() => void) | undefined; isReady: boolean }) {
   if (stop) {
@@ -116,6 +121,9 @@ interface WritingProps {
   readonly onKeep: () => void;
 }
 
+/** Text of an office program, which puts a picture of it beside it; one copied from a page has no plain text. */
+const FORMATTED = ["text/plain", "text/html"] as const;
+
 /** On a screen that is touched, Enter begins a new line. */
 const isTouched = (): boolean => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
@@ -135,8 +143,8 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep }: WritingProps)
     }
   };
   const onPaste = (event: ClipboardEvent): void => {
-    const { files = [] } = event.clipboardData ?? {};
-    if (files.length === 0) return;
+    const { files = [], types = [] } = event.clipboardData ?? {};
+    if (files.length === 0 || FORMATTED.every((type) => types.includes(type))) return;
     event.preventDefault();
     onFiles(files);
   };
