@@ -58,15 +58,16 @@ export interface Api {
 /** Where a path of the server is, whose root is beside the page: a proxy may have both below a path of its own. */
 export const addressOf = (path: string): string => new URL(`.${path}`, document.baseURI).href;
 
+/** A key as a header; one with characters that no header can have is no server's, and is left out. */
+export const bearer = (key: string | null): Record<string, string> =>
+  key === null || /[^\x20-\xff]/.test(key) ? {} : { authorization: `Bearer ${key}` };
+
 export function makeApi({ storage }: { storage: Kept }): Api {
   const isReachable = signal(true);
   const question = signal<KeyQuestion | undefined>(undefined);
   let asked: Promise<boolean> | undefined;
 
-  const headers = (): Record<string, string> => {
-    const key = storage.getItem(KEY);
-    return key === null ? {} : { authorization: `Bearer ${key}` };
-  };
+  const headers = (): Record<string, string> => bearer(storage.getItem(KEY));
 
   /** One question for all requests that were refused. */
   const askForKey = (): Promise<boolean> =>

@@ -1,7 +1,7 @@
 /** The gateway as its operator asks it, with the gateway token, which is kept for this tab. */
 import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
-import { Refused, type Api, type Ask } from "../base/api.ts";
+import { bearer, Refused, type Api, type Ask } from "../base/api.ts";
 
 const TOKEN = "hearth-gateway-token";
 
@@ -42,8 +42,7 @@ export class Admin {
   async ask<T>(path: string, ask: Ask = {}): Promise<T> {
     const token = this.#storage.getItem(TOKEN);
     try {
-      const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-      const found = await this.#api.json<T>(`/hooks-admin/${path}`, { ...ask, headers });
+      const found = await this.#api.json<T>(`/hooks-admin/${path}`, { ...ask, headers: bearer(token) });
       this.#access.value = "open";
       return found;
     } catch (error) {
