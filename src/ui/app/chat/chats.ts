@@ -393,8 +393,10 @@ export class Chats {
     await this.loadList();
     const held = this.#held.get(news.id);
     const chat = this.#list.peek().find(({ id }) => id === news.id);
-    if (!held || !chat || this.#isBusy(news.id)) return;
-    held.chat.value = chat;
+    if (!held || !chat) return;
+    const isBusy = this.#isBusy(news.id); // then it stands at the answer, and will be kept as it is here
+    held.chat.value = isBusy ? { ...chat, leaf: held.chat.peek().leaf } : chat;
+    if (isBusy) return;
     const { db } = this.#parts;
     const changed = news.messages ? await db.some(news.messages) : await db.messages(news.id);
     if (changed.some(({ state }) => state === "running")) void this.#follow(news.id);
