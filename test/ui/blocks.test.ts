@@ -77,6 +77,23 @@ test("character references are characters in a text, and themselves in code", ()
   expect(shown).toBe("&lt;b&gt; and &#38;amp; make <b> and &");
 });
 
+test("a list of tasks has a sign and a text in each line, nothing of its source", () => {
+  const shown = (text: string) => new Block({ token: blocksOf(text)[0]!, isOver: true }).render();
+  const tight = shown("- [x] done\n- [ ] to do\n- other");
+  expect(textOf(tight)).toBe("☑ done☐ to doother");
+  expect(tagsOf(tight)).toEqual(["ul", "li", "li", "li"]);
+  const loose = shown("- [x] done\n\n- [ ] to do");
+  expect(textOf(loose)).toBe("☑ done☐ to do");
+  expect(tagsOf(loose)).toEqual(["ul", "li", "p", "li", "p"]);
+});
+
+function tagsOf(node: ComponentChildren): unknown[] {
+  if (Array.isArray(node)) return node.flatMap(tagsOf);
+  return typeof node === "object" && node !== null && "props" in node
+    ? [node.type, ...tagsOf(node.props.children)]
+    : [];
+}
+
 function textOf(node: ComponentChildren): string {
   if (Array.isArray(node)) return node.map(textOf).join("");
   if (typeof node !== "object" || node === null) return String(node ?? "");

@@ -50,6 +50,8 @@ function blockOf(token: Token, at: At): ComponentChildren {
       return listOf(token as Tokens.List, inside);
     case "table":
       return tableOf(token as Tokens.Table, inside);
+    case "checkbox":
+      return boxOf(token);
     case "hr":
       return <hr />;
     case "html":
@@ -72,18 +74,12 @@ function headingOf({ depth, tokens }: Tokens.Heading, at: At) {
 }
 
 function listOf({ ordered, start, items }: Tokens.List, at: At) {
-  const children = items.map((item) => (
-    <li class={item.task ? "task" : undefined}>{blocksOf(withoutBoxes(item), at)}</li>
-  ));
+  const children = items.map((item) => <li class={item.task ? "task" : undefined}>{blocksOf(item.tokens, at)}</li>);
   return ordered ? <ol start={start === "" ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
 }
 
 /** A box that can be ticked stands in the text as a sign: nothing here can be ticked. */
-function withoutBoxes({ task, checked, tokens }: Tokens.ListItem): Token[] {
-  if (!task) return tokens;
-  const sign = checked ? "☑ " : "☐ ";
-  return [{ type: "escape", raw: sign, text: sign } as Token, ...tokens];
-}
+const boxOf = (token: Token): string => ((token as Tokens.Checkbox).checked ? "☑ " : "☐ ");
 
 function tableOf({ header, rows, align }: Tokens.Table, at: At) {
   const cell = ({ tokens }: Tokens.TableCell, column: number) => ({
@@ -137,8 +133,8 @@ function inline(token: Token, at: At): ComponentChildren {
       return token.tokens ? inlineOf(token.tokens, inside) : decode((token as Tokens.Text).text);
     case "escape":
       return (token as Tokens.Escape).text;
-    case "checkbox": // stands in the text already
-      return null;
+    case "checkbox":
+      return boxOf(token);
     default:
       return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image too: as they were written
   }
