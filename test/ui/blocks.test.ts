@@ -77,6 +77,13 @@ test("character references are characters in a text, and themselves in code", ()
   expect(shown).toBe("&lt;b&gt; and &#38;amp; make <b> and &");
 });
 
+test("character references in an address are characters, which may make it none", () => {
+  const linkIn = (text: string) => JSON.stringify(new Block({ token: blocksOf(text)[0]!, isOver: true }).render());
+  expect(linkIn("[a](https://example.com/?a=1&amp;b=2)")).toContain('"href":"https://example.com/?a=1&b=2"');
+  expect(linkIn("[a](javascript&#58;alert(1))")).not.toContain('"href"');
+  expect(linkIn("[a](https&#58;//example.com)")).toContain('"href":"https://example.com/"');
+});
+
 test("a list of tasks has a sign and a text in each line, nothing of its source", () => {
   const shown = (text: string) => new Block({ token: blocksOf(text)[0]!, isOver: true }).render();
   const tight = shown("- [x] done\n- [ ] to do\n- other");

@@ -145,7 +145,7 @@ const BLOCKS: ReadonlySet<string> = new Set(["paragraph", "list", "code", "block
 const isBlock = ({ type }: Token): boolean => BLOCKS.has(type);
 
 function linkOf({ href, tokens, raw }: Tokens.Link, at: At): ComponentChildren {
-  const address = safeAddress(href);
+  const address = safeAddress(decode(href));
   if (address === undefined) return raw;
   return (
     <a href={address} target="_blank" rel="noopener noreferrer nofollow" title={address}>
