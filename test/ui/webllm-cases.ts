@@ -52,6 +52,10 @@ function webLlm(world: () => World): void {
     expect(fetched.filter((url) => /^https?:/.test(url))).toEqual([]); // nothing but this server
     expect(fetched).toContain("/ui/webllm.js");
 
+    await page.locator(".message.assistant").last().getByRole("button", { name: "More", exact: true }).click();
+    await page.getByRole("menuitem", { name: "Again with hearth", exact: true }).click(); // where that model runs
+    await page.locator(".message.assistant .about", { hasText: /^hearth · .* tokens$/ }).waitFor();
+
     await page.goto(`${hearth.url}/ui#/models`); // what was kept of it goes with it
     expect(await keptIn(page)).toMatch(/^compiled\s+Remove\s+\d+ B · [0-9a-f]{12}/);
     page.once("dialog", (dialog) => void dialog.accept());

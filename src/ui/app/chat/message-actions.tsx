@@ -3,6 +3,7 @@ import { useApp } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Menu, type MenuItem } from "../base/menu.tsx";
+import type { Answering } from "./chats.ts";
 import { siblingsOf, type Message } from "./tree.ts";
 
 interface ActionProps {
@@ -15,17 +16,18 @@ interface ActionProps {
 export function MessageActions({ message, isLast, branches, onEdit }: ActionProps) {
   const { chats, models } = useApp();
   const { role, chat } = message;
-  const again = (model?: string): void =>
-    void chats.answer(chat, { parent: message.parent, ...(model === undefined ? {} : { model }) });
+  const again = (by: Pick<Answering, "model" | "place"> = {}): void =>
+    void chats.answer(chat, { parent: message.parent, ...by });
   const goOn: MenuItem = {
     label: "Go on with this answer",
     icon: "play",
     onChoose: () => void chats.answer(chat, { parent: message.parent, goOnWith: message }),
   };
+  const place = chats.open.value?.chat.value.place ?? "server";
   const others = (models.list.value ?? []).map(({ name }): MenuItem => ({
     label: `Again with ${name.replace(/:latest$/, "")}`,
     icon: "retry",
-    onChoose: () => again(name),
+    onChoose: () => again({ model: name, place: models.placeOf(name, place) }),
   }));
   const remove: MenuItem = {
     label: "Delete from here",
