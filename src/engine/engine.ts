@@ -161,15 +161,16 @@ export class Engine {
 
   async #step(work: Work): Promise<void> {
     const victim = this.#room?.victim(work, this.#running);
+    const slot = victim?.sequence.slot;
     if (victim && !victim.error) {
       this.#vacate(victim.sequence);
       this.#waiting.unshift(victim.sequence);
+      if (slot) this.#room?.release(slot); // it may have far more than the sequence, which would begin there again
       return;
     }
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
     if (victim) {
-      const { slot } = victim.sequence;
       this.#fail(victim.sequence, victim.error, events);
       if (slot) this.#room?.release(slot);
     } else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);

@@ -85,6 +85,18 @@ test("slots that nobody uses give their memory back first, and their prefix is n
   await engine.close();
 });
 
+test("a short text in a slot that kept much of a long one makes room for its neighbour, and both end", async () => {
+  const { engine, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
+  await ask("b".repeat(150), { num_predict: 1 }); // its slot has memory for 192
+  const [a, b] = ["a".repeat(30), "b".repeat(20)] as const;
+  const answers = await Promise.race([
+    Promise.all([ask(a, { num_predict: 60 }), ask(b, { num_predict: 60 })]),
+    Bun.sleep(20_000),
+  ]);
+  expect(answers?.map(textOf)).toEqual([expectedText(a, 60), expectedText(b, 60)]);
+  await engine.close();
+}, 30_000);
+
 test("where the machine has no memory for a request, it fails, says so, and others go on", async () => {
   const free = { bytes: 2 ** 30 };
   const more = { growth: true, prefixBytes: 0, freeBytes: () => free.bytes };
