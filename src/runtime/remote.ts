@@ -29,6 +29,8 @@ export interface RemoteOptions {
   readonly key: string | undefined;
   /** The server has failed where nothing came from it for so long; Infinity: never. */
   readonly silenceMs: number;
+  /** How long it may take to name its models; undefined: ten seconds. */
+  readonly namesWaitMs?: number;
   readonly fetch: typeof fetch;
   readonly now: () => number;
 }
@@ -78,12 +80,16 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
     loaded: () => [...contexts].map(([name, ctxLen]) => ({ name, ctxLen })),
     async modelNames() {
       if (known && options.now() - known.atMs < NAMES_MS) return known.names;
+      const waitMs = options.namesWaitMs ?? NAMES_WAIT_MS;
+      const signal = AbortSignal.timeout(waitMs);
       try {
-        const signal = AbortSignal.timeout(NAMES_WAIT_MS);
         const { models } = await read({ method: "GET", path: "/api/tags", signal }, modelList);
         known = { names: models.map(({ name }) => name), atMs: options.now() };
       } catch (error) {
-        if (!known) throw error;
+        if (known) return known.names;
+        if (!signal.aborted) throw error;
+        const message = `${server} did not name its models in ${waitMs / 1000} s`;
+        throw new AppError("upstream", message, { cause: error, isUntried: true });
       }
       return known.names;
     },

@@ -113,6 +113,13 @@ test("names are asked for anew after a while, and the last ones hold while the s
   expect((await failure(to(url).modelNames())).code).toBe("upstream");
 });
 
+test("a server that does not name its models in time is away: nobody has cancelled anything", async () => {
+  const { url } = answering(() => new Promise<Response>(() => {}));
+  const { code, message, isUntried } = await failure(to(url, { namesWaitMs: 50 }).modelNames());
+  expect([code, isUntried]).toEqual(["upstream", true]);
+  expect(message).toBe(`the model server at ${url} did not name its models in 0.05 s`);
+});
+
 test("aborting a turn stops the model there", async () => {
   const there = await elsewhere();
   there.runtime.script = endless(1);
