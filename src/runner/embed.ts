@@ -7,10 +7,10 @@ import type { EmbedRequest } from "../engine/embed-queue.ts";
 import type { LoadedEngine } from "../engine/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Channel } from "./channel.ts";
-import { encodePair } from "./rank-input.ts";
+import { encodeAround, encodePair } from "./rank-input.ts";
 import type { EmbedMessage } from "./messages.ts";
 
-/** Characters that are encoded before other messages get their turn: some 20 ms. */
+/** Characters that are read, and ids that are written, before other messages get their turn: some 20 ms. */
 const ENCODED_AT_ONCE = 100_000;
 
 /** Queues a request's texts; what is wrong with one of them fails the request. `pending` holds it meanwhile. */
@@ -23,21 +23,21 @@ export async function embed(
   pending.add(id);
   try {
     const limit = Math.min(ctxLen, info.ctxLen);
+    const around = query === undefined ? undefined : encodeAround(tokenizer, query, prompt);
     const texts: Int32Array[] = [];
     let sinceYield = 0;
     for (const [index, input] of inputs.entries()) {
-      texts.push(
-        query === undefined
-          ? encodeInput(tokenizer, input, { limit, truncate, index })
-          : encodePair(tokenizer, { query, document: input }, { prompt, limit, truncate, index }),
-      );
-      sinceYield += input.length;
+      const ids = around
+        ? encodePair(tokenizer, { around, document: input }, { limit, truncate, index })
+        : encodeInput(tokenizer, input, { limit, truncate, index });
+      texts.push(ids);
+      sinceYield += input.length + ids.length;
       if (sinceYield < ENCODED_AT_ONCE) continue;
       sinceYield = 0;
       await loop.nextTurn();
       if (!pending.has(id)) return; // cancelled
     }
-    engine.embed({ id, texts, ranks: query !== undefined } satisfies EmbedRequest);
+    engine.embed({ id, texts, ranks: around !== undefined } satisfies EmbedRequest);
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "embedFailed", id, code, message: messageOf(error) });

@@ -2,18 +2,17 @@
 import { AppError } from "../base/errors.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
-/** How a pair is put together. */
-export interface RankTemplate {
-  /** A prompt with `{query}` and `{document}`; undefined: special tokens stand between the two. */
-  readonly prompt: string | undefined;
-}
-
 type PairTokenizer = Pick<Tokenizer, "encode" | "before" | "after" | "family">;
 
-interface Pair {
-  readonly query: string;
-  readonly document: string;
-}
+/** What stands in front of the document, between places for it where there are several, and behind it. */
+export type Around = readonly (readonly number[])[];
+
+/**
+ * The ids around each document of a query.
+ * @param prompt with `{query}` and `{document}`; undefined: special tokens stand between the two
+ */
+export const encodeAround = (tokenizer: PairTokenizer, query: string, prompt: string | undefined): Around =>
+  prompt === undefined ? aroundTokens(tokenizer, query) : aroundPrompt(tokenizer, query, prompt);
 
 /**
  * The ids of a pair, at most `limit` of them: a document that is too long loses its end, where it may.
@@ -21,11 +20,10 @@ interface Pair {
  */
 export function encodePair(
   tokenizer: PairTokenizer,
-  pair: Pair,
-  { prompt, limit, truncate, index }: RankTemplate & { limit: number; truncate: boolean; index: number },
+  { around: parts, document: text }: { around: Around; document: string },
+  { limit, truncate, index }: { limit: number; truncate: boolean; index: number },
 ): Int32Array {
-  const parts = prompt === undefined ? aroundTokens(tokenizer, pair) : aroundPrompt(tokenizer, pair, prompt);
-  const document = encodeText(tokenizer, pair.document);
+  const document = encodeText(tokenizer, text);
   const taken = parts.reduce((sum, { length }) => sum + length, 0);
   const room = Math.floor((limit - taken) / Math.max(1, parts.length - 1));
   if (document.length > room && !truncate) {
@@ -37,22 +35,19 @@ export function encodePair(
   return Int32Array.from(parts.flatMap((part, i) => (i === 0 ? part : [...shown, ...part])));
 }
 
-/** What stands in front of the document, between places for it where there are several, and behind it. */
-type Around = readonly (readonly number[])[];
-
 /** What strangers wrote is text, whatever tokens it names. */
 const encodeText = (tokenizer: PairTokenizer, text: string): Int32Array =>
   tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
 
 /** [CLS] query [SEP] document [SEP], or <s> query </s></s> document </s>. */
-function aroundTokens(tokenizer: PairTokenizer, { query }: Pair): Around {
+function aroundTokens(tokenizer: PairTokenizer, query: string): Around {
   const { before, after, family } = tokenizer;
   const end = after === undefined ? [] : [after];
   const between = family === "wpm" ? end : [...end, ...end];
   return [[...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between], end];
 }
 
-function aroundPrompt(tokenizer: PairTokenizer, { query }: Pair, prompt: string): Around {
+function aroundPrompt(tokenizer: PairTokenizer, query: string, prompt: string): Around {
   const markup = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
   const asked = encodeText(tokenizer, query);
   const read = (part: string): number[] =>

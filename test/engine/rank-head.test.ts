@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { rankHeadOf, RANK_PROMPT } from "../../src/engine/rank-head.ts";
 import type { Gguf, TensorInfo } from "../../src/gguf/gguf.ts";
 import { quants } from "../../src/quant/index.ts";
-import { encodePair } from "../../src/runner/rank-input.ts";
+import { encodeAround, encodePair } from "../../src/runner/rank-input.ts";
 
 /** As much of a file as a head needs. */
 function file(tensors: Record<string, { shape: number[]; values: number[] }>, pooling = 4): Gguf {
@@ -52,23 +52,25 @@ describe("a pair", () => {
   const limits = { limit: 10, truncate: true, index: 0 };
   const text = (ids: Int32Array): string => String.fromCharCode(...ids.map((id) => (id > 1000 ? id - 1000 : id)));
   const tokens = (family: "wpm" | "ugm") => ({ encode, before: 60, after: 62, family }); // < and >
-  const pair = { query: "ab", document: "cdefgh" };
+  const paired = (family: "wpm" | "ugm", { prompt, ...given }: typeof limits & { prompt: string | undefined }) => {
+    const around = encodeAround(tokens(family), "ab", prompt);
+    return encodePair(tokens(family), { around, document: "cdefgh" }, given);
+  };
 
   test("stands between the special tokens of its family", () => {
-    expect(text(encodePair(tokens("wpm"), pair, { ...limits, prompt: undefined }))).toBe("<ab>cdefg>");
-    expect(text(encodePair(tokens("ugm"), pair, { ...limits, prompt: undefined }))).toBe("<ab>>cdef>");
+    expect(text(paired("wpm", { ...limits, prompt: undefined }))).toBe("<ab>cdefg>");
+    expect(text(paired("ugm", { ...limits, prompt: undefined }))).toBe("<ab>>cdef>");
   });
 
   test("or in the model's prompt, whose markup is read as such and the texts of others never", () => {
-    const ids = encodePair(tokens("wpm"), pair, { ...limits, prompt: "[{query}|{document}]" });
+    const ids = paired("wpm", { ...limits, prompt: "[{query}|{document}]" });
     expect(text(ids)).toBe("[ab|cdefg]");
     expect([...ids].filter((id) => id > 1000).length).toBe(3);
     expect(RANK_PROMPT.split("{document}").length).toBe(2);
   });
 
   test("has its texts wherever the prompt names them", () => {
-    const ask = (prompt: string, limit: number): string =>
-      text(encodePair(tokens("wpm"), pair, { ...limits, prompt, limit }));
+    const ask = (prompt: string, limit: number): string => text(paired("wpm", { ...limits, prompt, limit }));
     expect(ask("[{document}|{query}]", 20)).toBe("[cdefgh|ab]");
     expect(ask("[{document}|{query}|{document}]", 20)).toBe("[cdefgh|ab|cdefgh]");
     expect(ask("[{document}|{query}|{document}]", 13)).toBe("[cde|ab|cde]");
@@ -77,9 +79,7 @@ describe("a pair", () => {
 
   test("that does not fit is refused where nothing may be cut, or no document has room", () => {
     const strict = { ...limits, prompt: undefined, truncate: false };
-    expect(() => encodePair(tokens("wpm"), pair, strict)).toThrow("documents[0]: the input length exceeds");
-    expect(() => encodePair(tokens("wpm"), pair, { ...limits, prompt: undefined, limit: 5 })).toThrow(
-      "query: expected",
-    );
+    expect(() => paired("wpm", strict)).toThrow("documents[0]: the input length exceeds");
+    expect(() => paired("wpm", { ...limits, prompt: undefined, limit: 5 })).toThrow("query: expected");
   });
 });
