@@ -1,6 +1,7 @@
 /**
  * Conversations that are longer than the context: which messages a prompt is made of. System messages and the last one
- * always stay; of the others the oldest go, as few as will do.
+ * always stay, and what the user said last where a template wants to see it, however many calls of tools came since; of
+ * the others the oldest go, as few as will do.
  */
 import { AppError } from "../base/errors.ts";
 
@@ -27,12 +28,16 @@ export function fitMessages<T extends { readonly role: string }, P>(
 ): Fitted<P> {
   const whole = render(messages);
   if (fits(whole, { isWhole: true })) return { prompt: whole, wasCut: false };
-  const droppable = messages.flatMap(({ role }, i) => (role !== "system" && i < messages.length - 1 ? [i] : []));
-  if (droppable.length === 0) return { prompt: whole, wasCut: false };
+  let droppable = messages.flatMap(({ role }, i) => (role !== "system" && i < messages.length - 1 ? [i] : []));
   const without = (count: number): P => {
     const dropped = new Set(droppable.slice(0, count));
     return render(messages.filter((_, i) => !dropped.has(i)));
   };
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const all = droppable.length;
+  const isWanted = droppable.includes(asked) && !firstAccepted(without, { from: all, to: all + 1 });
+  if (isWanted) droppable = droppable.filter((i) => i !== asked);
+  if (droppable.length === 0) return { prompt: whole, wasCut: false };
   let low = 1;
   let high = droppable.length;
   let best: P | undefined;

@@ -71,6 +71,31 @@ test("a template that wants the user to begin gets a conversation that the user 
   }
 });
 
+test("a template that wants to see a question keeps the last one, however many calls of tools came since", () => {
+  let renderings = 0;
+  const picky = (turns: readonly Turn[]): string => {
+    renderings++;
+    if (!turns.some(({ role }) => role === "user")) throw new AppError("bad_request", "No user query found");
+    return render(turns);
+  };
+  const calls = Array.from({ length: 500 }, (_, i) => [turn("assistant", `c${i} `), turn("tool", `r${i} `)]).flat();
+  const messages = [turn("system", "s "), turn("user", "q0 "), turn("assistant", "a0 "), turn("user", "q1 "), ...calls];
+  const fitted = fitMessages(messages, { render: picky, fits: fitsIn(26) });
+  expect(fitted).toEqual({ prompt: "s q1 c498 r498 c499 r499 ", wasCut: true });
+  expect(renderings).toBeLessThan(20);
+  expect(fitMessages(messages, { render, fits: fitsIn(23) }).prompt).toBe("s c498 r498 c499 r499 ");
+});
+
+test("a template that wants the user to begin gets that also where an answer is to go on", () => {
+  const picky = (turns: readonly Turn[]): string => {
+    if (turns[0]?.role !== "user") throw new AppError("bad_request", "roles must alternate");
+    return render(turns);
+  };
+  const messages = ["q1", "a1", "q2", "a2"].map((text) => turn(text[0] === "q" ? "user" : "assistant", text));
+  expect(fitMessages(messages, { render: picky, fits: fitsIn(5) })).toEqual({ prompt: "q2a2", wasCut: true });
+  expect(fitMessages(messages.slice(2), { render: picky, fits: fitsIn(3) }).prompt).toBe("q2a2"); // is too long
+});
+
 test("a failure that is no refusal is passed on", () => {
   const broken = (turns: readonly Turn[]): string => {
     if (turns.length < 3) throw new TypeError("bug");
