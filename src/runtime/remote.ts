@@ -18,6 +18,8 @@ const ERROR_LENGTH_MAX = 4096;
 /** How long the names of its models are taken for what it has. */
 const NAMES_MS = 5000;
 const NAMES_WAIT_MS = 10_000;
+/** How long who has names of before waits for new ones: senders of webhooks wait meanwhile. */
+const NAMES_PATIENCE_MS = 1000;
 /** Of a busy server that does not say. */
 const RETRY_MS = 5000;
 const DIGEST_SHOWN = 32;
@@ -61,10 +63,24 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
   const server = `the model server at ${options.url}`;
   const contexts = new Map<string, number>();
   let known: { readonly names: readonly string[]; readonly atMs: number } | undefined;
+  let asking: Promise<readonly string[]> | undefined;
   const read = async <T>(asked: Asked, schema: Reader<T>): Promise<T> => {
     using exchange = await open(options, server, asked);
     const text = await textOf(exchange, server, LENGTH_MAX);
     return parsed(text, schema, server);
+  };
+  const askNames = async (): Promise<readonly string[]> => {
+    const waitMs = options.namesWaitMs ?? NAMES_WAIT_MS;
+    const signal = AbortSignal.timeout(waitMs);
+    try {
+      const { models } = await read({ method: "GET", path: "/api/tags", signal }, modelList);
+      known = { names: models.map(({ name }) => name), atMs: options.now() };
+      return known.names;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const message = `${server} did not name its models in ${waitMs / 1000} s`;
+      throw new AppError("upstream", message, { cause: error, isUntried: true });
+    }
   };
   return {
     async *chat(request) {
@@ -80,17 +96,9 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
     loaded: () => [...contexts].map(([name, ctxLen]) => ({ name, ctxLen })),
     async modelNames() {
       if (known && options.now() - known.atMs < NAMES_MS) return known.names;
-      const waitMs = options.namesWaitMs ?? NAMES_WAIT_MS;
-      const signal = AbortSignal.timeout(waitMs);
-      try {
-        const { models } = await read({ method: "GET", path: "/api/tags", signal }, modelList);
-        known = { names: models.map(({ name }) => name), atMs: options.now() };
-      } catch (error) {
-        if (known) return known.names;
-        if (!signal.aborted) throw error;
-        const message = `${server} did not name its models in ${waitMs / 1000} s`;
-        throw new AppError("upstream", message, { cause: error, isUntried: true });
-      }
+      asking ??= askNames().finally(() => (asking = undefined));
+      if (!known) return asking;
+      await Promise.race([asking.catch(() => {}), Bun.sleep(NAMES_PATIENCE_MS)]);
       return known.names;
     },
   };

@@ -113,6 +113,19 @@ test("names are asked for anew after a while, and the last ones hold while the s
   expect((await failure(to(url).modelNames())).code).toBe("upstream");
 });
 
+test("nobody waits long for new names while the server hangs, and it is asked once for all", async () => {
+  let nowMs = 0;
+  const { url, headers } = answering(() =>
+    nowMs > 0 ? new Promise<Response>(() => {}) : Response.json({ models: [{ name: "m:latest" }] }),
+  );
+  const runtime = to(url, { now: () => nowMs, namesWaitMs: 60_000 });
+  expect(await runtime.modelNames()).toEqual(["m:latest"]);
+  nowMs = 20_000;
+  const both = await Promise.all([runtime.modelNames(), runtime.modelNames()]);
+  expect(both).toEqual([["m:latest"], ["m:latest"]]);
+  expect(headers.length).toBe(2);
+}, 30_000);
+
 test("a server that does not name its models in time is away: nobody has cancelled anything", async () => {
   const { url } = answering(() => new Promise<Response>(() => {}));
   const { code, message, isUntried } = await failure(to(url, { namesWaitMs: 50 }).modelNames());
