@@ -75,13 +75,14 @@ export class Embedder {
     return !this.#parts.encoder && !this.#current && this.#queue.size > 0;
   }
 
-  /** Starts the next text in a free slot, which is busy from then on. */
-  start(slot: Slot): void {
+  /** Starts the next text in a free slot, which is busy from then on; how many tokens it has. */
+  start(slot: Slot): number {
     const [text] = this.#queue.take({ tokensMax: 0, textsMax: 1 });
-    if (!text) return;
+    if (!text) return 0;
     slot.busy = true;
     forget(slot);
     this.#current = { text, slot, sum: new Float64Array(this.#parts.dim), done: 0 };
+    return text.tokens.length;
   }
 
   /** One run. @param chunk most tokens of a text that goes through a slot */

@@ -381,7 +381,8 @@ export class Engine {
       if (embedder.wantsSlot && (this.#embedsNext || !sequence || waits)) {
         const oldest = free.reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
         oldest.usedAt = ++this.#order;
-        embedder.start(oldest);
+        const tokens = embedder.start(oldest);
+        this.#room?.embeds(oldest, tokens);
         this.#embedsNext = false;
       } else if (sequence && !waits) {
         this.#waiting.shift();

@@ -20,6 +20,8 @@ export interface KvRoom {
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
   /** Makes room for a step; else says which sequence must stop until there is some, or fail. */
   victim(work: Work, running: readonly Sequence[]): Victim | undefined;
+  /** Counts what a text to embed takes, whether there is room for it or not. */
+  embeds(slot: Slot, tokens: number): void;
   /** Gives the memory of a slot back, which nobody uses any more. */
   release(slot: Slot): void;
 }
@@ -74,6 +76,9 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
 
   return {
     release: giveBack,
+    embeds(slot, tokens) {
+      if (lackOf(slot, tokens)) taken.set(slot, unitsOf(tokens));
+    },
     admits({ tokens }, running) {
       if (running.length === 0) return true;
       const wanted = running.map((each) => Math.max(each.slot ? sumOf([each.slot]) : 0, unitsOf(each.tokens.length)));

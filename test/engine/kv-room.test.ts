@@ -85,6 +85,18 @@ test("slots that nobody uses give their memory back first, and their prefix is n
   await engine.close();
 });
 
+test("what a text to embed took is counted, and given back where others need it", async () => {
+  const bench = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
+  const { engine, session, embedded, ask } = bench;
+  engine.embed({ id: 1, texts: [new Int32Array(200).fill(100)] });
+  while (embedded.length === 0) await Bun.sleep(1);
+  expect(session.released).toEqual([]);
+  const { text } = await ask("b".repeat(60), { num_predict: 30 });
+  expect(text).toBe(expectedText("b".repeat(60), 30));
+  expect(session.released).toEqual([0]);
+  await engine.close();
+});
+
 test("a short text in a slot that kept much of a long one makes room for its neighbour, and both end", async () => {
   const { engine, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   await ask("b".repeat(150), { num_predict: 1 }); // its slot has memory for 192
