@@ -34,12 +34,14 @@ export interface Prompt {
   readonly rows: number;
   /** Empty for a gap to fill. */
   readonly rendered: readonly RenderedPart[];
+  /** Ids of an earlier answer, before what was rendered. */
+  readonly context: readonly number[];
   /** Part of what was asked about was left out to fit the context. */
   readonly wasCut: boolean;
 }
 
 /** Prompts that a later message continues, by the ids of their requests. */
-export type HeldPrompts = Map<number, readonly RenderedPart[]>;
+export type HeldPrompts = Map<number, Pick<Prompt, "rendered" | "context" | "wasCut">>;
 
 type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate">;
 
@@ -100,7 +102,8 @@ export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
     case "after": {
       const before = held.get(asked.id);
       assert(before !== undefined, `the prompt of request ${asked.id} is continued, and was not held`);
-      return encode(parts, [...before, plain(asked.text)]);
+      const { rendered, context, wasCut } = before;
+      return { ...encode(parts, [...rendered, plain(asked.text)], context), wasCut };
     }
     case "question": {
       const { context, history = [], nowMs, ending, template, images = [], ...question } = asked;
@@ -169,14 +172,14 @@ function encode(
   const texts = rendered.filter((part) => "text" in part);
   if (texts.length === rendered.length) {
     const ids = tokenizer.encode(texts, { addSpecial, parseSpecial: true });
-    return promptOfParts([...before, { kind: "ids", ids }], rendered);
+    return promptOfParts([...before, { kind: "ids", ids }], { rendered, context });
   }
   assert(images, "an image is in the prompt of a model that takes none");
   const around = encodeAround(tokenizer, rendered, {
     addSpecial,
     layout: (image) => images.layout(image),
   });
-  return promptOfParts([...before, ...around], rendered);
+  return promptOfParts([...before, ...around], { rendered, context });
 }
 
 /** As llama.cpp's mtmd does it: each text between images is encoded by itself, and so is each marker of an image. */
@@ -208,13 +211,13 @@ function encodeAround(
 
 const idsPart = (ids: Iterable<number>): PromptPart => ({ kind: "ids", ids: Int32Array.from(ids) });
 
-function promptOfParts(all: readonly PromptPart[], rendered: readonly RenderedPart[]): Prompt {
+function promptOfParts(all: readonly PromptPart[], of: Pick<Prompt, "rendered" | "context">): Prompt {
   const rowsOf = (part: PromptPart): number => (part.kind === "ids" ? part.ids.length : part.rows);
   const parts = all.filter((part) => rowsOf(part) > 0);
   return {
     parts,
     rows: parts.reduce((sum, part) => sum + rowsOf(part), 0),
-    rendered,
+    ...of,
     wasCut: false,
   };
 }
@@ -250,7 +253,7 @@ function fillGap(
   assert(fill, "a gap to fill for a model without markers");
   const whole = encodeFill(tokenizer, fill, { before, after, room: undefined });
   const mayCut = limits !== undefined && (limits.truncate ?? true) && limits.shift;
-  const prompt = (ids: Int32Array): Prompt => promptOfParts([idsPart(ids)], []);
+  const prompt = (ids: Int32Array): Prompt => promptOfParts([idsPart(ids)], { rendered: [], context: [] });
   if (whole.ids.length < info.ctxLen || !mayCut) return prompt(whole.ids);
   const cut = encodeFill(tokenizer, fill, { before, after, room: Math.floor(info.ctxLen / 2) });
   return { ...prompt(cut.ids), wasCut: cut.truncated };

@@ -232,8 +232,8 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     if (imagesOf(asked).length > 0) await readImages(loaded, asked);
     if (abort.signal.aborted) return; // whoever asked has told to forget its prompt, too
     const prompt = promptOf(loaded, asked, message);
-    if (holds) loaded.held.set(message.id, prompt.rendered);
-    const { rows, wasCut } = prompt;
+    const { rows, wasCut, rendered, context } = prompt;
+    if (holds) loaded.held.set(message.id, { rendered, context, wasCut });
     const { ctxLen } = loaded.model.info;
     const isSeen = prompt.parts.some(({ kind }) => kind === "image");
     if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // before they are encoded

@@ -1,4 +1,4 @@
-/** A runner in this process: what it keeps of requests that are given up before their images are read. */
+/** A runner in this process: what it keeps of requests, and of those that are given up before their images are read. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,5 +60,15 @@ test("the prompt of a request that is given up before its images are read is not
   tell({ kind: "count", id: 2, asked: { kind: "after", id: 1, text: "" } });
   const reply = await until("count", "refused");
   expect(reply).toMatchObject({ kind: "refused", message: expect.stringContaining("was not held") });
+  await close();
+});
+
+test("the prompt of a request is held with the ids of the earlier answer that it comes after", async () => {
+  const { tell, until, close } = await startSeeing();
+  const options = { ...SAMPLING_DEFAULTS, num_predict: 1 };
+  const context = [5, 6, 7, 5, 6];
+  tell({ kind: "generate", id: 1, asked: { kind: "text", text: "", context }, holds: true, options, shift: true });
+  tell({ kind: "count", id: 2, asked: { kind: "after", id: 1, text: "" } });
+  expect(await until("count", "refused")).toMatchObject({ kind: "count", tokens: context.length });
   await close();
 });

@@ -58,8 +58,20 @@ describe("ids", () => {
 
   test("of a continued prompt are those of the whole text", () => {
     const first = promptOf(parts, chat(), limits);
-    parts.held.set(7, first.rendered);
+    parts.held.set(7, first);
     expect(idsOf({ kind: "after", id: 7, text: "<think>hm" })).toEqual(encode(`${textOf(first)}<think>hm`));
+  });
+
+  test("of a continued prompt come after those of an earlier answer, as its own did; what was cut stays cut", () => {
+    const question = { kind: "question", template: 1, nowMs: 0, prompt: "a", context: [5, 6] } as const;
+    const first = promptOf(parts, question, limits);
+    parts.held.set(8, first);
+    const after = promptOf(parts, { kind: "after", id: 8, text: "hm" }, limits);
+    const own = tokenizer.encode(`${textOf(first)}hm`, { addSpecial: false, parseSpecial: true });
+    expect([promptIds(after), after.wasCut]).toEqual([[5, 6, ...own], false]);
+    const long = [...Array(50).fill(messages[1]), messages[1]];
+    parts.held.set(9, promptOf(parts, chat({ messages: long }), limits));
+    expect(promptOf(parts, { kind: "after", id: 9, text: "hm" }, limits).wasCut).toBe(true);
   });
 
   test("end with the beginning of the answer, and close thinking only where the prompt ends inside it", () => {
