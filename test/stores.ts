@@ -13,6 +13,8 @@ import { outboxMigrations } from "../src/channels/outbox/tables.ts";
 import { postgresMigrations } from "../src/gateway/postgres-migrations.ts";
 import { deliveryMigrations as deliveriesInPostgres } from "../src/hooks/deliveries/postgres-tables.ts";
 import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
+import { mailMigrations } from "../src/hooks/mail/position.ts";
+import { mailMigrations as mailInPostgres } from "../src/hooks/mail/postgres-tables.ts";
 
 /** Undefined: tests run on SQLite. */
 export const postgresUrl = process.env["HEARTH_TEST_POSTGRES"];
@@ -48,6 +50,7 @@ const TABLES: readonly (readonly [readonly Migration[], readonly Migration[]])[]
   [agentMigrations, agentInPostgres],
   [outboxMigrations, outboxInPostgres],
   [deliveryMigrations, deliveriesInPostgres],
+  [mailMigrations, mailInPostgres],
 ];
 
 /** The same tables; a test's own are written for both. */
