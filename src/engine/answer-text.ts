@@ -33,8 +33,11 @@ export interface AnswerText {
   push(id: number, chosen?: ChosenToken): AnswerPiece & { readonly stop: string | undefined };
   /** What was held back, once no more tokens come. */
   end(): AnswerPiece;
-  /** How many tokens are out whole, and what is out of the next: a stop string may begin within it. */
-  shown(): { readonly count: number; readonly rest: string };
+  /**
+   * Of the tokens that were pushed, how many are out whole, and what is out of the next: a stop string may begin within
+   * it. They are read once more for it.
+   */
+  shown(ids: readonly number[]): { readonly count: number; readonly rest: string };
 }
 
 /** A token that is not out yet: its text begins and ends at these characters of the whole answer. */
@@ -54,12 +57,17 @@ interface AnswerOptions {
 export function makeAnswerTexts(tokenizer: Tokenizer): (options: AnswerOptions) => AnswerText {
   const idsOfAll = remembering((texts) => idsOf(tokenizer, texts));
   const compiled = remembering(compileStops);
-  return ({ stops, visible = [] }) =>
-    makeAnswerText(makeStreamDetokenizer(tokenizer, idsOfAll(visible)), makeStopMatcher(compiled(stops)));
+  return ({ stops, visible = [] }) => {
+    const makeDetokenizer = (): StreamDetokenizer => makeStreamDetokenizer(tokenizer, idsOfAll(visible));
+    return makeAnswerText(makeDetokenizer, makeStopMatcher(compiled(stops)));
+  };
 }
 
-function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<typeof makeStopMatcher>): AnswerText {
-  const texts: string[] = []; // of the tokens
+function makeAnswerText(
+  makeDetokenizer: () => StreamDetokenizer,
+  matcher: ReturnType<typeof makeStopMatcher>,
+): AnswerText {
+  const detokenizer = makeDetokenizer();
   let held: Held[] = [];
   let seen = 0; // characters that tokens gave
   let out = 0; // characters that were handed on
@@ -75,7 +83,6 @@ function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<type
     push(id, chosen) {
       const more = detokenizer.push(id);
       const from = seen;
-      texts.push(more);
       seen += more.length;
       if (chosen) held.push({ chosen, from, to: seen });
       const { text, stop } = matcher.push(more);
@@ -90,7 +97,9 @@ function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<type
       out += last.text.length;
       return piece(last.text, (token) => token.from < out);
     },
-    shown() {
+    shown(ids) {
+      const again = makeDetokenizer();
+      const texts = ids.map((id) => again.push(id));
       let [count, end] = [0, 0];
       while (count < texts.length && end + texts[count]!.length <= out) end += texts[count++]!.length;
       const rest = texts[count]?.slice(0, out - end) ?? "";

@@ -140,7 +140,7 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
  */
 export function conversationOf(sequence: Sequence, encode: (text: string) => Int32Array): Int32Array {
   const { prompt, generated, stopSequence, text } = sequence;
-  const { count, rest } = stopSequence === undefined ? { count: generated.length, rest: "" } : text.shown();
+  const { count, rest } = stopSequence === undefined ? { count: generated.length, rest: "" } : text.shown(generated);
   const answer = [...generated.slice(0, count), ...(rest === "" ? [] : encode(rest))];
   return Int32Array.from([...prompt, ...answer].filter((id) => id >= 0));
 }

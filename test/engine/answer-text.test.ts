@@ -123,9 +123,9 @@ test("what is out of an answer's tokens is known, also of one that a stop string
   const ids = words.map((word) => tokenizer.encode(word, { addSpecial: false, parseSpecial: true })[0]!);
   const shown = (stop: string): unknown => {
     const answer = makeAnswerTexts(tokenizer)({ stops: [stop] });
-    for (const id of ids) if (answer.push(id).stop !== undefined) return answer.shown();
-    answer.end();
-    return answer.shown();
+    for (const [i, id] of ids.entries())
+      if (answer.push(id).stop !== undefined) return answer.shown(ids.slice(0, i + 1));
+    return undefined;
   };
   expect(shown("lo w")).toEqual({ count: 1, rest: "l" });
   expect(shown("llo")).toEqual({ count: 1, rest: "" });

@@ -7,6 +7,7 @@ import { afterTest } from "../../cleanups.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { openStore } from "../../stores.ts";
 import { silent } from "../ingress/fixtures.ts";
+import { startScripted } from "./scripted-server.ts";
 
 setDefaultTimeout(30_000); // 1 s alone
 
@@ -19,23 +20,12 @@ function startTerse(): { readonly port: number; readonly searches: readonly stri
     EXAMINE: "* 2 EXISTS\r\n* OK [UIDVALIDITY 7] valid\r\n",
     UID: "* SEARCH 41 57\r\n",
   };
-  const server = Bun.listen({
-    hostname: "127.0.0.1",
-    port: 0,
-    socket: {
-      open: (socket) => void socket.write("* OK [CAPABILITY IMAP4rev1] ready\r\n"),
-      data(socket, bytes) {
-        for (const line of bytes.toString().split("\r\n").slice(0, -1)) {
-          const [tag, command = "", ...rest] = line.split(" ");
-          if (command === "UID") searches.push(rest.join(" "));
-          if (command === "UID" && !line.endsWith(" 1:*")) socket.end();
-          else socket.write(`${said[command] ?? ""}${tag} OK done\r\n`);
-        }
-      },
-    },
+  const port = startScripted((socket, { tag, name, line }) => {
+    if (name === "UID") searches.push(line.split(" ").slice(2).join(" "));
+    if (name === "UID" && !line.endsWith(" 1:*")) socket.end();
+    else socket.write(`${said[name] ?? ""}${tag} OK done\r\n`);
   });
-  afterTest(() => server.stop(true));
-  return { port: server.port, searches };
+  return { port, searches };
 }
 
 test("where the server does not tell the next number, what is there at the first look is no news all the same", async () => {

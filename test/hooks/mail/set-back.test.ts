@@ -7,6 +7,7 @@ import { afterTest } from "../../cleanups.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { openStore } from "../../stores.ts";
 import { silent } from "../ingress/fixtures.ts";
+import { startScripted } from "./scripted-server.ts";
 
 const HOUR_MS = 3_600_000;
 /** How long the listener waits between two looks at the password. */
@@ -15,22 +16,10 @@ const LOOK_MS = 5000;
 test("a refused password is tried again after a minute, though the clock was set back an hour", async () => {
   let looks = 0;
   const logins: number[] = [];
-  const server = Bun.listen({
-    hostname: "127.0.0.1",
-    port: 0,
-    socket: {
-      open: (socket) => void socket.write("* OK [CAPABILITY IMAP4rev1] ready\r\n"),
-      data(socket, bytes) {
-        for (const line of bytes.toString().split("\r\n").slice(0, -1)) {
-          const [tag, command] = line.split(" ");
-          const isLogin = command?.toUpperCase() === "LOGIN";
-          if (isLogin) logins.push(looks);
-          socket.write(isLogin ? `${tag} NO [AUTHENTICATIONFAILED] no\r\n` : `${tag} OK done\r\n`);
-        }
-      },
-    },
+  const port = startScripted((socket, { tag, name }) => {
+    if (name === "LOGIN") logins.push(looks);
+    socket.write(name === "LOGIN" ? `${tag} NO [AUTHENTICATIONFAILED] no\r\n` : `${tag} OK done\r\n`);
   });
-  afterTest(() => server.stop(true));
   const { setTimeout: after } = globalThis;
   let nowMs = systemClock.now();
   const timers = spyOn(globalThis, "setTimeout").mockImplementation(((work: () => void, ms: number) => {
@@ -41,7 +30,7 @@ test("a refused password is tried again after a minute, though the clock was set
   afterTest(() => timers.mockRestore());
   const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => nowMs };
   const accept = () => Promise.resolve({ kind: "full", retryAfterMs: 1 }); // of what the main session is told
-  const address = { host: "127.0.0.1", port: server.port, mailbox: "INBOX", caFile: undefined };
+  const address = { host: "127.0.0.1", port, mailbox: "INBOX", caFile: undefined };
   const account = { ...address, user: "ann", security: "none", password: { value: "secret" } } as const;
   const mail = { pollSeconds: 60, includeBody: false, maxBytes: 1000 };
   const listener = new MailListener({ ...deps, accept } as unknown as ListenerDeps, { account, mail });
