@@ -1,6 +1,7 @@
 /** The chats of a browser, without one: a database in memory that answers when it is told to. */
 import { expect, test } from "bun:test";
-import { Chats, type ChatParts } from "../../src/ui/app/chat/chats.ts";
+import type { ChatParts } from "../../src/ui/app/chat/chat-types.ts";
+import { Chats } from "../../src/ui/app/chat/chats.ts";
 import type { ChatDatabase } from "../../src/ui/app/chat/database.ts";
 import { memoryDatabase } from "../../src/ui/app/chat/memory-database.ts";
 import type { Chat } from "../../src/ui/app/chat/tree.ts";

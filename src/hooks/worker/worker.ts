@@ -12,15 +12,16 @@ import { Trouble } from "../../base/trouble.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
 import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
-import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
+import type { Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { cancelRun, recallReply, type Cancelled } from "./cancel.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
-import { settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
 import { observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
-import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
+import type { WorkerPorts } from "./ports.ts";
+import { ReplySettler } from "./reply-settler.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
 
@@ -49,20 +50,13 @@ export interface WorkerDeps {
   readonly observer?: RunObserver;
 }
 
-/** A reply that ended for good. */
-interface SettledReply {
-  readonly run: Run;
-  readonly kind: ReplyOutcome["kind"];
-}
-
 export class Worker {
   readonly #deps: WorkerDeps;
   readonly #watchers = new RunWatchers();
   readonly #turns: TurnRunner;
   readonly #events: EventPoster;
+  readonly #replies: ReplySettler;
   readonly #callbacks: CallbackSender;
-  /** Runs whose reply may have ended; undefined: all that wait for theirs. */
-  #replies: Set<string> | undefined = undefined;
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
@@ -85,6 +79,12 @@ export class Worker {
       onBegun: (runId) => this.#tell(runId),
       onEnded: (runId, run) => this.#turnEnded(runId, run),
     });
+    this.#replies = new ReplySettler({
+      ...deps,
+      context: () => this.#context(),
+      onEnded: (runId) => this.#tell(runId),
+      makeRoom: () => this.#makeRoom(),
+    });
     this.#callbacks = new CallbackSender({
       ...deps,
       lease: deps.peers.lease("callbacks"),
@@ -100,7 +100,7 @@ export class Worker {
     const { ports, peers } = this.#deps;
     const ends = [
       ports.onReplySettled((groupId) => {
-        this.#replies?.add(groupId);
+        this.#replies.ended(groupId);
         this.poke();
       }),
       peers.onNews((...news) => this.#hear(...news)),
@@ -124,7 +124,7 @@ export class Worker {
       case "cancel":
         return this.#turns.cancel(id);
       case "all":
-        this.#replies = undefined;
+        this.#replies.lookAtAll();
         this.#watchers.allChanged();
         return this.poke();
       case "turns":
@@ -288,7 +288,7 @@ export class Worker {
     await this.#recover();
     if (this.#isSetBack()) await store.write(() => dueAfterSetBack(now(), { isSeen: true }));
     await this.#postEvents();
-    const areRepliesStuck = await this.#settleReplies();
+    const areRepliesStuck = await this.#replies.settle();
     const mayBegin = (): boolean => this.#state === "working" && !this.isPaused;
     if (mayBegin()) await this.#turns.begin(mayBegin);
     await this.#callbacks.send();
@@ -347,55 +347,5 @@ export class Worker {
   #makeRoom(): void {
     this.#deps.log.warn("hooks: the main session has no room for more events: a heartbeat is asked for");
     this.#deps.ports.requestHeartbeat("events have no room");
-  }
-
-  /** Returns whether some wait for room among the events. */
-  async #settleReplies(): Promise<boolean> {
-    const { store, ports } = this.#deps;
-    const known = this.#replies;
-    this.#replies = new Set(); // what ends from here on
-    try {
-      const ended = await store.read(() => this.#endedReplies(known));
-      if (ended.length === 0) return false;
-      const { stuck, settled, isHastened } = await store.write(() => this.#settleAll(ended));
-      ports.sendReplies(); // some go elsewhere now
-      for (const runId of ended) this.#tell(runId);
-      for (const { id } of stuck) this.#replies.add(id);
-      if (isHastened) this.#makeRoom();
-      if (settled.length > 0) this.#deps.peers.tell("callbacks");
-      for (const { run, kind } of settled) {
-        this.#deps.observer?.replyEnded(kind, replyChannelOf(run));
-        if (kind !== "sent" && wantsHeartbeat(run.action)) ports.requestHeartbeat(`reply:${run.id}`);
-      }
-      return stuck.length > 0;
-    } catch (error) {
-      this.#replies = undefined; // the next round looks at all
-      throw error;
-    }
-  }
-
-  /** @param among undefined: all that wait for theirs */
-  *#endedReplies(among: ReadonlySet<string> | undefined): Script<string[]> {
-    const ended: string[] = [];
-    for (const runId of among ?? (yield* pendingReplies())) {
-      if ((yield* this.#deps.ports.replyOutcome(runId)) !== undefined) ended.push(runId);
-    }
-    return ended;
-  }
-
-  /** `stuck`: there is no room for the event of theirs. */
-  *#settleAll(runIds: readonly string[]): Script<{ stuck: Run[]; settled: SettledReply[]; isHastened: boolean }> {
-    const { ports } = this.#deps;
-    const stuck: Run[] = [];
-    const settled: SettledReply[] = [];
-    for (const runId of runIds) {
-      const run = yield* findRun(runId);
-      const outcome = yield* ports.replyOutcome(runId);
-      if (run?.reply !== "pending" || !outcome) continue;
-      if (!(yield* settleReply(run, outcome, this.#context()))) stuck.push(run);
-      else if ((yield* ports.replyOutcome(runId)) !== undefined) settled.push({ run, kind: outcome.kind });
-    }
-    const isAwaited = stuck.some(({ action }) => wantsHeartbeat(action));
-    return { stuck, settled, isHastened: isAwaited && (yield* ports.hastenEvents()) };
   }
 }

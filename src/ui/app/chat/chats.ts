@@ -2,12 +2,11 @@
  * The chats of this browser: the list, the one that is open, and the answers that are being made. Every change is saved
  * and told to other tabs; of one chat, only one tab makes answers.
  */
-import { batch, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { batch, signal, type ReadonlySignal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
-import type { AnswerEvent, Answerer } from "./answers.ts";
-import type { ChatDatabase } from "./database.ts";
+import type { Answering, ChatParts, Draft, News, OpenChat, Running } from "./chat-types.ts";
 import { asInterrupted, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
-import { makeLive, nextFrame, type Live } from "./live.ts";
+import { makeLive, nextFrame } from "./live.ts";
 import {
   leafUnder,
   pathTo,
@@ -18,56 +17,9 @@ import {
   type Chat,
   type Message,
   type Messages,
-  type Picture,
-  type Place,
-  type TextFile,
 } from "./tree.ts";
 
 const SAVE_MS = 1000;
-
-/** What somebody wrote. */
-export interface Draft {
-  readonly content: string;
-  readonly pictures: readonly Picture[];
-  readonly files: readonly TextFile[];
-}
-
-/** A chat that is looked at, or that is answered. */
-export interface OpenChat {
-  readonly chat: Signal<Chat>;
-  readonly messages: Signal<Messages>;
-}
-
-interface Running {
-  readonly message: string;
-  readonly live: Live;
-  stop(): void;
-}
-
-export interface ChatParts {
-  readonly db: ChatDatabase;
-  readonly answerers: Readonly<Record<Place, Answerer>>;
-  /** Begins to tell what the server is at before it answers; returns what ends that. */
-  readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
-  readonly notify: (text: string) => void;
-  /** Undefined where the browser has none: then nothing keeps two tabs apart. */
-  readonly locks: LockManager | undefined;
-  readonly channel: BroadcastChannel | undefined;
-}
-
-type News =
-  | { readonly kind: "gone"; readonly id: string }
-  | { readonly kind: "list" }
-  /** `messages`: those that changed; left out: some are gone. */
-  | { readonly kind: "chat"; readonly id: string; readonly messages?: readonly string[] };
-
-export interface Answering {
-  /** What is answered; a message to go on with is its own answer. */
-  readonly parent: string | null;
-  readonly goOnWith?: Message;
-  readonly model?: string;
-  readonly place?: Place;
-}
 
 const ELSEWHERE = "This chat is being answered in another tab. Wait for it there, or stop it there.";
 

@@ -5,7 +5,7 @@ import { useApp } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
 import { Icon } from "../base/icons.tsx";
 import { attach } from "./attachments.ts";
-import type { Draft } from "./chats.ts";
+import type { Draft } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
 import { ModelChoice } from "./model-choice.tsx";
 import type { Chat, Picture, TextFile } from "./tree.ts";

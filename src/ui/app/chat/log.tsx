@@ -4,7 +4,7 @@ import { Component } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../base/icons.tsx";
 import { useApp } from "../context.ts";
-import type { OpenChat } from "./chats.ts";
+import type { OpenChat } from "./chat-types.ts";
 import { nextFrame } from "./live.ts";
 import { MessageItem, type MessageRow } from "./message.tsx";
 import { makeWatch, WatchContext, type Watch } from "./near.ts";

@@ -3,7 +3,7 @@ import { useApp } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Menu, type MenuItem } from "../base/menu.tsx";
-import type { Answering } from "./chats.ts";
+import type { Answering } from "./chat-types.ts";
 import { siblingsOf, type Message } from "./tree.ts";
 
 interface ActionProps {

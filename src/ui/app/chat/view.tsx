@@ -4,7 +4,7 @@ import { useCallback, useEffect } from "preact/hooks";
 import { useApp } from "../context.ts";
 import { Icon, Mark } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
-import type { Draft } from "./chats.ts";
+import type { Draft } from "./chat-types.ts";
 import { Composer } from "./composer.tsx";
 import { ChatLog } from "./log.tsx";
 import { OptionsDialog, type ChatSettings } from "./options.tsx";

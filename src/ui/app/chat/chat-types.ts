@@ -1,0 +1,51 @@
+/** Chats as the page holds them: what is looked at, what is being answered, and what tabs tell each other. */
+import type { Signal } from "@preact/signals";
+import type { AnswerEvent, Answerer } from "./answers.ts";
+import type { ChatDatabase } from "./database.ts";
+import type { Live } from "./live.ts";
+import type { Chat, Message, Messages, Picture, Place, TextFile } from "./tree.ts";
+
+/** What somebody wrote. */
+export interface Draft {
+  readonly content: string;
+  readonly pictures: readonly Picture[];
+  readonly files: readonly TextFile[];
+}
+
+/** A chat that is looked at, or that is answered. */
+export interface OpenChat {
+  readonly chat: Signal<Chat>;
+  readonly messages: Signal<Messages>;
+}
+
+export interface Running {
+  readonly message: string;
+  readonly live: Live;
+  stop(): void;
+}
+
+export interface ChatParts {
+  readonly db: ChatDatabase;
+  readonly answerers: Readonly<Record<Place, Answerer>>;
+  /** Begins to tell what the server is at before it answers; returns what ends that. */
+  readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
+  readonly notify: (text: string) => void;
+  /** Undefined where the browser has none: then nothing keeps two tabs apart. */
+  readonly locks: LockManager | undefined;
+  readonly channel: BroadcastChannel | undefined;
+}
+
+/** What tabs tell each other. */
+export type News =
+  | { readonly kind: "gone"; readonly id: string }
+  | { readonly kind: "list" }
+  /** `messages`: those that changed; left out: some are gone. */
+  | { readonly kind: "chat"; readonly id: string; readonly messages?: readonly string[] };
+
+export interface Answering {
+  /** What is answered; a message to go on with is its own answer. */
+  readonly parent: string | null;
+  readonly goOnWith?: Message;
+  readonly model?: string;
+  readonly place?: Place;
+}
