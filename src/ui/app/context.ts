@@ -6,6 +6,7 @@ import type { Api } from "./base/api.ts";
 import type { Kept } from "./base/kept.ts";
 import type { Notices } from "./base/notices.ts";
 import type { Prefs } from "./base/prefs.ts";
+import type { Questions } from "./base/questions.ts";
 import type { Route } from "./base/route.ts";
 import type { Chats } from "./chat/chats.ts";
 import type { ChatDatabase } from "./chat/database.ts";
@@ -15,8 +16,11 @@ import type { Admin } from "./gateway/admin.ts";
 import type { Highlight } from "./markdown/highlight.ts";
 import type { Jobs } from "./models/jobs.ts";
 import type { Models } from "./models/models.ts";
+import type { Words } from "./words/index.ts";
 
 export interface App {
+  /** All texts of the page, in the language that is set. */
+  readonly words: ReadonlySignal<Words>;
   readonly api: Api;
   readonly chats: Chats;
   readonly db: ChatDatabase;
@@ -26,6 +30,7 @@ export interface App {
   readonly admin: Admin;
   readonly jobs: Jobs;
   readonly notices: Notices;
+  readonly questions: Questions;
   readonly prefs: Prefs;
   /** Kept as long as this tab. */
   readonly session: Kept;
@@ -45,3 +50,6 @@ export function useApp(): App {
   if (!app) throw new Error("a part of the page outside of it");
   return app;
 }
+
+/** The texts of the page; whoever draws with them is drawn again in another language. */
+export const useWords = (): Words => useApp().words.value;

@@ -5,6 +5,7 @@ import { makeApi } from "./base/api.ts";
 import { makeKept } from "./base/kept.ts";
 import { makeNotices } from "./base/notices.ts";
 import { makePrefs } from "./base/prefs.ts";
+import { makeQuestions } from "./base/questions.ts";
 import { makeRoute } from "./base/route.ts";
 import { serverAnswerer, watchLoad } from "./chat/answers.ts";
 import { Chats } from "./chat/chats.ts";
@@ -17,19 +18,20 @@ import { WebLlm } from "./engine/webllm.ts";
 import { Admin } from "./gateway/admin.ts";
 import { Models } from "./models/models.ts";
 import { Shell } from "./shell.tsx";
+import { makeWords } from "./words/index.ts";
 
 async function start(): Promise<void> {
-  const notices = makeNotices();
+  const notices = makeNotices(window);
+  const [kept, session] = [makeKept(() => localStorage), makeKept(() => sessionStorage)];
+  const root = document.documentElement;
+  const prefs = makePrefs(kept, root);
+  const words = makeWords({ language: prefs.language, preferred: navigator.languages, root });
   const db = await (async () => openDatabase(indexedDB))().catch((error: unknown): ChatDatabase => {
-    notices.say(
-      `Chats will be lost when this tab closes: this browser keeps nothing for this page (${String(error)}).`,
-    );
+    notices.say(words.peek().base.notKept(String(error)));
     return memoryDatabase();
   });
-  const [kept, session] = [makeKept(() => localStorage), makeKept(() => sessionStorage)];
   const api = makeApi({ storage: session });
   const models = new Models(api);
-  const prefs = makePrefs(kept, document.documentElement);
   const engine = new Engine({ api, backend: () => prefs.backend.value, notify: notices.say });
   const webllm = new WebLlm(api);
   const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
@@ -43,12 +45,14 @@ async function start(): Promise<void> {
   });
   const { route, go } = makeRoute();
   const app: App = {
+    words,
     api,
     chats,
     db,
     models,
     jobs: new Jobs({ api, storage: kept, onDone: () => void models.refresh() }),
     notices,
+    questions: makeQuestions(),
     session,
     prefs,
     engine,

@@ -3,22 +3,23 @@ import { useEffect } from "preact/hooks";
 import { ChatList } from "./chat/list.tsx";
 import { ChatView } from "./chat/view.tsx";
 import { SearchDialog } from "./chat/search-dialog.tsx";
-import { useApp } from "./context.ts";
+import { useApp, useWords } from "./context.ts";
 import { Icon, Mark, type IconName } from "./base/icons.tsx";
 import { KeyDialog } from "./base/key-dialog.tsx";
 import { KeysDialog, onPageKey } from "./base/keys.tsx";
 import { NoticeList } from "./base/notice-list.tsx";
+import { QuestionDialog } from "./base/question-dialog.tsx";
 import { THEMES, type Theme } from "./base/prefs.ts";
 import { routeText, type View } from "./base/route.ts";
 import { GatewayView } from "./gateway/view.tsx";
 import { SystemView } from "./system/view.tsx";
 import { ModelsView } from "./models/view.tsx";
 
-const LINKS: readonly { readonly view: View; readonly label: string; readonly icon: IconName }[] = [
-  { view: "models", label: "Models", icon: "box" },
-  { view: "gateway", label: "Gateway", icon: "hook" },
-  { view: "system", label: "System", icon: "gauge" },
-];
+const LINKS = [
+  { view: "models", icon: "box" },
+  { view: "gateway", icon: "hook" },
+  { view: "system", icon: "gauge" },
+] as const satisfies readonly { readonly view: View; readonly icon: IconName }[];
 
 export function Shell() {
   const app = useApp();
@@ -31,9 +32,9 @@ export function Shell() {
   }, []);
   useEffect(() => void (isMenuOpen.value = false), [route.value]);
   return (
-    <div class="app" data-menu={isMenuOpen.value ? "open" : "closed"}>
+    <div class="app" data-menu={isMenuOpen.value ? "open" : "closed"} data-view={view}>
       <a class="skip" href="#main" onClick={focusMain}>
-        Skip to the content
+        {useWords().base.skip}
       </a>
       <Sidebar />
       {isMenuOpen.value && <div class="shade" onClick={() => (isMenuOpen.value = false)} />}
@@ -46,6 +47,7 @@ export function Shell() {
       </main>
       <NoticeList />
       <KeyDialog />
+      <QuestionDialog />
       {over.value === "search" && <SearchDialog />}
       {over.value === "keys" && <KeysDialog />}
     </div>
@@ -59,8 +61,9 @@ function focusMain(event: Event): void {
 
 function Sidebar() {
   const { over, go, route } = useApp();
+  const { base } = useWords();
   return (
-    <nav class="sidebar" aria-label="Chats and views">
+    <nav class="sidebar" aria-label={base.chatsAndViews}>
       <div class="brand">
         <Mark />
         <span>Hearth</span>
@@ -69,24 +72,24 @@ function Sidebar() {
       <div class="side-actions">
         <button type="button" class="side-button strong" onClick={() => go({ view: "chat" })}>
           <Icon name="plus" />
-          New chat
+          {base.newChat}
         </button>
         <button type="button" class="side-button" onClick={() => (over.value = "search")}>
           <Icon name="search" />
-          Search
+          {base.search}
           <kbd>{isApple() ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
       <ChatList />
       <div class="side-links">
-        {LINKS.map(({ view, label, icon }) => (
+        {LINKS.map(({ view, icon }) => (
           <a
             class="side-button"
             href={routeText({ view })}
             aria-current={route.value.view === view ? "page" : undefined}
           >
             <Icon name={icon} />
-            {label}
+            {base[view]}
           </a>
         ))}
       </div>
@@ -100,13 +103,14 @@ const THEME_ICONS: Readonly<Record<Theme, IconName>> = { auto: "auto", light: "s
 
 function ThemeButton() {
   const { theme } = useApp().prefs;
+  const { base } = useWords();
   const next = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length]!;
   return (
     <button
       type="button"
       class="icon-button"
-      aria-label={`Colours: ${theme.value}. Change to ${next}`}
-      title={`Colours: ${theme.value}`}
+      aria-label={base.changeTheme(base.themes[theme.value], base.themes[next])}
+      title={base.theme(base.themes[theme.value])}
       onClick={() => (theme.value = next)}
     >
       <Icon name={THEME_ICONS[theme.value]} />
@@ -116,13 +120,13 @@ function ThemeButton() {
 
 function ServerBanner() {
   const { api } = useApp();
+  const { base } = useWords();
   return (
     <div role="status" aria-live="polite">
       {!api.isReachable.value && (
         <p class="banner">
           <Icon name="warn" />
-          The server cannot be reached. This page looks for it and goes on once it is back; chats are kept in this
-          browser.
+          {base.serverGone}
         </p>
       )}
     </div>

@@ -1,31 +1,83 @@
-/** Short messages that go away again. */
+/** Short messages at the foot of the page, some with a button that brings back what was deleted. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 interface Notice {
   readonly id: number;
   readonly text: string;
+  /** Present: what was said can still be undone. */
+  readonly undo?: () => void;
 }
 
-const SHOWN_MS = 15_000;
+const SHOWN_MS = 5000;
+const UNDO_MS = 10_000;
+const NOTICES_MAX = 4;
+
+interface Deletion {
+  readonly text: string;
+  /** Brings back what is gone. */
+  readonly undo: () => unknown;
+  /** Deletes for good, after 10 seconds, or when the notice or the tab is closed. Absent: that has happened already. */
+  readonly finish?: () => unknown;
+}
 
 export interface Notices {
   readonly list: ReadonlySignal<readonly Notice[]>;
   say(text: string): void;
+  /** Says what was deleted, with a button that undoes it for 10 seconds. */
+  offerUndo(deletion: Deletion): void;
+  /** Undoes the last deletion that still can be undone. Returns false where there is none. */
+  undoLast(): boolean;
   close(id: number): void;
 }
 
-export function makeNotices(): Notices {
+/** @param tab tells when the page is left */
+export function makeNotices(tab: Pick<Window, "addEventListener">): Notices {
   const list = signal<readonly Notice[]>([]);
+  /** What is to be done once a notice is over. */
+  const pending = new Map<number, () => unknown>();
   let last = 0;
-  const close = (id: number): void => void (list.value = list.peek().filter((each) => each.id !== id));
+  const remove = (id: number): void => {
+    pending.delete(id);
+    list.value = list.peek().filter((each) => each.id !== id);
+  };
+  const close = (id: number): void => {
+    pending.get(id)?.();
+    remove(id);
+  };
+  const show = (notice: Notice, forMs: number): void => {
+    const shown = list.peek();
+    for (const { id } of shown.slice(0, Math.max(0, shown.length + 1 - NOTICES_MAX))) close(id);
+    list.value = [...list.peek(), notice];
+    setTimeout(() => close(notice.id), forMs);
+  };
+  tab.addEventListener("pagehide", () => {
+    for (const { id } of list.peek()) close(id);
+  });
   return {
     list,
     close,
     say(text) {
-      if (list.peek().some((each) => each.text === text)) return;
+      if (!list.peek().some((each) => each.text === text)) show({ id: ++last, text }, SHOWN_MS);
+    },
+    offerUndo({ text, undo, finish = () => {} }) {
       const id = ++last;
-      list.value = [...list.peek().slice(-3), { id, text }];
-      setTimeout(() => close(id), SHOWN_MS);
+      pending.set(id, finish);
+      show(
+        {
+          id,
+          text,
+          undo: () => {
+            remove(id);
+            undo();
+          },
+        },
+        UNDO_MS,
+      );
+    },
+    undoLast() {
+      const undo = list.peek().findLast((each) => each.undo)?.undo;
+      undo?.();
+      return undo !== undefined;
     },
   };
 }

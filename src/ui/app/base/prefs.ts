@@ -11,6 +11,8 @@ export interface Prefs {
   /** The model of the last new chat. */
   readonly model: Signal<string>;
   readonly place: Signal<Place>;
+  /** Of the page: a code as in `de`, or `auto`. */
+  readonly language: Signal<string>;
   /** What the page's own engine runs on: `auto`, `webgpu`, … */
   readonly backend: Signal<string>;
 }
@@ -28,6 +30,7 @@ export function makePrefs(storage: Kept, root: HTMLElement): Prefs {
     theme,
     model: kept<string>("model", ""),
     place: kept<Place>("place", "server", PLACES),
+    language: kept<string>("language", "auto"),
     backend: kept<string>("backend", "auto"),
   };
 }

@@ -1,0 +1,41 @@
+/** The dialog that asks a question. */
+import { useSignal } from "@preact/signals";
+import { useApp, useWords } from "../context.ts";
+import { Dialog } from "./dialog.tsx";
+import type { Question } from "./questions.ts";
+
+export function QuestionDialog() {
+  const question = useApp().questions.open.value;
+  return question ? <Asked key={question.title} question={question} /> : null;
+}
+
+function Asked({ question: { title, text, action, isDangerous, field } }: { question: Question }) {
+  const { questions } = useApp();
+  const { base } = useWords();
+  const given = useSignal(field?.first ?? "");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (!field || given.value.trim() !== "") questions.answer(given.value.trim());
+  };
+  return (
+    <Dialog title={title} onClose={() => questions.answer(undefined)}>
+      <form class="stack" onSubmit={submit}>
+        {text !== undefined && <p>{text}</p>}
+        {field && (
+          <label class="field">
+            <span>{field.label}</span>
+            <input required value={given.value} onInput={(event) => (given.value = event.currentTarget.value)} />
+          </label>
+        )}
+        <div class="row end">
+          <button type="button" class="button" onClick={() => questions.answer(undefined)}>
+            {base.cancel}
+          </button>
+          <button type="submit" class={isDangerous ? "button dangerous" : "button primary"}>
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

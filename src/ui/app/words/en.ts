@@ -1,0 +1,4 @@
+/** The page in English, by part. Other languages have the same shape. */
+import { base } from "./en/base.ts";
+
+export const en = { base };
