@@ -2,10 +2,10 @@
  * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
  * requests finish for a while; whatever happens, no runner outlives this process.
  */
-import { availableParallelism, hostname, totalmem } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
-import { availableMemory } from "./base/available-memory.ts";
+import { availableMemory, totalMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
@@ -259,7 +259,7 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
     backend: at.backend,
     device: at.device,
     cores: availableParallelism(),
-    memory: { total: totalmem(), available: availableMemory() },
+    memory: { total: totalMemory(), available: availableMemory() },
     settings: {
       host: `${host.hostname}:${host.port}`,
       backend: config.backend,

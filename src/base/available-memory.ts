@@ -1,6 +1,6 @@
 /** How much memory a process could still take before Linux ends one: of the machine, and of its control groups. */
 import { readFileSync } from "node:fs";
-import { freemem } from "node:os";
+import { freemem, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 
 /** What a version of control groups calls things. */
@@ -43,27 +43,43 @@ export function availableMemory({ swaps = false, root = "/" } = {}): number {
   return Math.min(bytesOf("MemAvailable") + (swaps ? bytesOf("SwapFree") : 0), ...roomsOfGroups(root));
 }
 
+/** Bytes that a process could take at most: the machine's, or the smallest limit of our control groups. */
+export function totalMemory({ root = "/" } = {}): number {
+  const limits = groupsAround(root).map(({ folder, version }) => numberIn(join(folder, version.limit)));
+  const kilobytes = /^MemTotal:\s+(\d+) kB$/m.exec(read(join(root, "proc/meminfo")) ?? "")?.[1];
+  return Math.min(kilobytes === undefined ? totalmem() : 1024 * Number(kilobytes), ...limits.filter(Number.isFinite));
+}
+
 /** What our groups and those around them leave, as far as they are limited. */
 function roomsOfGroups(root: string): number[] {
+  return groupsAround(root)
+    .map(({ folder, version }) => roomOf(folder, version))
+    .filter((room) => room !== undefined);
+}
+
+/** The folders of our groups and of those around them. */
+function groupsAround(root: string): { folder: string; version: Version }[] {
   const groups = read(join(root, "proc/self/cgroup")) ?? "";
-  const rooms: number[] = [];
+  const found: { folder: string; version: Version }[] = [];
   for (const version of VERSIONS) {
     let path = version.line.exec(groups)?.[1];
     while (path !== undefined) {
-      const room = roomOf(join(root, version.folder, path), version);
-      if (room !== undefined) rooms.push(room);
+      found.push({ folder: join(root, version.folder, path), version });
       path = path === "/" ? undefined : dirname(path);
     }
   }
-  return rooms;
+  return found;
 }
 
 function roomOf(folder: string, { limit, used, cache }: Version): number | undefined {
-  const [most, taken] = [limit, used].map((name) => Number(read(join(folder, name)) ?? NaN)) as [number, number];
-  if (!Number.isFinite(most) || !Number.isFinite(taken)) return undefined; // the word for none is no number
+  const [most, taken] = [limit, used].map((name) => numberIn(join(folder, name))) as [number, number];
+  if (!Number.isFinite(most) || !Number.isFinite(taken)) return undefined;
   const cached = (read(join(folder, "memory.stat")) ?? "").matchAll(cache);
   return Math.max(0, most - taken + [...cached].reduce((sum, [, bytes]) => sum + Number(bytes), 0));
 }
+
+/** NaN where there is no such file, or no limit: `max` is not a number. */
+const numberIn = (path: string): number => Number(read(path) ?? NaN);
 
 function read(path: string): string | undefined {
   try {

@@ -19,6 +19,7 @@ import { makeRecentRequests } from "./metrics/recent.ts";
 import { makeRecorder } from "./metrics/recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
+import { catalogueRoutes } from "./routes/catalogue.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { copyRoutes } from "./routes/copy.ts";
 import { createRoutes } from "./routes/create.ts";
@@ -146,6 +147,7 @@ const serverRoutes = (deps: RouteDeps) =>
     .use(probeRoutes(deps))
     .use(metricsRoutes(deps))
     .use(systemRoutes(deps))
+    .use(catalogueRoutes(deps))
     .use(uiRoutes(deps));
 
 const openaiRoutes = (deps: RouteDeps) =>

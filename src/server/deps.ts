@@ -42,7 +42,8 @@ export interface AppDeps {
   readonly library: Library;
   /** Brings models from elsewhere into `library`, and takes them there. */
   readonly registry: Registry;
-  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys" | "metricsDialect">;
+  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys" | "metricsDialect"> &
+    Partial<Pick<Config, "gpuMemory">>;
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { availableMemory } from "../../src/base/available-memory.ts";
+import { availableMemory, totalMemory } from "../../src/base/available-memory.ts";
 
 const folders: string[] = [];
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
@@ -63,4 +63,14 @@ test("the first version of groups", () => {
 
 test("of this machine", () => {
   expect(availableMemory()).toBeGreaterThan(MIB);
+});
+
+test("the total is the machine's, or the smallest limit of the groups around us", () => {
+  expect(totalMemory({ root: machine({}) })).toBe(4096 * MIB);
+  const groups = {
+    "proc/self/cgroup": "0::/pod/hearth\n",
+    "sys/fs/cgroup/pod/hearth/memory.max": "max\n",
+    "sys/fs/cgroup/pod/memory.max": `${100 * MIB}\n`,
+  };
+  expect(totalMemory({ root: machine(groups) })).toBe(100 * MIB);
 });

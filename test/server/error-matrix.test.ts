@@ -91,6 +91,7 @@ const OTHER_ROUTES = [
   "POST /api/experimental/web_fetch",
   "GET /api/system",
   "GET /api/requests",
+  "GET /api/catalogue",
   "GET /api/version",
   "GET /api/tags",
   "GET /api/ps",

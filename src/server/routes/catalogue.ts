@@ -1,0 +1,53 @@
+/** `GET /api/catalogue`: models of the public library that people run, and which of them fit this machine. */
+import { statfs } from "node:fs/promises";
+import { Elysia } from "elysia";
+import type { StaticDecode } from "@sinclair/typebox";
+import { availableMemory, totalMemory } from "../../base/available-memory.ts";
+import { jsonSchemaOf } from "../../base/schema.ts";
+import { fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "../../store/catalogue.ts";
+import type { RouteDeps } from "../deps.ts";
+import { CatalogueReply } from "../schema/catalogue.ts";
+import { describe } from "../schema/describe.ts";
+
+export const catalogueRoutes = (deps: RouteDeps) =>
+  new Elysia().get(
+    "/api/catalogue",
+    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: await catalogueFor(deps) })),
+    {
+      detail: describe({
+        api: "server",
+        summary: "Models that can be pulled, and which of them fit this machine",
+        reply: "json",
+        answer: jsonSchemaOf(CatalogueReply),
+      }),
+    },
+  );
+
+async function catalogueFor(deps: RouteDeps): Promise<StaticDecode<typeof CatalogueReply>> {
+  const [{ updated, models }, facts, stored] = await Promise.all([
+    readCatalogue(),
+    machineFacts(deps),
+    deps.store.list(),
+  ]);
+  const names = new Set(stored.map(({ displayName }) => displayName.toLowerCase()));
+  const found = models.map((model) => {
+    const installed = names.has(model.name);
+    return { ...model, installed, ...fitOf(model, facts, installed) };
+  });
+  return {
+    updated,
+    memory: facts.memory,
+    disk: facts.disk,
+    suggested: suggestionsOf(found),
+    models: found.map(({ suggested: _suggested, ...model }) => model),
+  };
+}
+
+async function machineFacts({ store, config }: RouteDeps): Promise<MachineFacts> {
+  const disk = await statfs(store.root).catch(() => undefined);
+  return {
+    memory: { total: totalMemory(), available: availableMemory() },
+    gpuMemory: typeof config.gpuMemory === "number" ? config.gpuMemory : undefined,
+    disk: { free: disk ? disk.bavail * disk.bsize : null },
+  };
+}
