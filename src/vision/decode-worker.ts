@@ -1,14 +1,16 @@
-/** The thread that decodes one image file, with libraries of WebAssembly, or by ourselves. */
+/** The thread that decodes one image file: GIF by our own reader, the rest by libraries in WebAssembly. */
 import { decode as decodePng, init as initPng } from "@jsquash/png/decode.js";
 // @ts-expect-error The package declares what the module exports, and not that a bundler gives its place.
 import pngWasm from "@jsquash/png/codec/pkg/squoosh_png_bg.wasm" with { type: "file" };
+import decodeJpeg, { init as initJpeg } from "@jsquash/jpeg/decode.js";
+import jpegWasm from "@jsquash/jpeg/codec/dec/mozjpeg_dec.wasm" with { type: "file" };
 import decodeWebp, { init as initWebp } from "@jsquash/webp/decode.js";
 import webpWasm from "@jsquash/webp/codec/dec/webp_dec.wasm" with { type: "file" };
 import { messageOf } from "../base/errors.ts";
 import { decodeGif } from "./gif.ts";
-import { sizeText, type Size } from "./image.ts";
+import { broken, sizeText, type Size } from "./image.ts";
 import type { ImageHeader } from "./image-header.ts";
-import { decodeJpeg } from "./jpeg.ts";
+import { cleanJpeg } from "./jpeg.ts";
 import { withoutExtras } from "./png.ts";
 
 declare const self: Worker;
@@ -30,7 +32,7 @@ const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promi
     await initPng(await moduleOf(pngWasm));
     return decodePng(withoutExtras(bytes).buffer).catch(unreadable);
   },
-  JPEG: async ({ bytes, ...size }) => decodeJpeg(bytes, size),
+  JPEG: readJpeg,
   WebP: async ({ bytes }) => {
     await initWebp(await moduleOf(webpWasm));
     return decodeWebp(bytes.buffer).catch(unreadable);
@@ -38,7 +40,27 @@ const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promi
   GIF: async ({ bytes, ...size }) => decodeGif(bytes, size),
 };
 
-/** In place of what the libraries say. */
+type Imports = ConstructorParameters<typeof WebAssembly.Instance>[1];
+
+async function readJpeg({ bytes, ...size }: DecodeJob): Promise<Decoded> {
+  const clean = cleanJpeg(bytes, size);
+  const module = await moduleOf(jpegWasm);
+  const warnings: string[] = [];
+  await initJpeg({
+    instantiateWasm: (imports: Imports, done: (instance: WebAssembly.Instance) => void) => {
+      const instance = new WebAssembly.Instance(module, imports);
+      done(instance);
+      return instance.exports;
+    },
+    printErr: (text: string) => warnings.push(text),
+  });
+  const decoded = await decodeJpeg(clean.buffer).catch(unreadable);
+  // the library fills what is missing with gray
+  if (warnings.some((text) => /premature end/i.test(text))) throw broken("cut off");
+  return decoded;
+}
+
+/** Replaces the libraries' own messages. */
 const unreadable = (): never => {
   throw new Error("its data cannot be read");
 };

@@ -20,10 +20,10 @@ function flat(width: number, height: number): Uint8Array {
 
 test("a large JPEG takes a few bytes for each pixel", async () => {
   const script = `
-    import { decodeJpeg } from "${import.meta.dir}/../../src/vision/jpeg.ts";
+    import { decodeImage } from "${import.meta.dir}/../../src/vision/decode.ts";
     const bytes = new Uint8Array(await Bun.stdin.arrayBuffer());
     const before = process.resourceUsage().maxRSS;
-    const { data } = decodeJpeg(bytes);
+    const { data } = await decodeImage(bytes);
     console.log(JSON.stringify({ values: data.length, kib: process.resourceUsage().maxRSS - before }));
   `;
   const child = Bun.spawn([process.execPath, "-e", script], { stdin: flat(WIDTH, HEIGHT), stdout: "pipe" });
