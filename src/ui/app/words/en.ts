@@ -1,4 +1,29 @@
 /** The page in English, by part. Other languages have the same shape. */
 import { base } from "./en/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./en/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./en/views.ts";
+import { chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
-export const en = { base };
+export const en = {
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

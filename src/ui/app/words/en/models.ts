@@ -1,0 +1,136 @@
+/** English: the models of the server, and of this page. */
+import { counted } from "../count.ts";
+
+export const models = {
+  title: "Models",
+  create: "Create",
+  pullLabel: "Name of a model to download",
+  pullHint: "Download a model: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
+  pull: "Download",
+  list: "Models on the server",
+  none: "There are no models yet. Download one by its name, for example llama3.2:1b.",
+  chat: "Chat",
+  more: (model: string) => `More about ${model}`,
+  show: "Details",
+  load: "Load now",
+  unload: "Unload",
+  update: "Update",
+  createFrom: "Create a model from it",
+  copy: "Copy",
+  copyTitle: (model: string) => `Copy ${model}`,
+  copyName: "Name of the copy",
+  delete: "Delete",
+  deleted: (model: string, size: string) => `Deleted ${model} (${size}).`,
+  embeds: "makes embeddings",
+  inMemory: (size: string) => `In memory: ${size}`,
+  onCpu: "on the CPU",
+  onGpu: (percent: number) => `${percent}% on the GPU`,
+  context: (tokens: string) => `context of ${tokens} tokens`,
+  leaves: (when: string) => `leaves ${when}`,
+  stays: "stays loaded",
+};
+
+/** Downloads, and models that are being created. */
+export const jobs = {
+  title: "Downloads",
+  pause: "Pause",
+  stop: "Stop",
+  resume: "Resume",
+  close: "Close",
+  forget: "Remove",
+  forgot: (model: string) => `Removed the download of ${model}.`,
+  withoutTls: "Download without TLS",
+  progress: (model: string) => `Progress of ${model}`,
+  paused: "Paused. The server keeps the downloaded part for a week.",
+  waiting: "Waiting",
+  downloading: "Downloading",
+  downloaded: "Downloaded.",
+  created: "Created.",
+  amount: (done: string, total: string) => `${done} of ${total}`,
+  rate: (size: string) => `${size}/s`,
+  left: (time: string) => `${time} left`,
+};
+
+/** The form that makes a model. */
+export const create = {
+  title: "Create a model",
+  name: "Name",
+  modelfile: "Modelfile",
+  quantize: "Quantize",
+  asIs: "No",
+  action: "Create",
+};
+
+/** Details of a model. */
+export const show = {
+  reading: "Reading the model",
+  system: "System prompt",
+  parameters: "Parameters",
+  template: "Template",
+  modelfile: "Modelfile",
+  license: "License",
+  copy: (part: string) => `Copy: ${part}`,
+  facts: {
+    architecture: "Architecture",
+    parameter_size: "Parameters",
+    quantization_level: "Quantization",
+    context_length: "Context, tokens",
+    embedding_length: "Embedding length",
+    block_count: "Blocks",
+    "attention.head_count": "Attention heads",
+    vocab_size: "Vocabulary",
+    expert_count: "Experts",
+  },
+};
+
+/** Models that run in this page. */
+export const inPage = {
+  title: "Models in this page",
+  insecure: "Models run in this page only over HTTPS or on localhost.",
+  about:
+    "A chat can run its model in this page instead of on the server. The page downloads the model once and keeps it in " +
+    "this browser. Models compiled by MLC run only here, with WebLLM, which needs WebGPU.",
+  runsOn: "Run on",
+  backends: {
+    auto: "the fastest available",
+    webgpu: "the graphics card (WebGPU)",
+    wasm: "the processor (WebAssembly)",
+    cpu: "the reference implementation (slow)",
+  },
+  look: "Show cached models",
+  nothing: "No cached models.",
+  used: (usage: string, quota: string) => `${usage} of ${quota} used`,
+  weights: "Weights of a model",
+  webllm: "A model for WebLLM",
+  partOf: (what: string) => `Part of: ${what}`,
+  remove: "Remove",
+  unload: "Unload",
+  onWebLlm: "runs on WebLLM",
+  on: (size: string, backend: string) => `${size} on ${backend}`,
+  context: (tokens: number) => counted("en", tokens, { one: "context of # token", other: "context of # tokens" }),
+};
+
+/** What an engine in this page tells while it works. */
+export const engine = {
+  insecure: "Models run in this page only over HTTPS or on localhost. Run the model on the server instead.",
+  starting: "Starting the engine in this page",
+  startingWebLlm: "Starting WebLLM in this page",
+  otherChat: "Waiting for the answer to another chat",
+  noWebGpu: "This browser has no WebGPU, so the model runs on the processor. The server is faster.",
+  loading: "Loading the model",
+  fetching: (done: string, total: string) => `Downloading the model into this page: ${done} of ${total}`,
+  busy: "Another tab is downloading this model. Waiting for it.",
+  notKept: (why: string) => `The page cannot keep the model (${why}). It reads the model from the server each time.`,
+  reading: "Reading the model from the server",
+  advice: {
+    runner:
+      "The page lost the model from its memory. Continue or try again to load it. If it fails again, run it on the " +
+      "processor (Models, Models in this page) or on the server.",
+    upstream: "The page keeps what it downloaded. Try again when the server is back, and the rest follows.",
+    too_large:
+      "Choose a smaller model or context, or run it on the processor (Models, Models in this page) or on the server.",
+  },
+  noPictures: "WebLLM takes no pictures here. Choose a GGUF model that can see.",
+  onlyMlc: "WebLLM runs only models compiled by MLC. Run this model on the server or in this page.",
+  cannotLoad: (why: string) => `WebLLM cannot load the model: ${why}`,
+};
