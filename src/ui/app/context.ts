@@ -37,7 +37,7 @@ export interface App {
   readonly route: ReadonlySignal<Route>;
   readonly go: (route: Route) => void;
   /** What stands over the page. */
-  readonly over: Signal<"search" | "keys" | undefined>;
+  readonly over: Signal<"search" | "keys" | "help" | undefined>;
   /** Whether the list of chats covers a narrow page. */
   readonly isMenuOpen: Signal<boolean>;
   readonly loadHighlight: () => Promise<Highlight>;

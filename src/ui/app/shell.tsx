@@ -4,6 +4,7 @@ import { ChatList } from "./chat/list.tsx";
 import { ChatView } from "./chat/view.tsx";
 import { SearchDialog } from "./chat/search-dialog.tsx";
 import { useApp, useWords } from "./context.ts";
+import { HelpDialog } from "./base/help.tsx";
 import { Icon, Mark, type IconName } from "./base/icons.tsx";
 import { KeyDialog } from "./base/key-dialog.tsx";
 import { KeysDialog, onPageKey } from "./base/keys.tsx";
@@ -50,6 +51,7 @@ export function Shell() {
       <QuestionDialog />
       {over.value === "search" && <SearchDialog />}
       {over.value === "keys" && <KeysDialog />}
+      {over.value === "help" && <HelpDialog />}
     </div>
   );
 }
@@ -61,7 +63,7 @@ function focusMain(event: Event): void {
 
 function Sidebar() {
   const { over, go, route } = useApp();
-  const { base } = useWords();
+  const { base, keyboard, help } = useWords();
   return (
     <nav class="sidebar" aria-label={base.chatsAndViews}>
       <div class="brand">
@@ -92,6 +94,14 @@ function Sidebar() {
             {base[view]}
           </a>
         ))}
+        <div class="side-foot">
+          <button type="button" class="side-button small" onClick={() => (over.value = "keys")}>
+            {keyboard.title}
+          </button>
+          <button type="button" class="side-button small" onClick={() => (over.value = "help")}>
+            {help.title}
+          </button>
+        </div>
       </div>
     </nav>
   );

@@ -38,6 +38,10 @@ export interface Ask {
   readonly body?: object;
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
+  /** A status that carries an answer although it is an error. */
+  readonly alsoOk?: number;
+  /** Sent to its end also where the tab closes. */
+  readonly keepalive?: boolean;
 }
 
 export interface Api {
@@ -50,8 +54,8 @@ export interface Api {
   lines<T>(path: string, ask: Ask): AsyncGenerator<T, void, void>;
   /** Headers that make a request one of whoever has the key. */
   headers(): Readonly<Record<string, string>>;
-  /** Forgets the key of this tab. */
-  forgetKey(): void;
+  /** Forgets the key of this tab. Returns what brings it back. */
+  forgetKey(): () => void;
   hasKey(): boolean;
 }
 
@@ -92,7 +96,7 @@ export function makeApi({ storage }: { storage: Kept }): Api {
       });
       isReachable.value = true;
       if (response.status === 401 && !path.startsWith("/hooks-admin") && (await askForKey())) continue;
-      if (response.ok) return response;
+      if (response.ok || response.status === ask.alsoOk) return response;
       throw new Refused(response.status, await reasonOf(response));
     }
   }
@@ -102,7 +106,11 @@ export function makeApi({ storage }: { storage: Kept }): Api {
     question,
     headers,
     hasKey: () => storage.getItem(KEY) !== null,
-    forgetKey: () => storage.removeItem(KEY),
+    forgetKey() {
+      const key = storage.getItem(KEY);
+      storage.removeItem(KEY);
+      return () => void (key !== null && storage.setItem(KEY, key));
+    },
     async json<T>(path: string, ask: Ask = {}): Promise<T> {
       const text = await (await send(path, ask)).text();
       return (text === "" ? {} : JSON.parse(text)) as T; // our own server's
@@ -126,12 +134,13 @@ export function makeApi({ storage }: { storage: Kept }): Api {
   };
 }
 
-function initOf({ method, body, signal, headers }: Ask, key: Readonly<Record<string, string>>): RequestInit {
+function initOf({ method, body, signal, headers, keepalive }: Ask, key: Readonly<Record<string, string>>): RequestInit {
   return {
     method: method ?? (body ? "POST" : "GET"),
     headers: { ...key, ...headers, ...(body ? { "content-type": "application/json" } : {}) },
     ...(body ? { body: JSON.stringify(body) } : {}),
     ...(signal ? { signal } : {}),
+    ...(keepalive ? { keepalive } : {}),
   };
 }
 
@@ -145,7 +154,8 @@ async function reasonOf(response: Response): Promise<string> {
   } catch {
     // no JSON: the text itself says it
   }
-  return text.slice(0, 300) || `the server answered with status ${response.status}`;
+  const isPage = text.trimStart().startsWith("<"); // of a proxy
+  return (isPage ? "" : text.slice(0, 300)) || `the server answered with status ${response.status}`;
 }
 
 /** Asks again and again, until the server answers. */

@@ -1,10 +1,12 @@
 /** A button that copies a text, and says that it did. */
 import { useSignal } from "@preact/signals";
+import { useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
 
 const SAID_MS = 1500;
 
 export function CopyButton({ text, label }: { text: () => string; label: string }) {
+  const { copied } = useWords().markdown;
   const isDone = useSignal(false);
   const copy = (): void => {
     void copyText(text()).then(() => {
@@ -13,7 +15,7 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
     });
   };
   return (
-    <button type="button" class="icon-button" aria-label={isDone.value ? "Copied" : label} title={label} onClick={copy}>
+    <button type="button" class="icon-button" aria-label={isDone.value ? copied : label} title={label} onClick={copy}>
       <Icon name={isDone.value ? "check" : "copy"} size={16} />
     </button>
   );

@@ -1,6 +1,7 @@
 /** A dialog over the page: the browser's own, which keeps the focus inside and closes with Escape. */
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
 
 interface DialogProps {
@@ -33,7 +34,12 @@ export function Dialog({ title, onClose, children, kind = "middle" }: DialogProp
       <div class="dialog-inside">
         <header class={kind === "palette" ? "off-screen" : "dialog-head"}>
           <h2 id={id}>{title}</h2>
-          <button type="button" class="icon-button" aria-label="Close" onClick={() => ref.current?.close()}>
+          <button
+            type="button"
+            class="icon-button"
+            aria-label={useWords().base.close}
+            onClick={() => ref.current?.close()}
+          >
             <Icon name="close" />
           </button>
         </header>

@@ -1,10 +1,11 @@
 /** Asks for an API key where the server wants one. */
 import { useSignal } from "@preact/signals";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";
 
 export function KeyDialog() {
   const { api } = useApp();
+  const { keyDialog: words } = useWords();
   const question = api.question.value;
   const key = useSignal("");
   if (!question) return null;
@@ -15,15 +16,11 @@ export function KeyDialog() {
     if (given !== "") question.answer(given);
   };
   return (
-    <Dialog title="This server asks for a key" onClose={() => question.answer(undefined)}>
+    <Dialog title={words.title} onClose={() => question.answer(undefined)}>
       <form class="stack" onSubmit={submit}>
-        <p>
-          {question.wasRefused
-            ? "The key was refused. Ask whoever runs this server for one that is right."
-            : "Whoever runs this server has set API keys (HEARTH_API_KEYS). The key is kept for this tab only."}
-        </p>
+        <p>{question.wasRefused ? words.refused : words.about}</p>
         <label class="field">
-          <span>API key</span>
+          <span>{words.key}</span>
           <input
             type="password"
             autocomplete="off"
@@ -33,7 +30,7 @@ export function KeyDialog() {
         </label>
         <div class="row end">
           <button type="submit" class="button primary">
-            Use this key
+            {words.use}
           </button>
         </div>
       </form>

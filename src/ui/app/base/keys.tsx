@@ -1,24 +1,27 @@
 /** What the keyboard does, everywhere in the page. */
 import type { App } from "../context.ts";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
+import type { Words } from "../words/index.ts";
 import { Dialog } from "./dialog.tsx";
 
-const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ["Ctrl Shift O", "New chat"],
-  ["Ctrl K", "Search in chats"],
-  ["/", "Write a message"],
-  ["Enter", "Send"],
-  ["Shift Enter", "New line"],
-  ["Esc", "Stop the answer, or close what is open"],
-  ["↑", "Edit your last message, where nothing is written yet"],
-  ["Ctrl ,", "Settings of this chat"],
-  ["?", "This list"],
-];
+const KEYS = [
+  ["Ctrl Shift O", "newChat"],
+  ["Ctrl K", "search"],
+  ["/", "write"],
+  ["Enter", "send"],
+  ["Shift Enter", "newLine"],
+  ["Esc", "stop"],
+  ["↑", "editLast"],
+  ["Ctrl ,", "settings"],
+  ["Ctrl Z", "undo"],
+  ["?", "list"],
+] as const satisfies readonly (readonly [keys: string, what: keyof Words["keyboard"]])[];
 
 export function KeysDialog() {
   const { over } = useApp();
+  const { keyboard: words } = useWords();
   return (
-    <Dialog title="Keyboard" onClose={() => (over.value = undefined)}>
+    <Dialog title={words.title} onClose={() => (over.value = undefined)}>
       <dl class="keys">
         {KEYS.map(([keys, what]) => (
           <>
@@ -27,11 +30,11 @@ export function KeysDialog() {
                 <kbd>{key}</kbd>
               ))}
             </dt>
-            <dd>{what}</dd>
+            <dd>{words[what]}</dd>
           </>
         ))}
       </dl>
-      <p class="quiet">On a Mac, Ctrl is ⌘.</p>
+      <p class="quiet">{words.mac}</p>
     </Dialog>
   );
 }
@@ -40,7 +43,7 @@ export function KeysDialog() {
 export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
 
 /** Keys of the page as a whole; those of a dialog, a menu or a text field are theirs. */
-export function onPageKey({ go, over, chats, isMenuOpen }: App, event: KeyboardEvent): void {
+export function onPageKey({ go, over, chats, isMenuOpen, notices }: App, event: KeyboardEvent): void {
   if (isComposing(event)) return;
   const isCommand = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
@@ -60,12 +63,19 @@ export function onPageKey({ go, over, chats, isMenuOpen }: App, event: KeyboardE
     else if (!event.defaultPrevented) chats.stop(chats.open.value?.chat.value.id ?? "");
     return;
   }
+  if (isCommand && key === "z" && !event.shiftKey && !hasText(event.target) && notices.undoLast()) {
+    return event.preventDefault();
+  }
   if (isCommand || event.altKey || isWriting(event.target)) return;
   if (key === "/") {
     event.preventDefault();
     focusComposer();
   } else if (key === "?") over.value = "keys";
 }
+
+/** Then the browser has something of its own to undo. */
+const hasText = (target: EventTarget | null): boolean =>
+  (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) && target.value !== "";
 
 const isWriting = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));

@@ -1,6 +1,6 @@
 /** The head of a view: the button for the list of chats on a narrow page, a title, and what can be done. */
 import type { ComponentChildren } from "preact";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
 
 export function ViewHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
@@ -10,7 +10,7 @@ export function ViewHead({ title, children }: { title: ComponentChildren; childr
       <button
         type="button"
         class="icon-button menu-button"
-        aria-label="Chats and views"
+        aria-label={useWords().base.chatsAndViews}
         aria-expanded={isMenuOpen.value}
         onClick={() => (isMenuOpen.value = true)}
       >

@@ -1,12 +1,13 @@
 /** A block of code: its language, a button that copies it, and colours once it is over. */
 import { useEffect, useState } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import type { CodeNode, Highlight } from "./highlight.ts";
 import { CopyButton } from "../base/copy.tsx";
 
 /** @param isOver whether no more of it comes */
 export function CodeBlock({ code, language, isOver }: { code: string; language: string; isOver: boolean }) {
   const { loadHighlight } = useApp();
+  const { markdown: words } = useWords();
   const [highlight, setHighlight] = useState<{ readonly by: Highlight } | undefined>(undefined);
   const wantsColours = isOver && language !== "";
   useEffect(() => {
@@ -23,9 +24,9 @@ export function CodeBlock({ code, language, isOver }: { code: string; language: 
     <figure class="code">
       <figcaption>
         <span>{language || "text"}</span>
-        <CopyButton text={() => code} label="Copy code" />
+        <CopyButton text={() => code} label={words.copyCode} />
       </figcaption>
-      <pre tabIndex={0} aria-label={`Code${language ? ` in ${language}` : ""}`}>
+      <pre tabIndex={0} aria-label={language ? words.codeIn(language) : words.code}>
         <code>{nodes ? nodes.map(nodeOf) : code}</code>
       </pre>
     </figure>

@@ -4,6 +4,7 @@
  */
 import type { Token, Tokens } from "marked";
 import { Component, type ComponentChildren } from "preact";
+import { useWords } from "../context.ts";
 import { CodeBlock } from "./code.tsx";
 
 /** Deeper nesting is shown as it was written. */
@@ -87,7 +88,7 @@ function tableOf({ header, rows, align }: Tokens.Table, at: At) {
     children: inlineOf(tokens, at),
   });
   return (
-    <div class="table" tabIndex={0} role="region" aria-label="Table">
+    <TableBox>
       <table>
         <thead>
           <tr>
@@ -106,9 +107,16 @@ function tableOf({ header, rows, align }: Tokens.Table, at: At) {
           ))}
         </tbody>
       </table>
-    </div>
+    </TableBox>
   );
 }
+
+/** A wide table is scrolled, with the keyboard too. */
+const TableBox = ({ children }: { children?: ComponentChildren }) => (
+  <div class="table" tabIndex={0} role="region" aria-label={useWords().markdown.table}>
+    {children}
+  </div>
+);
 
 const inlineOf = (tokens: readonly Token[] | undefined, at: At): ComponentChildren =>
   tokens?.map((token) => inline(token, at));

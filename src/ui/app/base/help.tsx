@@ -1,0 +1,28 @@
+/** What somebody who is new here wants to know. */
+import { useApp, useWords } from "../context.ts";
+import { Dialog } from "./dialog.tsx";
+
+export function HelpDialog() {
+  const { over } = useApp();
+  const { help: words } = useWords();
+  return (
+    <Dialog title={words.title} kind="sheet" onClose={() => (over.value = undefined)}>
+      <div class="stack">
+        {words.topics.map(({ title, text }) => (
+          <section class="topic">
+            <h3>{title}</h3>
+            <p>{text}</p>
+          </section>
+        ))}
+        <div class="row">
+          <a class="button" href="docs" target="_blank" rel="noopener">
+            {words.api}
+          </a>
+          <button type="button" class="button" onClick={() => (over.value = "keys")}>
+            {words.keyboard}
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
