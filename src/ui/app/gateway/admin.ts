@@ -5,14 +5,13 @@ import { bearer, Refused, type Api, type Ask } from "../base/api.ts";
 
 const TOKEN = "hearth-gateway-token";
 
-/** Whether somebody can look: `closed` where the server has no gateway, or no administration of it. */
-export type Access = "unknown" | "open" | "asks" | "refused" | "closed";
+/** Whether somebody can look. `off`: the server has no gateway; `locked`: its gateway has no token. */
+export type Access = "unknown" | "open" | "asks" | "refused" | "off" | "locked";
 
 export class Admin {
   readonly #api: Api;
   readonly #storage: Kept;
   readonly #access = signal<Access>("unknown");
-  readonly #reason = signal("");
 
   constructor(api: Api, storage: Kept) {
     this.#api = api;
@@ -23,19 +22,16 @@ export class Admin {
     return this.#access;
   }
 
-  /** Why it is closed. */
-  get reason(): ReadonlySignal<string> {
-    return this.#reason;
-  }
-
   useToken(token: string): void {
     this.#storage.setItem(TOKEN, token);
     this.#access.value = "unknown";
   }
 
-  forgetToken(): void {
-    this.#storage.removeItem(TOKEN);
-    this.#access.value = "asks";
+  /** Finds out whether somebody can look, without a request that is sure to be refused. */
+  async look(hasGateway: boolean): Promise<void> {
+    if (!hasGateway) this.#access.value = "off";
+    else if (this.#storage.getItem(TOKEN) === null) this.#access.value = "asks";
+    else await this.ask("mappings").catch(() => {}); // `access` says it
   }
 
   /** Throws as the API; who is not let in is told by `access`. */
@@ -49,8 +45,7 @@ export class Admin {
       if (error instanceof Refused && error.status === 401) this.#access.value = token === null ? "asks" : "refused";
       // only of this question: other answers of 404 are of one delivery
       if (error instanceof Refused && error.status === 404 && /^(mappings|deliveries\?.*)$/.test(path)) {
-        this.#access.value = "closed";
-        this.#reason.value = error.message;
+        this.#access.value = "locked";
       }
       throw error;
     }

@@ -1,8 +1,9 @@
 /** What came in, newest first, by state and path. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { agoText, bytesText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
 import { tagOf, type Delivery } from "./admin.ts";
 import { DeliveryDialog } from "./delivery.tsx";
 
@@ -16,6 +17,8 @@ interface Page {
 
 export function DeliveryList() {
   const { admin, route, go } = useApp();
+  const words = useWords();
+  const { deliveries: texts } = words;
   const state = useSignal("");
   const path = useSignal("");
   const page = useSignal<Page | undefined>(undefined);
@@ -31,7 +34,7 @@ export function DeliveryList() {
       page.value = { deliveries: [...earlier, ...found.deliveries], next: found.next };
       problem.value = "";
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      problem.value = reasonOf(words, error);
     }
   };
   useEffect(() => {
@@ -42,23 +45,29 @@ export function DeliveryList() {
   const { id } = route.value;
   const { deliveries = [], next = null } = page.value ?? {};
   return (
-    <section class="section" aria-label="Deliveries">
+    <section class="section" aria-label={words.gateway.deliveries}>
       <div class="filters">
         <label class="field inline">
-          <span>State</span>
+          <span>{texts.state}</span>
           <select value={state.value} onChange={(event) => (state.value = event.currentTarget.value)}>
             {STATES.map((each) => (
-              <option value={each}>{each === "" ? "Any" : each}</option>
+              <option value={each}>{each === "" ? texts.any : each}</option>
             ))}
           </select>
         </label>
         <label class="field inline">
-          <span>Path</span>
-          <input value={path.value} placeholder="any" onChange={(event) => (path.value = event.currentTarget.value)} />
+          <span>{texts.path}</span>
+          <input
+            value={path.value}
+            placeholder={texts.anyPath}
+            onChange={(event) => (path.value = event.currentTarget.value)}
+          />
         </label>
       </div>
       {problem.value !== "" && <p class="problem">{problem.value}</p>}
-      {page.value && deliveries.length === 0 && <p class="quiet">Nothing came in that fits.</p>}
+      {page.value && deliveries.length === 0 && (
+        <p class="quiet">{state.value + path.value === "" ? texts.none : texts.noMatches}</p>
+      )}
       <ul class="rows">
         {deliveries.map((delivery) => (
           <DeliveryRow key={delivery.id} delivery={delivery} onOpen={() => go({ view: "gateway", id: delivery.id })} />
@@ -66,7 +75,7 @@ export function DeliveryList() {
       </ul>
       {next !== null && (
         <button type="button" class="button" onClick={() => void ask(next)}>
-          Earlier ones
+          {texts.earlier}
         </button>
       )}
       {id !== undefined && (
@@ -77,6 +86,7 @@ export function DeliveryList() {
 }
 
 function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
+  const { replayed } = useWords().deliveries;
   const { path, mappingId, receivedAt, bodyBytes, authId, runs, replayOf } = delivery;
   return (
     <li>
@@ -84,7 +94,7 @@ function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => v
         <span class="row-main">
           <strong>/{path}</strong>
           <span class="quiet">
-            {[mappingId, authId, bytesText(bodyBytes), agoText(receivedAt), replayOf === null ? "" : "a replay"]
+            {[mappingId, authId, bytesText(bodyBytes), agoText(receivedAt), replayOf === null ? "" : replayed]
               .filter(Boolean)
               .join(" · ")}
           </span>

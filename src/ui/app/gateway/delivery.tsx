@@ -1,10 +1,11 @@
 /** One delivery: its runs, what they answered, its body; replay and cancel. What came in is text, never markup. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import { Folded } from "../base/folded.tsx";
 import { bytesText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
 import { tagOf, type Delivery, type Run } from "./admin.ts";
 
 interface RunDetails extends Run {
@@ -26,13 +27,15 @@ const LOOK_MS = 2000;
 const isOpen = ({ state, reply }: Run): boolean => state === "queued" || state === "running" || reply === "pending";
 
 export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
-  const { admin, notices, go, route } = useApp();
+  const { admin, go, route } = useApp();
+  const words = useWords();
+  const { deliveries: texts } = words;
   const found = useSignal<Details | undefined>(undefined);
   const problem = useSignal("");
   const look = (): Promise<void> =>
     admin.ask<Details>(`deliveries/${encodeURIComponent(id)}`).then(
       (details) => void (found.value = details),
-      (error: Error) => void (problem.value = error.message),
+      (error: unknown) => void (problem.value = reasonOf(words, error)),
     );
   useEffect(() => {
     void look();
@@ -45,25 +48,26 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
         method: "POST",
       });
       if (said.deliveryId !== undefined && route.peek().id === id) go({ view: "gateway", id: said.deliveryId });
+      problem.value = "";
       await look();
       onChange();
     } catch (error) {
-      notices.say(error instanceof Error ? error.message : String(error));
+      problem.value = reasonOf(words, error);
     }
   };
   const details = found.value;
   return (
-    <Dialog title={details ? `/${details.path}` : "Delivery"} kind="sheet" onClose={onClose}>
+    <Dialog title={details ? `/${details.path}` : texts.title} kind="sheet" onClose={onClose}>
       {problem.value !== "" && <p class="problem">{problem.value}</p>}
       {details && (
         <div class="stack">
           <div class="row">
             <button type="button" class="button" onClick={() => void act("replay", id)}>
-              Replay
+              {texts.replay}
             </button>
             {details.runs.some(isOpen) && (
               <button type="button" class="button dangerous" onClick={() => void act("cancel", id)}>
-                Cancel
+                {texts.cancel}
               </button>
             )}
           </div>
@@ -71,7 +75,7 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
           {details.runs.map((run) => (
             <RunCard key={run.id} run={run} />
           ))}
-          <Folded icon="file" title="Headers">
+          <Folded icon="file" title={texts.headers}>
             <pre tabIndex={0}>
               {Object.entries(details.headers)
                 .map(([name, value]) => `${name}: ${value}`)
@@ -79,11 +83,11 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
             </pre>
           </Folded>
           {details.body ? (
-            <Folded icon="file" title={`Body${details.body.encoding === "base64" ? ", as base64" : ""}`}>
+            <Folded icon="file" title={details.body.encoding === "base64" ? texts.bodyBase64 : texts.body}>
               <pre tabIndex={0}>{indented(details.body.data)}</pre>
             </Folded>
           ) : (
-            <p class="quiet">Its body is not kept: hooks.queue.keepBodies is off.</p>
+            <p class="quiet">{texts.noBody}</p>
           )}
         </div>
       )}
@@ -93,17 +97,18 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
 
 function Facts({ details }: { details: Details }) {
   const { receivedAt, mappingId, authKind, authId, bodyBytes, requestId, id } = details;
-  const rows = {
-    Received: new Date(receivedAt).toLocaleString(),
-    Mapping: mappingId ?? "none",
-    Sender: [authKind, authId].filter(Boolean).join(" · "),
-    Body: bytesText(bodyBytes),
-    Delivery: id,
-    Request: requestId,
-  };
+  const { deliveries: words } = useWords();
+  const rows = [
+    [words.received, new Date(receivedAt).toLocaleString()],
+    [words.mapping, mappingId ?? words.noMapping],
+    [words.sender, [authKind, authId].filter(Boolean).join(" · ")],
+    [words.body, bytesText(bodyBytes)],
+    [words.delivery, id],
+    [words.request, requestId],
+  ] as const;
   return (
     <dl class="facts">
-      {Object.entries(rows).map(([name, value]) => (
+      {rows.map(([name, value]) => (
         <div>
           <dt>{name}</dt>
           <dd>{value}</dd>
@@ -114,15 +119,16 @@ function Facts({ details }: { details: Details }) {
 }
 
 function RunCard({ run: { id, state, reply, answer, error, reason, sessionKey, action } }: { run: RunDetails }) {
+  const { deliveries: words } = useWords();
   return (
     <div class="card">
       <div class="card-line">
-        <strong>{action.kind === "wake" ? "Wake" : "Turn of the agent"}</strong>
+        <strong>{action.kind === "wake" ? words.wake : words.turn}</strong>
         <span class="grow" />
         <span class={tagOf(state)}>{state}</span>
       </div>
       <p class="quiet">
-        {sessionKey} · reply: {reply} · {id}
+        {sessionKey} · {words.reply(reply)} · {id}
       </p>
       {(error || reason) && <p class="problem">{error || reason}</p>}
       {answer && <p class="plain">{answer}</p>}

@@ -1,19 +1,21 @@
 /** How the gateway is set up: its mappings, with a field to try them, and what an audit finds. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
+import { reasonOf } from "../base/reason.ts";
 import { Dialog } from "../base/dialog.tsx";
 import type { Finding, Mapping } from "./admin.ts";
 
 /** Asks once; says what went wrong. */
 function useFound<T>(path: string): { found: T | undefined; problem: string } {
   const { admin } = useApp();
+  const words = useWords();
   const found = useSignal<T | undefined>(undefined);
   const problem = useSignal("");
   useEffect(() => {
     admin.ask<T>(path).then(
       (value) => (found.value = value),
-      (error: Error) => (problem.value = error.message),
+      (error: unknown) => (problem.value = reasonOf(words, error)),
     );
   }, [path]);
   return { found: found.value, problem: problem.value };
@@ -21,11 +23,12 @@ function useFound<T>(path: string): { found: T | undefined; problem: string } {
 
 export function MappingList() {
   const { found, problem } = useFound<{ mappings: readonly Mapping[] }>("mappings");
+  const { gateway, setup: words } = useWords();
   const tried = useSignal<string | undefined>(undefined);
   return (
-    <section class="section" aria-label="Mappings">
+    <section class="section" aria-label={gateway.mappings}>
       {problem !== "" && <p class="problem">{problem}</p>}
-      {found?.mappings.length === 0 && <p class="quiet">There is none: only /wake and /agent take webhooks.</p>}
+      {found?.mappings.length === 0 && <p class="quiet">{words.noMappings}</p>}
       <ul class="cards">
         {found?.mappings.map(({ id, preset, path, action, channel, problem: trouble }) => (
           <li class="card" key={id}>
@@ -33,15 +36,15 @@ export function MappingList() {
               <strong>{id}</strong>
               <span class="grow" />
               <button type="button" class="button small" onClick={() => (tried.value = id)}>
-                Try it
+                {words.tryIt}
               </button>
             </div>
             <p class="quiet">
               {[
-                path === null ? "every path" : `/${path}`,
+                path === null ? words.everyPath : `/${path}`,
                 action,
-                channel && `replies to ${channel}`,
-                preset && `preset ${preset}`,
+                channel && words.repliesTo(channel),
+                preset && words.preset(preset),
               ]
                 .filter(Boolean)
                 .join(" · ")}
@@ -57,6 +60,8 @@ export function MappingList() {
 
 function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const { admin } = useApp();
+  const words = useWords();
+  const { setup: texts } = words;
   const payload = useSignal("{}");
   const outcome = useSignal("");
   const problem = useSignal("");
@@ -68,15 +73,15 @@ function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
       const said = await admin.ask<object>(`mappings/${encodeURIComponent(id)}/test`, { body });
       outcome.value = JSON.stringify(said, null, 2);
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      problem.value = error instanceof SyntaxError ? texts.notJson : reasonOf(words, error);
     }
   };
   return (
-    <Dialog title={`Try ${id}`} kind="sheet" onClose={onClose}>
+    <Dialog title={texts.tryTitle(id)} kind="sheet" onClose={onClose}>
       <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p class="quiet">What the mapping would make of a payload. Nothing is accepted, and nothing is sent.</p>
+        <p class="quiet">{texts.tryAbout}</p>
         <label class="field">
-          <span>Payload, as JSON</span>
+          <span>{texts.payload}</span>
           <textarea
             rows={8}
             class="mono"
@@ -87,7 +92,7 @@ function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
         </label>
         <div class="row end">
           <button type="submit" class="button primary">
-            Try
+            {texts.try}
           </button>
         </div>
         <div role="status">
@@ -110,11 +115,12 @@ const SEVERITY: Readonly<Record<Finding["severity"], string>> = {
 };
 
 export function FindingList() {
+  const { gateway, setup: words } = useWords();
   const { found, problem } = useFound<{ findings: readonly Finding[] }>("findings");
   return (
-    <section class="section" aria-label="Findings">
+    <section class="section" aria-label={gateway.findings}>
       {problem !== "" && <p class="problem">{problem}</p>}
-      {found?.findings.length === 0 && <p class="quiet">The audit found nothing.</p>}
+      {found?.findings.length === 0 && <p class="quiet">{words.noFindings}</p>}
       <ul class="rows">
         {found?.findings.map(({ id, severity, key, where, message }) => (
           <li class="row-plain" key={`${id} ${key}`}>

@@ -1,9 +1,10 @@
 /** Asks for the gateway token. */
 import { useSignal } from "@preact/signals";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 
 export function TokenForm({ wasRefused }: { wasRefused: boolean }) {
   const { admin } = useApp();
+  const { gateway: words } = useWords();
   const token = useSignal("");
   const submit = (event: Event): void => {
     event.preventDefault();
@@ -11,13 +12,9 @@ export function TokenForm({ wasRefused }: { wasRefused: boolean }) {
   };
   return (
     <form class="stack token-form" onSubmit={submit}>
-      <p>
-        {wasRefused
-          ? "That was not the gateway token."
-          : "The gateway has a token of its own: gateway.token in hearth.json5. It is kept for this tab only."}
-      </p>
+      <p>{wasRefused ? words.tokenRefused : words.tokenHint} </p>
       <label class="field">
-        <span>Gateway token</span>
+        <span>{words.token}</span>
         <input
           type="password"
           autocomplete="off"
@@ -27,7 +24,7 @@ export function TokenForm({ wasRefused }: { wasRefused: boolean }) {
       </label>
       <div class="row">
         <button type="submit" class="button primary">
-          Open
+          {words.open}
         </button>
       </div>
     </form>

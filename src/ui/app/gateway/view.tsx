@@ -1,15 +1,17 @@
 /** The gateway: what came in, what became of it, and how it is set up. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { FindingList, MappingList } from "./setup.tsx";
+import { reasonOf } from "../base/reason.ts";
+import { Off } from "./off.tsx";
 import { TokenForm } from "./token-form.tsx";
 
 const LOOK_MS = 3000;
-const PARTS = ["Deliveries", "Mappings", "Findings"] as const;
+const PARTS = ["deliveries", "mappings", "findings"] as const;
 
 interface Status {
   readonly queued: number;
@@ -19,14 +21,23 @@ interface Status {
   readonly paused?: true;
 }
 
+interface Health {
+  readonly gateway?: Status;
+  readonly problems: readonly string[];
+}
+
 export function GatewayView() {
   const { api, admin, notices } = useApp();
-  const part = useSignal<(typeof PARTS)[number]>("Deliveries");
+  const words = useWords();
+  const part = useSignal<(typeof PARTS)[number]>("deliveries");
   const status = useSignal<Status | undefined>(undefined);
+  const { gateway: texts } = words;
   const access = admin.access.value;
   const look = async (): Promise<void> => {
-    const { gateway } = await api.json<{ gateway?: Status }>("/health").catch(() => ({ gateway: undefined }));
-    status.value = gateway;
+    const health = await api.json<Health>("/health", { alsoOk: 503 }).catch(() => undefined);
+    status.value = health?.gateway;
+    // a gateway that fails has no status
+    if (health && admin.access.peek() === "unknown") await admin.look(!!health.gateway || health.problems.length > 0);
   };
   useEffect(() => {
     void look();
@@ -34,29 +45,29 @@ export function GatewayView() {
     return () => clearInterval(timer);
   }, []);
   useEffect(() => {
-    if (access === "unknown") void admin.ask("mappings").catch(() => {}); // `access` says it
+    if (access === "unknown") void look();
   }, [access]);
   const setPaused = (isPaused: boolean): void => {
-    const said = (error: Error): void => notices.say(error.message);
+    const said = (error: unknown): void => notices.say(reasonOf(words, error));
     admin.ask(isPaused ? "pause" : "resume", { method: "POST" }).then(look, said);
   };
   return (
     <div class="view">
-      <ViewHead title="Gateway">
+      <ViewHead title={texts.title}>
         {access === "open" && (
           <button type="button" class="button" onClick={() => setPaused(!status.value?.paused)}>
             <Icon name={status.value?.paused ? "play" : "pause"} size={16} />
-            {status.value?.paused ? "Resume" : "Pause"}
+            {status.value?.paused ? texts.resume : texts.pause}
           </button>
         )}
       </ViewHead>
       <div class="view-body">
-        {status.value && <StatusLine status={status.value} />}
-        {access === "closed" && <Closed />}
+        {access === "open" && status.value && <StatusLine status={status.value} />}
+        {(access === "off" || access === "locked") && <Off isLocked={access === "locked"} />}
         {(access === "asks" || access === "refused") && <TokenForm wasRefused={access === "refused"} />}
         {access === "open" && (
           <>
-            <div class="tabs" role="tablist" aria-label="Parts of the gateway">
+            <div class="tabs" role="tablist" aria-label={texts.parts}>
               {PARTS.map((name) => (
                 <button
                   type="button"
@@ -64,13 +75,13 @@ export function GatewayView() {
                   aria-selected={part.value === name}
                   onClick={() => (part.value = name)}
                 >
-                  {name}
+                  {texts[name]}
                 </button>
               ))}
             </div>
-            {part.value === "Deliveries" && <DeliveryList />}
-            {part.value === "Mappings" && <MappingList />}
-            {part.value === "Findings" && <FindingList />}
+            {part.value === "deliveries" && <DeliveryList />}
+            {part.value === "mappings" && <MappingList />}
+            {part.value === "findings" && <FindingList />}
           </>
         )}
       </div>
@@ -79,36 +90,27 @@ export function GatewayView() {
 }
 
 function StatusLine({ status: { queued, running, replies, messages, paused } }: { status: Status }) {
+  const { gateway: words } = useWords();
+  const counts = [
+    [words.waiting, queued],
+    [words.running, running],
+    [words.replies, replies],
+    [words.messages, messages],
+  ] as const;
   return (
     <dl class="facts strip">
       {paused && (
         <div>
-          <dt>Turns</dt>
-          <dd class="problem">paused</dd>
+          <dt>{words.title}</dt>
+          <dd class="problem">{words.paused}</dd>
         </div>
       )}
-      {Object.entries({ waiting: queued, running, "replies due": replies, "messages due": messages }).map(
-        ([name, count]) => (
-          <div>
-            <dt>{name}</dt>
-            <dd>{count}</dd>
-          </div>
-        ),
-      )}
+      {counts.map(([name, count]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{count}</dd>
+        </div>
+      ))}
     </dl>
-  );
-}
-
-function Closed() {
-  const { admin } = useApp();
-  return (
-    <div class="empty">
-      <Icon name="hook" size={34} />
-      <h2>There is no gateway to look at</h2>
-      <p class="quiet">
-        {admin.reason.value}. Webhooks, channels and their agent are set up in hearth.json5, and gateway.token opens
-        this view.
-      </p>
-    </div>
   );
 }

@@ -1,8 +1,10 @@
 /** What the server runs on, how it is set, and what it was asked last. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { bytesText, countText, durationText } from "../base/format.ts";
+import type { Words } from "../words/index.ts";
+import { reasonOf } from "../base/reason.ts";
 import { ViewHead } from "../base/view-head.tsx";
 
 const LOOK_MS = 3000;
@@ -11,7 +13,6 @@ interface System {
   readonly version: string;
   readonly backend?: string;
   readonly device?: string;
-  readonly cores?: number;
   readonly memory?: { readonly total: number; readonly available: number };
   readonly settings?: Readonly<Record<string, string | number | boolean>>;
   readonly activity: Readonly<Record<string, number>>;
@@ -36,6 +37,7 @@ interface Health {
 
 export function SystemView() {
   const { api } = useApp();
+  const words = useWords();
   const system = useSignal<System | undefined>(undefined);
   const health = useSignal<Health | undefined>(undefined);
   const requests = useSignal<readonly Asked[]>([]);
@@ -47,9 +49,9 @@ export function SystemView() {
         api.json<{ requests: Asked[] }>("/api/requests"),
       ]);
       problem.value = "";
-      health.value = await api.json<Health>("/health");
+      health.value = await api.json<Health>("/health", { alsoOk: 503 });
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      problem.value = reasonOf(words, error);
     }
   };
   useEffect(() => {
@@ -59,12 +61,12 @@ export function SystemView() {
   }, []);
   return (
     <div class="view">
-      <ViewHead title="System">
+      <ViewHead title={words.system.title}>
         <a class="button" href="docs" target="_blank" rel="noopener">
-          API
+          {words.system.api}
         </a>
         <a class="button" href="metrics" target="_blank" rel="noopener">
-          Metrics
+          {words.system.metrics}
         </a>
       </ViewHead>
       <div class="view-body">
@@ -82,28 +84,28 @@ export function SystemView() {
 }
 
 function MachineFacts({ system, free }: { system: System; free: number | null }) {
-  const { version, backend, device, cores, memory, activity } = system;
-  const rows = {
-    Version: version,
-    Backend: backend,
-    Device: device,
-    Cores: cores,
-    Memory: memory && `${bytesText(memory.available)} free of ${bytesText(memory.total)}`,
-    Disk: free === null ? undefined : `${bytesText(free)} free`,
-    "Answers now": activity["running"],
-    Waiting: activity["waiting"],
-    "Models loaded so far": activity["load"],
-    Crashes: activity["crash"],
+  const { system: words } = useWords();
+  const { version, backend, device, memory, activity } = system;
+  const values: Readonly<Record<keyof Words["system"]["facts"], string | number | undefined>> = {
+    version,
+    backend,
+    device,
+    memory: memory && words.memory(bytesText(memory.available), bytesText(memory.total)),
+    disk: free === null ? undefined : words.free(bytesText(free)),
+    running: activity["running"],
+    waiting: activity["waiting"],
+    load: activity["load"],
+    crash: activity["crash"],
   };
   return (
-    <section class="section" aria-label="This machine">
-      <h2>This machine</h2>
+    <section class="section" aria-label={words.machine}>
+      <h2>{words.machine}</h2>
       <dl class="facts panel">
-        {Object.entries(rows).map(([name, value]) =>
-          value === undefined ? null : (
+        {FACTS.map((name) =>
+          values[name] === undefined ? null : (
             <div>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
+              <dt>{words.facts[name]}</dt>
+              <dd>{values[name]}</dd>
             </div>
           ),
         )}
@@ -112,37 +114,59 @@ function MachineFacts({ system, free }: { system: System; free: number | null })
   );
 }
 
+const FACTS = ["version", "backend", "device", "memory", "disk", "running", "waiting", "load", "crash"] as const;
+
+type Setting = keyof Words["system"]["names"];
+
 function Settings({ settings }: { settings: NonNullable<System["settings"]> }) {
+  const { system: words } = useWords();
   return (
-    <section class="section" aria-label="Settings of the server">
-      <h2>Settings of the server</h2>
+    <section class="section" aria-label={words.settings}>
+      <h2>{words.settings}</h2>
       <dl class="facts panel">
         {Object.entries(settings).map(([name, value]) => (
-          <div>
-            <dt>{name.replaceAll("_", " ")}</dt>
-            <dd>{String(value)}</dd>
+          <div title={`HEARTH_${name.toUpperCase()}`}>
+            <dt>{words.names[name as Setting] ?? `HEARTH_${name.toUpperCase()}`}</dt>
+            <dd>{settingText(words, name, value)}</dd>
           </div>
         ))}
       </dl>
-      <p class="quiet">They come from hearth.json5, the environment and flags, and are read when the server starts.</p>
+      <p class="quiet">{words.settingsFrom}</p>
     </section>
   );
 }
 
+function settingText(words: Words["system"], name: string, value: string | number | boolean): string {
+  if (typeof value === "boolean") return value ? words.on : words.off;
+  if (value === "auto") return words.auto;
+  if (value === "for ever") return words.forever;
+  if (typeof value === "number") return value === 0 && name === "api_keys" ? words.none : countText(value);
+  const seconds = name === "keep_alive" ? /^(\d+) s$/.exec(value)?.[1] : undefined;
+  return seconds === undefined ? value : durationText(Number(seconds) * 1000);
+}
+
 function KeySection() {
-  const { api } = useApp();
+  const { api, notices } = useApp();
+  const { system: words } = useWords();
   const has = useSignal(api.hasKey());
   if (!has.value) return null;
   const forget = (): void => {
-    api.forgetKey();
+    const undo = api.forgetKey();
     has.value = false;
+    notices.offerUndo({
+      text: words.forgotKey,
+      undo: () => {
+        undo();
+        has.value = true;
+      },
+    });
   };
   return (
-    <section class="section" aria-label="API key">
+    <section class="section" aria-label={words.key}>
       <div class="section-head">
-        <h2>This tab has an API key</h2>
+        <h2>{words.key}</h2>
         <button type="button" class="button small" onClick={forget}>
-          Forget it
+          {words.forgetKey}
         </button>
       </div>
     </section>
@@ -150,16 +174,17 @@ function KeySection() {
 }
 
 function Requests({ requests }: { requests: readonly Asked[] }) {
+  const { system: words } = useWords();
   return (
-    <section class="section" aria-label="Last requests">
-      <h2>Last requests</h2>
-      {requests.length === 0 && <p class="quiet">None yet, beside those of this page.</p>}
+    <section class="section" aria-label={words.requests}>
+      <h2>{words.requests}</h2>
+      {requests.length === 0 && <p class="quiet">{words.noRequests}</p>}
       {requests.length > 0 && (
-        <div class="table panel" tabIndex={0} role="region" aria-label="Last requests">
+        <div class="table panel" tabIndex={0} role="region" aria-label={words.requestTable}>
           <table>
             <thead>
               <tr>
-                {["Time", "Request", "Status", "Took", "Model", "Tokens", "Key"].map((name) => (
+                {Object.values(words.columns).map((name) => (
                   <th scope="col">{name}</th>
                 ))}
               </tr>
@@ -184,7 +209,7 @@ function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens
         {method} {path}
       </td>
       <td>
-        <span class={status < 400 ? "tag good" : "tag bad"}>{status}</span>
+        <span class={statusTag(status)}>{status}</span>
       </td>
       <td>{ms === undefined ? "" : durationText(ms)}</td>
       <td class="model" title={model}>
@@ -195,3 +220,6 @@ function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens
     </tr>
   );
 }
+
+/** A request that was refused is no fault of the server. */
+const statusTag = (status: number): string => (status < 400 ? "tag good" : status < 500 ? "tag plain-tag" : "tag bad");
