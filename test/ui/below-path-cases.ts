@@ -1,7 +1,7 @@
 /** The page where a proxy has Hearth below a path of its own. */
 import { expect, test } from "bun:test";
 import { hasNginx, startNginx } from "../e2e/nginx.ts";
-import { ask, openPage, type World } from "./page.ts";
+import { ask, choosePlace, openPage, type World } from "./page.ts";
 
 function belowPath(world: () => World): void {
   test.skipIf(!hasNginx)(
@@ -18,7 +18,7 @@ function belowPath(world: () => World): void {
         await page.evaluate(() => localStorage.setItem("hearth-backend", "wasm"));
         await page.reload();
         await ask(page, "Hello! Who are you?");
-        await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+        await choosePlace(page, "in this page");
         await ask(page, "Tell me a story.");
         expect(await page.locator(".about").last().innerText()).toContain("in this page");
         expect(asked.some((each) => /^20\d \/hearth\/api\/blobs\//.test(each))).toBe(true);

@@ -1,6 +1,6 @@
 /** Chats: answers that stream, branches, edits, search, settings. */
 import { expect, test } from "bun:test";
-import { ask, keepShot, NARROW, openPage, type World } from "./page.ts";
+import { ask, chooseModel, keepShot, NARROW, openPage, type World } from "./page.ts";
 
 function branches(world: () => World): void {
   test("an answer streams in, is kept, branches, and is found again", async () => {
@@ -11,11 +11,11 @@ function branches(world: () => World): void {
     const first = await answer.innerText();
     expect(first.length).toBeGreaterThan(3);
     expect(await page.locator(".about").innerText()).toMatch(/^hearth.* tokens$/);
-    expect(await page.locator(".meter-text").innerText()).toMatch(/^\d+ \/ 2,048$/);
+    expect(await page.locator(".meter-text").innerText()).toMatch(/^\d+ of 2,048 tokens$/);
 
     await page.getByRole("button", { name: "Answer again" }).click(); // a branch beside the first
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
-    await page.getByRole("button", { name: "Version before" }).click();
+    await page.getByRole("button", { name: "Previous version" }).click();
     await page.locator(".branches", { hasText: "1 / 2" }).waitFor();
     await answer.filter({ hasText: first }).waitFor(); // it is read from the browser's database
 
@@ -31,13 +31,13 @@ function branches(world: () => World): void {
 
     await page.locator(".message.assistant").getByRole("button", { name: "Edit" }).click(); // in its place
     await page.getByRole("textbox", { name: "The answer" }).fill("It is **four**.");
-    await page.getByRole("button", { name: "Save in place" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
     expect(await page.locator(".message.assistant strong").innerText()).toBe("four");
 
     await page.reload();
     await page.locator(".message.assistant strong").waitFor();
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Search in chats" }).waitFor();
+    await page.getByRole("combobox", { name: "Search chats" }).waitFor();
     await page.keyboard.type("four");
     await page.locator("mark", { hasText: "four" }).waitFor();
     await keepShot(page, "search-1280");
@@ -52,14 +52,14 @@ function goingOn(world: () => World): void {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await page.getByRole("button", { name: "Settings of this chat" }).click();
     await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill("4");
-    await page.getByRole("textbox", { name: "System text" }).fill("Answer as a pirate.");
+    await page.getByRole("textbox", { name: "System prompt" }).fill("Answer as a pirate.");
     await keepShot(page, "chat-settings-390");
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
     await ask(page, "Once upon a time, tell me a long story.");
-    await page.getByText("The answer reached its limit.").waitFor();
+    await page.getByText("The answer reached its length limit.").waitFor();
     const begun = await page.locator(".message.assistant .markdown").innerText();
-    await page.getByRole("button", { name: "Go on", exact: true }).click();
+    await page.getByRole("button", { name: "Continue", exact: true }).click();
     await page.waitForFunction(
       (length) => document.querySelector(".message.assistant .markdown")!.textContent!.length > length,
       begun.length,
@@ -95,15 +95,31 @@ function attachments(world: () => World): void {
     }, PNG);
     await page.locator(".attachments .picture").waitFor();
     await keepShot(page, "attached-1280");
+    await chooseModel(page, "hearth");
     await page.locator("#composer").fill("What is it?");
-    await page.keyboard.press("Enter");
-    await page.getByRole("article").getByText("does not support images").waitFor(); // the embedded model sees nothing
+    await page.getByRole("alert").getByText("hearth cannot see pictures.").waitFor(); // before it is sent
+    await page.getByRole("link", { name: "Get a model that can" }).waitFor();
+    await page.locator("#composer").press("Enter");
+    expect(await page.locator(".message").count()).toBe(0);
+    await page.route("**/api/tags", async (route) => {
+      const { models } = (await (await route.fetch()).json()) as { models: { name: string; capabilities: string[] }[] };
+      const seeing = { ...models[0]!, name: "seer:latest", capabilities: ["completion", "vision"] };
+      await route.fulfill({ json: { models: [...models, seeing] } });
+    });
+    await page.getByRole("button", { name: /^Model: / }).click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Use seer" }).click();
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    await page.locator("#composer").press("Enter");
+    await page.locator(".message.user .picture").waitFor();
+    await page.locator(".message.user").getByText("notes.md").waitFor();
+    await page.getByRole("button", { name: "Try again" }).waitFor(); // there is no such model
     expect(sent[0]!.messages).toEqual([
       { role: "user", content: "notes.md:\n\n```\n# Notes\n```\n\nWhat is it?", images: [PNG] },
     ] as never);
-    await page.locator(".message.user .picture").waitFor();
-    await page.locator(".message.user").getByText("notes.md").waitFor();
-    await page.getByRole("button", { name: "Try again" }).waitFor();
+    await chooseModel(page, "hearth");
+    await page.locator("#composer").fill("And now?");
+    await page.getByRole("alert").getByText("hearth cannot see pictures.").waitFor(); // the chat has one
     expect(troubles).toEqual([]);
   }, 60_000);
 }

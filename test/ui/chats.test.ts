@@ -5,6 +5,7 @@ import { Chats } from "../../src/ui/app/chat/chats.ts";
 import type { ChatDatabase } from "../../src/ui/app/chat/database.ts";
 import { memoryDatabase } from "../../src/ui/app/chat/memory-database.ts";
 import type { Chat } from "../../src/ui/app/chat/tree.ts";
+import { en } from "../../src/ui/app/words/en.ts";
 
 const chat = (id: string): Chat => ({
   id,
@@ -27,6 +28,7 @@ function chatsOn(db: ChatDatabase, more: Partial<ChatParts> = {}): Chats {
     answerers: { server: NOTHING, page: NOTHING, webllm: NOTHING },
     watchLoad: () => () => {},
     notify: () => {},
+    words: () => en,
     locks: undefined,
     channel: undefined,
     ...more,

@@ -1,8 +1,8 @@
 /** Models that run in the page: answers as the server gives them, files that come once, and what gets in the way. */
 import { expect, test } from "bun:test";
-import type { BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Locator, Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
-import { ask, keepShot, openPage, send, watched, type Watched, type World } from "./page.ts";
+import { ask, choosePlace, keepShot, openPage, send, watched, type Watched, type World } from "./page.ts";
 
 const QUESTION = "Tell me a story.";
 
@@ -28,7 +28,7 @@ async function openWith({ browser, hearth }: World, backend: string): Promise<Wa
 
 /** The next answers of the new chat are made in the page, the likeliest token each time. */
 async function chooseHere(page: Page, count: number): Promise<void> {
-  await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+  await choosePlace(page, "in this page");
   await page.getByRole("button", { name: "Settings of this chat" }).click();
   await page.getByRole("spinbutton", { name: "Temperature" }).fill("0");
   await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill(`${count}`);
@@ -36,11 +36,19 @@ async function chooseHere(page: Page, count: number): Promise<void> {
   await page.locator("dialog").waitFor({ state: "detached" });
 }
 
+/** The part of the view of models that is folded. */
+async function openInPage(page: Page): Promise<Locator> {
+  const inPage = page.getByRole("group", { name: "Models in this page" });
+  if ((await inPage.getAttribute("open")) === null) await inPage.locator("summary").click();
+  return inPage;
+}
+
 /** What is kept, as the page lists it. */
 export async function keptIn(page: Page): Promise<string> {
-  await page.getByRole("button", { name: "Look at what is kept" }).click();
-  await page.getByText(/ used$|Nothing is kept/).waitFor();
-  return page.getByRole("region", { name: "In this page" }).getByRole("list").innerText();
+  const inPage = await openInPage(page);
+  await page.getByRole("button", { name: "Show cached models" }).click();
+  await page.getByText(/ used$|No cached models/).waitFor();
+  return inPage.getByRole("list").innerText();
 }
 
 function inPage(world: () => World): void {
@@ -56,13 +64,13 @@ function inPage(world: () => World): void {
     const answer = page.locator(".message.assistant .markdown");
     expect(await answer.innerText()).toBe(expected);
     expect(await page.locator(".about").innerText()).toMatch(new RegExp(`in this page.* ${count} tokens`));
-    await page.getByText("The answer reached its limit.").waitFor();
+    await page.getByText("The answer reached its length limit.").waitFor();
     await keepShot(page, "in-page-1280");
 
     fetched.length = 0; // a second visit
     await page.goto(`${world().hearth.url}/ui#/models`);
     await page.reload();
-    expect(await keptIn(page)).toStartWith("A model's weights");
+    expect(await keptIn(page)).toStartWith("Weights of a model");
     await page.getByRole("button", { name: "New chat" }).click();
     await chooseHere(page, count);
     await ask(page, QUESTION);
@@ -70,11 +78,12 @@ function inPage(world: () => World): void {
     expect(fetched.filter((path) => path.startsWith("/api/blobs/"))).toEqual([]);
 
     await page.goto(`${world().hearth.url}/ui#/models`);
+    await openInPage(page);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByText("unload it there, then remove it").waitFor();
-    await page.getByRole("region", { name: "In this page" }).getByRole("button", { name: "Unload" }).click();
+    await page.getByRole("group", { name: "Models in this page" }).getByRole("button", { name: "Unload" }).click();
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByText("Nothing is kept.").waitFor();
+    await page.getByText("No cached models.").waitFor();
     expect(troubles).toEqual([]);
   }, 120_000);
 }
@@ -97,16 +106,16 @@ function closedInDownload(world: () => World): void {
     const pieces = await holdPieces(context);
     await chooseHere(page, 4);
     await send(page, QUESTION);
-    await page.getByText(/Bringing the model into this page: 4.2 MB of/).waitFor();
+    await page.getByText(/Downloading the model into this page: 4.2 MB of/).waitFor();
     expect(await eventually(() => pieces.ranges.length === 2)).toBe(true);
 
     const other = await watched(context, troubles);
     await other.goto(`${world().hearth.url}/ui#/models`);
-    expect(await keptIn(other)).toMatch(/^Part of a model's weights\s+Remove\s+4.2 MB/);
+    expect(await keptIn(other)).toMatch(/^Part of: Weights of a model\s+Remove\s+4.2 MB/);
     await other.getByRole("button", { name: "New chat" }).click();
     await chooseHere(other, 4);
     await send(other, QUESTION);
-    await other.getByText("Another tab brings this model: waiting for it").waitFor();
+    await other.getByText("Another tab is downloading this model.").waitFor();
     pieces.goOn();
     pieces.ranges.length = 0;
     await page.close();
@@ -115,7 +124,7 @@ function closedInDownload(world: () => World): void {
     const second = await watched(context, troubles);
     await second.goto(`${world().hearth.url}/ui`);
     await second.getByRole("link", { name: QUESTION }).last().click(); // the chat of the tab that was closed
-    await second.getByText("The page was closed before this answer was over.").waitFor();
+    await second.getByText("The page was closed before this answer was complete.").waitFor();
     await second.getByRole("button", { name: "Try again" }).click();
     await second.locator(".message.assistant .about", { hasText: "4 tokens" }).waitFor();
     expect(pieces.ranges).toHaveLength(1);
@@ -134,20 +143,17 @@ function lostDevice(world: () => World): void {
     await (await world().browser.newBrowserCDPSession()).send("Browser.crashGpuProcess");
     const said = page.locator(".message.assistant .trouble p");
     await said.waitFor();
-    expect(await said.innerText()).toMatch(/^GPU '.*' was lost: .* comes back when you go on or try again\./);
+    expect(await said.innerText()).toMatch(/^GPU '.*' was lost: .* Continue or try again to load it\./);
     const begun = await answer.innerText();
     expect(begun.length).toBeGreaterThan(0);
     await keepShot(page, "lost-1280");
-    await page.getByRole("button", { name: "Go on", exact: true }).click();
-    await page.getByText("The answer reached its limit.").waitFor({ timeout: 90_000 });
+    await page.getByRole("button", { name: "Continue", exact: true }).click();
+    await page.getByText("The answer reached its length limit.").waitFor({ timeout: 90_000 });
     const whole = await answer.innerText();
     expect(whole.length).toBeGreaterThan(begun.length);
     expect(expected).toStartWith(whole);
     await page.goto(`${world().hearth.url}/ui#/models`);
-    await page
-      .getByRole("region", { name: "In this page" })
-      .getByText(/ on webgpu · /)
-      .waitFor();
+    await (await openInPage(page)).getByText(/ on webgpu · /).waitFor();
     expect(troubles).toEqual([]);
   }, 240_000);
 }

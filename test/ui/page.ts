@@ -101,3 +101,20 @@ export async function send(page: Page, text: string): Promise<void> {
   await page.locator("button[type=submit].send:enabled").waitFor();
   await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
 }
+
+/** Chooses where the model of the chat runs, which the menu of models shows to who asks. */
+export async function choosePlace(page: Page, place: "on the server" | "in this page"): Promise<void> {
+  await page.getByRole("button", { name: /^Model: / }).click();
+  await page.locator(".places summary").click();
+  await page.getByRole("radio", { name: place, exact: true }).check();
+  await page.keyboard.press("Escape");
+}
+
+/** Chooses a model in the menu of the field where messages are written. */
+export async function chooseModel(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: /^Model: / }).click();
+  await page
+    .getByRole("dialog", { name: "Choose a model" })
+    .getByRole("button", { name: new RegExp(`^${name}`) })
+    .click();
+}

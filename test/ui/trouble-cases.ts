@@ -8,7 +8,7 @@ import { fileOf } from "../../src/ui/app/chat/transfer.ts";
 import type { Chat, Message } from "../../src/ui/app/chat/tree.ts";
 import { startHearth } from "../e2e/hearth.ts";
 import { HOSTILE } from "./hostile-texts.ts";
-import { ask, keepShot, openPage, send, watched, type World } from "./page.ts";
+import { ask, choosePlace, keepShot, openPage, send, watched, type World } from "./page.ts";
 
 /** With every token as likely as any other, the end is as far as it gets. */
 const LONG = 4000;
@@ -167,18 +167,18 @@ function twoTabs(world: () => World): void {
     await beginLong(page);
     const other = await watched(context, troubles);
     await other.goto(page.url());
-    await other.getByText("Another tab makes this answer.").waitFor();
+    await other.getByText("Another tab is writing this answer.").waitFor();
     await other.locator("#composer").fill("And me?");
     await other.keyboard.press("Enter");
-    await other.getByText("This chat is being answered in another tab.").waitFor();
+    await other.getByText("Another tab is answering this chat.").waitFor();
     expect(await other.locator("#composer").inputValue()).toBe("And me?"); // it was not sent
     await other.locator(".message.assistant").last().locator(".markdown > *").first().waitFor(); // what was kept of it
     await page.close();
-    await other.getByText("The page was closed before this answer was over.").waitFor(); // it hears of that by itself
+    await other.getByText("The page was closed before this answer was complete.").waitFor(); // it hears of that by itself
     await other.reload();
-    await other.getByText("The page was closed before this answer was over.").waitFor();
+    await other.getByText("The page was closed before this answer was complete.").waitFor();
     await keepShot(other, "closed-1280");
-    await other.getByRole("button", { name: "Go on", exact: true }).click();
+    await other.getByRole("button", { name: "Continue", exact: true }).click();
     await other.getByRole("button", { name: "Stop" }).click();
     await other.getByText("Stopped.").waitFor();
     expect(troubles).toEqual([]);
@@ -228,9 +228,8 @@ function deletedElsewhere(world: () => World): void {
     await importChat(page, "Soon gone", ["Hello.", "Hello, too."]);
     await beginLong(page);
     const other = await watched(context, troubles);
-    other.on("dialog", (dialog) => void dialog.accept());
     await other.goto(page.url());
-    await other.getByText("Another tab makes this answer.").waitFor();
+    await other.getByText("Another tab is writing this answer.").waitFor();
     const log = await page.locator(".log").elementHandle();
     const ended = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/api/chat"));
     await other.getByRole("button", { name: "More about Soon gone" }).click();
@@ -252,16 +251,16 @@ function goneServer(world: () => World): void {
     let hearth = await startHearth({ home, env });
     try {
       const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui`);
-      const key = page.getByLabel("API key");
+      const key = page.getByLabel("API key", { exact: true });
       await key.waitFor();
       await page.keyboard.type("another");
       await page.keyboard.press("Enter");
-      await page.getByText("The key was refused.").waitFor();
+      await page.getByText("The key is wrong.").waitFor();
       await keepShot(page, "key-1280");
       const other = await openPage(world().browser, `${hearth.url}/ui`);
-      await other.page.getByLabel("API key").fill("sk-an…er"); // as one is shown that is hidden in part
+      await other.page.getByLabel("API key", { exact: true }).fill("sk-an…er"); // as one is shown that is hidden in part
       await other.page.keyboard.press("Enter");
-      await other.page.getByText("The key was refused.").waitFor();
+      await other.page.getByText("The key is wrong.").waitFor();
       await key.fill("a-key-of-somebody");
       await page.keyboard.press("Enter");
       await page.locator("dialog").waitFor({ state: "detached" });
@@ -271,12 +270,12 @@ function goneServer(world: () => World): void {
       await page.getByText("The server cannot be reached.").waitFor();
       await page
         .getByRole("article")
-        .getByText(/What came before that is kept/)
+        .getByText(/What arrived is saved/)
         .waitFor();
       await keepShot(page, "gone-1280");
       hearth = await startHearth({ home, env: { ...env, HEARTH_HOST: new URL(hearth.url).host } });
       await page.getByText("The server cannot be reached.").waitFor({ state: "detached" });
-      await page.getByRole("button", { name: "Go on", exact: true }).click();
+      await page.getByRole("button", { name: "Continue", exact: true }).click();
       await page.getByRole("button", { name: "Stop" }).click();
       await page.getByText("Stopped.").waitFor();
       expect(troubles).toEqual([]);
@@ -298,9 +297,9 @@ function noRoom(world: () => World): void {
     await session.send("Storage.overrideQuotaForOrigin", { origin: world().hearth.url, quotaSize: 3_000_000 });
     await page.evaluate(() => localStorage.setItem("hearth-backend", "wasm"));
     await page.reload();
-    await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+    await choosePlace(page, "in this page");
     const answered = ask(page, "Who are you?");
-    await page.getByText(/The model is not kept in this page \(this page's storage is full/).waitFor();
+    await page.getByText(/The page cannot keep the model \(this page's storage is full/).waitFor();
     await page.getByText("This browser has no WebGPU").waitFor();
     await answered;
     expect((await page.locator(".message.assistant .body").innerText()).length).toBeGreaterThan(3);

@@ -35,7 +35,7 @@ function composing(world: () => World): void {
     await name.press("Escape");
 
     await page.keyboard.press("Control+k");
-    const search = page.getByRole("combobox", { name: "Search in chats" });
+    const search = page.getByRole("combobox", { name: "Search chats" });
     await page.locator("#found-0").waitFor();
     await pressComposing(search, "Enter");
     expect(await search.isVisible()).toBe(true);

@@ -34,7 +34,7 @@ function chats(world: () => World, size: Size): void {
     await ask(page, "Write **two** lines of code.");
     await lookAt(page, size, "chat");
     await page.keyboard.press("Control+,");
-    await page.getByRole("textbox", { name: "System text" }).waitFor();
+    await page.getByRole("textbox", { name: "System prompt" }).waitFor();
     await lookAt(page, size, "chat-settings");
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
@@ -56,41 +56,48 @@ function chats(world: () => World, size: Size): void {
 
 function models(world: () => World, size: Size): void {
   test(`models at ${nameOf(size)}: loaded, shown, copied, created, deleted, and a pull that fails`, async () => {
+    await (await world().hearth.post("/api/generate", { model: "hearth", keep_alive: 0 })).text();
     const { page, troubles } = await openView(world(), size, "models");
     const more = async (model: string, item: string): Promise<void> => {
       await page.getByRole("button", { name: `More about ${model}` }).click();
       await page.getByRole("menuitem", { name: item }).click();
     };
     await more("hearth:latest", "Load now");
-    await page.getByRole("region", { name: "In memory" }).getByText("context of 2,048").waitFor();
-    page.once("dialog", (dialog) => void dialog.accept(`copied-${size.viewport.width}`));
+    await page.getByText(/^In memory: .* context of 2,048 tokens · leaves in 5 minutes/).waitFor();
     await more("hearth:latest", "Copy");
+    await page.getByRole("textbox", { name: "Name of the copy" }).fill(`copied-${size.viewport.width}`);
+    await lookAt(page, size, "models-copy");
+    await page.keyboard.press("Enter");
     await page.getByText(`copied-${size.viewport.width}`).waitFor();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("textbox", { name: "Name", exact: true }).fill(`brief-${size.viewport.width}`);
     await lookAt(page, size, "models-create");
     await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
-    await page.getByText("It is made.").waitFor();
-    await page.getByRole("textbox", { name: "Name of a model to bring" }).fill("127.0.0.1:1/none/none");
+    await page.getByText("Created.").waitFor();
+    await page.getByRole("textbox", { name: "Name of a model to download" }).fill("127.0.0.1:1/none/none");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("Paused.").waitFor();
     await lookAt(page, size, "models");
     await page.reload(); // what was unfinished is offered again
     await page.getByRole("button", { name: "Resume" }).waitFor();
-    await page.getByRole("button", { name: "Forget" }).click();
-    await more(`brief-${size.viewport.width}:latest`, "Show");
+    await page.getByRole("button", { name: "Remove" }).click();
+    await more(`brief-${size.viewport.width}:latest`, "Details");
     await page.getByText("Architecture").waitFor();
     await lookAt(page, size, "models-show");
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
-    page.on("dialog", (dialog) => void dialog.accept());
     for (const model of [`brief-${size.viewport.width}`, `copied-${size.viewport.width}`]) {
       await more(`${model}:latest`, "Delete");
-      await page.getByText(model).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: `More about ${model}` }).waitFor({ state: "detached" });
+      await page
+        .locator(".notice", { hasText: `Deleted ${model}` })
+        .getByRole("button", { name: "Close" })
+        .click();
+      expect(await eventually(async () => !(await hasModel(world(), model)))).toBe(true);
     }
     const unloaded = page.waitForResponse((response) => response.url().endsWith("/api/generate"));
-    await page.getByRole("button", { name: "Unload" }).first().click();
+    await more("hearth:latest", "Unload");
     expect(await (await unloaded).json()).toMatchObject({ done_reason: "unload" });
     expect(troubles).toEqual([]);
   }, 60_000);
@@ -109,7 +116,7 @@ function gateway(world: () => World, size: Size): void {
     const token = page.getByRole("textbox", { name: "Gateway token" });
     await token.fill("wrong");
     await page.keyboard.press("Enter");
-    await page.getByText("That was not the gateway token.").waitFor();
+    await page.getByText("This token is wrong.").waitFor();
     await lookAt(page, size, "gateway-token");
     await token.fill(GATEWAY_TOKEN);
     await page.keyboard.press("Enter");
@@ -163,6 +170,11 @@ function system(world: () => World, size: Size): void {
     await lookAt(page, size, "system");
     expect(troubles).toEqual([]);
   }, 60_000);
+}
+
+async function hasModel({ hearth }: World, name: string): Promise<boolean> {
+  const { models } = (await (await fetch(`${hearth.url}/api/tags`)).json()) as { models: { name: string }[] };
+  return models.some((each) => each.name === `${name}:latest`);
 }
 
 export const viewCases = SIZES.flatMap((size) =>

@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { mlcFolder } from "../convert/mlc-folder.ts";
 import { uploadedFiles } from "../e2e/upload.ts";
 import { keptIn } from "./in-page-cases.ts";
-import { keepShot, openPage, send, type World } from "./page.ts";
+import { chooseModel, keepShot, openPage, send, type World } from "./page.ts";
 
 /** The reason why an answer failed. */
 async function failureOf(page: Page, question: string): Promise<string> {
@@ -17,6 +17,15 @@ async function failureOf(page: Page, question: string): Promise<string> {
   return failed.nth(before).innerText();
 }
 
+/** Where the chosen model cannot run; each says why. */
+async function impossiblePlaces(page: Page): Promise<string[]> {
+  await page.getByRole("button", { name: /^Model: / }).click();
+  await page.locator(".places summary").click();
+  const places = await page.locator(".places label:has(:disabled) > span").allInnerTexts();
+  await page.keyboard.press("Escape");
+  return places.map((text) => text.split("\n")[0]!);
+}
+
 function webLlm(world: () => World): void {
   test("a model that MLC compiled runs there alone, and no byte of it that is not its own", async () => {
     const { hearth, browser } = world();
@@ -25,13 +34,12 @@ function webLlm(world: () => World): void {
     const { page, context, troubles } = await openPage(browser, `${hearth.url}/ui`);
     const fetched: string[] = [];
     context.on("request", (request) => fetched.push(request.url().replace(hearth.url, "")));
-    const where = page.getByRole("combobox", { name: "Where it runs" });
-    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("hearth:latest");
-    expect(await where.locator("option:disabled").allInnerTexts()).toEqual(["In this page, with WebLLM"]);
+    await chooseModel(page, "hearth");
+    expect(await impossiblePlaces(page)).toEqual(["in this page, with WebLLM"]);
     expect(fetched.filter((url) => url.includes("webllm"))).toEqual([]);
-    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("compiled:latest");
-    expect(await where.inputValue()).toBe("webllm");
-    expect(await where.locator("option:disabled").allInnerTexts()).toEqual(["On the server", "In this page"]);
+    await chooseModel(page, "compiled");
+    await page.getByRole("button", { name: "Model: compiled, in this page, with WebLLM" }).waitFor();
+    expect(await impossiblePlaces(page)).toEqual(["on the server", "in this page"]);
 
     const library = files["made-up-q4f32_1-webgpu.wasm"]!;
     const path = join(hearth.home, ".hearth/models/blobs", library.replace(":", "-"));
@@ -53,15 +61,15 @@ function webLlm(world: () => World): void {
     expect(fetched).toContain("/ui/webllm.js");
 
     await page.locator(".message.assistant").last().getByRole("button", { name: "More", exact: true }).click();
-    await page.getByRole("menuitem", { name: "Again with hearth", exact: true }).click(); // where that model runs
+    await page.getByRole("menuitem", { name: "Answer again with hearth", exact: true }).click(); // where that model runs
     await page.locator(".message.assistant .about", { hasText: /^hearth · .* tokens$/ }).waitFor();
 
     await page.goto(`${hearth.url}/ui#/models`); // what was kept of it goes with it
     expect(await keptIn(page)).toMatch(/^compiled\s+Remove\s+\d+ B · [0-9a-f]{12}/);
-    page.once("dialog", (dialog) => void dialog.accept());
     await page.getByRole("button", { name: "More about compiled:latest" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
-    await page.getByText("Nothing is kept.").waitFor();
+    await page.getByRole("status").getByRole("button", { name: "Close" }).click(); // nobody undoes it
+    await page.getByText("No cached models.").waitFor();
     expect(troubles).toEqual([]);
   }, 60_000);
 }

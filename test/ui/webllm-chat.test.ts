@@ -5,6 +5,7 @@ import { makeApi } from "../../src/ui/app/base/api.ts";
 import type { AnswerEvent } from "../../src/ui/app/chat/answers.ts";
 import { makeTurns } from "../../src/ui/app/engine/queue.ts";
 import { answer } from "../../src/ui/app/engine/webllm-chat.ts";
+import { en } from "../../src/ui/app/words/en.ts";
 
 /** A Worker with a model in memory, which answers one chat after the other, as WebLLM does. */
 function loadedWorker() {
@@ -28,7 +29,7 @@ test("chats that ask at the same time each get their own answer, and one that wa
   const { worker, asked, say } = loadedWorker();
   const json = async <T>(): Promise<T> => ({ digest: "digest", files: [], config: {} }) as T;
   const api = { ...makeApi({ storage: sessionKept() }), json };
-  const place = { api, present: () => worker, hold: () => {}, inTurn: makeTurns() };
+  const place = { api, words: () => en, present: () => worker, hold: () => {}, inTurn: makeTurns() };
   const ask = async (content: string, { signal } = new AbortController()): Promise<string> => {
     const events: AnswerEvent[] = [];
     const question = { model: "m", messages: [{ role: "user", content }], options: {} };

@@ -32,14 +32,20 @@ async function start(): Promise<void> {
   });
   const api = makeApi({ storage: session });
   const models = new Models(api);
-  const engine = new Engine({ api, backend: () => prefs.backend.value, notify: notices.say });
-  const webllm = new WebLlm(api);
+  const engine = new Engine({
+    api,
+    backend: () => prefs.backend.value,
+    notify: notices.say,
+    words: words.peek.bind(words),
+  });
+  const webllm = new WebLlm(api, words.peek.bind(words));
   const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
   const chats = new Chats({
     db,
     answerers,
     notify: notices.say,
-    watchLoad: (take) => watchLoad(api, take),
+    words: words.peek.bind(words),
+    watchLoad: (take) => watchLoad(api, words.peek.bind(words), take),
     locks: "locks" in navigator ? navigator.locks : undefined,
     channel: "BroadcastChannel" in globalThis ? new BroadcastChannel("hearth-chats") : undefined,
   });

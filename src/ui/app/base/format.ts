@@ -1,49 +1,71 @@
-/** Numbers, sizes and times for people. */
+/** Numbers, sizes and times for people, in the language of the page. */
+import type { Words } from "../words/index.ts";
 
-const UNITS = ["B", "kB", "MB", "GB", "TB"] as const;
+/** The page's own; tests have no document. */
+const locale = (): string => globalThis.document?.documentElement.lang || "en";
+
+const in_ = (value: number, unit: string, digits = 0): string =>
+  new Intl.NumberFormat(locale(), {
+    style: "unit",
+    unit,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(value);
+
+const BYTES = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
 
 /** `1.2 GB`, in powers of ten. */
 export function bytesText(bytes: number): string {
   let [value, unit] = [bytes, 0];
-  for (; value >= 999.5 && unit < UNITS.length - 1; unit++) value /= 1000;
-  return `${value < 9.95 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+  for (; value >= 999.5 && unit < BYTES.length - 1; unit++) value /= 1000;
+  return unit === 0 ? `${Math.round(value)} B` : in_(value, BYTES[unit]!, value < 9.95 ? 1 : 0);
 }
 
 /** `1,234`. */
-export const countText = (count: number): string => count.toLocaleString("en-US");
+export const countText = (count: number): string => count.toLocaleString(locale());
 
 /** `4 min`, of a duration. */
 export function durationText(ms: number): string {
-  if (ms < 950) return `${Math.round(ms)} ms`;
+  if (ms < 950) return in_(ms, "millisecond");
+  const [value, unit] = largest(ms);
+  return in_(value, unit, unit === "second" && value < 9.95 ? 1 : 0);
+}
+
+/** A time in the largest unit that is at least one. */
+function largest(ms: number): [number, "second" | "minute" | "hour" | "day"] {
   const seconds = ms / 1000;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} days`;
+  if (seconds < 60) return [seconds, "second"];
+  if (seconds < 3600) return [seconds / 60, "minute"];
+  return seconds < 48 * 3600 ? [seconds / 3600, "hour"] : [seconds / 86_400, "day"];
 }
 
-/** `4 min ago`, or the date where that is long ago. */
+/** `4 minutes ago`, or `in 4 minutes`. */
+function relative(ms: number): string {
+  const [value, unit] = largest(Math.abs(ms));
+  const format = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
+  return format.format(Math.sign(ms) * Math.round(value), unit);
+}
+
+/** `4 minutes ago`, or the date where that is long ago. */
 export function agoText(atMs: number, nowMs: number = Date.now()): string {
-  const ms = nowMs - atMs;
-  if (ms < 45_000) return "just now";
-  return ms < 7 * 86_400_000 ? `${durationText(ms)} ago` : new Date(atMs).toLocaleDateString();
+  const ms = Math.max(0, nowMs - atMs);
+  if (ms < 45_000) return relative(0);
+  return ms < 7 * 86_400_000 ? relative(-ms) : new Date(atMs).toLocaleDateString(locale());
 }
 
-/** `in 4 min`; times that are far away are for ever. */
-export function untilText(atMs: number, nowMs: number = Date.now()): string {
+/** `in 4 minutes`. Undefined: so far away that it means never. */
+export function untilText(atMs: number, nowMs: number = Date.now()): string | undefined {
   const ms = atMs - nowMs;
-  if (ms > 10 * 365 * 86_400_000) return "never";
-  return ms <= 0 ? "now" : `in ${durationText(ms)}`;
+  return ms > 10 * 365 * 86_400_000 ? undefined : relative(Math.max(0, ms));
 }
 
 /** Under which a chat is listed. */
-export function dayText(atMs: number, nowMs: number = Date.now()): string {
+export function dayText(days: Words["chats"]["days"], atMs: number, nowMs: number = Date.now()): string {
   const day = (ms: number): number => new Date(ms).setHours(0, 0, 0, 0);
-  const days = Math.round((day(nowMs) - day(atMs)) / 86_400_000);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  if (days < 7) return "Last 7 days";
-  if (days < 30) return "Last 30 days";
-  return new Date(atMs).toLocaleDateString("en-US", { month: "long", year: "numeric" });
+  const ago = Math.round((day(nowMs) - day(atMs)) / 86_400_000);
+  if (ago <= 0) return days.today;
+  if (ago === 1) return days.yesterday;
+  if (ago < 7) return days.week;
+  if (ago < 30) return days.month;
+  return new Date(atMs).toLocaleDateString(locale(), { month: "long", year: "numeric" });
 }

@@ -13,7 +13,8 @@ export interface MenuItem {
 
 interface MenuProps {
   readonly label: string;
-  readonly items: readonly MenuItem[];
+  /** Asked for when the menu is opened. */
+  readonly items: () => readonly MenuItem[];
   readonly children: ComponentChildren;
   readonly class?: string;
 }
@@ -65,7 +66,7 @@ export function Menu({ label, items, children, class: name = "icon-button" }: Me
       </button>
       {isOpen.value && (
         <div class="menu-list" role="menu" id={id} aria-label={label}>
-          {items.map(({ label: text, icon, isDangerous, onChoose }) => (
+          {items().map(({ label: text, icon, isDangerous, onChoose }) => (
             <button
               type="button"
               role="menuitem"

@@ -1,5 +1,6 @@
 /** What a model says to a chat, wherever it runs; and how the server is asked. */
 import type { Api } from "../base/api.ts";
+import type { Words } from "../words/index.ts";
 import type { AnswerStats, ToolCall, WireMessage } from "./tree.ts";
 
 export interface Question {
@@ -53,12 +54,12 @@ export const serverAnswerer = (api: Api): Answerer =>
 const LOOK_MS = 700;
 
 /** Tells how far the server is with loading a model, until the returned function is called. */
-export function watchLoad(api: Api, take: (event: AnswerEvent) => void): () => void {
+export function watchLoad(api: Api, words: () => Words, take: (event: AnswerEvent) => void): () => void {
   const timer = setInterval(() => {
     void api.json<{ loading?: readonly { fraction: number }[] }>("/api/system").then(
       ({ loading = [] }) => {
         const [first] = loading;
-        if (first) take({ kind: "wait", text: "Loading the model", fraction: first.fraction });
+        if (first) take({ kind: "wait", text: words().engine.loading, fraction: first.fraction });
       },
       () => {}, // the answer itself says what is wrong
     );

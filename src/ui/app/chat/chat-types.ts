@@ -3,6 +3,7 @@ import type { Signal } from "@preact/signals";
 import type { AnswerEvent, Answerer } from "./answers.ts";
 import type { ChatDatabase } from "./database.ts";
 import type { Live } from "./live.ts";
+import type { Words } from "../words/index.ts";
 import type { Chat, Message, Messages, Picture, Place, TextFile } from "./tree.ts";
 
 /** What somebody wrote. */
@@ -30,9 +31,17 @@ export interface ChatParts {
   /** Begins to tell what the server is at before it answers; returns what ends that. */
   readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
   readonly notify: (text: string) => void;
+  readonly words: () => Words;
   /** Undefined where the browser has none: then nothing keeps two tabs apart. */
   readonly locks: LockManager | undefined;
   readonly channel: BroadcastChannel | undefined;
+}
+
+/** What was deleted, and how it comes back. */
+export interface Removed {
+  /** How many messages. */
+  readonly messages: number;
+  restore(): Promise<void>;
 }
 
 /** What tabs tell each other. */

@@ -4,8 +4,8 @@
  */
 import { batch, signal, type ReadonlySignal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
-import type { Answering, ChatParts, Draft, News, OpenChat, Running } from "./chat-types.ts";
-import { asInterrupted, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
+import type { Answering, ChatParts, Draft, News, OpenChat, Removed, Running } from "./chat-types.ts";
+import { asInterrupted, asStopped, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
 import { makeLive, nextFrame } from "./live.ts";
 import {
   leafUnder,
@@ -20,8 +20,6 @@ import {
 } from "./tree.ts";
 
 const SAVE_MS = 1000;
-
-const ELSEWHERE = "This chat is being answered in another tab. Wait for it there, or stop it there.";
 
 const lockName = (chat: string): string => `hearth-chat-${chat}`;
 
@@ -50,6 +48,9 @@ export class Chats {
   get open(): ReadonlySignal<OpenChat | undefined> {
     return this.#open;
   }
+
+  /** The message that somebody looks for: the chat scrolls to it. */
+  readonly sought = signal<string | undefined>(undefined);
 
   /** By chat. */
   get running(): ReadonlySignal<ReadonlyMap<string, Running>> {
@@ -89,7 +90,7 @@ export class Chats {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return false;
     if (await this.#isAnsweredElsewhere(id)) {
-      this.#parts.notify(ELSEWHERE);
+      this.#parts.notify(this.#parts.words().chat.elsewhere);
       return false;
     }
     const { content, pictures, files } = draft;
@@ -135,11 +136,11 @@ export class Chats {
   async answer(id: string, answering: Answering): Promise<void> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
-    const { locks, notify } = this.#parts;
+    const { locks, notify, words } = this.#parts;
     if (!locks) return this.#answer(open, answering);
     await locks.request(lockName(id), { ifAvailable: true }, async (lock) => {
       if (lock) return this.#answer(open, answering);
-      notify(ELSEWHERE);
+      notify(words().chat.elsewhere);
       return undefined;
     });
   }
@@ -149,9 +150,10 @@ export class Chats {
   }
 
   /** Another text for a message, in its place: what follows it stays. */
-  async rewrite(id: string, message: Message, content: string): Promise<void> {
+  async rewrite(id: string, message: string, content: string): Promise<void> {
     const open = await this.#load(id);
-    if (open) await this.#put(open, [{ ...message, content }], {});
+    const found = open?.messages.peek().get(message);
+    if (open && found) await this.#put(open, [{ ...found, content }], {});
   }
 
   /** Shows the newest path through a message. */
@@ -160,31 +162,53 @@ export class Chats {
     if (open) await this.#put(open, [], { leaf: leafUnder(open.messages.peek(), message) });
   }
 
+  /** Shows the newest path through a message, at that message. */
+  async reveal(id: string, message: string): Promise<void> {
+    await this.choose(id, message);
+    this.sought.value = message;
+  }
+
   async change(id: string, fields: Partial<Omit<Chat, "id">>): Promise<void> {
     const open = await this.#load(id);
     if (open) await this.#put(open, [], fields);
   }
 
-  /** A message and what follows it. */
-  async removeMessage(id: string, message: Message): Promise<void> {
+  /** Deletes a message and what follows it, on every branch. */
+  async removeMessage(id: string, message: Message): Promise<Removed | undefined> {
     const open = await this.#load(id);
-    if (!open || this.#isBusy(id)) return;
-    const gone = withDescendants(open.messages.peek(), message.id);
+    if (!open || this.#isBusy(id)) return undefined;
+    const all = open.messages.peek();
+    const { leaf } = open.chat.peek();
+    const gone = withDescendants(all, message.id);
     await this.#parts.db.removeMessages(gone);
     open.messages.value = new Map([...open.messages.peek()].filter(([each]) => !gone.has(each)));
-    const rest = [...open.messages.peek().values()].filter(({ parent }) => parent === message.parent);
-    const beside = rest.at(-1);
-    await this.#put(open, [], { leaf: beside ? leafUnder(open.messages.peek(), beside.id) : message.parent });
+    const beside = [...open.messages.peek().values()].findLast(({ parent }) => parent === message.parent);
+    const left = beside ? leafUnder(open.messages.peek(), beside.id) : message.parent;
+    await this.#put(open, [], { leaf: left });
     this.#tell({ kind: "chat", id });
+    const records = [...gone].flatMap((each) => all.get(each) ?? []);
+    return { messages: records.length, restore: () => this.#restoreMessages(id, records, { leaf, left }) };
   }
 
-  async remove(id: string): Promise<void> {
+  /** @param at the leaf before they were deleted, and the one that was left: a chat that went on stays where it is */
+  async #restoreMessages(id: string, messages: readonly Message[], at: { leaf: string | null; left: string | null }) {
+    const open = await this.#load(id);
+    if (!open) return;
+    const fields = open.chat.peek().leaf === at.left ? { leaf: at.leaf } : {};
+    await this.#put(open, messages, fields);
+  }
+
+  async remove(id: string): Promise<Removed> {
+    const chat = this.#list.peek().find((each) => each.id === id);
+    const messages = await this.#parts.db.messages(id);
     this.#held.delete(id);
     this.stop(id);
     await this.#parts.db.removeChat(id);
     if (this.#open.peek()?.chat.peek().id === id) this.#open.value = undefined;
-    this.#list.value = this.#list.peek().filter((chat) => chat.id !== id);
+    this.#list.value = this.#list.peek().filter((each) => each.id !== id);
     this.#tell({ kind: "gone", id });
+    const restore = (): Promise<void> => this.add(chat ? [chat] : [], messages.map(asStopped));
+    return { messages: messages.length, restore };
   }
 
   /** Chats from a file, beside those that are there. */
@@ -222,7 +246,7 @@ export class Chats {
   async #read(id: string): Promise<Messages> {
     const [messages, busy] = await Promise.all([this.#parts.db.messages(id), this.#isAnsweredElsewhere(id)]);
     if (busy) void this.#follow(id);
-    const settled = busy ? messages : messages.map(asInterrupted);
+    const settled = busy ? messages : messages.map((each) => asInterrupted(this.#parts.words(), each));
     return new Map(settled.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((each) => [each.id, each]));
   }
 
@@ -259,6 +283,7 @@ export class Chats {
           state: "running",
         };
     const stopping = new AbortController();
+    const words = this.#parts.words();
     const live = makeLive(start, nextFrame);
     const stop = (): void => stopping.abort();
     this.#running.value = new Map(this.#running.peek()).set(chat.id, { message: start.id, live, stop });
@@ -272,9 +297,9 @@ export class Chats {
       const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools: toolsOf(chat.tools) };
       for await (const event of this.#parts.answerers[by.place]({ ...question, ...more }, stopping.signal))
         live.take(event);
-      end = endOf(live);
+      end = endOf(words, live);
     } catch (error) {
-      end = stopping.signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(error) };
+      end = stopping.signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(words, error, live) };
     } finally {
       clearInterval(saving);
       endWatch();
@@ -325,7 +350,8 @@ export class Chats {
       await this.#parts.db.save({ messages, ...(chat ? { chats: [chat] } : {}) });
       this.#tell({ kind: "chat", id, messages: messages.map((each) => each.id) });
     } catch (error) {
-      this.#parts.notify(`This chat could not be saved: ${notSaved(error)}`);
+      const words = this.#parts.words();
+      this.#parts.notify(words.chat.notSaved(notSaved(words, error)));
     }
   }
 

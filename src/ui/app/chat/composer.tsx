@@ -1,14 +1,17 @@
 /** Where somebody writes: text, what they attach, the model, and the button that sends, or stops. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
+import { reasonOf } from "../base/reason.ts";
 import { Icon } from "../base/icons.tsx";
 import { attach } from "./attachments.ts";
-import type { Draft } from "./chat-types.ts";
+import type { Draft, OpenChat } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
-import { ModelChoice } from "./model-choice.tsx";
-import type { Chat, Picture, TextFile } from "./tree.ts";
+import { ModelMenu } from "./model-menu.tsx";
+import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
+import { pathTo, type Chat, type Picture, type TextFile } from "./tree.ts";
+import type { Suggestion } from "./welcome.tsx";
 
 interface ComposerProps {
   /** Undefined: a chat that has not begun. */
@@ -19,33 +22,25 @@ interface ComposerProps {
   /** Gives false where nothing was sent. */
   readonly onSend: (draft: Draft) => Promise<boolean>;
   readonly onEditLast: () => void;
+  /** Taken when it is set. */
+  readonly suggestion: Signal<Suggestion | undefined>;
 }
 
 const DRAFT = "hearth-draft-";
 
-export function Composer({ chat, model, place, onModel, onSend, onEditLast }: ComposerProps) {
-  const { chats, notices, session } = useApp();
+export function Composer({ chat, model, place, onModel, onSend, onEditLast, suggestion }: ComposerProps) {
+  const { chats, models, session } = useApp();
   const kept = DRAFT + (chat?.id ?? "new");
   const content = useSignal(session.getItem(kept) ?? "");
-  const pictures = useSignal<readonly Picture[]>([]);
-  const files = useSignal<readonly TextFile[]>([]);
+  const { pictures, files, take } = useAttached();
   const isOver = useSignal(false);
   const running = chat ? chats.running.value.get(chat.id) : undefined;
   const isEmpty = content.value.trim() === "" && files.value.length === 0 && pictures.value.length === 0;
+  const trouble = useModelTrouble(model, place, pictures.value.length > 0 || hasPictures(chats.open.value, chat));
+  const canSend = !isEmpty && model !== "" && !trouble;
 
-  const take = async (list: Iterable<File>): Promise<void> => {
-    for (const file of list) {
-      try {
-        const attached = await attach(file);
-        if ("picture" in attached) pictures.value = [...pictures.value, attached.picture];
-        else files.value = [...files.value, attached.file];
-      } catch (error) {
-        notices.say(error instanceof Error ? error.message : String(error));
-      }
-    }
-  };
   const send = (): void => {
-    if (isEmpty || running || model === "") return;
+    if (!canSend || running) return;
     const draft = { content: content.value, pictures: pictures.value, files: files.value };
     [content.value, pictures.value, files.value] = ["", [], []];
     session.removeItem(kept);
@@ -76,38 +71,73 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
       onDrop={onDrop}
     >
       <Attachments pictures={pictures} files={files} />
+      {trouble && (
+        <ModelTrouble
+          {...{ trouble, model }}
+          onUse={(name) => onModel(name, models.placeOf(name, trouble.kind === "cannotSee" ? "server" : place))}
+          onRemovePictures={pictures.value.length > 0 ? () => (pictures.value = []) : undefined}
+        />
+      )}
       <Writing
         content={content}
         onSend={send}
         onFiles={(list) => void take(list)}
         onEditLast={onEditLast}
         onKeep={() => session.setItem(kept, content.value)}
+        suggestion={suggestion}
       />
       <div class="composer-row">
-        <AttachButton onFiles={(list) => void take(list)} />
-        <ModelChoice model={model} place={place} onChoose={onModel} />
+        <AttachButton onFiles={(list) => void take(list)} suggestion={suggestion} />
+        <ModelMenu model={model} place={place} onChoose={onModel} />
         <span class="grow" />
         {chat && <ContextMeter chat={chat} />}
-        <SendButton stop={running?.stop} isReady={!isEmpty && model !== ""} />
+        <SendButton stop={running?.stop} isReady={canSend} />
       </div>
     </form>
   );
 }
+
+/** What is attached, and what takes more of it. */
+function useAttached() {
+  const { notices } = useApp();
+  const words = useWords();
+  const pictures = useSignal<readonly Picture[]>([]);
+  const files = useSignal<readonly TextFile[]>([]);
+  const take = async (list: Iterable<File>): Promise<void> => {
+    for (const file of list) {
+      try {
+        const attached = await attach(file);
+        if ("picture" in attached) pictures.value = [...pictures.value, attached.picture];
+        else files.value = [...files.value, attached.file];
+      } catch (error) {
+        notices.say(reasonOf(words, error));
+      }
+    }
+  };
+  return { pictures, files, take };
+}
+
+/** Whether the part of the chat that is shown has pictures, which a model would be given again. */
+const hasPictures = (open: OpenChat | undefined, chat: Chat | undefined): boolean =>
+  open !== undefined &&
+  open.chat.value.id === chat?.id &&
+  pathTo(open.messages.value, open.chat.value.leaf).some(({ pictures = [] }) => pictures.length > 0);
 
 /** Else it is text, which the field takes by itself. */
 const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") ?? false;
 
 /** @param stop ends the answer that is being made, where one is */
 function SendButton({ stop, isReady }: { stop: (() => void) | undefined; isReady: boolean }) {
+  const { composer: words } = useWords();
   if (stop) {
     return (
-      <button type="button" class="send stop" aria-label="Stop" title="Stop (Esc)" onClick={stop}>
+      <button type="button" class="send stop" aria-label={words.stop} title={`${words.stop} (Esc)`} onClick={stop}>
         <Icon name="stop" size={20} />
       </button>
     );
   }
   return (
-    <button type="submit" class="send" aria-label="Send" title="Send (Enter)" disabled={!isReady}>
+    <button type="submit" class="send" aria-label={words.send} title={`${words.send} (Enter)`} disabled={!isReady}>
       <Icon name="send" size={20} />
     </button>
   );
@@ -119,6 +149,7 @@ interface WritingProps {
   readonly onFiles: (files: Iterable<File>) => void;
   readonly onEditLast: () => void;
   readonly onKeep: () => void;
+  readonly suggestion: Signal<Suggestion | undefined>;
 }
 
 /** Text of an office program, which puts a picture of it beside it; one copied from a page has no plain text. */
@@ -127,11 +158,18 @@ const FORMATTED = ["text/plain", "text/html"] as const;
 /** On a screen that is touched, Enter begins a new line. */
 const isTouched = (): boolean => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
-function Writing({ content, onSend, onFiles, onEditLast, onKeep }: WritingProps) {
+function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: WritingProps) {
+  const { composer: words } = useWords();
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     if (!isTouched()) area.current?.focus();
   }, []);
+  useEffect(() => {
+    if (!suggestion.value) return;
+    content.value = suggestion.value.text;
+    onKeep();
+    area.current?.focus();
+  }, [suggestion.value]);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isComposing(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
@@ -153,8 +191,8 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep }: WritingProps)
       ref={area}
       id="composer"
       rows={1}
-      aria-label="Message"
-      placeholder="Write a message"
+      aria-label={words.message}
+      placeholder={words.placeholder}
       value={content.value}
       onInput={(event) => {
         content.value = event.currentTarget.value;
@@ -166,15 +204,21 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep }: WritingProps)
   );
 }
 
-function AttachButton({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
+type AttachProps = Pick<WritingProps, "onFiles" | "suggestion">;
+
+function AttachButton({ onFiles, suggestion }: AttachProps) {
   const input = useRef<HTMLInputElement>(null);
+  const { composer: words } = useWords();
+  useEffect(() => {
+    if (suggestion.value?.wantsFile) input.current?.click();
+  }, [suggestion.value]);
   return (
     <>
       <button
         type="button"
         class="icon-button"
-        aria-label="Attach pictures or text files"
-        title="Attach pictures or text files"
+        aria-label={words.attach}
+        title={words.attach}
         onClick={() => input.current?.click()}
       >
         <Icon name="clip" />
@@ -184,7 +228,7 @@ function AttachButton({ onFiles }: { onFiles: (files: Iterable<File>) => void })
         type="file"
         multiple
         hidden
-        aria-label="Files"
+        aria-label={words.files}
         onChange={(event) => {
           onFiles([...(event.currentTarget.files ?? [])]);
           event.currentTarget.value = "";
@@ -200,23 +244,26 @@ interface AttachmentsProps {
 }
 
 function Attachments({ pictures, files }: AttachmentsProps) {
+  const { notices } = useApp();
+  const { composer: words } = useWords();
   if (pictures.value.length === 0 && files.value.length === 0) return null;
+  const remove = <T,>(list: Signal<readonly T[]>, item: T, name: string): void => {
+    list.value = list.value.filter((each) => each !== item);
+    notices.offerUndo({ text: words.removed(name), undo: () => (list.value = [...list.value, item]) });
+  };
   return (
-    <ul class="attachments" aria-label="Attached">
+    <ul class="attachments" aria-label={words.attachments}>
       {pictures.value.map((picture) => (
         <li>
           <PictureView picture={picture} />
-          <RemoveButton
-            label="picture"
-            onClick={() => (pictures.value = pictures.value.filter((each) => each !== picture))}
-          />
+          <RemoveButton label={words.remove(words.picture)} onClick={() => remove(pictures, picture, words.picture)} />
         </li>
       ))}
       {files.value.map((file) => (
         <li class="chip">
           <Icon name="file" size={16} />
           <span>{file.name}</span>
-          <RemoveButton label={file.name} onClick={() => (files.value = files.value.filter((each) => each !== file))} />
+          <RemoveButton label={words.remove(file.name)} onClick={() => remove(files, file, file.name)} />
         </li>
       ))}
     </ul>
@@ -224,11 +271,11 @@ function Attachments({ pictures, files }: AttachmentsProps) {
 }
 
 const RemoveButton = ({ label, onClick }: { label: string; onClick: () => void }) => (
-  <button type="button" class="icon-button small" aria-label={`Remove ${label}`} onClick={onClick}>
+  <button type="button" class="icon-button small" aria-label={label} onClick={onClick}>
     <Icon name="close" size={14} />
   </button>
 );
 
 export const PictureView = ({ picture: { type, base64 } }: { picture: Picture }) => (
-  <img class="picture" src={`data:${type};base64,${base64}`} alt="Attached by you" />
+  <img class="picture" src={`data:${type};base64,${base64}`} alt={useWords().chat.attached} />
 );

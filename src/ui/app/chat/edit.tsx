@@ -1,26 +1,43 @@
 /** A message as text to change: in its place, or as a new branch beside it. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
 import type { Message } from "./tree.ts";
 
-export function EditField({ message, onDone }: { message: Message; onDone: () => void }) {
-  const { chats } = useApp();
-  const content = useSignal(message.content);
+interface EditProps {
+  readonly message: Message;
+  /** Begins where somebody threw a text away, and wants it back. */
+  readonly text?: string | undefined;
+  readonly onDone: () => void;
+  readonly onReopen: (text: string) => void;
+}
+
+export function EditField({ message, text = message.content, onDone, onReopen }: EditProps) {
+  const { chats, notices } = useApp();
+  const { chat: words, base } = useWords();
+  const content = useSignal(text);
   const area = useRef<HTMLTextAreaElement>(null);
   const isQuestion = message.role === "user";
   useLayoutEffect(() => {
     const before = document.activeElement;
     area.current?.focus();
-    area.current?.setSelectionRange(message.content.length, message.content.length);
+    area.current?.setSelectionRange(text.length, text.length);
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
   const save = (): void => {
-    void chats.rewrite(message.chat, message, content.value);
+    const { content: before } = message;
     onDone();
+    if (content.value === before) return;
+    void chats.rewrite(message.chat, message.id, content.value);
+    notices.offerUndo({ text: words.changed, undo: () => chats.rewrite(message.chat, message.id, before) });
+  };
+  const discard = (): void => {
+    const { value } = content;
+    onDone();
+    if (value !== message.content) notices.offerUndo({ text: words.discarded, undo: () => onReopen(value) });
   };
   const branch = (): void => {
     onDone();
@@ -29,7 +46,7 @@ export function EditField({ message, onDone }: { message: Message; onDone: () =>
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isComposing(event)) return;
-    if (event.key === "Escape") onDone();
+    if (event.key === "Escape") discard();
     else if (event.key === "Enter" && !event.shiftKey && (isQuestion || event.ctrlKey || event.metaKey)) {
       (isQuestion ? branch : save)();
     } else return;
@@ -40,21 +57,21 @@ export function EditField({ message, onDone }: { message: Message; onDone: () =>
     <div class="edit">
       <textarea
         ref={area}
-        aria-label={isQuestion ? "Your message" : "The answer"}
+        aria-label={isQuestion ? words.yourMessage : words.theAnswer}
         value={content.value}
         onInput={(event) => (content.value = event.currentTarget.value)}
         onKeyDown={onKeyDown}
       />
       <div class="row end">
-        <button type="button" class="button" onClick={onDone}>
-          Cancel
+        <button type="button" class="button" onClick={discard}>
+          {base.cancel}
         </button>
         <button type="button" class={isQuestion ? "button" : "button primary"} onClick={save}>
-          Save in place
+          {words.savePlace}
         </button>
         {isQuestion && (
           <button type="button" class="button primary" onClick={branch}>
-            Ask again
+            {words.askAgain}
           </button>
         )}
       </div>

@@ -1,10 +1,12 @@
 /** How an answer ended, as its message keeps it. */
 import { ServerGone } from "../base/api.ts";
+import { reasonOf } from "../base/reason.ts";
+import type { Words } from "../words/index.ts";
 import type { Live } from "./live.ts";
 import type { Message } from "./tree.ts";
 
-export function endOf({ reason, stats }: Live): Partial<Message> {
-  if (reason === undefined) return { state: "failed", error: "The answer ended without saying why." };
+export function endOf({ chat }: Words, { reason, stats }: Live): Partial<Message> {
+  if (reason === undefined) return { state: "failed", error: chat.noEnd };
   return { ...(stats ? { stats } : {}), ...(reason === "length" ? { state: "length" as const } : {}) };
 }
 
@@ -14,17 +16,19 @@ export function withoutEnd(message: Message): Message {
 }
 
 /** An answer that nobody makes any more. */
-export const asInterrupted = (message: Message): Message =>
-  message.state === "running"
-    ? { ...message, state: "failed", error: "The page was closed before this answer was over." }
-    : message;
+export const asInterrupted = ({ chat }: Words, message: Message): Message =>
+  message.state === "running" ? { ...message, state: "failed", error: chat.interrupted } : message;
 
-export function explain(error: unknown): string {
-  if (error instanceof ServerGone) return `${error.message}. What came before that is kept; go on once it is back.`;
-  return error instanceof Error ? error.message : String(error);
+/** An answer that was stopped because its chat was deleted. */
+export const asStopped = (message: Message): Message =>
+  message.state === "running" ? { ...message, state: "stopped" } : message;
+
+/** Why an answer failed; where the server is gone, that depends on what had come of it. */
+export function explain(words: Words, error: unknown, live: Pick<Live, "message">): string {
+  if (!(error instanceof ServerGone)) return reasonOf(words, error);
+  const { content, thinking } = live.message();
+  return content === "" && !thinking ? words.chat.unreachable : words.chat.lost;
 }
 
-export const notSaved = (error: unknown): string =>
-  error instanceof DOMException && error.name === "QuotaExceededError"
-    ? "the browser gives this page no more room. Delete chats, or export them first."
-    : String(error);
+export const notSaved = (words: Words, error: unknown): string =>
+  error instanceof DOMException && error.name === "QuotaExceededError" ? words.chat.noRoom : reasonOf(words, error);

@@ -2,7 +2,7 @@
 import { isComposing } from "../base/keys.tsx";
 import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { dayText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { Menu } from "../base/menu.tsx";
@@ -12,13 +12,15 @@ import { fileOf, readChatFile } from "./transfer.ts";
 import type { Chat } from "./tree.ts";
 
 export function ChatList() {
-  const { chats } = useApp();
-  const groups = useComputed(() => Map.groupBy(chats.list.value, ({ updated }) => dayText(updated)));
+  const { chats, words } = useApp();
+  const groups = useComputed(() =>
+    Map.groupBy(chats.list.value, ({ updated }) => dayText(words.value.chats.days, updated)),
+  );
   const list = [...groups.value];
   return (
     <div class="chat-list">
       <Transfer />
-      {list.length === 0 && <p class="quiet">Chats are kept in this browser, and nowhere else.</p>}
+      {list.length === 0 && <p class="quiet">{words.value.chats.none}</p>}
       {list.map(([day, each]) => (
         <section key={day} aria-label={day}>
           <h2>{day}</h2>
@@ -36,6 +38,7 @@ export function ChatList() {
 /** All chats out of this browser, or some into it. */
 function Transfer() {
   const { chats, notices } = useApp();
+  const { chats: words } = useWords();
   const input = useRef<HTMLInputElement>(null);
   const exportAll = async (): Promise<void> => {
     const all = await chats.everything();
@@ -49,20 +52,20 @@ function Transfer() {
       try {
         const read = readChatFile(await file.text());
         await chats.add(read.chats, read.messages);
-        notices.say(`${read.chats.length} ${read.chats.length === 1 ? "chat" : "chats"} came out of ${file.name}.`);
-      } catch (error) {
-        notices.say(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+        notices.say(words.imported(read.chats.length));
+      } catch {
+        notices.say(words.notChats(file.name));
       }
     }
   };
   return (
     <div class="chat-list-head">
-      <span>Chats</span>
+      <span>{words.heading}</span>
       <Menu
-        label="Import and export"
-        items={[
-          { label: "Import chats", icon: "upload", onChoose: () => input.current?.click() },
-          { label: "Export all chats", icon: "download", onChoose: () => void exportAll() },
+        label={words.transfer}
+        items={() => [
+          { label: words.import, icon: "upload", onChoose: () => input.current?.click() },
+          { label: words.exportAll, icon: "download", onChoose: () => void exportAll() },
         ]}
       >
         <Icon name="more" size={16} />
@@ -73,7 +76,7 @@ function Transfer() {
         accept=".json,application/json"
         multiple
         hidden
-        aria-label="Files with chats"
+        aria-label={words.files}
         onChange={(event) => {
           void importFiles([...(event.currentTarget.files ?? [])]);
           event.currentTarget.value = "";
@@ -84,7 +87,8 @@ function Transfer() {
 }
 
 function ChatItem({ chat }: { chat: Chat }) {
-  const { chats, route, go } = useApp();
+  const { chats, route, go, notices } = useApp();
+  const { chats: words } = useWords();
   const isNamed = useSignal(false);
   const isHere = route.value.view === "chat" && route.value.id === chat.id;
   const rename = (title: string): void => {
@@ -99,24 +103,28 @@ function ChatItem({ chat }: { chat: Chat }) {
     );
     saveFile(`${chat.title.replace(/[^\w-]+/g, "-").slice(0, 60)}.json`, JSON.stringify(file));
   };
-  const remove = (): void => {
-    if (!confirm(`Delete "${chat.title}"? It cannot be undone.`)) return;
+  const remove = async (): Promise<void> => {
     if (isHere) go({ view: "chat" });
-    void chats.remove(chat.id);
+    const { messages, restore } = await chats.remove(chat.id);
+    const undo = async (): Promise<void> => {
+      await restore();
+      if (isHere && route.peek().id === undefined) go({ view: "chat", id: chat.id });
+    };
+    notices.offerUndo({ text: words.deleted(chat.title, messages), undo });
   };
   if (isNamed.value) return <RenameField title={chat.title} onDone={rename} />;
   return (
     <li class="chat-item" data-here={isHere}>
       <a href={routeText({ view: "chat", id: chat.id })} aria-current={isHere ? "page" : undefined}>
-        {chats.running.value.has(chat.id) && <span class="dot" role="img" aria-label="Is being answered" />}
+        {chats.running.value.has(chat.id) && <span class="dot" role="img" aria-label={words.running} />}
         <span>{chat.title}</span>
       </a>
       <Menu
-        label={`More about ${chat.title}`}
-        items={[
-          { label: "Rename", icon: "edit", onChoose: () => (isNamed.value = true) },
-          { label: "Export", icon: "download", onChoose: () => void exportOne() },
-          { label: "Delete", icon: "trash", isDangerous: true, onChoose: remove },
+        label={words.more(chat.title)}
+        items={() => [
+          { label: words.rename, icon: "edit", onChoose: () => (isNamed.value = true) },
+          { label: words.export, icon: "download", onChoose: () => void exportOne() },
+          { label: words.delete, icon: "trash", isDangerous: true, onChoose: () => void remove() },
         ]}
       >
         <Icon name="more" size={16} />
@@ -132,7 +140,7 @@ function RenameField({ title, onDone }: { title: string; onDone: (title: string)
       <input
         ref={focus}
         class="rename"
-        aria-label="Name of the chat"
+        aria-label={useWords().chats.name}
         defaultValue={title}
         onBlur={(event) => onDone(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -3,10 +3,10 @@ import { useComputed, useSignal } from "@preact/signals";
 import { Component } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../base/icons.tsx";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import type { OpenChat } from "./chat-types.ts";
 import { nextFrame } from "./live.ts";
-import { MessageItem, type MessageRow } from "./message.tsx";
+import { elementId, MessageItem, type Editing, type MessageRow, type OnEdit } from "./message.tsx";
 import { makeWatch, WatchContext, type Watch } from "./near.ts";
 import { branchCounts, branchKey, pathTo } from "./tree.ts";
 
@@ -19,34 +19,25 @@ const CHUNKS_A_FRAME = 2;
 /** Pixels from the end that count as the end. */
 const END_PX = 60;
 
-export function ChatLog({
-  open,
-  editing,
-  onEdit,
-}: {
-  open: OpenChat;
-  editing: string | undefined;
-  onEdit: (id: string | undefined) => void;
-}) {
+export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Editing | undefined; onEdit: OnEdit }) {
   const { chats } = useApp();
+  const { chat: words } = useWords();
   const root = useRef<HTMLDivElement>(null);
-  const [watch, setWatch] = useState<Watch | undefined>(undefined);
+  const watch = useWatch(root);
   const isAtEnd = useSignal(true);
   const path = useComputed(() => pathTo(open.messages.value, open.chat.value.leaf));
   const counts = useComputed(() => branchCounts(open.messages.value));
   const { id } = open.chat.value;
   const running = chats.running.value.get(id);
 
-  useEffect(() => {
-    const made = makeWatch(root.current!);
-    setWatch(() => made.watch);
-    return made.end;
-  }, []);
   const toEnd = useCallback(() => {
     const log = root.current;
     if (log && isAtEnd.peek()) log.scrollTop = log.scrollHeight;
   }, []);
-  useLayoutEffect(toEnd, [path.value]);
+  useLayoutEffect(() => {
+    toEnd();
+    if (path.value.length === 0) isAtEnd.value = true;
+  }, [path.value]);
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
     const { scrollTop, scrollHeight, clientHeight } = currentTarget; // it may come after the list is gone
     isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
@@ -54,17 +45,26 @@ export function ChatLog({
   const last = path.value.length - 1;
   const added = useGrowing(Math.ceil(path.value.length / CHUNK));
   useLayoutEffect(toEnd, [added]);
+  useSought(added === Infinity, () => (isAtEnd.value = false));
   const rows = path.value.map((message, i): MessageRow => ({
     message,
     live: running?.message === message.id ? running.live : undefined,
     isLast: i === last,
     isDrawn: i > last - FIRST_DRAWN,
     branches: counts.value.get(branchKey(message)) ?? 1,
-    isEditing: editing === message.id,
+    editing: editing?.id === message.id ? editing : undefined,
   }));
   return (
     <div class="log-frame">
-      <div class="log" ref={root} onScroll={onScroll} role="log" aria-live="off" aria-label="Messages" tabIndex={0}>
+      <div
+        class="log"
+        ref={root}
+        onScroll={onScroll}
+        role="log"
+        aria-live="off"
+        aria-label={words.messages}
+        tabIndex={0}
+      >
         <WatchContext.Provider value={watch}>
           {chunksOf(rows).map((chunk, i, all) =>
             i < all.length - added ? null : <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />,
@@ -81,12 +81,42 @@ export function ChatLog({
           }}
         >
           <Icon name="down" size={16} />
-          To the end
+          {words.toEnd}
         </button>
       )}
       <Spoken open={open} />
     </div>
   );
+}
+
+/** Watches what comes near inside a list. */
+function useWatch(root: { readonly current: HTMLElement | null }): Watch | undefined {
+  const [watch, setWatch] = useState<Watch | undefined>(undefined);
+  useEffect(() => {
+    const made = makeWatch(root.current!);
+    setWatch(() => made.watch);
+    return made.end;
+  }, []);
+  return watch;
+}
+
+/** Messages around one that is scrolled to are drawn then, and move it: it is scrolled to again. */
+const AGAIN_MS = [0, 80, 300] as const;
+const MARKED_MS = 2500;
+
+/** Scrolls to the message that somebody looks for, and marks it for a moment. @param isWhole every message is there */
+function useSought(isWhole: boolean, onFound: () => void): void {
+  const { chats } = useApp();
+  const sought = chats.sought.value;
+  useEffect(() => {
+    const element = sought !== undefined && isWhole ? document.getElementById(elementId(sought)) : null;
+    if (!element) return undefined;
+    onFound();
+    const timers = AGAIN_MS.map((ms) => setTimeout(() => element.scrollIntoView({ block: "center" }), ms));
+    element.animate([{ background: "var(--accent-soft)" }, { background: "transparent" }], MARKED_MS);
+    const end = setTimeout(() => (chats.sought.value = undefined), MARKED_MS);
+    return () => [...timers, end].forEach(clearTimeout);
+  }, [sought, isWhole]);
 }
 
 /** A count that comes to `all` over some frames, and stays infinite from there on. */
@@ -100,7 +130,7 @@ function useGrowing(all: number): number {
 
 interface ChunkProps {
   readonly rows: readonly MessageRow[];
-  readonly onEdit: (id: string | undefined) => void;
+  readonly onEdit: OnEdit;
   readonly onGrow: () => void;
 }
 
@@ -123,7 +153,7 @@ const isSame = (a: MessageRow, b: MessageRow): boolean =>
   a.isLast === b.isLast &&
   a.isDrawn === b.isDrawn &&
   a.branches === b.branches &&
-  a.isEditing === b.isEditing;
+  a.editing === b.editing;
 
 const chunksOf = (rows: readonly MessageRow[]): (readonly MessageRow[])[] =>
   Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, i) => rows.slice(i * CHUNK, (i + 1) * CHUNK));
@@ -131,6 +161,7 @@ const chunksOf = (rows: readonly MessageRow[]): (readonly MessageRow[])[] =>
 /** What a screen reader hears: an answer once it is over, not piece by piece. */
 function Spoken({ open }: { open: OpenChat }) {
   const { chats } = useApp();
+  const { chat: words } = useWords();
   const { id, leaf } = open.chat.value;
   const wasRunning = useRef(false);
   const said = useSignal("");
@@ -139,7 +170,7 @@ function Spoken({ open }: { open: OpenChat }) {
     if (wasRunning.current && !isRunning) {
       const last = leaf === null ? undefined : open.messages.peek().get(leaf);
       said.value = last?.role === "assistant" ? `${last.error ?? ""} ${last.content}`.slice(0, 4000) : "";
-    } else if (isRunning) said.value = "The model answers";
+    } else if (isRunning) said.value = words.answering;
     wasRunning.current = isRunning;
   }, [isRunning]);
   return (

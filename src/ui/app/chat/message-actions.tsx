@@ -1,47 +1,36 @@
 /** The buttons below a message: copy, edit, ask again, go through its branches. */
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Menu, type MenuItem } from "../base/menu.tsx";
+import { shortName } from "../models/models.ts";
 import type { Answering } from "./chat-types.ts";
-import { siblingsOf, type Message } from "./tree.ts";
+import { siblingsOf, withDescendants, type Message } from "./tree.ts";
 
 interface ActionProps {
   readonly message: Message;
   readonly isLast: boolean;
   readonly branches: number;
-  readonly onEdit: (id: string | undefined) => void;
+  readonly onEdit: (editing: { readonly id: string }) => void;
 }
 
 export function MessageActions({ message, isLast, branches, onEdit }: ActionProps) {
-  const { chats, models } = useApp();
+  const { chats } = useApp();
+  const { chat: words } = useWords();
   const { role, chat } = message;
-  const again = (by: Pick<Answering, "model" | "place"> = {}): void =>
-    void chats.answer(chat, { parent: message.parent, ...by });
-  const goOn: MenuItem = {
-    label: "Go on with this answer",
-    icon: "play",
-    onChoose: () => void chats.answer(chat, { parent: message.parent, goOnWith: message }),
-  };
-  const place = chats.open.value?.chat.value.place ?? "server";
-  const others = (models.list.value ?? []).map(({ name }): MenuItem => ({
-    label: `Again with ${name.replace(/:latest$/, "")}`,
-    icon: "retry",
-    onChoose: () => again({ model: name, place: models.placeOf(name, place) }),
-  }));
-  const remove: MenuItem = {
-    label: "Delete from here",
-    icon: "trash",
-    isDangerous: true,
-    onChoose: () => void chats.removeMessage(chat, message),
-  };
-  const canGoOn = isLast && role === "assistant" && message.content !== "" && !message.calls?.length;
+  const items = useMenuItems(message, isLast);
   return (
     <div class="actions">
       {branches > 1 && <Branches message={message} />}
-      <CopyButton text={() => message.content} label="Copy" />
+      <CopyButton text={() => message.content} label={words.copy} />
       {role !== "tool" && (
-        <button type="button" class="icon-button" aria-label="Edit" title="Edit" onClick={() => onEdit(message.id)}>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label={words.edit}
+          title={words.edit}
+          onClick={() => onEdit({ id: message.id })}
+        >
           <Icon name="edit" size={16} />
         </button>
       )}
@@ -49,22 +38,54 @@ export function MessageActions({ message, isLast, branches, onEdit }: ActionProp
         <button
           type="button"
           class="icon-button"
-          aria-label="Answer again"
-          title="Answer again"
-          onClick={() => again()}
+          aria-label={words.again}
+          title={words.again}
+          onClick={() => void chats.answer(chat, { parent: message.parent })}
         >
           <Icon name="retry" size={16} />
         </button>
       )}
-      <Menu label="More" items={role === "assistant" ? [...(canGoOn ? [goOn] : []), ...others, remove] : [remove]}>
+      <Menu label={words.more} items={items}>
         <Icon name="more" size={16} />
       </Menu>
     </div>
   );
 }
 
+function useMenuItems(message: Message, isLast: boolean): () => readonly MenuItem[] {
+  const { chats, models, notices } = useApp();
+  const { chat: words } = useWords();
+  const { role, chat, parent } = message;
+  const again = (by: Pick<Answering, "model" | "place">): void => void chats.answer(chat, { parent, ...by });
+  const remove = async (): Promise<void> => {
+    const removed = await chats.removeMessage(chat, message);
+    if (removed) notices.offerUndo({ text: words.deleted(removed.messages), undo: removed.restore });
+  };
+  const removal = (): MenuItem => {
+    const gone = withDescendants(chats.open.peek()?.messages.peek() ?? new Map(), message.id);
+    return { label: words.deleteFrom(gone.size), icon: "trash", isDangerous: true, onChoose: () => void remove() };
+  };
+  return () => {
+    if (role !== "assistant") return [removal()];
+    const canGoOn = isLast && message.content !== "" && !message.calls?.length;
+    const goOn: MenuItem = {
+      label: words.goOnWith,
+      icon: "play",
+      onChoose: () => void chats.answer(chat, { parent, goOnWith: message }),
+    };
+    const place = chats.open.peek()?.chat.peek().place ?? "server";
+    const others = models.chatting.peek().map(({ name }): MenuItem => ({
+      label: words.againWith(shortName(name)),
+      icon: "retry",
+      onChoose: () => again({ model: name, place: models.placeOf(name, place) }),
+    }));
+    return [...(canGoOn ? [goOn] : []), ...others, removal()];
+  };
+}
+
 function Branches({ message }: { message: Message }) {
   const { chats } = useApp();
+  const { chat: words } = useWords();
   const open = chats.open.value;
   if (!open) return null;
   const all = siblingsOf(open.messages.value, message);
@@ -73,11 +94,11 @@ function Branches({ message }: { message: Message }) {
     if (to) void chats.choose(message.chat, to.id);
   };
   return (
-    <span class="branches" role="group" aria-label={`Version ${at + 1} of ${all.length}`}>
+    <span class="branches" role="group" aria-label={words.version(at + 1, all.length)}>
       <button
         type="button"
         class="icon-button"
-        aria-label="Version before"
+        aria-label={words.versionBefore}
         disabled={at === 0}
         onClick={() => choose(all[at - 1])}
       >
@@ -89,7 +110,7 @@ function Branches({ message }: { message: Message }) {
       <button
         type="button"
         class="icon-button"
-        aria-label="Version after"
+        aria-label={words.versionAfter}
         disabled={at === all.length - 1}
         onClick={() => choose(all[at + 1])}
       >

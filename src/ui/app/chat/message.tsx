@@ -1,6 +1,6 @@
 /** One message: what was said, what the model thought and called, and what can be done about it. */
 import { useLayoutEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Folded } from "../base/folded.tsx";
 import { Icon } from "../base/icons.tsx";
 import { memo } from "../base/memo.ts";
@@ -13,6 +13,8 @@ import { MessageActions } from "./message-actions.tsx";
 import { useNear } from "./near.ts";
 import { CallsOf, ResultFields } from "./tool-calls.tsx";
 import type { Message } from "./tree.ts";
+import { shortName } from "../models/models.ts";
+import type { Words } from "../words/index.ts";
 
 /** A message as its chat has it now. */
 export interface MessageRow {
@@ -23,46 +25,64 @@ export interface MessageRow {
   /** False: it is plain text until somebody comes near. */
   readonly isDrawn: boolean;
   readonly branches: number;
-  readonly isEditing: boolean;
+  readonly editing: Editing | undefined;
 }
 
+/** A message that is edited, and the text that its field begins with where that is another. */
+export interface Editing {
+  readonly id: string;
+  readonly text?: string;
+}
+
+export type OnEdit = (editing: Editing | undefined) => void;
+
+/** Of the element that shows a message. */
+export const elementId = (message: string): string => `message-${message}`;
+
 interface MessageProps extends MessageRow {
-  readonly onEdit: (id: string | undefined) => void;
+  readonly onEdit: OnEdit;
   readonly onGrow: () => void;
 }
 
 /** Pieces that came at once say nothing of a rate. */
 const RATE_FROM_MS = 100;
 
-const WHO: Readonly<Record<Message["role"], string>> = { user: "You", assistant: "Answer", tool: "Tool" };
-
 export const MessageItem = memo((props: MessageProps) => {
-  const { message, live, isEditing, onEdit, isDrawn } = props;
+  const { message, live, editing, onEdit, isDrawn } = props;
+  const { chat: words } = useWords();
   const { ref, isNear } = useNear<HTMLElement>(isDrawn);
   const { role } = message;
-  const who = role === "assistant" && message.model ? message.model.replace(/:latest$/, "") : WHO[role];
+  const whoever = { user: words.you, assistant: words.answer, tool: words.tool }[role];
+  const who = role === "assistant" && message.model ? shortName(message.model) : whoever;
   return (
     <article
       ref={ref}
+      id={elementId(message.id)}
       class={`message ${role}`}
-      aria-label={`${who}${live ? ", being written" : ""}`}
+      aria-label={live ? words.beingWritten(who) : who}
       aria-busy={live !== undefined}
     >
-      {isEditing ? (
-        <EditField message={message} onDone={() => onEdit(undefined)} />
+      {editing ? (
+        <EditField
+          message={message}
+          text={editing.text}
+          onDone={() => onEdit(undefined)}
+          onReopen={(text) => onEdit({ id: message.id, text })}
+        />
       ) : (
         <div class="body">
           {live ? <LiveContent live={live} onGrow={props.onGrow} /> : <Content message={message} isNear={isNear} />}
         </div>
       )}
-      {message.state === "running" && !live && <p class="live-line">Another tab makes this answer.</p>}
-      {message.state !== "running" && !isEditing && isNear && <Foot {...props} who={who} />}
+      {message.state === "running" && !live && <p class="live-line">{words.anotherTab}</p>}
+      {message.state !== "running" && !editing && isNear && <Foot {...props} who={who} />}
     </article>
   );
 });
 
 function Content({ message, isNear }: { message: Message; isNear: boolean }) {
   const { role, content, thinking, calls = [], pictures = [], files = [] } = message;
+  const { chat: words } = useWords();
   return (
     <>
       {pictures.length > 0 && (
@@ -79,7 +99,7 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
       ))}
       {thinking && <Thoughts text={thinking} isOpen={false} />}
       {role === "tool" ? (
-        <Folded icon="tool" title={`${message.toolName ?? "Tool"} gave back`}>
+        <Folded icon="tool" title={words.toolSaid(message.toolName ?? words.tool)}>
           <pre tabIndex={0}>{content}</pre>
         </Folded>
       ) : role === "user" || !isNear ? (
@@ -95,6 +115,7 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
 function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
   const { content, thinking, calls, wait, pieces, ms } = live.shown.value;
   useLayoutEffect(onGrow);
+  const { chat: words } = useWords();
   const rate = ms < RATE_FROM_MS ? undefined : rateOf({ tokens: pieces, ms });
   return (
     <>
@@ -103,20 +124,21 @@ function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
       <CallsOf calls={calls} />
       <p class="live-line">
         <span class="pulse" />
-        {wait ? wait.text : content === "" && thinking === "" ? "Waiting for the model" : "Writing"}
+        {wait ? wait.text : content === "" && thinking === "" ? words.waiting : words.writing}
         {wait?.fraction !== undefined && <progress aria-label={wait.text} max={1} value={wait.fraction} />}
-        {rate !== undefined && <span class="quiet">{rate.toFixed(1)} tokens/s</span>}
+        {rate !== undefined && <span class="quiet">{words.rate(rate.toFixed(1))}</span>}
       </p>
     </>
   );
 }
 
 function Thoughts({ text, isOpen }: { text: string; isOpen: boolean }) {
+  const { chat: words } = useWords();
   return (
     <details class="folded thoughts" open={isOpen}>
       <summary>
         <Icon name="bulb" size={16} />
-        {isOpen ? "Thinking" : "Thoughts"}
+        {isOpen ? words.thinking : words.thoughts}
         <Icon name="down" size={14} />
       </summary>
       <p class="plain">{text}</p>
@@ -127,6 +149,7 @@ function Thoughts({ text, isOpen }: { text: string; isOpen: boolean }) {
 function Foot(props: MessageProps & { who: string }) {
   const { message, isLast, who } = props;
   const { chats } = useApp();
+  const { chat: words } = useWords();
   const { role, state, error, calls = [], stats } = message;
   const goOn = (): void => void chats.answer(message.chat, { parent: message.parent, goOnWith: message });
   const again = (): void => void chats.answer(message.chat, { parent: message.parent });
@@ -138,20 +161,23 @@ function Foot(props: MessageProps & { who: string }) {
           <Icon name="warn" />
           <p>{error}</p>
           <div class="row">
-            {canGoOn && <SmallButton label="Go on" onClick={goOn} />}
-            {isLast && <SmallButton label="Try again" onClick={again} />}
+            {canGoOn && <SmallButton label={words.goOn} onClick={goOn} />}
+            {isLast && <SmallButton label={words.tryAgain} onClick={again} />}
           </div>
         </div>
       )}
       {(state === "stopped" || state === "length") && isLast && (
         <p class="ended">
-          {state === "stopped" ? "Stopped." : "The answer reached its limit."}
-          {canGoOn && <SmallButton label="Go on" onClick={goOn} />}
+          {state === "stopped" ? words.stopped : words.limit}
+          {canGoOn && <SmallButton label={words.goOn} onClick={goOn} />}
         </p>
       )}
       {isLast && role !== "assistant" && (
         <p class="ended">
-          <SmallButton label="Get an answer" onClick={() => void chats.answer(message.chat, { parent: message.id })} />
+          <SmallButton
+            label={words.getAnswer}
+            onClick={() => void chats.answer(message.chat, { parent: message.id })}
+          />
         </p>
       )}
       {isLast && calls.length > 0 && <ResultFields message={message} />}
@@ -159,9 +185,9 @@ function Foot(props: MessageProps & { who: string }) {
         {role === "assistant" && (
           <span class="about">
             {who}
-            {message.place === "page" && " · in this page"}
-            {message.place === "webllm" && " · in this page, with WebLLM"}
-            {stats && statsText(stats)}
+            {message.place === "page" && ` · ${words.inPage}`}
+            {message.place === "webllm" && ` · ${words.inWebLlm}`}
+            {stats && statsText(words, stats)}
           </span>
         )}
         <MessageActions {...props} />
@@ -176,9 +202,9 @@ const SmallButton = ({ label, onClick }: { label: string; onClick: () => void })
   </button>
 );
 
-function statsText(stats: NonNullable<Message["stats"]>): string {
+function statsText(words: Words["chat"], stats: NonNullable<Message["stats"]>): string {
   const rate = rateOf(stats);
-  const parts = [rate === undefined ? undefined : `${rate.toFixed(1)} tokens/s`, `${stats.tokens} tokens`];
-  const cut = stats.wasCut ? ["the oldest messages were left out"] : [];
+  const parts = [rate === undefined ? undefined : words.rate(rate.toFixed(1)), words.tokens(stats.tokens)];
+  const cut = stats.wasCut ? [words.wasCut] : [];
   return [...parts, ...cut].flatMap((part) => (part === undefined ? [] : [` · ${part}`])).join("");
 }

@@ -1,6 +1,6 @@
 /** How much of a model's context a chat takes. */
 import { useComputed } from "@preact/signals";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { countText } from "../base/format.ts";
 import { pathTo, type Chat } from "./tree.ts";
 
@@ -15,16 +15,18 @@ export function ContextMeter({ chat }: { chat: Chat }) {
   const said = running ? running.live.shown.value.pieces + 1 : 0;
   const used = (last ? last.promptTokens + last.tokens : 0) + said;
   const size = {
-    server: models.contextOf(chat.model),
+    server: models.loadedOf(chat.model)?.context_length,
     page: engine.model.value?.contextLength,
     webllm: webllm.model.value?.contextLength,
   }[chat.place];
   if (used === 0) return null;
-  const text = size === undefined ? countText(used) : `${countText(used)} / ${countText(size)}`;
+  const { composer: words } = useWords();
+  const text =
+    size === undefined ? words.contextUsed(countText(used)) : words.contextOf(countText(used), countText(size));
   return (
-    <span class="meter-text" title={`About ${text} tokens of the context are used`}>
+    <span class="meter-text" title={words.contextHint(countText(used))}>
       {size !== undefined && (
-        <meter aria-label="Context used" min={0} max={size} high={size * 0.9} value={Math.min(used, size)} />
+        <meter aria-label={words.context} min={0} max={size} high={size * 0.9} value={Math.min(used, size)} />
       )}
       <span>{text}</span>
     </span>

@@ -1,28 +1,29 @@
 /** What a chat tells its model besides messages: a system text, sampling, thinking, tools. */
 import type { Signal } from "@preact/signals";
+import { useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
+import type { Words } from "../words/index.ts";
 import { toolsOf, type Chat } from "./tree.ts";
 
 /** Of a chat, or of the next one. */
 export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think">;
 
 interface NumberOption {
-  readonly name: string;
-  readonly label: string;
+  readonly name: keyof Words["options"]["names"];
   readonly min: number;
   readonly max: number;
   readonly step: number;
 }
 
 const OPTIONS: readonly NumberOption[] = [
-  { name: "temperature", label: "Temperature", min: 0, max: 5, step: 0.05 },
-  { name: "top_p", label: "Top p", min: 0, max: 1, step: 0.01 },
-  { name: "top_k", label: "Top k", min: 0, max: 1000, step: 1 },
-  { name: "min_p", label: "Min p", min: 0, max: 1, step: 0.01 },
-  { name: "repeat_penalty", label: "Repeat penalty", min: 0, max: 5, step: 0.05 },
-  { name: "seed", label: "Seed", min: 0, max: 2 ** 31 - 1, step: 1 },
-  { name: "num_predict", label: "Longest answer, tokens", min: -1, max: 1_000_000, step: 1 },
-  { name: "num_ctx", label: "Context, tokens", min: 64, max: 10_000_000, step: 1 },
+  { name: "temperature", min: 0, max: 5, step: 0.05 },
+  { name: "top_p", min: 0, max: 1, step: 0.01 },
+  { name: "top_k", min: 0, max: 1000, step: 1 },
+  { name: "min_p", min: 0, max: 1, step: 0.01 },
+  { name: "repeat_penalty", min: 0, max: 5, step: 0.05 },
+  { name: "seed", min: 0, max: 2 ** 31 - 1, step: 1 },
+  { name: "num_predict", min: -1, max: 1_000_000, step: 1 },
+  { name: "num_ctx", min: 64, max: 10_000_000, step: 1 },
 ];
 
 interface OptionsDialogProps {
@@ -34,31 +35,32 @@ interface OptionsDialogProps {
 
 export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsDialogProps) {
   const { system, options, think, tools } = settings;
+  const { options: words } = useWords();
   const setTools = (text: string): void => {
     try {
       toolsOf(text);
       problem.value = "";
       onChange({ tools: text });
-    } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+    } catch {
+      problem.value = words.notTools;
     }
   };
   return (
-    <Dialog title="Settings of this chat" kind="sheet" onClose={onClose}>
+    <Dialog title={words.title} kind="sheet" onClose={onClose}>
       <div class="stack">
         <label class="field">
-          <span>System text</span>
+          <span>{words.system}</span>
           <textarea
             rows={5}
-            placeholder="What the model is told before the first message"
+            placeholder={words.systemHint}
             value={system}
             onInput={(event) => onChange({ system: event.currentTarget.value })}
           />
         </label>
         <fieldset class="field">
-          <legend>Thinking</legend>
+          <legend>{words.think}</legend>
           <div class="choices">
-            {THINKING.map(({ label, value }) => (
+            {THINKING.map(({ name, value }) => (
               <label>
                 <input
                   type="radio"
@@ -66,7 +68,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
                   checked={think === value}
                   onChange={() => onChange(thinkField(value))}
                 />
-                <span>{label}</span>
+                <span>{words.thinking[name]}</span>
               </label>
             ))}
           </div>
@@ -77,7 +79,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
           ))}
         </div>
         <label class="field">
-          <span>Tools, as JSON</span>
+          <span>{words.tools}</span>
           <textarea
             rows={5}
             class="mono"
@@ -97,11 +99,12 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
   );
 }
 
-const THINKING: readonly { readonly label: string; readonly value: boolean | undefined }[] = [
-  { label: "As the model does", value: undefined },
-  { label: "On", value: true },
-  { label: "Off", value: false },
-];
+const THINKING: readonly { readonly name: keyof Words["options"]["thinking"]; readonly value: boolean | undefined }[] =
+  [
+    { name: "auto", value: undefined },
+    { name: "on", value: true },
+    { name: "off", value: false },
+  ];
 
 /** An undefined value takes the setting away. */
 const thinkField = (think: boolean | undefined): Partial<ChatSettings> => ({ think }) as Partial<ChatSettings>;
@@ -112,7 +115,8 @@ interface NumberFieldProps {
   readonly onChange: (fields: Partial<ChatSettings>) => void;
 }
 
-function NumberField({ option: { name, label, min, max, step }, options, onChange }: NumberFieldProps) {
+function NumberField({ option: { name, min, max, step }, options, onChange }: NumberFieldProps) {
+  const { options: words } = useWords();
   const set = (text: string): void => {
     const { [name]: _, ...rest } = options;
     const value = Number(text);
@@ -121,12 +125,12 @@ function NumberField({ option: { name, label, min, max, step }, options, onChang
   };
   return (
     <label class="field">
-      <span>{label}</span>
+      <span>{words.names[name]}</span>
       <input
         type="number"
         inputMode="decimal"
         {...{ min, max, step }}
-        placeholder="model's own"
+        placeholder={words.modelsOwn}
         defaultValue={options[name] === undefined ? "" : String(options[name])}
         onInput={(event) => set(event.currentTarget.value)}
       />

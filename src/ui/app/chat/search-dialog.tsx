@@ -1,7 +1,7 @@
 /** Search in all chats, as somebody types. */
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import { agoText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
@@ -10,6 +10,7 @@ import { findChats, type Found } from "./search.ts";
 
 export function SearchDialog() {
   const { over, db, chats, go } = useApp();
+  const { chats: texts } = useWords();
   const words = useSignal("");
   const found = useSignal<readonly Found[]>([]);
   const chosen = useSignal(0);
@@ -26,8 +27,8 @@ export function SearchDialog() {
   const close = (): void => void (over.value = undefined);
   const open = ({ chat, message }: Found): void => {
     close();
-    if (message !== undefined) void chats.choose(chat.id, message);
     go({ view: "chat", id: chat.id });
+    if (message !== undefined) void chats.reveal(chat.id, message);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isComposing(event)) return;
@@ -39,23 +40,23 @@ export function SearchDialog() {
     event.preventDefault();
   };
   return (
-    <Dialog title="Search in chats" kind="palette" onClose={close}>
+    <Dialog title={texts.search} kind="palette" onClose={close}>
       <div class="palette-field">
         <Icon name="search" />
         <input
           role="combobox"
           list={undefined}
-          aria-label="Search in chats"
+          aria-label={texts.search}
           aria-expanded="true"
           aria-controls="search-results"
           aria-activedescendant={found.value.length > 0 ? `found-${chosen.value}` : undefined}
-          placeholder="Search in chats"
+          placeholder={texts.search}
           value={words.value}
           onInput={(event) => (words.value = event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
       </div>
-      <div class="palette-list" role="listbox" id="search-results" aria-label="Chats that were found">
+      <div class="palette-list" role="listbox" id="search-results" aria-label={texts.results}>
         {found.value.map((each, i) => (
           <div
             role="option"
@@ -64,20 +65,26 @@ export function SearchDialog() {
             onClick={() => open(each)}
             onPointerMove={() => (chosen.value = i)}
           >
-            <strong>{each.message === undefined ? <Marked found={each} /> : each.chat.title}</strong>
-            <time>{agoText(each.chat.updated)}</time>
-            {each.message !== undefined && (
-              <span>
-                <Marked found={each} />
-              </span>
-            )}
+            <Result found={each} />
           </div>
         ))}
       </div>
-      {found.value.length === 0 && <p class="quiet palette-none">Nothing was found.</p>}
+      {found.value.length === 0 && <p class="quiet palette-none">{texts.nothingFound}</p>}
     </Dialog>
   );
 }
+
+const Result = ({ found }: { found: Found }) => (
+  <>
+    <strong>{found.message === undefined ? <Marked found={found} /> : found.chat.title}</strong>
+    <time>{agoText(found.chat.updated)}</time>
+    {found.message !== undefined && (
+      <span>
+        <Marked found={found} />
+      </span>
+    )}
+  </>
+);
 
 const asFound = (chat: Found["chat"]): Found => ({ chat, around: chat.title, from: 0, to: 0 });
 

@@ -1,14 +1,15 @@
 /** Calls of tools that a model made, and fields for what they gave back: somebody makes the calls by hand here. */
 import { useSignal } from "@preact/signals";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Folded } from "../base/folded.tsx";
 import type { Message, ToolCall } from "./tree.ts";
 
 export function CallsOf({ calls }: { calls: readonly ToolCall[] }) {
+  const { chat: words } = useWords();
   return (
     <>
       {calls.map(({ name, arguments: args }) => (
-        <Folded icon="tool" title={`Calls ${name}`}>
+        <Folded icon="tool" title={words.calls(name)}>
           <pre tabIndex={0}>{JSON.stringify(args, null, 2)}</pre>
         </Folded>
       ))}
@@ -18,6 +19,7 @@ export function CallsOf({ calls }: { calls: readonly ToolCall[] }) {
 
 export function ResultFields({ message }: { message: Message }) {
   const { chats } = useApp();
+  const { chat: words } = useWords();
   const calls = message.calls ?? [];
   const results = useSignal<readonly string[]>(calls.map(() => ""));
   const submit = (event: Event): void => {
@@ -33,7 +35,7 @@ export function ResultFields({ message }: { message: Message }) {
     <form class="results" onSubmit={submit}>
       {calls.map(({ name }, i) => (
         <label class="field">
-          <span>What {name} gives back</span>
+          <span>{words.result(name)}</span>
           <textarea
             rows={2}
             value={results.value[i]}
@@ -43,7 +45,7 @@ export function ResultFields({ message }: { message: Message }) {
       ))}
       <div class="row end">
         <button type="submit" class="button primary">
-          Give back
+          {words.giveResults}
         </button>
       </div>
     </form>

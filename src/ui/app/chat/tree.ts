@@ -130,8 +130,9 @@ export function leafUnder(messages: Messages, id: string): string {
 
 /** A message and all that follows it, on every branch. */
 export function withDescendants(messages: Messages, id: string): Set<string> {
+  const children = Map.groupBy(messages.values(), ({ parent }) => parent);
   const found = new Set([id]);
-  for (const at of found) for (const each of messages.values()) if (each.parent === at) found.add(each.id);
+  for (const at of found) for (const child of children.get(at) ?? []) found.add(child.id);
   return found;
 }
 

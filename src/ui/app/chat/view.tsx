@@ -1,41 +1,35 @@
 /** The view of one chat, and of the one that is about to begin. */
-import { useComputed, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useCallback, useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
-import { Icon, Mark } from "../base/icons.tsx";
+import { useApp, useWords } from "../context.ts";
+import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
 import type { Draft } from "./chat-types.ts";
 import { Composer } from "./composer.tsx";
 import { ChatLog } from "./log.tsx";
 import { OptionsDialog, type ChatSettings } from "./options.tsx";
+import type { Editing } from "./message.tsx";
 import { pathTo, type Place } from "./tree.ts";
+import { Greeting, Suggestions, type Suggestion } from "./welcome.tsx";
 
 const NOTHING: ChatSettings = { system: "", options: {}, tools: "" };
 
 export function ChatView() {
-  const { chats, route, models, prefs, go, notices } = useApp();
+  const { chats, route, models, prefs, go } = useApp();
   const { id } = route.value;
   const next = useSignal<ChatSettings>(NOTHING);
-  const editing = useSignal<string | undefined>(undefined);
+  const words = useWords();
+  const editing = useSignal<Editing | undefined>(undefined);
+  const suggestion = useSignal<Suggestion | undefined>(undefined);
   const isOptionsOpen = useSignal(false);
   const problem = useSignal("");
   const open = chats.open.value;
   const isOpen = open !== undefined && open.chat.value.id === id;
   const chat = isOpen ? open.chat.value : undefined;
-  const fallback = useComputed(() => {
-    const names = models.list.value?.map(({ name }) => name) ?? [];
-    return names.includes(prefs.model.value) ? prefs.model.value : (names[0] ?? "");
-  });
-  useEffect(() => {
-    editing.value = undefined;
-    void chats.show(id).then(() => {
-      if (id === undefined || id !== route.peek().id || chats.open.peek()) return;
-      notices.say("This chat is not in this browser: it was deleted, or begun elsewhere.");
-      go({ view: "chat" });
-    });
-  }, [id]);
+  useEffect(() => void ([editing.value, suggestion.value] = [undefined, undefined]), [id]);
+  useShown(id);
   useOptionsKey(() => (isOptionsOpen.value = true));
-  const model = chat?.model ?? fallback.value;
+  const model = chat?.model ?? models.preferred(prefs.model.value);
   const place = chat?.place ?? models.placeOf(model, prefs.place.value);
   const settings = chat ?? next.value;
   const send = async (draft: Draft): Promise<boolean> => {
@@ -55,30 +49,50 @@ export function ChatView() {
   };
   const editLast = (): void => {
     const mine = open && pathTo(open.messages.value, open.chat.value.leaf).findLast(({ role }) => role === "user");
-    if (mine && isOpen) editing.value = mine.id;
+    if (mine && isOpen) editing.value = { id: mine.id };
   };
-  const onEdit = useCallback((message: string | undefined) => (editing.value = message), []);
+  const onEdit = useCallback((message: Editing | undefined) => (editing.value = message), []);
   return (
-    <div class="chat-view">
-      <ViewHead title={chat?.title ?? "New chat"}>
+    <div class="chat-view" data-new={id === undefined}>
+      <ViewHead title={chat?.title ?? words.chat.new}>
         <button
           type="button"
           class="icon-button"
-          aria-label="Settings of this chat"
-          title="Settings of this chat (Ctrl ,)"
+          aria-label={words.options.title}
+          title={`${words.options.title} (Ctrl ,)`}
           data-marked={settings.system !== "" || Object.keys(settings.options).length > 0 || settings.tools !== ""}
           onClick={() => (isOptionsOpen.value = true)}
         >
           <Icon name="sliders" />
         </button>
       </ViewHead>
-      {isOpen ? <ChatLog key={id} open={open} editing={editing.value} onEdit={onEdit} /> : <Welcome />}
-      <Composer key={id ?? "new"} {...{ chat, model, place }} onModel={choose} onSend={send} onEditLast={editLast} />
+      {isOpen && <ChatLog key={id} open={open} editing={editing.value} onEdit={onEdit} />}
+      {id === undefined && <Greeting />}
+      <Composer
+        key={id ?? "new"}
+        {...{ chat, model, place, suggestion }}
+        onModel={choose}
+        onSend={send}
+        onEditLast={editLast}
+      />
+      {id === undefined && <Suggestions onChoose={(each) => (suggestion.value = { ...each })} />}
       {isOptionsOpen.value && (
         <OptionsDialog {...{ settings, problem }} onChange={change} onClose={() => (isOptionsOpen.value = false)} />
       )}
     </div>
   );
+}
+
+/** Opens a chat; one that is not here is told of. */
+function useShown(id: string | undefined): void {
+  const { chats, route, notices, go, words } = useApp();
+  useEffect(() => {
+    void chats.show(id).then(() => {
+      if (id === undefined || id !== route.peek().id || chats.open.peek()) return;
+      notices.say(words.peek().chats.notHere);
+      go({ view: "chat" });
+    });
+  }, [id]);
 }
 
 function useOptionsKey(onPress: () => void): void {
@@ -91,23 +105,4 @@ function useOptionsKey(onPress: () => void): void {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-}
-
-function Welcome() {
-  const { models, api } = useApp();
-  const list = models.list.value;
-  const { problem } = models;
-  return (
-    <div class="welcome">
-      <Mark size={44} />
-      <h2>What is on your mind?</h2>
-      {problem.value !== undefined && api.isReachable.value && <p class="problem">{problem.value}</p>}
-      {list?.length === 0 && (
-        <p class="quiet">
-          This server has no model yet. <a href="#/models">Bring one</a>, and begin.
-        </p>
-      )}
-      <p class="quiet">Models run on your own machine. Chats stay in this browser.</p>
-    </div>
-  );
 }

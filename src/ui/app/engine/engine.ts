@@ -8,6 +8,7 @@ import type { Kept } from "../../../browser/kept.ts";
 import { addressOf, type Api } from "../base/api.ts";
 import { bytesText } from "../base/format.ts";
 import type { Answerer, AnswerEvent, Question } from "../chat/answers.ts";
+import type { Words } from "../words/index.ts";
 import { startWorker } from "./script.ts";
 
 export interface PageModel {
@@ -23,6 +24,7 @@ export interface EngineParts {
   /** `auto`, or the name of a backend. */
   readonly backend: () => string;
   readonly notify: (text: string) => void;
+  readonly words: () => Words;
 }
 
 /** What is fetched once an engine is wanted. */
@@ -37,6 +39,10 @@ export class Engine {
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
+  }
+
+  get #words(): Words["engine"] {
+    return this.#parts.words().engine;
   }
 
   /** In memory. */
@@ -82,14 +88,13 @@ export class Engine {
 
   async *#answer(question: Question, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {
     if (!window.isSecureContext) {
-      throw new Error(
-        "Models run in this page only over HTTPS, or on localhost: the browser keeps its storage from other pages. Run it on the server instead.",
-      );
+      throw new Error(this.#words.insecure);
     }
-    yield { kind: "wait", text: "Starting the engine in this page" };
+    yield { kind: "wait", text: this.#words.starting };
     const { eventsOf } = await loadEngine();
     const runtime = await (this.#runtime ??= this.#start());
     yield* eventsOf(runtime, {
+      advice: this.#words.advice,
       question,
       signal,
       listen: (take) => (this.#onWait = (wait) => take(this.#tell(wait))),
@@ -115,19 +120,19 @@ export class Engine {
     const bytes = info.bytes.weights + info.bytes.kv + info.bytes.scratch;
     this.#model.value = { name, backend: info.backend, device: info.device, contextLength: info.ctxLen, bytes };
     if (!("gpu" in navigator)) {
-      this.#parts.notify("This browser has no WebGPU: the model runs on the processor. It is faster on the server.");
+      this.#parts.notify(this.#words.noWebGpu);
     }
   }
 
   #tell(wait: PageWait): Extract<AnswerEvent, { kind: "wait" }> {
-    if (wait.kind === "loading") return { kind: "wait", text: "Loading the model", fraction: wait.fraction };
+    if (wait.kind === "loading") return { kind: "wait", text: this.#words.loading, fraction: wait.fraction };
     if (wait.kind === "storing") {
       const { done, total } = wait;
-      const text = `Bringing the model into this page: ${bytesText(done)} of ${bytesText(total)}`;
+      const text = this.#words.fetching(bytesText(done), bytesText(total));
       return { kind: "wait", text, fraction: total > 0 ? done / total : 0 };
     }
-    if (wait.kind === "busy") return { kind: "wait", text: "Another tab brings this model: waiting for it" };
-    this.#parts.notify(`The model is not kept in this page (${wait.reason}). It is read from the server each time.`);
-    return { kind: "wait", text: "Reading the model from the server" };
+    if (wait.kind === "busy") return { kind: "wait", text: this.#words.busy };
+    this.#parts.notify(this.#words.notKept(wait.reason));
+    return { kind: "wait", text: this.#words.reading };
   }
 }

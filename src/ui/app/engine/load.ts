@@ -6,6 +6,7 @@ import { parseOptions } from "../../../sampling/options.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import type { WireMessage } from "../chat/tree.ts";
 import { addressOf } from "../base/api.ts";
+import type { Words } from "../words/index.ts";
 import { pushed } from "./queue.ts";
 
 interface RuntimeSettings extends Omit<PageRuntimeOptions, "locate" | "threads"> {
@@ -20,6 +21,8 @@ export const makeRuntime = ({ headers, ...rest }: RuntimeSettings): PageRuntime 
   });
 
 interface Asking {
+  /** For errors of these codes. */
+  readonly advice: Words["engine"]["advice"];
   readonly question: Question;
   readonly signal: AbortSignal;
   /** Is given what takes news of what is waited for. */
@@ -28,30 +31,21 @@ interface Asking {
 
 /** What comes of a chat, with what it waits for in between. */
 export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<AnswerEvent, void, void> {
-  const { question, signal, listen } = asking;
+  const { advice, question, signal, listen } = asking;
   return pushed(async (push) => {
     listen(push);
     try {
       for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
     } catch (error) {
-      throw explained(error);
+      throw explained(error, advice);
     }
   });
 }
 
 /** What can be done about it, where the error does not say so. */
-const ADVICE: Partial<Record<Code, string>> = {
-  runner:
-    "The model is no more in this page's memory, and comes back when you go on or try again. Where it fails again, let it run on the processor (Models, In this page) or on the server.",
-  upstream: "What came of the model is kept: once the server is there, try again, and the rest comes.",
-  too_large: "Choose a smaller model or context, let it run on the processor (Models, In this page), or on the server.",
-};
-
-function explained(error: unknown): unknown {
-  const advice = error instanceof AppError ? ADVICE[error.code] : undefined;
-  return advice === undefined
-    ? error
-    : new Error(`${messageOf(error).replace(/\.$/, "")}. ${advice}`, { cause: error });
+function explained(error: unknown, advice: Words["engine"]["advice"]): unknown {
+  const said = error instanceof AppError ? (advice as Partial<Record<Code, string>>)[error.code] : undefined;
+  return said === undefined ? error : new Error(`${messageOf(error).replace(/\.$/, "")}. ${said}`, { cause: error });
 }
 
 function requestOf({ model, messages, options, think, tools }: Question, signal: AbortSignal) {

@@ -4,6 +4,7 @@ import type { FromWebLlm, ToWebLlm } from "../../../browser/webllm/messages.ts";
 import type { Api } from "../base/api.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import { pushed, type InTurn } from "./queue.ts";
+import type { Words } from "../words/index.ts";
 import { startWorker } from "./script.ts";
 
 export interface WebLlmModel {
@@ -28,6 +29,7 @@ interface Started extends Omit<Present, "model"> {
 
 interface Place {
   readonly api: Api;
+  readonly words: () => Words;
   readonly present: () => Present | undefined;
   /** Keeps it as the one that is there. */
   readonly hold: (present: Present | undefined) => void;
@@ -54,16 +56,16 @@ const SETTINGS: Readonly<Record<string, string>> = {
 /** As `Answerer`. */
 export const answer = (place: Place, question: Question, signal: AbortSignal) =>
   pushed<AnswerEvent>((push) => {
-    push({ kind: "wait", text: "Waiting for the answer to another chat" });
+    push({ kind: "wait", text: place.words().engine.otherChat });
     return place.inTurn(() => ask(place, question, { signal, push }), signal);
   });
 
 async function ask(place: Place, question: Question, { signal, push }: Asking): Promise<void> {
   const messages = question.messages.map(({ role, content, images }) => {
-    if (images && images.length > 0) throw new Error("WebLLM gets no images here: choose a GGUF model that sees.");
+    if (images && images.length > 0) throw new Error(place.words().engine.noPictures);
     return { role, content };
   });
-  push({ kind: "wait", text: "Starting WebLLM in this page" });
+  push({ kind: "wait", text: place.words().engine.startingWebLlm });
   const stop = (): void => {
     const present = place.present();
     if (present?.model) return present.send({ kind: "stop" });
@@ -85,8 +87,7 @@ async function ask(place: Place, question: Question, { signal, push }: Asking): 
 async function load(place: Place, { model, options }: Question, { signal, push }: Asking): Promise<Started> {
   const parts: ModelParts = await place.api.json("/api/parts", { body: { model } });
   signal.throwIfAborted();
-  if (!parts.files)
-    throw new Error("WebLLM runs models that MLC compiled: run this one on the server, or in this page.");
+  if (!parts.files) throw new Error(place.words().engine.onlyMlc);
   const { num_ctx: ctxLen } = options;
   const key = JSON.stringify([parts.digest, ctxLen]);
   const present = place.present();
@@ -107,7 +108,8 @@ async function load(place: Place, { model, options }: Question, { signal, push }
   } catch (error) {
     worker.end();
     place.hold(undefined);
-    throw new Error(`WebLLM cannot load the model: ${error instanceof Error ? error.message : String(error)}`);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(place.words().engine.cannotLoad(why));
   }
   place.hold(Object.assign(worker, { model: { name, contextLength: ctxLen ?? config.context_length } }));
   return worker;

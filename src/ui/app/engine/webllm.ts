@@ -2,17 +2,20 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Answerer } from "../chat/answers.ts";
+import type { Words } from "../words/index.ts";
 import { makeTurns } from "./queue.ts";
 import type { Present, WebLlmModel } from "./webllm-chat.ts";
 
 export class WebLlm {
   readonly #api: Api;
+  readonly #words: () => Words;
   readonly #model = signal<WebLlmModel | undefined>(undefined);
   readonly #inTurn = makeTurns();
   #present: Present | undefined;
 
-  constructor(api: Api) {
+  constructor(api: Api, words: () => Words) {
     this.#api = api;
+    this.#words = words;
   }
 
   /** In memory. */
@@ -29,7 +32,7 @@ export class WebLlm {
   readonly answer: Answerer = async function* (this: WebLlm, ...asked: Parameters<Answerer>) {
     const { answer } = await import("./webllm-chat.ts");
     const [present, hold] = [() => this.#present, (next: Present | undefined) => this.#hold(next)];
-    yield* answer({ api: this.#api, present, hold, inTurn: this.#inTurn }, ...asked);
+    yield* answer({ api: this.#api, words: this.#words, present, hold, inTurn: this.#inTurn }, ...asked);
   }.bind(this);
 
   #hold(present: Present | undefined): void {

@@ -1,12 +1,13 @@
 /** A model from a Modelfile. */
 import { useSignal } from "@preact/signals";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 
 const TYPES = ["", "q8_0", "q6_K", "q5_K_M", "q4_K_M", "q4_K_S", "q4_0", "q3_K_M", "q2_K"] as const;
 
 export function CreateDialog({ from, onClose }: { from: string; onClose: () => void }) {
   const { jobs } = useApp();
+  const { create: words } = useWords();
   const name = useSignal("");
   const modelfile = useSignal(`FROM ${from}\n\nSYSTEM """You answer briefly."""\nPARAMETER temperature 0.7\n`);
   const quantize = useSignal("");
@@ -17,10 +18,10 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
     onClose();
   };
   return (
-    <Dialog title="Create a model" onClose={onClose}>
+    <Dialog title={words.title} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <label class="field">
-          <span>Name</span>
+          <span>{words.name}</span>
           <input
             required
             placeholder="my-model"
@@ -29,7 +30,7 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
           />
         </label>
         <label class="field">
-          <span>Modelfile</span>
+          <span>{words.modelfile}</span>
           <textarea
             rows={9}
             class="mono"
@@ -39,16 +40,16 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
           />
         </label>
         <label class="field">
-          <span>Quantize, where the weights are floats</span>
+          <span>{words.quantize}</span>
           <select value={quantize.value} onChange={(event) => (quantize.value = event.currentTarget.value)}>
             {TYPES.map((type) => (
-              <option value={type}>{type === "" ? "As they are" : type}</option>
+              <option value={type}>{type === "" ? words.asIs : type}</option>
             ))}
           </select>
         </label>
         <div class="row end">
           <button type="submit" class="button primary">
-            Create
+            {words.action}
           </button>
         </div>
       </form>

@@ -2,27 +2,27 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Kept } from "../../../browser/kept.ts";
-import { useApp } from "../context.ts";
-import { bytesText, countText } from "../base/format.ts";
+import { useApp, useWords } from "../context.ts";
+import { Icon } from "../base/icons.tsx";
+import { bytesText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
+import { shortName } from "./models.ts";
 
-const BACKENDS: readonly (readonly [name: string, label: string])[] = [
-  ["auto", "The fastest there is"],
-  ["webgpu", "The graphics card (WebGPU)"],
-  ["wasm", "The processor (WebAssembly)"],
-  ["cpu", "The reference (slow)"],
-];
+const BACKENDS = ["auto", "webgpu", "wasm", "cpu"] as const;
 
 export function InPage() {
-  const { engine, prefs, notices } = useApp();
+  const { engine, notices } = useApp();
+  const words = useWords();
+  const { inPage: texts } = words;
   const isLooking = useSignal(false);
   const room = useSignal("");
-  const report = (error: unknown): void => notices.say(error instanceof Error ? error.message : String(error));
+  const report = (error: unknown): void => notices.say(reasonOf(words, error));
   const look = async (): Promise<void> => {
     isLooking.value = true;
     try {
       await engine.lookAtKept();
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();
-      room.value = `${bytesText(usage)} of ${bytesText(quota)} used`;
+      room.value = texts.used(bytesText(usage), bytesText(quota));
     } catch (error) {
       report(error);
     } finally {
@@ -30,57 +30,70 @@ export function InPage() {
     }
   };
   useEffect(() => void (engine.kept.value && look()), []);
+  const kept = engine.kept.value;
   return (
-    <section class="section" aria-label="In this page">
-      <h2>In this page</h2>
-      {!window.isSecureContext && <p class="problem">Models run in this page only over HTTPS, or on localhost.</p>}
-      <p class="quiet">
-        A chat can run its model here instead of on the server, with Hearth's own engine. The model's file is fetched
-        once and kept in this browser. Models that MLC compiled run here only, with WebLLM, which needs WebGPU.
-      </p>
-      <label class="field inline">
-        <span>It runs on</span>
-        <select value={prefs.backend.value} onChange={(event) => (prefs.backend.value = event.currentTarget.value)}>
-          {BACKENDS.map(([name, label]) => (
-            <option value={name}>{label}</option>
-          ))}
-        </select>
-      </label>
+    <details class="section in-page" aria-label={texts.title}>
+      <summary>
+        <h2>{texts.title}</h2>
+        <Icon name="down" size={14} />
+      </summary>
+      <About />
       <ul class="cards">
         <HereInMemory />
         <WithWebLlm />
-        {engine.kept.value?.map((kept) => (
+        {kept?.map((each) => (
           <KeptCard
-            key={kept.of + kept.digest}
-            kept={kept}
-            onRemove={() => engine.removeKept(kept).then(look, report)}
+            key={each.of + each.digest}
+            kept={each}
+            onRemove={() => engine.removeKept(each).then(look, report)}
           />
         ))}
       </ul>
       <div class="row">
         <button type="button" class="button small" disabled={isLooking.value} onClick={() => void look()}>
-          Look at what is kept
+          {texts.look}
         </button>
         <span class="quiet" role="status">
-          {engine.kept.value?.length === 0 ? "Nothing is kept." : room.value}
+          {kept?.length === 0 ? texts.nothing : room.value}
         </span>
       </div>
-    </section>
+    </details>
+  );
+}
+
+function About() {
+  const { prefs } = useApp();
+  const { inPage: words } = useWords();
+  return (
+    <>
+      {!window.isSecureContext && <p class="problem">{words.insecure}</p>}
+      <p class="quiet">{words.about}</p>
+      <label class="field inline">
+        <span>{words.runsOn}</span>
+        <select value={prefs.backend.value} onChange={(event) => (prefs.backend.value = event.currentTarget.value)}>
+          {BACKENDS.map((name) => (
+            <option value={name}>{words.backends[name]}</option>
+          ))}
+        </select>
+      </label>
+    </>
   );
 }
 
 function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
   const { models } = useApp();
+  const { inPage: words } = useWords();
   const { of, digest, bytes, isWhole } = kept;
-  const what = of === "hearth" ? "a model's weights" : "a model for WebLLM";
-  const name = models.list.value?.find((each) => each.digest === digest)?.name.replace(/:latest$/, "");
+  const what = of === "hearth" ? words.weights : words.webllm;
+  const name = models.list.value?.find((each) => each.digest === digest)?.name;
+  const title = name === undefined ? (isWhole ? what : words.partOf(what)) : shortName(name);
   return (
     <li class="card">
       <div class="card-line">
-        <strong>{name ?? (isWhole ? what.replace("a", "A") : `Part of ${what}`)}</strong>
+        <strong>{title}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={onRemove}>
-          Remove
+          {words.remove}
         </button>
       </div>
       <p class="quiet">
@@ -98,39 +111,41 @@ function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
 
 function WithWebLlm() {
   const { webllm } = useApp();
+  const { inPage: words } = useWords();
   const model = webllm.model.value;
   if (!model) return null;
   return (
     <li class="card">
       <div class="card-line">
         <span class="dot still" />
-        <strong>{model.name.replace(/:latest$/, "")}</strong>
+        <strong>{shortName(model.name)}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={() => webllm.unload()}>
-          Unload
+          {words.unload}
         </button>
       </div>
-      <p class="quiet">on WebLLM</p>
+      <p class="quiet">{words.onWebLlm}</p>
     </li>
   );
 }
 
 function HereInMemory() {
   const { engine } = useApp();
+  const { inPage: words } = useWords();
   const model = engine.model.value;
   if (!model) return null;
   return (
     <li class="card">
       <div class="card-line">
         <span class="dot still" />
-        <strong>{model.name.replace(/:latest$/, "")}</strong>
+        <strong>{shortName(model.name)}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={() => void engine.unload()}>
-          Unload
+          {words.unload}
         </button>
       </div>
       <p class="quiet">
-        {bytesText(model.bytes)} on {model.backend} · context of {countText(model.contextLength)}
+        {words.on(bytesText(model.bytes), model.backend)} · {words.context(model.contextLength)}
       </p>
     </li>
   );

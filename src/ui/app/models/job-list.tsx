@@ -1,14 +1,17 @@
 /** Downloads and creations, with what is left of each. */
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { bytesText, durationText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
+import type { Words } from "../words/index.ts";
 import type { Job } from "./jobs.ts";
 
 export function JobList() {
   const { jobs } = useApp();
+  const { jobs: words } = useWords();
   if (jobs.list.value.length === 0) return null;
   return (
-    <section class="section" aria-label="Downloads">
-      <h2>Downloads</h2>
+    <section class="section" aria-label={words.title}>
+      <h2>{words.title}</h2>
       <ul class="cards">
         {jobs.list.value.map((job) => (
           <JobCard key={job.name} job={job} />
@@ -19,8 +22,16 @@ export function JobList() {
 }
 
 function JobCard({ job }: { job: Job }) {
-  const { jobs } = useApp();
-  const { name, kind, state, status, done, total, error } = job;
+  const { jobs, notices } = useApp();
+  const words = useWords();
+  const { jobs: texts } = words;
+  const { name, kind, state, done, total, error } = job;
+  const forget = (): void => {
+    jobs.forget(name);
+    if (state !== "done" && kind === "pull") {
+      notices.offerUndo({ text: texts.forgot(name), undo: () => jobs.remember(job) });
+    }
+  };
   return (
     <li class="card">
       <div class="card-line">
@@ -28,35 +39,53 @@ function JobCard({ job }: { job: Job }) {
         <span class="grow" />
         {state === "running" && (
           <button type="button" class="button small" onClick={() => jobs.pause(name)}>
-            {kind === "pull" ? "Pause" : "Stop"}
+            {kind === "pull" ? texts.pause : texts.stop}
           </button>
         )}
         {kind === "pull" && (state === "paused" || state === "failed") && (
           <button type="button" class="button small" onClick={() => void jobs.pull(name)}>
-            Resume
+            {texts.resume}
+          </button>
+        )}
+        {state === "failed" && needsInsecure(error) && (
+          <button type="button" class="button small" onClick={() => void jobs.pull(name, { insecure: true })}>
+            {texts.withoutTls}
           </button>
         )}
         {state !== "running" && (
-          <button type="button" class="button small" onClick={() => jobs.forget(name)}>
-            {state === "done" ? "Close" : "Forget"}
+          <button type="button" class="button small" onClick={forget}>
+            {state === "done" ? texts.close : texts.forget}
           </button>
         )}
       </div>
       {state === "running" && (
-        <progress aria-label={`Progress of ${name}`} {...(total > 0 ? { max: total, value: done } : {})} />
+        <progress aria-label={texts.progress(name)} {...(total > 0 ? { max: total, value: done } : {})} />
       )}
       <p class={state === "failed" ? "problem" : "quiet"} role="status">
-        {error ??
-          (state === "paused"
-            ? "Paused. What is there is kept for a week."
-            : [status, amountText(job)].filter(Boolean).join(" · "))}
+        {error === undefined ? stateText(texts, job) : withoutHint(reasonOf(words, error))}
       </p>
     </li>
   );
 }
 
-function amountText({ state, done, total, rate }: Job): string {
-  if (total === 0 || state !== "running") return "";
-  const left = rate > 0 ? ` · ${durationText(((total - done) / rate) * 1000)} left` : "";
-  return `${bytesText(done)} of ${bytesText(total)}${rate > 0 ? ` · ${bytesText(rate)}/s` : ""}${left}`;
+/** Registries without TLS, or with a certificate that nobody vouches for: the server says which setting allows them. */
+const INSECURE = / \('insecure' allows it\)|^insecure protocol http$/;
+
+const needsInsecure = (error: unknown): boolean => error instanceof Error && INSECURE.test(error.message);
+
+const withoutHint = (reason: string): string => reason.replace(/ \('insecure' allows it\)/, "");
+
+function stateText(words: Words["jobs"], job: Job): string {
+  const { kind, state, status } = job;
+  if (state === "paused") return words.paused;
+  if (state === "done") return kind === "pull" ? words.downloaded : words.created;
+  const said = status === "" ? (job.total > 0 ? words.downloading : words.waiting) : status;
+  return [said, ...amountTexts(words, job)].join(" · ");
+}
+
+function amountTexts(words: Words["jobs"], { done, total, rate }: Job): string[] {
+  if (total === 0) return [];
+  const amount = words.amount(bytesText(done), bytesText(total));
+  const left = durationText(((total - done) / rate) * 1000);
+  return rate > 0 ? [amount, words.rate(bytesText(rate)), words.left(left)] : [amount];
 }

@@ -7,13 +7,13 @@ export interface Job {
   readonly name: string;
   readonly kind: "pull" | "create";
   readonly state: "running" | "failed" | "paused" | "done";
-  /** What the server says it is at. */
+  /** What the server says it is at; blank: it waits, or downloads. */
   readonly status: string;
   readonly done: number;
   readonly total: number;
   /** Bytes a second, over the last seconds. */
   readonly rate: number;
-  readonly error?: string;
+  readonly error?: unknown;
 }
 
 interface Step {
@@ -38,6 +38,8 @@ export class Jobs {
   readonly #parts: JobParts;
   readonly #list = signal<readonly Job[]>([]);
   readonly #stops = new Map<string, AbortController>();
+  /** Those that somebody wants without TLS. */
+  readonly #insecure = new Set<string>();
 
   constructor(parts: JobParts) {
     this.#parts = parts;
@@ -49,8 +51,10 @@ export class Jobs {
   }
 
   /** Brings a model, or goes on with that: what the server has of it is not fetched again. */
-  async pull(name: string): Promise<void> {
-    await this.#run({ name, kind: "pull", path: "/api/pull", body: { model: name } });
+  async pull(name: string, { insecure = false }: { readonly insecure?: boolean } = {}): Promise<void> {
+    if (insecure) this.#insecure.add(name);
+    const more = this.#insecure.has(name) ? { insecure: true } : {};
+    await this.#run({ name, kind: "pull", path: "/api/pull", body: { model: name, ...more } });
   }
 
   async create(name: string, modelfile: string, quantize: string): Promise<void> {
@@ -68,6 +72,13 @@ export class Jobs {
     this.#keep();
   }
 
+  /** A download that was forgotten, and is wanted again. */
+  remember(job: Job): void {
+    if (this.#stops.has(job.name)) return;
+    this.#set({ ...job, state: job.state === "running" ? "paused" : job.state });
+    this.#keep();
+  }
+
   async #run({ name, kind, path, body }: Pick<Job, "name" | "kind"> & { path: string; body: object }): Promise<void> {
     if (this.#stops.has(name)) return;
     const stopping = new AbortController();
@@ -80,11 +91,11 @@ export class Jobs {
         const shown = progress(step);
         if (shown) this.#set({ name, kind, state: "running", ...shown });
       }
-      this.#set({ ...this.#of(name), state: "done", status: kind === "pull" ? "It is here." : "It is made." });
+      this.#set({ ...this.#of(name), state: "done" });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      const end = stopping.signal.aborted ? { state: "paused" as const } : { state: "failed" as const, error: why };
-      this.#set({ ...this.#of(name), ...end });
+      const isPaused = stopping.signal.aborted;
+      const end = isPaused ? ({ state: "paused" } as const) : ({ state: "failed", error } as const);
+      if (this.#list.peek().some((job) => job.name === name)) this.#set({ ...this.#of(name), ...end });
     } finally {
       this.#stops.delete(name);
       this.#keep();
@@ -110,7 +121,7 @@ export class Jobs {
   }
 }
 
-const NEW = { status: "Waiting", done: 0, total: 0, rate: 0 } as const;
+const NEW = { status: "", done: 0, total: 0, rate: 0 } as const;
 
 function unfinished(storage: Kept): string[] {
   try {
@@ -139,6 +150,6 @@ function makeProgress(): (step: Step) => Pick<Job, "status" | "done" | "total" |
     while (recent.length > 2 && atMs - recent[0]!.atMs > RATE_OVER_MS) recent.shift();
     const first = recent[0]!;
     const rate = atMs - first.atMs > 200 ? ((sums.done - first.done) * 1000) / (atMs - first.atMs) : 0;
-    return { status: digest === undefined ? status : "Downloading", ...sums, rate };
+    return { status: digest === undefined ? status : "", ...sums, rate };
   };
 }

@@ -1,5 +1,5 @@
-/** The models of the server: which there are, which are in memory, and what is being brought. */
-import { signal, type ReadonlySignal } from "@preact/signals";
+/** The models of the server: which there are, what each can do, and which are in memory. */
+import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Place } from "../chat/tree.ts";
 
@@ -14,6 +14,8 @@ export interface StoredModel {
     readonly quantization_level?: string;
     readonly format?: string;
   };
+  /** Absent: the server cannot tell. */
+  readonly capabilities?: readonly string[];
 }
 
 export interface LoadedModel {
@@ -26,28 +28,48 @@ export interface LoadedModel {
 
 /** Where models of another format than GGUF run. */
 const PLACES_OF: Readonly<Record<string, readonly Place[]>> = { onnx: ["server"], mlc: ["webllm"] };
+/** The model that comes with Hearth; others of that name are larger. */
+const DEMO = { name: "hearth:latest", bytesMax: 20e6 } as const;
+
+/** As people say it: without the tag that is left out anyway. */
+export const shortName = (name: string): string => name.replace(/:latest$/, "");
+
+export const isDemo = ({ name, size }: StoredModel): boolean => name === DEMO.name && size < DEMO.bytesMax;
+
+/** Where the server cannot tell, a model may be tried. */
+const can = ({ capabilities }: StoredModel, what: string): boolean => capabilities?.includes(what) ?? true;
+
+export const canChat = (model: StoredModel): boolean => can(model, "completion");
+
+/** Whether it takes pictures in that place. */
+export const canSee = (model: StoredModel, place: Place): boolean => place !== "webllm" && can(model, "vision");
 
 export class Models {
   readonly #api: Api;
-  readonly #list = signal<readonly StoredModel[] | undefined>(undefined);
+  readonly #all = signal<readonly StoredModel[] | undefined>(undefined);
   readonly #loaded = signal<readonly LoadedModel[]>([]);
-  readonly #problem = signal<string | undefined>(undefined);
+  readonly #problem = signal<unknown>(undefined);
+  /** Those that are deleted unless somebody undoes it. */
+  readonly #leaving = signal<ReadonlySet<string>>(new Set());
 
   constructor(api: Api) {
     this.#api = api;
   }
 
-  /** Undefined: not known yet. */
-  get list(): ReadonlySignal<readonly StoredModel[] | undefined> {
-    return this.#list;
-  }
+  /** Undefined: not known yet. The one that changed last comes first. */
+  readonly list: ReadonlySignal<readonly StoredModel[] | undefined> = computed(() =>
+    this.#all.value?.filter(({ name }) => !this.#leaving.value.has(name)),
+  );
+
+  /** Those that a chat can be had with. */
+  readonly chatting: ReadonlySignal<readonly StoredModel[]> = computed(() => this.list.value?.filter(canChat) ?? []);
 
   get loaded(): ReadonlySignal<readonly LoadedModel[]> {
     return this.#loaded;
   }
 
   /** Why the list is not known. */
-  get problem(): ReadonlySignal<string | undefined> {
+  get problem(): ReadonlySignal<unknown> {
     return this.#problem;
   }
 
@@ -57,10 +79,10 @@ export class Models {
         this.#api.json<{ models: StoredModel[] }>("/api/tags"),
         this.refreshLoaded(),
       ]);
-      this.#list.value = models;
+      this.#all.value = models;
       this.#problem.value = undefined;
     } catch (error) {
-      this.#problem.value = error instanceof Error ? error.message : String(error);
+      this.#problem.value = error;
     }
   }
 
@@ -69,10 +91,38 @@ export class Models {
     this.#loaded.value = models;
   }
 
+  find(name: string): StoredModel | undefined {
+    return this.list.value?.find((each) => each.name === name || each.name === `${name}:latest`);
+  }
+
+  /** For a new chat: the one of the last chat, else the newest that is more than a demo. */
+  preferred(last: string): string {
+    const all = this.chatting.value;
+    const found = all.find(({ name }) => name === last) ?? all.find((each) => !isDemo(each)) ?? all[0];
+    return found?.name ?? "";
+  }
+
+  /** Takes a model out of the list, or back into it, before it is deleted. */
+  setLeaving(name: string, isLeaving: boolean): void {
+    const leaving = new Set(this.#leaving.peek());
+    if (isLeaving) leaving.add(name);
+    else leaving.delete(name);
+    this.#leaving.value = leaving;
+  }
+
+  /** Deletes a model of the server, also where the tab closes meanwhile. */
+  async remove(name: string): Promise<void> {
+    try {
+      await this.#api.json("/api/delete", { method: "DELETE", body: { model: name }, keepalive: true });
+      await this.refresh();
+    } finally {
+      this.setLeaving(name, false);
+    }
+  }
+
   /** Where a model can run, the best first. */
   placesOf(name: string): readonly Place[] {
-    const found = this.#list.value?.find((each) => each.name === name || each.name === `${name}:latest`);
-    return PLACES_OF[found?.details.format ?? ""] ?? ["server", "page"];
+    return PLACES_OF[this.find(name)?.details.format ?? ""] ?? ["server", "page"];
   }
 
   /** The wished place, or where the model runs else. */
@@ -81,9 +131,9 @@ export class Models {
     return places.includes(wished) ? wished : places[0]!;
   }
 
-  /** How many tokens a model's context has, where it is in memory. */
-  contextOf(name: string): number | undefined {
+  /** The model in memory. */
+  loadedOf(name: string): LoadedModel | undefined {
     const full = name.includes(":") ? name : `${name}:latest`;
-    return this.#loaded.value.find((each) => each.name === full || each.name === name)?.context_length;
+    return this.#loaded.value.find((each) => each.name === full || each.name === name);
   }
 }

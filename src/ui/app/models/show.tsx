@@ -1,10 +1,12 @@
 /** Everything that is known of one model. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { useApp } from "../context.ts";
+import { useApp, useWords } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Dialog } from "../base/dialog.tsx";
 import { Folded } from "../base/folded.tsx";
+import type { Words } from "../words/index.ts";
+import { reasonOf } from "../base/reason.ts";
 import { countText } from "../base/format.ts";
 
 interface Shown {
@@ -20,19 +22,20 @@ interface Shown {
 
 export function ShowDialog({ name, onClose }: { name: string; onClose: () => void }) {
   const { api } = useApp();
+  const words = useWords();
   const shown = useSignal<Shown | undefined>(undefined);
   const problem = useSignal("");
   useEffect(() => {
     api.json<Shown>("/api/show", { body: { model: name } }).then(
       (found) => (shown.value = found),
-      (error: Error) => (problem.value = error.message),
+      (error: unknown) => (problem.value = reasonOf(words, error)),
     );
   }, [name]);
   const found = shown.value;
   return (
     <Dialog title={name} kind="sheet" onClose={onClose}>
       {problem.value !== "" && <p class="problem">{problem.value}</p>}
-      {!found && problem.value === "" && <p class="quiet">Reading the model</p>}
+      {!found && problem.value === "" && <p class="quiet">{words.show.reading}</p>}
       {found && (
         <div class="stack">
           <p class="tags">
@@ -41,11 +44,11 @@ export function ShowDialog({ name, onClose }: { name: string; onClose: () => voi
             ))}
           </p>
           <Facts found={found} />
-          <TextPart title="System text" text={found.system} />
-          <TextPart title="Parameters" text={found.parameters} />
-          <TextPart title="Template" text={found.template} />
-          <TextPart title="Modelfile" text={found.modelfile} />
-          <TextPart title="License" text={found.license} />
+          <TextPart title={words.show.system} text={found.system} />
+          <TextPart title={words.show.parameters} text={found.parameters} />
+          <TextPart title={words.show.template} text={found.template} />
+          <TextPart title={words.show.modelfile} text={found.modelfile} />
+          <TextPart title={words.show.license} text={found.license} />
         </div>
       )}
     </Dialog>
@@ -60,15 +63,16 @@ const KEYS = [
   "attention.head_count",
   "vocab_size",
   "expert_count",
-];
+] as const satisfies readonly (keyof Words["show"]["facts"])[];
 
 function Facts({ found: { details = {}, model_info: info = {} } }: { found: Shown }) {
+  const { facts: words } = useWords().show;
   const arch = String(info["general.architecture"] ?? "");
   const rows = [
-    ["Architecture", arch],
-    ["Parameters", details["parameter_size"]],
-    ["Quantization", details["quantization_level"]],
-    ...KEYS.map((key) => [key.replace(/^attention\./, "").replaceAll("_", " "), info[`${arch}.${key}`]]),
+    [words.architecture, arch],
+    [words.parameter_size, details["parameter_size"]],
+    [words.quantization_level, details["quantization_level"]],
+    ...KEYS.map((key) => [words[key], info[`${arch}.${key}`]]),
   ].filter(([, value]) => value !== undefined && value !== "");
   return (
     <dl class="facts">
@@ -83,11 +87,12 @@ function Facts({ found: { details = {}, model_info: info = {} } }: { found: Show
 }
 
 function TextPart({ title, text }: { title: string; text: string | undefined }) {
+  const { copy } = useWords().show;
   if (!text) return null;
   return (
     <Folded icon="file" title={title}>
       <div class="folded-tools">
-        <CopyButton text={() => text} label={`Copy: ${title}`} />
+        <CopyButton text={() => text} label={copy(title)} />
       </div>
       <pre tabIndex={0}>{text}</pre>
     </Folded>

@@ -1,0 +1,60 @@
+/** Why the chosen model cannot answer, said before anything is sent; and models that can. */
+import { useApp, useWords } from "../context.ts";
+import { Icon } from "../base/icons.tsx";
+import { canChat, canSee, shortName, type StoredModel } from "../models/models.ts";
+import type { Place } from "./tree.ts";
+
+/** Models that are offered in its place. */
+const OFFERED_MAX = 3;
+
+interface Trouble {
+  readonly kind: "gone" | "cannotChat" | "cannotSee";
+  readonly others: readonly StoredModel[];
+}
+
+/** @param hasPictures in the chat, or attached */
+export function useModelTrouble(model: string, place: Place, hasPictures: boolean): Trouble | undefined {
+  const { models } = useApp();
+  if (model === "" || !models.list.value) return undefined;
+  const found = models.find(model);
+  const all = models.chatting.value;
+  if (!found) return { kind: "gone", others: all };
+  if (!canChat(found)) return { kind: "cannotChat", others: all };
+  if (!hasPictures || canSee(found, place)) return undefined;
+  return { kind: "cannotSee", others: all.filter(({ capabilities }) => capabilities?.includes("vision")) };
+}
+
+interface TroubleProps {
+  readonly trouble: Trouble;
+  readonly model: string;
+  readonly onUse: (model: string) => void;
+  /** Undefined: there is none that could be removed. */
+  readonly onRemovePictures: (() => void) | undefined;
+}
+
+export function ModelTrouble({ trouble: { kind, others }, model, onUse, onRemovePictures }: TroubleProps) {
+  const { composer: words } = useWords();
+  return (
+    <div class="trouble" role="alert">
+      <Icon name="warn" />
+      <p>{words[kind](shortName(model))}</p>
+      <div class="row">
+        {others.slice(0, OFFERED_MAX).map(({ name }) => (
+          <button type="button" class="button small" onClick={() => onUse(name)}>
+            {words.use(shortName(name))}
+          </button>
+        ))}
+        {others.length === 0 && (
+          <a class="button small" href="#/models">
+            {kind === "cannotSee" ? words.getSeeing : words.getModel}
+          </a>
+        )}
+        {kind === "cannotSee" && onRemovePictures && (
+          <button type="button" class="button small" onClick={onRemovePictures}>
+            {words.removePictures}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+/** A chat that has not begun: a greeting, and something to begin with. */
+import { useApp, useWords } from "../context.ts";
+import { Mark } from "../base/icons.tsx";
+import { bytesText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
+import { isDemo } from "../models/models.ts";
+
+/** A text for the field where messages are written. */
+export interface Suggestion {
+  readonly text: string;
+  /** Somebody is asked for a file, too. */
+  readonly wantsFile?: boolean;
+}
+
+export function Greeting() {
+  const { models, api } = useApp();
+  const words = useWords();
+  const problem = models.problem.value;
+  return (
+    <div class="welcome">
+      <Mark size={44} />
+      <h2>{words.welcome.title}</h2>
+      {problem !== undefined && api.isReachable.value && <p class="problem">{reasonOf(words, problem)}</p>}
+    </div>
+  );
+}
+
+export function Suggestions({ onChoose }: { onChoose: (suggestion: Suggestion) => void }) {
+  const { models } = useApp();
+  const { welcome: words } = useWords();
+  const chatting = models.chatting.value;
+  return (
+    <div class="suggestions">
+      {chatting.length > 0 && (
+        <div class="row">
+          {words.prompts.map((prompt) => (
+            <button type="button" class="button pill" onClick={() => onChoose(prompt)}>
+              {prompt.label}
+            </button>
+          ))}
+        </div>
+      )}
+      {models.list.value && chatting.length === 0 && (
+        <p>
+          {words.noModel} <a href="#/models">{words.getOne}</a>
+        </p>
+      )}
+      {chatting.length > 0 && chatting.every(isDemo) && (
+        <p>
+          {words.demo(bytesText(chatting[0]!.size))} <a href="#/models">{words.getUseful}</a>
+        </p>
+      )}
+      <p class="quiet">{words.private}</p>
+    </div>
+  );
+}
