@@ -22,7 +22,7 @@ export function makeLogger(parts: { write: (line: string) => void; now: () => nu
     const event = { time: new Date(parts.now()).toISOString(), level, msg, ...fields };
     const whole = JSON.stringify(event);
     // a line that is shorter than a text may be has none to shorten
-    parts.write(`${whole.length <= TEXT_CHARS_MAX ? whole : JSON.stringify(event, shortened)}\n`);
+    parts.write(`${escaped(whole.length <= TEXT_CHARS_MAX ? whole : JSON.stringify(event, shortened))}\n`);
   };
   return {
     debug: parts.debug ? line("debug") : () => {},
@@ -31,6 +31,13 @@ export function makeLogger(parts: { write: (line: string) => void; now: () => nu
     error: line("error"),
   };
 }
+
+/** JSON whose control characters are all escaped, as only some have to be: people read logs in terminals. */
+const escaped = (json: string): string =>
+  json.replace(
+    /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 
 function shortened(_key: string, value: unknown): unknown {
   if (typeof value !== "string" || value.length <= TEXT_CHARS_MAX) return value;

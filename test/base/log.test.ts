@@ -13,6 +13,14 @@ test("each event is one line of JSON, debugging only where asked for", () => {
   ]);
 });
 
+test("control characters and marks of direction are escaped, and JSON reads them back", () => {
+  const lines: string[] = [];
+  const text = "\x1b[2J\x7f\x9b31m\u202e\u2069";
+  makeLogger({ write: (line) => void lines.push(line), now: () => 0, debug: false }).warn(text, { [text]: text });
+  expect(lines[0]).toMatch(/^[ -~]+\n$/);
+  expect(JSON.parse(lines[0]!)).toMatchObject({ msg: text, [text]: text });
+});
+
 test("a text longer than any sensible one is cut, also inside of lists, and the line stays JSON", () => {
   const lines: string[] = [];
   const log = makeLogger({ write: (line) => void lines.push(line), now: () => 0, debug: false });
