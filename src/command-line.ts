@@ -9,6 +9,8 @@ import { AppError, messageOf } from "./base/errors.ts";
 import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
+import type { CliParts } from "./cli/failing.ts";
+import { makeTerminal } from "./cli/terminal.ts";
 import { withThinkValue } from "./cli/think.ts";
 import { nearest } from "./base/nearest.ts";
 import { readSettings } from "./config.ts";
@@ -24,27 +26,38 @@ const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
 /** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
 export async function runCommandLine(env: Env): Promise<void> {
   reachHereDirectly(env);
+  const terminal = once(() => makeTerminal(process, env));
+  const parts = { env, flags: {}, home: homedir(), process, terminal };
   const program = new Command("hearth")
     .description("Runs language models on this machine and serves them over HTTP")
     .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
     .enablePositionalOptions() // a command has a -v of its own
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "Error: ")) })
+    .configureOutput({
+      writeOut: (text) => terminal().write(text),
+      writeErr: (text) => terminal().note(text.trimEnd()),
+      outputError: (text, write) => write(text.replace(/^error: /, "Error: ")),
+    })
     .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
   addServe(program, env);
-  addCommands(program, { env, flags: {}, home: homedir(), process }, wholeNumber);
-  addLogits(program, env);
-  addImage(program, env);
-  addGenerate(program, env);
-  addTokenize(program);
-  addDevices(program, env);
-  addQuantize(program);
+  addCommands(program, parts, wholeNumber);
+  addLogits(program, parts);
+  addImage(program, parts);
+  addGenerate(program, parts);
+  addTokenize(program, parts);
+  addDevices(program, parts);
+  addQuantize(program, parts);
   refuseUnknown(program, process.argv[2]);
   try {
     await program.parseAsync(withThinkValue(process.argv));
   } catch (error) {
-    console.error(`hearth: ${messageOf(error)}`);
+    terminal().note(`Error: ${messageOf(error)}`);
     process.exit(1);
   }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
 function addServe(program: Command, env: Env): void {
@@ -70,7 +83,7 @@ const addRunOptions = (command: Command): Command =>
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels);
 
-function addLogits(program: Command, env: Env): void {
+function addLogits(program: Command, { env, terminal }: CliParts): void {
   addRunOptions(
     program
       .command("logits")
@@ -95,12 +108,12 @@ function addLogits(program: Command, env: Env): void {
         throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
       }
       const { writeImageLogits } = await import("./image-diagnostics.ts");
-      console.log(JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options })));
+      terminal().write(`${JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options }))}\n`);
     }),
   );
 }
 
-function addImage(program: Command, env: Env): void {
+function addImage(program: Command, { env, terminal }: CliParts): void {
   program
     .command("image")
     .description("write what an image encoder reads and what it makes of an image, as little-endian float32")
@@ -113,12 +126,12 @@ function addImage(program: Command, env: Env): void {
     .action((options) =>
       withoutTelemetry(env, async () => {
         const { writeImage } = await import("./image-diagnostics.ts");
-        console.log(JSON.stringify(await writeImage({ ...serverSettings(env), ...options })));
+        terminal().write(`${JSON.stringify(await writeImage({ ...serverSettings(env), ...options }))}\n`);
       }),
     );
 }
 
-function addGenerate(program: Command, env: Env): void {
+function addGenerate(program: Command, { env, terminal }: CliParts): void {
   addRunOptions(
     program
       .command("generate")
@@ -132,12 +145,12 @@ function addGenerate(program: Command, env: Env): void {
       const tokens = await (
         await diagnostics()
       ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
-      console.log(tokens.join(","));
+      terminal().write(`${tokens.join(",")}\n`);
     }),
   );
 }
 
-function addTokenize(program: Command): void {
+function addTokenize(program: Command, { terminal }: CliParts): void {
   program
     .command("tokenize")
     .description("token ids of the text on standard input")
@@ -146,11 +159,12 @@ function addTokenize(program: Command): void {
     .action(async (options: { model: string; special: boolean }) => {
       const text = await Bun.stdin.text();
       const { tokenIds } = await diagnostics();
-      console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
+      const ids = tokenIds({ model: options.model, text, parseSpecial: options.special });
+      terminal().write(`${ids.join(",")}\n`);
     });
 }
 
-function addDevices(program: Command, env: Env): void {
+function addDevices(program: Command, { env, terminal }: CliParts): void {
   program
     .command("devices")
     .description("list the GPUs that models can run on")
@@ -159,15 +173,16 @@ function addDevices(program: Command, env: Env): void {
     .option("--backend <name>", `what models run on with ${BACKENDS} instead, as JSON`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showOutlook } = await diagnostics();
-      if (backend !== undefined) return showOutlook(backend);
-      if (!tune) return showDevices({ json });
+      if (backend !== undefined) return showOutlook(terminal(), backend);
+      if (!tune) return showDevices(terminal(), { json });
       const { home } = readSettings({ env, flags: {}, home: homedir() });
-      await showKernels({ json, cacheDir: join(home, "cache") });
+      await showKernels(terminal(), { json, cacheDir: join(home, "cache") });
+      await terminal().flush();
       process.exit(); // an open device waits for work
     });
 }
 
-function addQuantize(program: Command): void {
+function addQuantize(program: Command, { terminal }: CliParts): void {
   program
     .command("quantize")
     .description("write a model of float weights in another type, such as q4_K_M")
@@ -179,7 +194,7 @@ function addQuantize(program: Command): void {
     )
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .action(async (from: string, to: string, type: string, { threads }: { threads: number }) =>
-      (await diagnostics()).quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
+      (await diagnostics()).quantize(terminal(), { from, to, type, ...(threads > 0 ? { threads } : {}) }),
     );
 }
 

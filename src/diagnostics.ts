@@ -15,7 +15,9 @@ import { tuningsOf } from "./backend/webgpu/choose-tuning.ts";
 import { openDevice } from "./backend/webgpu/device.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { formatTuning, type KernelChoice } from "./base/kernel-tuning.ts";
+import { joined, plain, sequences } from "./cli/drawing.ts";
 import { formatBytes, formatTable } from "./cli/format.ts";
+import type { Terminal } from "./cli/terminal.ts";
 import { addStates, normalized, poolingOf } from "./engine/pooling.ts";
 import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./files/gguf.ts";
@@ -106,32 +108,40 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
 }
 
 /** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
-export async function showDevices({ json }: { json: boolean }): Promise<void> {
+export async function showDevices(terminal: Terminal, { json }: { json: boolean }): Promise<void> {
+  let why = "no GPU was found";
   const adapters = await listAdapters(dawn()).catch((error: unknown) => {
-    console.error(messageOf(error)); // why there is none; to have none is no failure
+    why = messageOf(error); // to have no GPU is not a failure
     return [];
   });
-  if (json) return console.log(JSON.stringify(adapters, null, 2));
+  if (json) {
+    if (adapters.length === 0) terminal.note(why);
+    return terminal.write(`${JSON.stringify(adapters, null, 2)}\n`);
+  }
+  if (adapters.length === 0) return terminal.write(`Models run on the CPU here: ${why}.\n`);
   const rows = adapters.map((each, index) => [
     each.name,
     each.software ? "software" : index === 0 ? "GPU, default" : "GPU",
     formatBytes(each.limits.maxStorageBufferBindingSize),
     formatBytes(each.limits.maxBufferSize),
   ]);
-  console.log(formatTable(["NAME", "KIND", "TENSOR PIECE", "LARGEST BUFFER"], rows).trimEnd());
-  for (const { name, features } of adapters) console.log(`${name}: ${features.join(", ")}`);
+  terminal.write(formatTable(["NAME", "KIND", "TENSOR PIECE", "LARGEST BUFFER"], rows));
+  for (const { name, features } of adapters) terminal.write(`${name}: ${features.join(", ")}\n`);
 }
 
 /** Prints what a backend of that name comes to on this machine, as JSON. Throws `unsupported`. */
-export async function showOutlook(backend: string): Promise<void> {
-  console.log(JSON.stringify(await outlookOf(backend)));
+export async function showOutlook(terminal: Terminal, backend: string): Promise<void> {
+  terminal.write(`${JSON.stringify(await outlookOf(backend))}\n`);
 }
 
 /**
  * Prints the fastest kernels of the default GPU for common matrices: those known in `cacheDir`, or searched now.
  * Throws `unsupported` for a software adapter.
  */
-export async function showKernels({ json, cacheDir }: { json: boolean; cacheDir: string }): Promise<void> {
+export async function showKernels(
+  terminal: Terminal,
+  { json, cacheDir }: { json: boolean; cacheDir: string },
+): Promise<void> {
   const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
@@ -141,19 +151,21 @@ export async function showKernels({ json, cacheDir }: { json: boolean; cacheDir:
       const { exact, fast } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
       found.push({ quant, rowsOf: dim, auto: formatTuning(exact), fast: formatTuning(fast) });
     }
-  if (json) return console.log(JSON.stringify({ device: name, kernels: found }, null, 2));
+  if (json) return terminal.write(`${JSON.stringify({ device: name, kernels: found }, null, 2)}\n`);
   const rows = found.map(({ quant, rowsOf, auto, fast }) => [quant, String(rowsOf), auto, fast]);
-  console.log(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows).trimEnd()}`);
+  terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows)}`);
 }
 
 /** Quantizes a file and tells how far it is where a person watches. */
-export async function quantize(options: QuantizeOptions): Promise<void> {
-  const isWatched = process.stderr.isTTY;
-  const onProgress = ({ completed, total }: { completed: number; total: number }): void =>
-    void process.stderr.write(`\r${Math.floor((100 * completed) / Math.max(1, total))} %`);
-  const { type, tensorTypes } = await quantizeFile({ ...options, ...(isWatched ? { onProgress } : {}) });
-  if (isWatched) process.stderr.write("\r");
-  console.log(`${options.to}: ${type}, ${tensorTypes.size} tensors`);
+export async function quantize(terminal: Terminal, options: QuantizeOptions): Promise<void> {
+  const { showsProgress } = terminal;
+  const onProgress = ({ completed, total }: { completed: number; total: number }): void => {
+    const percent = plain(`${Math.floor((100 * completed) / Math.max(1, total))} %`);
+    terminal.drawBeside(joined([sequences.lineStart, percent]));
+  };
+  const { type, tensorTypes } = await quantizeFile({ ...options, ...(showsProgress ? { onProgress } : {}) });
+  if (showsProgress) terminal.drawBeside(sequences.eraseLine);
+  terminal.write(`${options.to}: ${type}, ${tensorTypes.size} tensors\n`);
 }
 
 /** Parses `1,2,3`; ids must lie in the vocabulary. */

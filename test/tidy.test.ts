@@ -169,6 +169,19 @@ const elysia: Check = (source) =>
     ? []
     : importsOf(source).flatMap(({ from }) => (/elysia/.test(from) ? [`imports ${from}; only src/server does`] : []));
 
+/** The command line, whose text reaches terminals, and what it writes through. */
+const COMMAND_LINE = /^src\/(cli\/|diagnostics\.ts|image-diagnostics\.ts|command-line\.ts)/;
+const TERMINAL = /^src\/cli\/(terminal|drawing)\.ts$/;
+
+const terminal: Check = (source) => [
+  ...occurrences(
+    source,
+    /\bconsole\.\w+\(|\b(stdout|stderr|output|errors)\.write\(/g,
+    "writes past Terminal, which makes text of others plain",
+  ),
+  ...occurrences(source, /\\x1b|\\u001b|\bas Drawing\b/g, "makes sequences for terminals; only drawing.ts does"),
+];
+
 const moduleState: Check = (source) => [
   ...occurrences(source, /^(export )?(let|var) /gm, "a variable of the module; make it local to what main builds"),
   ...occurrences(
@@ -264,6 +277,12 @@ const RULES: Readonly<Record<string, Rule>> = {
       'import type { A } from "../backend/a.ts";\nconst process = 1; // not Bun.nanoseconds()',
     ),
   },
+  terminal: {
+    check: terminal,
+    applies: (path) => COMMAND_LINE.test(path) && !TERMINAL.test(path),
+    bad: at("src/cli/a.ts", "console.log(answer);"),
+    good: at("src/cli/a.ts", "terminal.write(answer);"),
+  },
   elysia: {
     check: elysia,
     applies: isProduct,
@@ -307,6 +326,12 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
     at("src/base/a.ts", "const all: string[] = [];"),
   ],
   environment: [at("src/base/a.ts", "const a = Bun.env.A;")],
+  terminal: [
+    at("src/cli/a.ts", "process.stderr.write(answer);"),
+    at("src/cli/a.ts", "terminal.output.write(answer);"),
+    at("src/cli/a.ts", 'terminal.write("\\x1b[K");'),
+    at("src/cli/a.ts", "terminal.draw(answer as Drawing);"),
+  ],
   portable: [
     at("src/gguf/a.ts", "const a = Buffer.from(b);"),
     at("src/gguf/a.ts", "if (process.platform) b();"),

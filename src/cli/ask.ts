@@ -22,7 +22,8 @@ export async function ask(terminal: Terminal, { about, initial, isSecret = false
   }
 }
 
-async function readLine({ input, output }: Terminal, prompt: string, isSecret: boolean): Promise<string> {
+async function readLine(terminal: Terminal, prompt: string, isSecret: boolean): Promise<string> {
+  const { input, output } = terminal;
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output: isSecret ? silent : output, terminal: true });
   const { promise: gone, reject } = Promise.withResolvers<never>();
@@ -31,10 +32,10 @@ async function readLine({ input, output }: Terminal, prompt: string, isSecret: b
   lines.on("SIGINT", leave);
   lines.on("close", leave);
   try {
-    if (isSecret) output.write(prompt);
+    if (isSecret) terminal.write(prompt);
     return await Promise.race([lines.question(isSecret ? "" : prompt), gone]);
   } finally {
     lines.close();
-    if (isSecret) output.write("\n");
+    if (isSecret) terminal.write("\n");
   }
 }

@@ -12,7 +12,7 @@ export interface CliContext {
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** Ctrl+C ended the command. */
+/** Ctrl+C ended the command. Its message, if any, says what becomes of what was done. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }

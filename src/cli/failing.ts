@@ -2,10 +2,12 @@
 import { messageOf } from "../base/errors.ts";
 import type { ConfigSources } from "../config.ts";
 import { Interrupted } from "./context.ts";
-import { makeTerminal, type Terminal } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
 
 export interface CliParts extends ConfigSources {
   readonly process: NodeJS.Process;
+  /** Opened when it is wanted: a server has no use for it. */
+  readonly terminal: () => Terminal;
 }
 
 export function failing<Args extends unknown[]>(
@@ -13,13 +15,14 @@ export function failing<Args extends unknown[]>(
   work: (terminal: Terminal, ...args: Args) => Promise<void>,
 ): (...args: Args) => Promise<void> {
   return async (...args) => {
-    const terminal = makeTerminal(parts.process, parts.env);
+    const terminal = parts.terminal();
     try {
       await work(terminal, ...args);
     } catch (error) {
       const isInterrupted = error instanceof Interrupted;
       if (!isInterrupted) terminal.note(`Error: ${messageOf(error)}`);
-      await new Promise((resolve) => terminal.output.write("", resolve)); // what was written is on its way
+      else if (error.message !== "") terminal.note(error.message);
+      await terminal.flush();
       parts.process.exit(isInterrupted ? 130 : 1);
     }
   };

@@ -46,3 +46,13 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
     cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell));
   return all.map((row) => `${row.map(padded).join("    ").trimEnd()}\n`).join("");
 }
+
+/** `45s left`, `3m12s left`, `2h5m left`, `4d left`. */
+export function formatTimeLeft(seconds: number): string {
+  const whole = Math.max(1, Math.ceil(seconds));
+  if (whole < 60) return `${whole}s left`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes}m${whole % 60}s left`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h${minutes % 60}m left` : `${Math.floor(hours / 24)}d left`;
+}

@@ -1,10 +1,11 @@
 /**
  * Progress of pull, push and create: a bar for every digest where a person watches, and one line for each new status
- * elsewhere.
+ * elsewhere. "success" is the last line.
  */
 import { MultiBar, type SingleBar } from "cli-progress";
 import type { Json } from "./client.ts";
-import { formatBytes } from "./format.ts";
+import { plainLine } from "./drawing.ts";
+import { formatBytes, formatTimeLeft } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface Progress {
@@ -29,11 +30,18 @@ function makeLines(terminal: Terminal): Progress {
   };
 }
 
+interface Bar {
+  readonly bar: SingleBar;
+  readonly startedMs: number;
+  /** Bytes that were there before. */
+  readonly first: number;
+}
+
 function makeBars(terminal: Terminal): Progress {
   const bars = new MultiBar(
     {
       stream: terminal.errors,
-      format: "{status}  {percentage}% {bar} {done}/{size}  {speed}",
+      format: "{status}  {percentage}% {bar} {done}/{size}  {speed}  {left}",
       barCompleteChar: "█",
       barIncompleteChar: " ",
       barsize: 20,
@@ -46,33 +54,46 @@ function makeBars(terminal: Terminal): Progress {
     },
     undefined,
   );
-  const byDigest = new Map<string, { bar: SingleBar; startedMs: number; first: number }>();
+  const byDigest = new Map<string, Bar>();
   let last = "";
   return {
     show({ status, digest, total, completed = 0 }) {
+      const text = plainLine(String(status));
       if (typeof digest !== "string" || typeof total !== "number") {
-        if (typeof status === "string" && status !== last) bars.log(`${status}\n`);
-        last = String(status);
+        if (text !== last && text !== SUCCESS) bars.log(`${text}\n`);
+        last = text;
         bars.update();
         return;
       }
       const known = byDigest.get(digest) ?? { bar: bars.create(total, 0), startedMs: Date.now(), first: completed };
       byDigest.set(digest, known);
-      const seconds = (Date.now() - known.startedMs) / 1000;
-      const rate = seconds > 0.5 ? `${formatBytes((completed - known.first) / seconds)}/s` : "";
       known.bar.setTotal(total);
       known.bar.update(completed, {
-        status: shortStatus(String(status)),
+        status: shortStatus(text),
         done: formatBytes(completed),
         size: formatBytes(total),
-        speed: completed < total ? rate : "",
+        ...rateOf(known, { completed, total }),
       });
     },
     end() {
       bars.update();
       bars.stop();
+      if (last === SUCCESS) terminal.note(SUCCESS); // below the bars
     },
   };
+}
+
+const SUCCESS = "success";
+
+/** How fast a bar moves and how long it will take, once that can be known. */
+function rateOf(
+  { startedMs, first }: Bar,
+  { completed, total }: { completed: number; total: number },
+): { speed: string; left: string } {
+  const seconds = (Date.now() - startedMs) / 1000;
+  const rate = seconds > 0.5 ? (completed - first) / seconds : 0;
+  if (rate <= 0 || completed >= total) return { speed: "", left: "" };
+  return { speed: `${formatBytes(rate)}/s`, left: formatTimeLeft((total - completed) / rate) };
 }
 
 /** Digests by their first twelve digits. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { formatBytes, formatTable, formatWhen } from "../../src/cli/format.ts";
+import { formatBytes, formatTimeLeft, formatTable, formatWhen } from "../../src/cli/format.ts";
 
 describe("bytes", () => {
   test.each([
@@ -32,4 +32,14 @@ describe("times", () => {
 test("a table has its columns under each other, by what a terminal shows", () => {
   expect(formatTable(["A", "B"], [["日本", "x"], ["y"]])).toBe("A       B\n日本    x\ny\n");
   expect(formatTable([], [])).toBe("");
+});
+
+test("time left, in the two units that matter", () => {
+  expect([0, 44.2, 192, 3600 * 2 + 300, 86_400 * 4].map(formatTimeLeft)).toEqual([
+    "1s left",
+    "45s left",
+    "3m12s left",
+    "2h5m left",
+    "4d left",
+  ]);
 });

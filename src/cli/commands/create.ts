@@ -7,9 +7,12 @@ import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
 import type { CliContext } from "../context.ts";
-import { makeProgress, type Progress } from "../progress.ts";
+import type { Progress } from "../progress.ts";
 import { modelFiles, resolvePath, type ModelFile } from "../model-files.ts";
-import { follow } from "./transfer.ts";
+import { follow, watched } from "./transfer.ts";
+
+/** What is still there after Ctrl+C. */
+const UPLOADED = "what was uploaded";
 
 interface CreateOptions {
   readonly file?: string;
@@ -20,22 +23,15 @@ interface CreateOptions {
 
 export async function create(context: CliContext, model: string, options: CreateOptions): Promise<void> {
   const { file, folder } = await readModelfile(options.file);
-  const body = await context.interruptible(async (signal) => {
-    const progress = makeProgress(context.terminal);
-    try {
-      return await requestOf(file, { context, folder, progress, signal });
-    } catch (error) {
-      throw signal.aborted ? new Error("cancelled") : error;
-    } finally {
-      progress.end();
-    }
-  });
+  const body = await watched(context, UPLOADED, (progress, signal) =>
+    requestOf(file, { context, folder, progress, signal }),
+  );
   const quantize = {
     ...(options.quantize ? { quantize: options.quantize } : {}),
     ...(options.draftQuantize ? { draft_quantize: options.draftQuantize } : {}),
   };
   const insecure = options.insecure ? { insecure: true } : {};
-  await follow(context, "/api/create", { model, ...body, ...quantize, ...insecure });
+  await follow(context, { path: "/api/create", kept: UPLOADED }, { model, ...body, ...quantize, ...insecure });
 }
 
 /** A folder of weights without a Modelfile is a model as it stands. */

@@ -1,28 +1,41 @@
 /** `hearth pull` and `push`. */
 import { ApiError, type Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { makeProgress } from "../progress.ts";
+import { Interrupted, type CliContext } from "../context.ts";
+import { makeProgress, type Progress } from "../progress.ts";
 
 export const pull = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
-  follow(context, "/api/pull", { model, insecure: options.insecure ?? false });
+  follow(context, { path: "/api/pull", kept: "the part that came" }, { model, insecure: options.insecure ?? false });
 
 export const push = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
-  follow(context, "/api/push", { model, insecure: options.insecure ?? false });
+  follow(context, { path: "/api/push", kept: "the part that arrived" }, { model, insecure: options.insecure ?? false });
+
+interface Followed {
+  readonly path: string;
+  /** What is still there after Ctrl+C. */
+  readonly kept: string;
+}
 
 /** Shows the progress of a request to its end. Ctrl+C cancels it; what was transferred is kept for the next try. */
-export async function follow(
-  { client, terminal, interruptible }: CliContext,
-  path: string,
-  body: object,
-): Promise<void> {
-  await interruptible(async (signal) => {
-    const progress = makeProgress(terminal);
+export async function follow(context: CliContext, { path, kept }: Followed, body: object): Promise<void> {
+  await watched(context, kept, async (progress, signal) => {
     let last: Json = {};
+    for await (last of context.client.stream(path, body, signal)) progress.show(last);
+    if (last["status"] !== "success") throw new ApiError(0, "the server's reply ended before 'success'");
+  });
+}
+
+/** Shows the progress of some work. Throws `Interrupted` at Ctrl+C. @param kept what is still there then */
+export async function watched<T>(
+  { terminal, interruptible }: CliContext,
+  kept: string,
+  work: (progress: Progress, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return interruptible(async (signal) => {
+    const progress = makeProgress(terminal);
     try {
-      for await (last of client.stream(path, body, signal)) progress.show(last);
-      if (last["status"] !== "success") throw new ApiError(0, "the server's reply ended before 'success'");
+      return await work(progress, signal);
     } catch (error) {
-      throw signal.aborted ? new Error("cancelled") : error;
+      throw signal.aborted ? new Interrupted(`stopped; ${kept} is kept: run the same command again`) : error;
     } finally {
       progress.end();
     }

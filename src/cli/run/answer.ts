@@ -4,6 +4,7 @@
  */
 import { ApiError, type Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
+import { joined, plain, sequences, type Drawing } from "../drawing.ts";
 import { statisticsText } from "./statistics.ts";
 import { WordWrap } from "./word-wrap.ts";
 
@@ -48,7 +49,7 @@ export async function showAnswer(context: CliContext, options: AnswerOptions, si
     wait.end();
     page.end();
   }
-  if (options.verbose) terminal.errors.write(`\n${statisticsText(done)}`);
+  if (options.verbose) terminal.note(`\n${statisticsText(done).trimEnd()}`);
   return { text: page.text, thinking: page.thinking, context: done["context"] };
 }
 
@@ -56,6 +57,8 @@ class Page {
   readonly #context: CliContext;
   readonly #options: AnswerOptions;
   readonly #wrap: WordWrap;
+  /** What the model says may hold anything. */
+  readonly #plain: (text: string) => Drawing;
   #isThinking = false;
   text = "";
   thinking = "";
@@ -64,6 +67,7 @@ class Page {
     this.#context = context;
     this.#options = options;
     this.#wrap = new WordWrap(options.wordWrap ? context.terminal.width : undefined);
+    this.#plain = context.terminal.pieces();
   }
 
   addThinking(text: string): void {
@@ -71,18 +75,18 @@ class Page {
     this.thinking += text;
     if (this.#options.hideThinking) return;
     const { terminal } = this.#context;
-    if (!this.#isThinking) terminal.write(terminal.grey("Thinking...\n"));
+    if (!this.#isThinking) terminal.draw(terminal.grey(plain("Thinking...\n")));
     this.#isThinking = true;
-    terminal.write(terminal.grey(this.#wrap.push(text)));
+    terminal.draw(terminal.grey(this.#wrap.push(this.#plain(text))));
   }
 
   addText(text: string): void {
     if (text === "") return;
     const { terminal } = this.#context;
-    if (this.#isThinking) terminal.write(terminal.grey(this.#wrap.push("\n...done thinking.\n\n")));
+    if (this.#isThinking) terminal.draw(terminal.grey(this.#wrap.push(plain("\n...done thinking.\n\n"))));
     this.#isThinking = false;
     this.text += text;
-    terminal.write(this.#wrap.push(text));
+    terminal.draw(this.#wrap.push(this.#plain(text)));
   }
 
   end(): void {
@@ -96,14 +100,16 @@ const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "
 function showWaiting({ terminal }: CliContext): { end(): void } {
   if (!terminal.showsProgress) return { end: () => {} };
   let frame = 0;
-  const timer = setInterval(() => terminal.errors.write(`\r${FRAMES[frame++ % FRAMES.length]} `), 100);
+  const showFrame = (n: number): void =>
+    terminal.drawBeside(joined([sequences.lineStart, plain(`${FRAMES[n % FRAMES.length]} `)]));
+  const timer = setInterval(() => showFrame(frame++), 100);
   let isShown = true;
   return {
     end() {
       if (!isShown) return;
       isShown = false;
       clearInterval(timer);
-      if (frame > 0) terminal.errors.write("\r\x1b[K");
+      if (frame > 0) terminal.drawBeside(sequences.eraseLine);
     },
   };
 }

@@ -6,15 +6,15 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
 import { messageOf } from "../../base/errors.ts";
+import { joined, plain, sequences } from "../drawing.ts";
 import type { Terminal } from "../terminal.ts";
 
 const PROMPT = ">>> ";
 const CONTINUATION = "... ";
-const PLACEHOLDER = "Send a message (/? for help)";
+const PLACEHOLDER = plain("Send a message (/? for help)");
 const HISTORY_MAX = 1000;
 /** A command whose text may go on over several lines, up to the quote. */
 const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
-const PASTES = { start: "\x1b[?2004h", end: "\x1b[?2004l" };
 
 type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
 
@@ -59,7 +59,7 @@ export class PromptLines {
     this.#lines.on("SIGINT", () => this.#onInterrupt());
     this.#lines.on("SIGCONT", () => this.#goOn());
     this.#lines.on("close", () => this.#end());
-    terminal.write(PASTES.start);
+    terminal.draw(sequences.reportPastes);
   }
 
   /** The next prompt; undefined at the end of the input. */
@@ -89,11 +89,13 @@ export class PromptLines {
     this.#lines.setPrompt(isFirst ? PROMPT : CONTINUATION);
     this.#lines.prompt();
     this.#isEmpty = isFirst;
-    if (isFirst) this.#terminal.write(`${this.#terminal.grey(PLACEHOLDER)}\x1b[${PLACEHOLDER.length}D`);
+    if (!isFirst) return;
+    this.#terminal.draw(joined([this.#terminal.grey(PLACEHOLDER), sequences.left(PLACEHOLDER.length)]));
   }
 
   #onKey(typed: string | undefined, key: Key | undefined): void {
-    if (this.#isEmpty && this.#wanted) this.#terminal.write("\x1b[K"); // the placeholder goes with the first key
+    // the placeholder goes with the first key
+    if (this.#isEmpty && this.#wanted) this.#terminal.draw(sequences.eraseToEnd);
     this.#isEmpty = false;
     if (key?.name === "paste-start") this.#startPaste();
     else if (key?.name === "paste-end") this.#endPaste();
@@ -167,14 +169,14 @@ export class PromptLines {
 
   /** Back from a shell, which had the terminal meanwhile: the editor has paused. */
   #goOn(): void {
-    this.#terminal.write(PASTES.start);
+    this.#terminal.draw(sequences.reportPastes);
     this.#lines.prompt(true);
   }
 
   #end(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#terminal.write(PASTES.end);
+    this.#terminal.draw(sequences.ignorePastes);
     if (this.#wanted) this.#terminal.write("\n");
     this.#wanted?.(undefined);
     this.#wanted = undefined;

@@ -2,10 +2,12 @@
  * Breaks streamed text at blanks so that no word is cut at the edge of the terminal. A word is shown as it comes; where
  * it turns out too long for its line it is taken back and begins the next one.
  */
+import { joined, plain, sequences, type Drawing } from "../drawing.ts";
+
 export class WordWrap {
   readonly #width: number;
   #column = 0;
-  #word = "";
+  #word = plain("");
 
   /** @param width columns; undefined: no wrapping */
   constructor(width: number | undefined) {
@@ -13,44 +15,41 @@ export class WordWrap {
   }
 
   /** What to write for a piece of text. */
-  push(text: string): string {
+  push(text: Drawing): Drawing {
     if (this.#width === Infinity) return text;
-    let out = "";
-    for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)) {
-      out += this.#next(segment);
-    }
-    return out;
+    const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text);
+    return joined(Array.from(segments, ({ segment }) => this.#next(plain(segment))));
   }
 
-  #next(char: string): string {
+  #next(char: Drawing): Drawing {
     if (char === "\n" || char === "\r\n") {
       this.#column = 0;
-      this.#word = "";
+      this.#word = plain("");
       return char;
     }
     const width = Bun.stringWidth(char);
     if (/\s/.test(char)) {
-      this.#word = "";
-      if (this.#column + width > this.#width) return this.#newLine(""); // the break stands for the blank
+      this.#word = plain("");
+      if (this.#column + width > this.#width) return this.#newLine(plain("")); // the break stands for the blank
       this.#column += width;
       return char;
     }
-    const broken = this.#column + width > this.#width ? this.#moveWord() : "";
-    this.#word += char;
+    const broken = this.#column + width > this.#width ? this.#moveWord() : plain("");
+    this.#word = joined([this.#word, char]);
     this.#column += width;
-    return broken + char;
+    return joined([broken, char]);
   }
 
   /** Takes the current word back and starts a line with it; a word as long as the line is cut. */
-  #moveWord(): string {
+  #moveWord(): Drawing {
     const width = Bun.stringWidth(this.#word);
-    if (width === 0 || width >= this.#width / 2) return this.#newLine("");
-    return `\x1b[${width}D\x1b[K${this.#newLine(this.#word)}`;
+    if (width === 0 || width >= this.#width / 2) return this.#newLine(plain(""));
+    return joined([sequences.left(width), sequences.eraseToEnd, this.#newLine(this.#word)]);
   }
 
-  #newLine(word: string): string {
+  #newLine(word: Drawing): Drawing {
     this.#word = word;
     this.#column = Bun.stringWidth(word);
-    return `\n${word}`;
+    return joined([plain("\n"), word]);
   }
 }

@@ -1,0 +1,33 @@
+/** A person at a terminal: types, and waits for what appears. */
+import { HEARTH } from "../program.ts";
+import { eventually, isolatedEnv } from "./hearth.ts";
+
+export interface Person {
+  readonly child: Bun.Subprocess;
+  /** Types, after clearing what was seen so far. */
+  types(keys: string, expected: string | RegExp): Promise<void>;
+  sees(what: string | RegExp): Promise<boolean>;
+  screen(): string;
+}
+
+/** Starts a command at a terminal of 80 columns. */
+export function sitDownAt(args: readonly string[], home: string, env: Record<string, string>): Person {
+  let screen = "";
+  const decoder = new TextDecoder();
+  const child = Bun.spawn([...HEARTH, ...args], {
+    env: isolatedEnv(home, { TERM: "xterm", ...env }),
+    terminal: { cols: 80, rows: 24, data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })) },
+  });
+  const sees = (what: string | RegExp): Promise<boolean> =>
+    eventually(() => (typeof what === "string" ? screen.includes(what) : what.test(screen)), 30_000);
+  return {
+    child,
+    async types(keys, expected) {
+      screen = "";
+      child.terminal!.write(keys);
+      if (!(await sees(expected))) throw new Error(`expected ${expected}, saw ${JSON.stringify(screen)}`);
+    },
+    sees,
+    screen: () => screen,
+  };
+}
