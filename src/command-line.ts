@@ -4,14 +4,16 @@
  */
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError, type Argument, type Command } from "commander";
 import { AppError, messageOf } from "./base/errors.ts";
 import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
-import { addCommands } from "./cli/index.ts";
+import { clientSettings } from "./cli/address.ts";
+import { addCommands, GROUPS } from "./cli/index.ts";
 import type { CliParts } from "./cli/failing.ts";
 import { makeTerminal } from "./cli/terminal.ts";
 import { withThinkValue } from "./cli/think.ts";
+import { HearthCommand, MissingArgument, usageLines } from "./cli/usage.ts";
 import { nearest } from "./base/nearest.ts";
 import { readSettings } from "./config.ts";
 import { reachHereDirectly } from "./config/proxies.ts";
@@ -28,18 +30,21 @@ export async function runCommandLine(env: Env): Promise<void> {
   reachHereDirectly(env);
   const terminal = once(() => makeTerminal(process, env));
   const parts = { env, flags: {}, home: homedir(), process, terminal };
-  const program = new Command("hearth")
+  const program = new HearthCommand("hearth")
     .description("Runs language models on this machine and serves them over HTTP")
     .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
     .enablePositionalOptions() // a command has a -v of its own
+    .configureHelp({ subcommandTerm: termOf })
     .configureOutput({
       writeOut: (text) => terminal().write(text),
       writeErr: (text) => terminal().note(text.trimEnd()),
       outputError: (text, write) => write(text.replace(/^error: /, "Error: ")),
     })
     .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
+  program.commandsGroup(GROUPS.everyday);
   addServe(program, env);
   addCommands(program, parts, wholeNumber);
+  program.commandsGroup(GROUPS.developers).helpCommand("help [command]", "show the help of a command");
   addLogits(program, parts);
   addImage(program, parts);
   addGenerate(program, parts);
@@ -50,9 +55,22 @@ export async function runCommandLine(env: Env): Promise<void> {
   try {
     await program.parseAsync(withThinkValue(process.argv));
   } catch (error) {
-    terminal().note(`Error: ${messageOf(error)}`);
+    const lines =
+      error instanceof MissingArgument
+        ? await usageLines(error, () => clientSettings(parts).server)
+        : [`Error: ${messageOf(error)}`];
+    for (const line of lines) terminal().note(line);
     process.exit(1);
   }
+}
+
+/** A command in the help: its name and its arguments. */
+const termOf = (command: Command): string =>
+  [command.name(), ...command.registeredArguments.map((argument) => nameOf(argument))].join(" ");
+
+function nameOf(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
 }
 
 function once<T>(make: () => T): () => T {
@@ -64,7 +82,7 @@ function addServe(program: Command, env: Env): void {
   program
     .command("serve", { isDefault: true })
     .alias("start")
-    .description("serve the models of the store over HTTP; what hearth does without a command")
+    .description("start the server; what hearth does without a command")
     .option("--config <file>", "configuration file (JSON5)")
     .option("--host <address>", "address to listen on, host:port")
     .option("--models <folder>", "model store")
@@ -87,7 +105,7 @@ function addLogits(program: Command, { env, terminal }: CliParts): void {
   addRunOptions(
     program
       .command("logits")
-      .description("write the logits of every position as little-endian float32")
+      .description("write the logits of every position")
       .requiredOption("--model <file>", "GGUF file")
       .option("--adapter <file...>", "LoRA adapters, GGUF")
       .option("--tokens <ids>", "token ids separated by commas")
@@ -97,7 +115,7 @@ function addLogits(program: Command, { env, terminal }: CliParts): void {
       )
       .option("--projector <file>", "with --image: GGUF file of the image encoder")
       .option("--image <file>", "PNG, JPEG, WebP or GIF")
-      .requiredOption("--out <file>", "where to write them"),
+      .requiredOption("--out <file>", "where to write them, as little-endian float32"),
   ).action((options) =>
     withoutTelemetry(env, async () => {
       const { image, projector, text, tokens } = options;
@@ -116,11 +134,11 @@ function addLogits(program: Command, { env, terminal }: CliParts): void {
 function addImage(program: Command, { env, terminal }: CliParts): void {
   program
     .command("image")
-    .description("write what an image encoder reads and what it makes of an image, as little-endian float32")
+    .description("write the pixels that an image encoder reads, and its output")
     .requiredOption("--projector <file>", "GGUF file of the image encoder")
     .requiredOption("--image <file>", "PNG, JPEG, WebP or GIF")
-    .option("--pixels <file>", "where to write what the encoder reads")
-    .option("--embeddings <file>", "where to write the rows for the text model")
+    .option("--pixels <file>", "where to write the pixels, as little-endian float32")
+    .option("--embeddings <file>", "where to write the rows for the text model, as little-endian float32")
     .option("--backend <name>", "auto, simd, onnx or cpu; left out: as the server's")
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .action((options) =>
@@ -135,7 +153,7 @@ function addGenerate(program: Command, { env, terminal }: CliParts): void {
   addRunOptions(
     program
       .command("generate")
-      .description("continue token ids greedily")
+      .description("print the most likely token ids after those given")
       .requiredOption("--model <file>", "GGUF file")
       .option("--adapter <file...>", "LoRA adapters, GGUF")
       .requiredOption("--tokens <ids>", "token ids separated by commas")
@@ -153,7 +171,7 @@ function addGenerate(program: Command, { env, terminal }: CliParts): void {
 function addTokenize(program: Command, { terminal }: CliParts): void {
   program
     .command("tokenize")
-    .description("token ids of the text on standard input")
+    .description("print the token ids of standard input")
     .requiredOption("--model <file>", "GGUF file")
     .option("--no-special", "treat the text of special tokens as plain text")
     .action(async (options: { model: string; special: boolean }) => {
@@ -168,9 +186,9 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
   program
     .command("devices")
     .description("list the GPUs that models can run on")
-    .option("--json", "with all limits, as JSON", false)
-    .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
-    .option("--backend <name>", `what models run on with ${BACKENDS} instead, as JSON`)
+    .option("--json", "print all limits, as JSON", false)
+    .option("--tune", "print the fastest kernels of the default GPU; search them where they are not known", false)
+    .option("--backend <name>", `print what this backend would use, as JSON: ${BACKENDS}`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showOutlook } = await diagnostics();
       if (backend !== undefined) return showOutlook(terminal(), backend);
@@ -185,7 +203,7 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
 function addQuantize(program: Command, { terminal }: CliParts): void {
   program
     .command("quantize")
-    .description("write a model of float weights in another type, such as q4_K_M")
+    .description("write a GGUF file in another type, such as q4_K_M")
     .argument("<in>", "GGUF file of F32, F16 or BF16 weights")
     .argument("<out>", "GGUF file to write")
     .argument(

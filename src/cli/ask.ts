@@ -1,7 +1,7 @@
 /** Questions to a person at a terminal: a line each, with what an empty answer means; secrets are not shown. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import { AppError } from "../base/errors.ts";
+import { Interrupted } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface Question {
@@ -11,7 +11,7 @@ export interface Question {
   readonly isSecret?: boolean;
 }
 
-/** Asks until there is an answer. Throws `cancelled` at Ctrl+C and at the end of the input. */
+/** Asks until there is an answer. Throws `Interrupted` at Ctrl+C and at the end of the input. */
 export async function ask(terminal: Terminal, { about, initial, isSecret = false }: Question): Promise<string> {
   const prompt = initial === undefined ? `${about}: ` : `${about} (${initial}): `;
   for (;;) {
@@ -28,7 +28,7 @@ async function readLine(terminal: Terminal, prompt: string, isSecret: boolean): 
   const lines = createInterface({ input, output: isSecret ? silent : output, terminal: true });
   const { promise: gone, reject } = Promise.withResolvers<never>();
   gone.catch(() => {}); // closing at the end is no news
-  const leave = (): void => reject(new AppError("cancelled", "cancelled"));
+  const leave = (): void => reject(new Interrupted());
   lines.on("SIGINT", leave);
   lines.on("close", leave);
   try {

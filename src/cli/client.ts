@@ -12,6 +12,8 @@ export interface ServerAddress {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey: string | undefined;
+  /** The variable that a person sets the key by. */
+  readonly keyVariable?: "HEARTH_API_KEY" | "HEARTH_GATEWAY_TOKEN";
 }
 
 /** What the server answered instead of what was asked for; `status` 0: it did not answer. */
@@ -36,13 +38,19 @@ export class Client {
 
   /** Throws `ApiError`. */
   async get(path: string): Promise<Json> {
-    return (await this.#send("GET", path)).json() as Promise<Json>;
+    return this.#json(await this.#send("GET", path));
   }
 
   /** A reply in one object. Throws `ApiError`. */
   async post(path: string, body: object, signal?: AbortSignal): Promise<Json> {
     const response = await this.#send("POST", path, { body: JSON.stringify({ stream: false, ...body }), signal });
-    return response.json() as Promise<Json>;
+    return this.#json(response);
+  }
+
+  async #json(response: Response): Promise<Json> {
+    const value = await response.json().catch(() => undefined);
+    if (typeof value === "object" && value !== null) return value as Json;
+    throw new ApiError(response.status, `${this.#server.url} does not answer in JSON: is it a Hearth server?`);
   }
 
   /** For endpoints that answer nothing but a status. Throws `ApiError`. */
@@ -92,7 +100,7 @@ export class Client {
     }).catch((error: unknown) => {
       throw signal?.aborted ? error : new ApiError(0, unreachable(url, error));
     });
-    if (!response.ok) throw new ApiError(response.status, await errorText(response));
+    if (!response.ok) throw new ApiError(response.status, await errorText(response, this.#server));
     return response;
   }
 }
@@ -100,12 +108,23 @@ export class Client {
 function unreachable(url: string, error: unknown): string {
   const refused = ["ConnectionRefused", "ECONNREFUSED"].includes((error as { code?: string }).code ?? "");
   const why = refused ? "" : ` (${messageOf(error)})`;
-  return `could not connect to a hearth server at ${url}${why}; start one with 'hearth serve'`;
+  const isHere = /^(localhost|127\.|\[::1\])/.test(new URL(url).hostname);
+  const next = isHere ? "start one with 'hearth serve'" : "check HEARTH_HOST, and that a server runs there";
+  return `could not connect to a hearth server at ${url}${why}; ${next}`;
 }
 
-/** The `error` of a reply, or all of it. */
-async function errorText(response: Response): Promise<string> {
+/** The `error` of a reply, or all of it; what to do about a key or an address that is refused. */
+async function errorText(
+  response: Response,
+  { url, apiKey, keyVariable = "HEARTH_API_KEY" }: ServerAddress,
+): Promise<string> {
+  if (response.status === 401) {
+    return apiKey
+      ? `the server refuses this key: check ${keyVariable}`
+      : `this server asks for a key: set ${keyVariable}`;
+  }
   const text = (await response.text().catch(() => "")).slice(0, 4096).trim();
+  if (response.status === 403 && text === "") return refusedAddress(url);
   const fallback = `the server answered ${response.status}${text === "" ? "" : `: ${text}`}`;
   try {
     const { error } = JSON.parse(text);
@@ -115,10 +134,14 @@ async function errorText(response: Response): Promise<string> {
   }
 }
 
+const refusedAddress = (url: string): string =>
+  `the server refuses requests to '${new URL(url).host}' (403): use the name localhost, or let it listen ` +
+  "on another address (HEARTH_HOST of the server)";
+
 function parseLine(line: string): Json {
   try {
     return JSON.parse(line);
   } catch {
-    throw new ApiError(200, `the server sent what is no JSON: ${line.slice(0, 120)}`);
+    throw new ApiError(200, `the server sent a line that is not JSON: ${line.slice(0, 120)}`);
   }
 }

@@ -18,24 +18,24 @@ import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 
-const JSON_FLAG = ["--json", "print what the server says"] as const;
+const JSON_FLAG = ["--json", "print it as JSON"] as const;
 const collect = (value: string, before: readonly string[]): string[] => [...before, value];
 
 const STATES = `
 States of a run:
-  queued     it waits: for its turn, for another try after a failure, or for a pause after a crash to be over
-  running    its model works
-  succeeded  its turn is over and stored; what became of the reply stands beside it
-  failed     it cannot succeed: its reason says why
-  dead       it was given up: it failed for now as often as hooks.queue.maxAttempts says or for a day, or the server
-             crashed that often while it alone ran and at no other time. Nothing is deleted: 'replay' runs it again
-  cancelled  somebody ended it
+  queued     waits for its turn, for another attempt after a failure, or for a pause after a crash
+  running    the model works on it
+  succeeded  the answer is stored; the state of the reply stands beside it
+  failed     cannot succeed; its reason says why
+  dead       given up after hooks.queue.maxAttempts attempts, after a day of failures, or after that many
+             crashes of the server while only it ran. Nothing is deleted: 'replay' runs it again
+  cancelled  ended by a person
 `;
 
 function addPause(hooks: Command, remote: Remote): void {
   for (const [name, about] of [
-    ["pause", "begin no turn, on any server of the database, until 'resume'; webhooks are taken, and wait"],
-    ["resume", "begin turns again"],
+    ["pause", "start no runs, on any server of the database, until 'resume'; webhooks are accepted and wait"],
+    ["resume", "start runs again"],
   ] as const) {
     hooks
       .command(name)
@@ -49,7 +49,7 @@ function addPause(hooks: Command, remote: Remote): void {
 export function addHooksCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
   const hooks = program
     .command("hooks")
-    .description("look after webhooks: deliveries, mappings, signatures, configuration")
+    .description("manage webhooks")
     .option("--config <file>", "configuration file (JSON5)")
     .addHelpText("after", STATES);
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...hooks.opts() } });
@@ -62,10 +62,10 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .command("list")
     .alias("ls")
     .description("list deliveries, newest first")
-    .option("--state <state>", "with a run that is queued, running, succeeded, failed, dead or cancelled")
-    .option("--path <path>", "received at this path")
-    .option("--mapping <id>", "taken by this mapping")
-    .option("--limit <n>", "at most so many", "20")
+    .option("--state <state>", "only with a run in this state: queued, running, succeeded, failed, dead or cancelled")
+    .option("--path <path>", "only those received at this path")
+    .option("--mapping <id>", "only those taken by this mapping")
+    .option("--limit <n>", "at most this many", "20")
     .option("--before <id>", "the next page: older than this delivery")
     .option(...JSON_FLAG)
     .action(remote((context, options: ListOptions) => listHooks(context, options)));
@@ -76,13 +76,13 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
       .argument("<id>", "of a delivery or a run")
       .option(...JSON_FLAG)
       .action(remote((context, id: string, options: { json?: boolean }) => work(context, id, options)));
-  onOne("show", "show all that is known of a delivery", showHook);
+  onOne("show", "show the details of a delivery", showHook);
   onOne("replay", "run a delivery again", replayHook);
-  onOne("cancel", "end the runs of a delivery, and call back replies that have not left", cancelHook);
+  onOne("cancel", "end the runs of a delivery, and drop replies that have not left", cancelHook);
   addPause(hooks, remote);
   hooks
     .command("test")
-    .description("show what a mapping would make of a request; nothing is dispatched")
+    .description("show what a mapping would do with a request, without doing it")
     .argument("<mapping>")
     .argument("<file>", "the body, JSON unless a header says Content-Type; - for standard input")
     .option("-H, --header <header>", "name: value; may be repeated", collect, [])
@@ -95,7 +95,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     );
   hooks
     .command("sign")
-    .description("print the headers by which a sender would sign a body, for curl --header @-")
+    .description("print the headers that sign a body, for curl --header @-")
     .argument("<scheme>", "a signature scheme, or a mapping of the configuration")
     .argument("<file>", "the body; - for standard input")
     .option("--secret <secret>", "else HEARTH_HOOK_SECRET, else the mapping's")
@@ -111,7 +111,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     );
   hooks
     .command("audit")
-    .description("check the configuration; exit code 1 where something cannot work")
+    .description("check the configuration; exits with 1 if something cannot work")
     .option(...JSON_FLAG)
     .action(local(async () => (await import("./commands/hooks-local.ts")).auditHooks));
   addMailCommands(hooks, { remote, local, wholeNumber });
@@ -121,7 +121,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
 function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void {
   program
     .command("nodes")
-    .description("list the servers that share the gateway's database, and what each leads")
+    .description("list the servers that share the database")
     .option(...JSON_FLAG)
     .action(remote((context, options: { json?: boolean }) => nodes(context, options)));
 }
@@ -141,21 +141,21 @@ interface MailParts {
 }
 
 function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailParts): void {
-  const mail = hooks.command("mail").description("listen to a mailbox, whose mails become runs");
+  const mail = hooks.command("mail").description("turn the mails of a mailbox into runs");
   mail
     .command("setup")
-    .description("try a mailbox and write it into the configuration; asks for what is not said")
+    .description("try a mailbox and write it into the configuration; asks for what the flags leave out")
     .option("--user <address>", "who logs in")
     .option("--host <name>", "IMAP server; known for Gmail, Outlook, iCloud, Yahoo and Fastmail")
     .option("--port <n>", "default 993, or 143 with --starttls", wholeNumber)
-    .option("--starttls", "begin without TLS and change to it")
+    .option("--starttls", "begin without TLS, then switch to it")
     .option("--mailbox <name>", "default INBOX")
-    .option("--ca-file <file>", "certificate (PEM) of who vouches for the server")
+    .option("--ca-file <file>", "certificate (PEM) that the server's is signed with")
     .option("--password-file <file>", "file that holds the password; - for standard input")
     .action(local(async () => (await import("./commands/hooks-mail.ts")).setupMail));
   mail
     .command("status")
-    .description("show how the server's listener is doing")
+    .description("show the state of the server's mail listener")
     .option(...JSON_FLAG)
     .action(
       remote(async (context, options: { json?: boolean }) =>
@@ -169,7 +169,13 @@ function adminContext(sources: ConfigSources, terminal: CliContext["terminal"]):
   const { server, home } = clientSettings(sources);
   const fromEnv = sources.env["HEARTH_GATEWAY_TOKEN"]?.trim() || undefined;
   const apiKey = fromEnv ?? tokenIn(readConfigPart(sources));
-  return { client: new Client({ ...server, apiKey }), terminal, home, nowMs: Date.now, interruptible };
+  return {
+    client: new Client({ ...server, apiKey, keyVariable: "HEARTH_GATEWAY_TOKEN" }),
+    terminal,
+    home,
+    nowMs: Date.now,
+    interruptible,
+  };
 }
 
 function tokenIn(document: Document | undefined): string | undefined {

@@ -7,32 +7,62 @@ import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 import { addHooksCommands } from "./hooks.ts";
 import { THINK_VALUES } from "./think.ts";
+import { MissingArgument } from "./usage.ts";
 
 /** @param wholeNumber parses a flag's number */
 export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
   const does: Does = (load) => withContext(parts, load);
+  program.commandsGroup(GROUPS.everyday);
+  addRun(program, { does, wholeNumber, parts });
+  addLists(program, does);
+  program.commandsGroup(GROUPS.models);
+  addModelCommands(program, does);
+  program.commandsGroup(GROUPS.gateway);
+  addHooksCommands(program, parts, wholeNumber);
+  addGatewayCommands(program, parts);
+  addElsewhere(program, parts);
+}
 
-  addRun(program, { does, wholeNumber, env: parts.env });
+/** Headings of the help, in the order of what people want first. */
+export const GROUPS = {
+  everyday: "Everyday:",
+  models: "Models:",
+  gateway: "Gateway:",
+  developers: "For developers:",
+} as const;
+
+const INSECURE = ["--insecure", "allow plain HTTP and untrusted certificates"] as const;
+const JSON_FLAG = ["--json", "print it as JSON"] as const;
+const PREFIX = ["[prefix]", "only models whose name begins with this"] as const;
+
+function addLists(program: Command, does: Does): void {
   program
-    .command("create")
-    .description("make a model from a Modelfile")
-    .argument("<model>")
-    .option("-f, --file <file>", "Modelfile (default: Modelfile); - is standard input")
-    .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
-    .option("--draft-quantize <type>", "quantize the draft model to this type")
-    .option(...INSECURE)
-    .action(does(async () => (await import("./commands/create.ts")).create));
+    .command("models")
+    .description("list models to pull, and which fit this machine")
+    .option("--all", "those that do not fit, too")
+    .option(...JSON_FLAG)
+    .action(does(async () => (await import("./commands/models.ts")).models));
   program
-    .command("show")
-    .description("show what is known of a model")
+    .command("list")
+    .alias("ls")
+    .description("list the models that are here")
+    .argument(...PREFIX)
+    .option(...JSON_FLAG)
+    .action(does(async () => (await import("./commands/list.ts")).list));
+  program
+    .command("ps")
+    .description("list the models in memory")
+    .argument(...PREFIX)
+    .option(...JSON_FLAG)
+    .action(does(async () => (await import("./commands/ps.ts")).ps));
+  program
+    .command("stop")
+    .description("take a model out of memory")
     .argument("<model>")
-    .option("--license", "show its license")
-    .option("--modelfile", "show its Modelfile")
-    .option("--parameters", "show its parameters")
-    .option("--system", "show its system message")
-    .option("--template", "show its prompt template")
-    .option("-v, --verbose", "show metadata and tensors too")
-    .action(does(async () => (await import("./commands/show.ts")).show));
+    .action(does(async () => (await import("./commands/manage.ts")).stop));
+}
+
+function addModelCommands(program: Command, does: Does): void {
   program
     .command("pull")
     .description("download a model")
@@ -46,21 +76,26 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .option(...INSECURE)
     .action(does(async () => (await import("./commands/transfer.ts")).push));
   program
-    .command("list")
-    .alias("ls")
-    .description("list the models")
-    .argument("[prefix]", "only names that begin so")
-    .action(does(async () => (await import("./commands/list.ts")).list));
-  program
-    .command("ps")
-    .description("list the models in memory")
-    .argument("[prefix]", "only names that begin so")
-    .action(does(async () => (await import("./commands/ps.ts")).ps));
-  program
-    .command("stop")
-    .description("take a model out of memory")
+    .command("show")
+    .description("show details of a model")
     .argument("<model>")
-    .action(does(async () => (await import("./commands/manage.ts")).stop));
+    .option("--license", "show its license")
+    .option("--modelfile", "show its Modelfile")
+    .option("--parameters", "show its parameters")
+    .option("--system", "show its system message")
+    .option("--template", "show its prompt template")
+    .option("-v, --verbose", "show metadata and tensors too")
+    .option(...JSON_FLAG)
+    .action(does(async () => (await import("./commands/show.ts")).show));
+  program
+    .command("create")
+    .description("make a model from a Modelfile")
+    .argument("<model>")
+    .option("-f, --file <file>", "Modelfile (default: Modelfile); - reads standard input")
+    .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
+    .option("--draft-quantize <type>", "quantize the draft model to this type")
+    .option(...INSECURE)
+    .action(does(async () => (await import("./commands/create.ts")).create));
   program
     .command("cp")
     .description("copy a model")
@@ -72,12 +107,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .description("delete models")
     .argument("<models...>")
     .action(does(async () => (await import("./commands/manage.ts")).remove));
-  addElsewhere(program, parts);
-  addHooksCommands(program, parts, wholeNumber);
-  addGatewayCommands(program, parts);
 }
-
-const INSECURE = ["--insecure", "allow http and certificates that nobody vouches for"] as const;
 
 type Work<Args extends unknown[]> = (context: CliContext, ...args: Args) => Promise<void>;
 
@@ -87,39 +117,42 @@ type Does = <Args extends unknown[]>(load: () => Promise<Work<Args>>) => (...arg
 interface RunParts {
   readonly does: Does;
   readonly wholeNumber: (text: string) => number;
-  readonly env: CliParts["env"];
+  readonly parts: CliParts;
 }
 
-function addRun(program: Command, { does, wholeNumber, env }: RunParts): void {
+function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void {
+  const { env, terminal } = parts;
+  const act = does(async () => {
+    const { run } = await import("./commands/run.ts");
+    return (context, model: string | undefined, words: string[], flags: Record<string, any>) =>
+      run(context, model, words, {
+        ...flags,
+        wordwrap: !flags["nowordwrap"],
+        history: !flags["nohistory"] && !isSet(env["OLLAMA_NOHISTORY"]),
+      });
+  });
   program
     .command("run")
     .description("ask a model, or talk with it")
-    .argument("<model>")
-    .argument("[prompt...]", "what to ask; standard input is put before it")
+    .argument("[model]", "its name, a GGUF file, or a folder of weights; a model that is not here is pulled")
+    .argument("[prompt...]", "what to ask; standard input comes before it")
     .option("--keepalive <duration>", "how long the model stays loaded afterwards, such as 5m")
     .option("--verbose", "show statistics after the answer")
     .option(...INSECURE)
     .option("--nowordwrap", "do not break lines at words")
-    .option("--nohistory", "do not remember prompts")
+    .option("--nohistory", "do not save prompts")
     .option("--format <format>", "json, or a JSON schema")
     .option("--think [level]", "let the model think first: true, false, low, medium, high or max", parseThink)
-    .option("--hidethinking", "do not show what the model thinks")
-    .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
+    .option("--hidethinking", "do not show the model's thoughts")
+    .option("--truncate [yes]", "embedding models: cut text that is too long (default) or refuse it", parseYes)
     .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
-    .action(
-      does(async () => {
-        const { run } = await import("./commands/run.ts");
-        return (context, model: string, words: string[], flags: Record<string, any>) =>
-          run(context, model, words, {
-            ...flags,
-            wordwrap: !flags["nowordwrap"],
-            history: !flags["nohistory"] && !isSet(env["OLLAMA_NOHISTORY"]),
-          });
-      }),
-    );
+    .action(async (model: string | undefined, words: string[], flags: Record<string, any>, command: Command) => {
+      if (model === undefined && !terminal().isInteractive) throw new MissingArgument(command, "model");
+      await act(model, words, flags);
+    });
 }
 
-/** What has no meaning here, for people who try it. */
+/** Commands of other programs, for people who try them here. */
 const ELSEWHERE: readonly (readonly [names: readonly string[], what: string])[] = [
   [["signin", "login"], "there is nothing to sign in to: every model runs on this machine"],
   [["signout", "logout"], "nobody is signed in: every model runs on this machine"],

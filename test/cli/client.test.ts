@@ -38,7 +38,7 @@ describe("errors", () => {
   });
 
   test("a line that is no JSON is shown", async () => {
-    await expect(all(clientOf(() => new Response("oops\n")).stream("/x", {}))).rejects.toThrow("no JSON: oops");
+    await expect(all(clientOf(() => new Response("oops\n")).stream("/x", {}))).rejects.toThrow("not JSON: oops");
   });
 });
 

@@ -6,10 +6,10 @@ import type { Terminal } from "../terminal.ts";
 export function addGatewayCommands(program: Command, parts: CliParts): void {
   const config = ["--config <file>", "configuration file (JSON5)"] as const;
   const sources = (flags: { config?: string }) => ({ ...parts, flags: { ...parts.flags, ...flags } });
-  const gateway = program.command("gateway").description("move the gateway's state from one database to another");
+  const gateway = program.command("gateway").description("move the state to another database");
   gateway
     .command("export")
-    .description("write all of it to a file; the gateway has to be stopped")
+    .description("write the gateway's state to a file; stop the gateway first")
     .argument("<file>")
     .option(...config)
     .action(
@@ -20,7 +20,7 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
     );
   gateway
     .command("import")
-    .description("fill an empty database with an export: all of it, or nothing")
+    .description("fill an empty database from an export, all or nothing")
     .argument("<file>")
     .option(...config)
     .action(
@@ -31,7 +31,7 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
     );
   program
     .command("migrate")
-    .description("bring the tables of the gateway's database up to date, as its next start would")
+    .description("update the tables of the database")
     .option(...config)
     .action(
       failing(parts, async (terminal, flags: { config?: string }) => {

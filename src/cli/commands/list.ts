@@ -4,11 +4,20 @@ import { formatBytes, formatTable, formatWhen } from "../format.ts";
 
 const OTHERS = "read only, in the store of another server (Ollama's): #; HEARTH_OTHER_STORES=false leaves them out";
 
-export async function list({ client, terminal, nowMs }: CliContext, prefix = ""): Promise<void> {
+/** Throws where no name begins with `prefix`. */
+export async function list(
+  { client, terminal, nowMs }: CliContext,
+  prefix = "",
+  { json }: { json?: boolean } = {},
+): Promise<void> {
   const { models } = await client.get("/api/tags");
   const shown = (models as Record<string, any>[]).filter(({ name }) =>
     name.toLowerCase().startsWith(prefix.toLowerCase()),
   );
+  if (shown.length === 0 && prefix !== "") {
+    throw new Error(`no model begins with '${prefix}': 'hearth list' shows the models that are there`);
+  }
+  if (json) return terminal.write(`${JSON.stringify({ models: shown }, null, 2)}\n`);
   const others = shown.filter(({ read_only: readOnly }) => readOnly).length;
   if (others > 0) terminal.note(OTHERS.replace("#", String(others)));
   const rows = shown.map(({ name, digest, size, modified_at, remote_host }) => [

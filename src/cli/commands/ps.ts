@@ -2,18 +2,25 @@
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable, formatWhen } from "../format.ts";
 
-export async function ps({ client, terminal, nowMs }: CliContext, prefix = ""): Promise<void> {
+export async function ps(
+  { client, terminal, nowMs }: CliContext,
+  prefix = "",
+  { json }: { json?: boolean } = {},
+): Promise<void> {
   const { models } = await client.get("/api/ps");
-  const rows = (models as Record<string, any>[])
-    .filter(({ name }) => name.toLowerCase().startsWith(prefix.toLowerCase()))
-    .map(({ name, digest, size, size_vram, context_length, expires_at }) => [
-      name,
-      digest.slice(0, 12),
-      formatBytes(size),
-      processor(size, size_vram),
-      String(context_length ?? ""),
-      until(expires_at, nowMs()),
-    ]);
+  const shown = (models as Record<string, any>[]).filter(({ name }) =>
+    name.toLowerCase().startsWith(prefix.toLowerCase()),
+  );
+  if (json) return terminal.write(`${JSON.stringify({ models: shown }, null, 2)}\n`);
+  if (shown.length === 0 && prefix !== "") terminal.note(`no model in memory begins with '${prefix}'`);
+  const rows = shown.map(({ name, digest, size, size_vram, context_length, expires_at }) => [
+    name,
+    digest.slice(0, 12),
+    formatBytes(size),
+    processor(size, size_vram),
+    String(context_length ?? ""),
+    until(expires_at, nowMs()),
+  ]);
   terminal.write(formatTable(["NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL"], rows));
 }
 

@@ -2,12 +2,15 @@
  * `hearth run`: one question, or a conversation where a person sits at the terminal. A model that is not here yet is
  * pulled first; one that makes embeddings prints them.
  */
-import { ApiError, type Json } from "../client.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
 import { showAnswer } from "../run/answer.ts";
 import { canSee, type ChatSettings } from "../run/chat.ts";
 import { readImageWords } from "../run/image-paths.ts";
+import { chooseModel } from "../run/choose.ts";
 import { converse } from "../run/interactive.ts";
+import { hintFor, isMissing } from "../missing.ts";
 import { pull } from "./transfer.ts";
 
 interface RunOptions {
@@ -23,8 +26,15 @@ interface RunOptions {
   readonly dimensions?: number;
 }
 
-export async function run(context: CliContext, model: string, words: readonly string[], options: RunOptions) {
+/** @param named absent: a person is asked which one */
+export async function run(
+  context: CliContext,
+  named: string | undefined,
+  words: readonly string[],
+  options: RunOptions,
+): Promise<void> {
   const { terminal } = context;
+  const model = named ?? (await chooseModel(context));
   const found = await showOrPull(context, model, options);
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
   const seesImages = canSee(found);
@@ -55,9 +65,19 @@ async function showOrPull(context: CliContext, model: string, options: RunOption
   try {
     return await show();
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    await pull(context, model, options.insecure ? { insecure: true } : {});
+    if (!isMissing(error)) throw error;
+    await pullMissing(context, model, options);
     return show();
+  }
+}
+
+async function pullMissing(context: CliContext, model: string, { insecure }: RunOptions): Promise<void> {
+  try {
+    await pull(context, model, insecure ? { insecure: true } : {});
+  } catch (error) {
+    if (!/file does not exist/.test(messageOf(error))) throw error;
+    const hint = await hintFor(context.client, model);
+    throw new Error(`model '${model}' not found, neither here nor in its registry: ${hint}`, { cause: error });
   }
 }
 
@@ -101,7 +121,20 @@ async function generate(context: CliContext, question: Question, settings: ChatS
   };
   if (prompt === "" && images.length === 0) return load(context, settings);
   const options = { path: "/api/generate", body, wordWrap, hideThinking, verbose } as const;
-  await whole(context, (signal) => showAnswer(context, options, signal));
+  await whole(context, async (signal) => {
+    const { text } = await showAnswer(context, options, signal);
+    if (format !== undefined && !signal.aborted) checkJson(text);
+  });
+}
+
+/** Throws where a program that reads the answer could not parse it. */
+function checkJson(text: string): void {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    const next = "a PARAMETER num_predict of the model, or its context, may be too small";
+    throw new Error(`the answer is not complete JSON: ${next}`, { cause: error });
+  }
 }
 
 /** `json`, or a JSON schema as text. */

@@ -2,11 +2,12 @@
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatTable } from "../format.ts";
+import { withModel } from "../missing.ts";
 
 const PARTS = ["license", "modelfile", "parameters", "system", "template"] as const;
 type Part = (typeof PARTS)[number];
 
-type ShowOptions = { readonly [key in Part]?: boolean } & { readonly verbose?: boolean };
+type ShowOptions = { readonly [key in Part]?: boolean } & { readonly verbose?: boolean; readonly json?: boolean };
 
 export async function show({ client, terminal }: CliContext, model: string, options: ShowOptions): Promise<void> {
   const asked = PARTS.filter((part) => options[part]);
@@ -14,7 +15,10 @@ export async function show({ client, terminal }: CliContext, model: string, opti
     const names = PARTS.map((part) => `'--${part}'`);
     throw new Error(`only one of ${names.slice(0, -1).join(", ")}, or ${names.at(-1)} can be specified`);
   }
-  const reply = await client.post("/api/show", { model, verbose: options.verbose ?? false });
+  const reply = await withModel(client, model, () =>
+    client.post("/api/show", { model, verbose: options.verbose ?? false }),
+  );
+  if (options.json) return terminal.write(`${JSON.stringify(reply, null, 2)}\n`);
   const [part] = asked;
   terminal.write(part ? `${String(reply[part] ?? "").trimEnd()}\n` : describe(reply, options.verbose ?? false));
 }

@@ -1,13 +1,21 @@
 /** `hearth pull` and `push`. */
 import { ApiError, type Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
+import { withModel } from "../missing.ts";
 import { makeProgress, type Progress } from "../progress.ts";
 
 export const pull = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
   follow(context, { path: "/api/pull", kept: "the part that came" }, { model, insecure: options.insecure ?? false });
 
-export const push = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
-  follow(context, { path: "/api/push", kept: "the part that arrived" }, { model, insecure: options.insecure ?? false });
+export async function push(context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> {
+  const { client } = context;
+  await withModel(client, model, () => client.post("/api/show", { model }));
+  await follow(
+    context,
+    { path: "/api/push", kept: "the part that arrived" },
+    { model, insecure: options.insecure ?? false },
+  );
+}
 
 interface Followed {
   readonly path: string;

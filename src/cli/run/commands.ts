@@ -3,6 +3,7 @@ import { parseModelfile } from "../../store/modelfile.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
 import type { CliContext } from "../context.ts";
+import { withModel } from "../missing.ts";
 import { THINK_VALUES } from "../think.ts";
 import { canSee, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
@@ -27,26 +28,26 @@ const HELP = `Available Commands:
   /? shortcuts    Keyboard shortcuts
 
 Use """ to begin and end a message of several lines.
-Paths of images in a message are sent as images to models that see.
+Paths of images in a message are sent as images to models with vision.
 `;
 
 const HELP_SET = `Available Commands:
   /set parameter <name> <value>  Set a parameter
   /set system <text>             Set the system message
-  /set history                   Remember prompts
-  /set nohistory                 Do not
+  /set history                   Save prompts
+  /set nohistory                 Stop saving prompts
   /set wordwrap                  Break lines at words
-  /set nowordwrap                Do not
+  /set nowordwrap                Stop breaking lines at words
   /set format json               Ask for JSON
-  /set noformat                  Do not
+  /set noformat                  Ask for text again
   /set verbose                   Show statistics after every answer
-  /set quiet                     Do not
+  /set quiet                     Stop showing statistics
   /set think [level]             Let the model think first
-  /set nothink                   Do not
+  /set nothink                   Let the model answer at once
 `;
 
 const HELP_SHOW = `Available Commands:
-  /show info         Show what is known of this model
+  /show info         Show details of this model
   /show license      Show its license
   /show modelfile    Show its Modelfile
   /show parameters   Show its parameters, and those of this session
@@ -100,7 +101,8 @@ const COMMANDS: Readonly<Record<string, Command | undefined>> = {
   },
   async "/load"({ context, chat }, model) {
     if (model === "") throw new Error("usage: /load <model>");
-    const shown = await context.client.post("/api/show", { model });
+    const { client } = context;
+    const shown = await withModel(client, model, () => client.post("/api/show", { model }));
     Object.assign(chat.settings, {
       model,
       system: undefined,
@@ -118,8 +120,8 @@ const COMMANDS: Readonly<Record<string, Command | undefined>> = {
 };
 
 const SWITCHES: Readonly<Record<string, (desk: Desk) => string>> = {
-  history: ({ lines }) => ((lines.keepsHistory = true), "Prompts are remembered."),
-  nohistory: ({ lines }) => ((lines.keepsHistory = false), "Prompts are no longer remembered."),
+  history: ({ lines }) => ((lines.keepsHistory = true), "Prompts are saved."),
+  nohistory: ({ lines }) => ((lines.keepsHistory = false), "Prompts are no longer saved."),
   wordwrap: ({ chat }) => ((chat.settings.wordWrap = true), "Set 'wordwrap' mode."),
   nowordwrap: ({ chat }) => ((chat.settings.wordWrap = false), "Set 'nowordwrap' mode."),
   verbose: ({ chat }) => ((chat.settings.verbose = true), "Set 'verbose' mode."),
@@ -186,10 +188,10 @@ async function show({ context, chat }: Desk, what: string): Promise<void> {
     case "license":
       return say(reply["license"], "No license was specified for this model.");
     case "modelfile":
-      return say(reply["modelfile"], "No Modelfile is known of this model.");
+      return say(reply["modelfile"], "This model has no Modelfile.");
     case "parameters":
       say(reply["parameters"], "No additional parameters were specified for this model.");
-      return say(optionLines(chat.settings.options), "None were set in this session.");
+      return say(optionLines(chat.settings.options), "No parameters were set in this session.");
     case "system":
       return say(chat.settings.system ?? reply["system"], "No system message was specified for this model.");
     case "template":

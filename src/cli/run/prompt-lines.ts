@@ -190,7 +190,7 @@ export class PromptLines {
       writeFileSync(this.#historyPath, `${[...lines, prompt].slice(-HISTORY_MAX).join("\n")}\n`, { mode: 0o600 });
     } catch (error) {
       this.keepsHistory = false; // no reason not to talk
-      this.#terminal.note(`Warning: prompts are not remembered: ${messageOf(error)}`);
+      this.#terminal.note(`Warning: prompts cannot be saved: ${messageOf(error)}`);
     }
   }
 }

@@ -1,0 +1,27 @@
+/** A model that the server does not have: the same words from every command. */
+import { nearest } from "../base/nearest.ts";
+import { ApiError, type Client, type Json } from "./client.ts";
+
+export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
+/** Does work that needs a model. Throws what to do where the server does not have it. */
+export async function withModel<T>(client: Client, model: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new Error(`model '${model}' not found: ${await hintFor(client, model)}`, { cause: error });
+  }
+}
+
+/** What to do about a name that is not there. */
+export async function hintFor(client: Client, model: string): Promise<string> {
+  const near = nearest(model, await modelNames(client));
+  return near === undefined ? "'hearth list' shows the models that are there" : `did you mean '${near}'?`;
+}
+
+/** Names as people type them, the one changed last first; none where the server does not answer. */
+export async function modelNames(client: Client): Promise<string[]> {
+  const { models } = await client.get("/api/tags").catch((): Json => ({ models: [] }));
+  return (models as Json[]).map(({ name }) => String(name).replace(/:latest$/, ""));
+}

@@ -1,0 +1,56 @@
+/** Commands that say what they lack: their usage, and the models that there are. */
+import { Command } from "commander";
+import { Client, type ServerAddress } from "./client.ts";
+import { modelNames } from "./missing.ts";
+
+const NAMES_SHOWN = 8;
+
+/** An argument that was not given. */
+export class MissingArgument extends Error {
+  override readonly name = "MissingArgument";
+  readonly command: Command;
+  readonly argument: string;
+
+  constructor(command: Command, argument: string) {
+    super(`missing argument '${argument}'`);
+    this.command = command;
+    this.argument = argument;
+  }
+}
+
+/** A command that throws `MissingArgument` instead of ending the process. */
+export class HearthCommand extends Command {
+  override createCommand(name?: string): HearthCommand {
+    return new HearthCommand(name);
+  }
+
+  /** The parser calls it. */
+  missingArgument(name: string): never {
+    throw new MissingArgument(this, name);
+  }
+}
+
+/** Lines for somebody who left an argument out. @param server throws where the settings are wrong */
+export async function usageLines(
+  { message, command, argument }: MissingArgument,
+  server: () => ServerAddress,
+): Promise<string[]> {
+  const lines = [`Error: ${message}`, `Usage: ${pathOf(command)} ${command.usage()}`];
+  if (!/^(models?|source)$/.test(argument) || command.name() === "create") return lines;
+  const names = await namesAt(server);
+  if (names.length === 0) return lines;
+  const more = names.length > NAMES_SHOWN ? `, and ${names.length - NAMES_SHOWN} more: hearth list` : "";
+  return [...lines, `Models: ${names.slice(0, NAMES_SHOWN).join(", ")}${more}`];
+}
+
+async function namesAt(server: () => ServerAddress): Promise<string[]> {
+  try {
+    return await modelNames(new Client(server()));
+  } catch {
+    return []; // the usage is what was asked for
+  }
+}
+
+function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+}

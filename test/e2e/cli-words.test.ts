@@ -1,0 +1,192 @@
+/** What the command line says where something is missing or refused, and what it offers. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { sitDownAt } from "./person.ts";
+
+setDefaultTimeout(60_000);
+
+const home = mkdtempSync(join(tmpdir(), "hearth-words-"));
+let hearth: Hearth;
+beforeAll(async () => void (hearth = await startHearth()));
+afterAll(async () => {
+  await hearth.stop();
+  rmSync(home, { recursive: true });
+});
+
+const run = (args: string[], env: Record<string, string> = {}): ReturnType<typeof runHearth> =>
+  runHearth(args, { home, env: { HEARTH_HOST: new URL(hearth.url).host, ...env } });
+
+/** Runs against a server that answers everything so. */
+async function against(
+  answer: (path: string) => Response,
+  args: string[],
+  env: Record<string, string> = {},
+): ReturnType<typeof runHearth> {
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: ({ url }) => answer(new URL(url).pathname) });
+  return await run(args, { HEARTH_HOST: `127.0.0.1:${server.port}`, ...env });
+}
+
+describe("a model that is not there", () => {
+  test.each([["show"], ["rm"], ["stop"], ["push"], ["cp"]])("%s", async (command) => {
+    const more = command === "cp" ? ["other"] : [];
+    expect(await run([command, "nosuch", ...more])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "Error: model 'nosuch' not found: 'hearth list' shows the models that are there\n",
+    });
+    const near = await run([command, "hearht", ...more]);
+    expect(near.stderr).toBe("Error: model 'hearht' not found: did you mean 'hearth'?\n");
+  });
+
+  test("run, where its registry does not have it either", async () => {
+    const answers: Readonly<Record<string, () => Response>> = {
+      "/api/tags": () => Response.json({ models: [{ name: "hearth:latest" }] }),
+      "/api/pull": () => new Response('{"error":"pull model manifest: file does not exist"}\n'),
+    };
+    const missing = (): Response => Response.json({ error: "not found" }, { status: 404 });
+    const { code, stderr } = await against((path) => (answers[path] ?? missing)(), ["run", "hearht", "hi"]);
+    const words = "Error: model 'hearht' not found, neither here nor in its registry: did you mean 'hearth'?\n";
+    expect([code, stderr]).toEqual([1, words]);
+  });
+
+  test("list and ps with a prefix that fits nothing", async () => {
+    const listed = await run(["list", "zzz"]);
+    const words = "Error: no model begins with 'zzz': 'hearth list' shows the models that are there\n";
+    expect([listed.code, listed.stdout, listed.stderr]).toEqual([1, "", words]);
+    const loaded = await run(["ps", "zzz"]);
+    expect([loaded.code, loaded.stderr]).toEqual([0, "no model in memory begins with 'zzz'\n"]);
+  });
+});
+
+describe("an argument that is missing", () => {
+  test.each([
+    [["show"], "model", "hearth show [options] <model>", true],
+    [["run"], "model", "hearth run [options] [model] [prompt...]", true],
+    [["rm"], "models", "hearth rm [options] <models...>", true],
+    [["cp", "a"], "destination", "hearth cp [options] <source> <destination>", false],
+    [["hooks", "show"], "id", "hearth hooks show [options] <id>", false],
+    [["quantize"], "in", "hearth quantize [options] <in> <out> <type>", false],
+  ] as const)("%j: the usage, and the models that there are", async (args, name, usage, namesModels) => {
+    const { code, stdout, stderr } = await run([...args]);
+    const lines = [`Error: missing argument '${name}'`, `Usage: ${usage}`, ...(namesModels ? ["Models: hearth"] : [])];
+    expect([code, stdout, stderr]).toEqual([1, "", lines.map((line) => `${line}\n`).join("")]);
+  });
+
+  test("without a server: the usage", async () => {
+    const { stderr } = await run(["show"], { HEARTH_HOST: "127.0.0.1:1" });
+    expect(stderr).toBe("Error: missing argument 'model'\nUsage: hearth show [options] <model>\n");
+  });
+});
+
+describe("a server that refuses", () => {
+  const refused = (): Response => Response.json({ error: "unauthorized" }, { status: 401 });
+
+  test("a key: which variable to set", async () => {
+    expect((await against(refused, ["list"])).stderr).toBe("Error: this server asks for a key: set HEARTH_API_KEY\n");
+    expect((await against(refused, ["list"], { HEARTH_API_KEY: "x" })).stderr).toBe(
+      "Error: the server refuses this key: check HEARTH_API_KEY\n",
+    );
+    expect((await against(refused, ["hooks", "list"])).stderr).toContain("set HEARTH_GATEWAY_TOKEN");
+  });
+
+  test("an address, in its own words or ours", async () => {
+    const empty = await against(() => new Response(null, { status: 403 }), ["list"]);
+    expect(empty.stderr).toMatch(
+      /^Error: the server refuses requests to '127\.0\.0\.1:\d+' \(403\): use the name local/,
+    );
+    const own = await against(() => Response.json({ error: "not from there" }, { status: 403 }), ["list"]);
+    expect(own.stderr).toBe("Error: not from there\n");
+  });
+
+  test("to be a Hearth server", async () => {
+    const { code, stderr } = await against(() => new Response("<html>"), ["list"]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("does not answer in JSON: is it a Hearth server?\n")]);
+  });
+
+  test("to be reached on another machine", async () => {
+    const { stderr } = await run(["list"], { HEARTH_HOST: "http://hearth.invalid:1" });
+    expect(stderr).toMatch(/^Error: could not connect .+; check HEARTH_HOST, and that a server runs there\n$/);
+  });
+});
+
+test("--json: what list, ps, show and models print, for programs", async () => {
+  const json = async (...args: string[]): Promise<any> => JSON.parse((await run([...args, "--json"])).stdout);
+  expect((await json("list")).models).toMatchObject([{ name: "hearth:latest", size: expect.any(Number) }]);
+  expect(await json("ps")).toEqual({ models: [] });
+  expect(await json("show", "hearth")).toMatchObject({ capabilities: expect.arrayContaining(["completion"]) });
+  expect((await json("models")).models.length).toBeGreaterThan(20);
+});
+
+test("models: by purpose, with sizes, and which fit", async () => {
+  const { stdout } = await run(["models", "--all"]);
+  expect(stdout).toMatch(/^For everyday questions\n {2}NAME +SIZE +FITS +CAN +HERE\n {2}gemma3:270m +292 MB +/);
+  expect(stdout).toMatch(/^ {2}qwen3:8b +5\.2 GB +\S.* tools, thinking$/m);
+  expect(stdout).toMatch(/^For search \(embeddings\)$/m);
+  expect(stdout).toMatch(/\nGet one with 'hearth pull \S+', or talk with it at once: 'hearth run \S+'\.\n/);
+});
+
+test("run --format json: an answer that breaks off is a failure", async () => {
+  const answers: Readonly<Record<string, string>> = {
+    "/api/show": '{"capabilities":["completion"]}',
+    "/api/generate":
+      '{"response":"{\\"a\\": \\"An ant","done":false}\n{"response":"","done":true,"done_reason":"length"}\n',
+  };
+  const args = ["run", "some", "--format", "json", "Give me JSON"];
+  const { code, stdout, stderr } = await against((path) => new Response(answers[path]), args);
+  expect([code, stdout]).toEqual([1, '{"a": "An ant\n']);
+  expect(stderr).toMatch(/^Error: the answer is not complete JSON: .+\n$/);
+});
+
+test("help has every command under a heading, in lines that fit", async () => {
+  const { stdout } = await run(["--help"]);
+  const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
+  expect(headings).toEqual(["Options", "Everyday", "Models", "Gateway", "For developers"]);
+  expect(stdout.split("\n").length).toBeLessThan(50);
+});
+
+describe("run without a name, at a terminal", () => {
+  const sitDown = (): ReturnType<typeof sitDownAt> =>
+    sitDownAt(["run"], home, { HEARTH_HOST: new URL(hearth.url).host });
+
+  test("offers models that fit this machine; Enter takes the embedded one", async () => {
+    const person = sitDown();
+    expect(await person.sees("Number or name (hearth:latest): ")).toBe(true);
+    expect(person.screen()).toMatch(
+      /Only the small model that ships with Hearth is here\.\r\n.+\r\n {2}1 +\S+ +[\d.]+ [MG]B/,
+    );
+    await person.types("99\r", /expected a number from 1 to \d, or a name[^]*Number or name/);
+    await person.types("\r", ">>> ");
+    await person.types("/bye\r", "");
+    expect(await person.child.exited).toBe(0);
+  });
+
+  test("Ctrl+C leaves with 130", async () => {
+    const person = sitDown();
+    expect(await person.sees("Number or name")).toBe(true);
+    person.child.terminal!.write("\x03");
+    expect(await person.child.exited).toBe(130);
+    expect(person.screen()).not.toContain("Error");
+  });
+
+  test("pulls the one that is chosen", async () => {
+    const person = sitDown();
+    expect(await person.sees("Number or name")).toBe(true);
+    await person.types("127.0.0.1:1/none/none\r", /Error: /);
+    expect(await person.child.exited).toBe(1);
+  });
+
+  test("offers what is here, once there is more", async () => {
+    await run(["cp", "hearth", "mine"]);
+    const person = sitDown();
+    expect(await person.sees(/Models that are here:\r\n {2}1 +mine:latest +[\d.]+ MB\r\n[^]*\(mine:latest\): /)).toBe(
+      true,
+    );
+    await person.types("1\r", ">>> ");
+    await person.types("/bye\r", "");
+    expect(await person.child.exited).toBe(0);
+    await run(["rm", "mine"]);
+  });
+});
