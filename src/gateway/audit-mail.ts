@@ -1,6 +1,7 @@
 /** What an operator should know of `hooks.mail`: where the password is, which way it takes, who takes the mails. */
 import { stat } from "node:fs/promises";
-import { isLoopback, mailAccount, type MailAccount } from "../hooks/mail/config.ts";
+import { isLoopback } from "../base/loopback.ts";
+import { mailAccount, type MailAccount } from "../hooks/mail/config.ts";
 import { readPassword } from "../hooks/mail/password.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { messageOf } from "../base/errors.ts";

@@ -2,6 +2,7 @@
  * `hooks.mail`: the mailbox that the gateway listens to, and what a mail's run gets. Without an account only the
  * latter counts, for mails that others post to the mail mapping.
  */
+import { isLoopback } from "../../base/loopback.ts";
 import { isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
@@ -93,5 +94,3 @@ export function mailAccount(mail: MailConfig | undefined, folder: string): MailA
     password: password === undefined ? { file: resolve(folder, passwordFile) } : { value: password },
   };
 }
-
-export const isLoopback = (host: string): boolean => /^(127\.[\d.]+|::1|localhost)$/i.test(host);
