@@ -67,6 +67,8 @@ export interface Config {
   readonly shutdownGraceMs: number;
   /** How long it goes on taking requests once SIGTERM told it to stop, so that balancers can leave it first. */
   readonly drainDelayMs: number;
+  /** Names that requests may call this server by, beside its own. */
+  readonly hosts: readonly string[];
   /** Patterns of browser origins, added to the built-in ones. */
   readonly origins: readonly string[];
   /** Empty: no authentication. */
@@ -149,6 +151,7 @@ export function readConfig(sources: ConfigSources): Config {
     loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
     shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
     drainDelayMs: value("drainDelay", SETTINGS.drainDelay),
+    hosts: value("hosts", SETTINGS.hosts),
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),

@@ -9,6 +9,7 @@ import { availableMemory, totalMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
+import { isLoopback } from "./base/loopback.ts";
 import type { OtlpOptions, OtlpTarget } from "./base/otlp.ts";
 import { Tracer } from "./base/tracer.ts";
 import { programFile } from "./base/program-files.ts";
@@ -79,6 +80,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   checkBackend(config.backend, forcedLevel(config)); // what cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
+  if (config.apiKeys.length === 0 && !isLoopback(config.host.hostname)) {
+    log.warn(
+      "any machine that reaches this server may use and change its models: set HEARTH_API_KEYS, or listen on HEARTH_HOST=127.0.0.1",
+    );
+  }
   const outlook = outlookOf(options, config, log);
   const { store: stored, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>

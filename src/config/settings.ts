@@ -5,6 +5,7 @@ import { KV_CACHE_TYPES, parseKvCacheType, type KvCacheType } from "../base/kv-c
 import { orDefault, tolerateAddress, tolerateKvCacheType, type Tolerate } from "./foreign.ts";
 import {
   autoWhereZero,
+  isHostPattern,
   isOriginPattern,
   parseAddress,
   parseBool,
@@ -193,6 +194,13 @@ export const SETTINGS = {
     expected: "a duration such as '5s', or seconds, from 0 to an hour",
     parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
     initial: () => 0,
+  }),
+  hosts: setting<readonly string[]>({
+    env: ["HEARTH_HOSTS"],
+    expected:
+      "host names separated by commas, without ports ('*.name': all below it, '*': any); HEARTH_HOST says where to listen",
+    parse: (value) => parseList(value, isHostPattern),
+    initial: () => [],
   }),
   origins: setting<readonly string[]>({
     env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],

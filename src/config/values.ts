@@ -74,6 +74,9 @@ export function parseList(value: unknown, accepts: (item: string) => boolean): r
   return texts.length === items.length && kept.every(accepts) ? kept : undefined;
 }
 
+export const isHostPattern = (pattern: string): boolean =>
+  pattern === "*" || (/^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(pattern) && pattern.length <= 253);
+
 export function isOriginPattern(pattern: string): boolean {
   const stars = pattern.split("*").length - 1;
   if (stars > 0) return stars === 1;

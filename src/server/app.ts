@@ -3,18 +3,16 @@
  * else. It translates and calls; what it calls was built by `main.ts`.
  */
 import { Elysia } from "elysia";
-import { AppError, messageOf, shuttingDown } from "../base/errors.ts";
-import { makeAuth } from "./http/auth.ts";
-import { makeGuard } from "./http/cors.ts";
+import { messageOf } from "../base/errors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
 import { errorResponse, makeAnswer, textResponse } from "./http/exchange.ts";
+import { makeGate, NOT_FOUND } from "./gate.ts";
 import { makeInspect } from "./inspect.ts";
 import { metered } from "./metrics/metered.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeRequestSpans } from "./http/request-spans.ts";
 import { matches } from "./http/paths.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
-import { isSeen } from "./http/raw-target.ts";
 import { makeRecentRequests } from "./metrics/recent.ts";
 import { makeRecorder } from "./metrics/recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
@@ -52,15 +50,11 @@ import { tokenizeRoutes } from "./routes/tokenize.ts";
 import { uiRoutes } from "./routes/ui.ts";
 import { makeFindAsset } from "../ui/assets.ts";
 
-const NOT_FOUND = "404 page not found";
-/** What is answered while the server stops. */
-const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
-
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 
 /** The application, the hooks' part of it for a listener of their own, and what it counts. */
 export function makeHandlers(parts: AppDeps) {
-  const { log, config } = parts;
+  const { log } = parts;
   const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
   const keyNames = new WeakMap<Request, string>();
   const recent = makeRecentRequests();
@@ -75,29 +69,16 @@ export function makeHandlers(parts: AppDeps) {
     inspect: makeInspect(parts),
     findAsset: makeFindAsset(),
   };
-  const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
-  const admit = makeAuth(config.apiKeys);
   const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook, spans });
+  const gate = makeGate({ ...parts, isHook: hooks.isMeant, keyNames });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set, server }) => {
       const hooked = hooks.answer(request, () => server?.requestIP(request)?.address);
       if (hooked) return hooked;
-      const { pathname } = new URL(request.url);
-      if (!isSeen(pathname) || hooks.isMeant(pathname)) return refuse(request, textResponse(NOT_FOUND, 404));
-      if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
-        // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
-        return refuse(request, errorResponse(request, shuttingDown(parts.gateway.backInMs())));
-      }
-      const { status, headers } = guard(request);
-      Object.assign(set.headers, headers);
-      if (status) return refuse(request, new Response(null, { status }));
-      const { passes, keyName } = admit(request, pathname);
-      if (keyName !== undefined) keyNames.set(request, keyName);
-      if (passes) return undefined;
-      set.headers["www-authenticate"] = "Bearer";
-      return refuse(request, errorResponse(request, new AppError("unauthorized", "unauthorized")));
+      const refusal = gate(request, set.headers);
+      return refusal && refuse(request, refusal);
     })
     .onError(({ code, error, request }) => {
       if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));

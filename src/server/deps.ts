@@ -42,7 +42,7 @@ export interface AppDeps {
   readonly library: Library;
   /** Brings models from elsewhere into `library`, and takes them there. */
   readonly registry: Registry;
-  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys" | "metricsDialect"> &
+  readonly config: Pick<Config, "home" | "host" | "hosts" | "origins" | "apiKeys" | "metricsDialect"> &
     Partial<Pick<Config, "gpuMemory">>;
   readonly log: Logger;
   readonly version: string;

@@ -14,6 +14,7 @@ import { ConfigMap } from "kubernetes-models/v1/ConfigMap";
 import { Service } from "kubernetes-models/v1/Service";
 import { readConfig } from "../../src/config.ts";
 import { readDocument } from "../../src/config/document.ts";
+import { makeIsOwnHost } from "../../src/server/http/hosts.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 import { makeHarness, type Harness } from "../server/harness.ts";
 import { tempFolder } from "../store/fixture.ts";
@@ -61,6 +62,13 @@ const workloadsOf = (manifests: readonly any[]): any[] =>
 const containerOf = ({ spec }: any): any => spec.template.spec.containers[0];
 const envOf = (workload: any): Record<string, string> =>
   Object.fromEntries(containerOf(workload).env.map(({ name, value }: any) => [name, value]));
+
+/** Whether a workload without keys answers to a Host. */
+function knows(workload: any, host: string): boolean {
+  const { HEARTH_CONFIG: _, ...env } = envOf(workload);
+  const config = readConfig({ env, flags: {}, home });
+  return makeIsOwnHost({ hostname: config.host.hostname, hosts: config.hosts })(host);
+}
 
 let harness: Harness;
 let home: string;
@@ -196,11 +204,37 @@ for (const [set, manifests] of Object.entries(SETS)) {
     });
     const { hostname, port } = new URL(read.modelsUrl!);
     const service = manifests.find(({ kind, metadata }) => kind === "Service" && metadata.name === hostname);
+    const models = workloads.find(({ kind }) => kind === "StatefulSet");
+    expect(knows(models, hostname)).toBe(true);
     expect(service.spec.ports[0].port).toBe(Number(port));
     const hooks = containerOf(gateway).ports.find(({ name }: any) => name === "hooks");
     if (hooks) expect(snapshot.hooks.listen).toBe(`0.0.0.0:${hooks.containerPort}`);
   });
 }
+
+test.each(Object.entries(SETS))(
+  "%s: services and pods are known by their names and addresses, others are not",
+  (set, manifests) => {
+    for (const workload of workloadsOf(manifests)) {
+      const { name } = workload.metadata;
+      const cluster = [`${name}:11434`, `${name}.team.svc`, `${name}.team.svc.cluster.local:80`];
+      const pods = workload.kind === "StatefulSet" ? [`${name}-0.${name}-each`] : [];
+      const namespaced = set === "manifests" ? [] : [`${name}.default`];
+      for (const host of [...cluster, ...pods, ...namespaced, "10.1.2.3:11434", "[fd00::7]:11434", "localhost:11434"]) {
+        expect([host, knows(workload, host)]).toEqual([host, true]);
+      }
+      for (const host of ["evil.example", `${name}.evil.example`, "svc", "evil"]) {
+        expect([host, knows(workload, host)]).toEqual([host, false]);
+      }
+    }
+  },
+);
+
+test("the chart: names of proxies are known too", () => {
+  for (const workload of workloadsOf(rendered({ hosts: ["models.example.org", "*.team.internal"] }))) {
+    for (const host of ["models.example.org", "a.team.internal"]) expect(knows(workload, host)).toBe(true);
+  }
+});
 
 test("manifests and chart are of this version", () => {
   const [{ images }] = read("kustomization.yaml");

@@ -163,7 +163,7 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const store = await openStore(process.argv.at(-1));
     const library = { claim() {}, others: [] };
-    const config = { host, origins: [], apiKeys: [] };
+    const config = { host, hosts: [], origins: [], apiKeys: [] };
     const { url } = startServer(makeApp({ store, library, config, log, version: "1", now: () => new Date() }), { host });
     let most = 0;
     setInterval(() => { most = Math.max(most, process.memoryUsage.rss()); }, 5);

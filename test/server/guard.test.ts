@@ -27,7 +27,16 @@ describe("origins", () => {
     ["vscode-webview://abc", true],
     ["http://evil.example", false],
     ["http://localhost.evil.example", false],
-    ["http://localhost:3000.evil.example", true], // a star stands for any text, as it always did
+    ["http://[::1]:8080", true],
+    ["http://tauri.localhost", true],
+    ["http://app.localhost:3000", true],
+    ["http://localhost:3000.evil.example", false],
+    ["http://localhost:80@evil.example", false],
+    ["http://localhost/x", false],
+    ["http://localhost, http://evil.example", false],
+    ["app://x, http://evil.example", false],
+    ["http://evillocalhost", false],
+    ["http://[::ffff:127.0.0.1]", false],
     ["chrome-extension://abc", false],
     ["null", false],
   ])("%s is allowed: %p", async (origin, allowed) => {
@@ -35,7 +44,21 @@ describe("origins", () => {
     expect(response.status).toBe(allowed ? 200 : 403);
     expect(response.headers.get("access-control-allow-origin")).toBe(allowed ? origin : null);
     expect(response.headers.get("vary")).toBe(allowed ? "Origin" : null);
-    if (!allowed) expect(await response.text()).toBe("");
+    if (!allowed) expect(await response.json()).toEqual({ error: expect.stringContaining(`'${origin}'`) });
+  });
+
+  test("a refusal names the origin and the setting, in the words of the API that was called", async () => {
+    const call = await caller();
+    const message =
+      "pages of origin 'https://a.example' may not call this server: HEARTH_ORIGINS=https://a.example allows it";
+    const from = { origin: "https://a.example" };
+    expect(await (await call(from)).json()).toEqual({ error: message });
+    expect(await (await call(from, "POST", "/v1/chat/completions")).json()).toMatchObject({ error: { message } });
+    expect(await (await call(from, "POST", "/v1/messages")).json()).toMatchObject({
+      error: { type: "permission_error", message },
+    });
+    const long = await (await call({ origin: `https://${"a".repeat(5000)}` })).text();
+    expect(long.length).toBeLessThan(1000);
   });
 
   test("can be added to, with one star each", async () => {
@@ -51,7 +74,7 @@ describe("origins", () => {
   });
 
   test("the server's own origin is left alone, whatever its name", async () => {
-    const call = await caller({ host: { hostname: "0.0.0.0", port: 0 } });
+    const call = await caller({ host: { hostname: "0.0.0.0", port: 0 }, hosts: ["models.example"] });
     const response = await call({ origin: "https://models.example", host: "models.example" });
     expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([200, null]);
   });
@@ -88,36 +111,82 @@ describe("origins", () => {
   });
 });
 
-describe("the Host header on a loopback address", () => {
+describe("the Host header", () => {
+  const OK = { version: "0.33.0", hearth: "1.2.3" };
+  const [machine = ""] = machineName().split(".");
+
+  /** [what stands there, whether a loopback address takes it, whether another does] */
   test.each([
-    ["localhost:11434", true],
-    ["LOCALHOST", true],
-    ["127.0.0.1:11434", true],
-    ["[::1]:11434", true],
-    ["10.1.2.3", true],
-    ["172.31.0.1:80", true],
-    ["192.168.1.9:80", true],
-    ["[fd00::1]", true],
-    ["0.0.0.0:1", true],
-    ["box.local", true],
-    ["host.docker.internal:11434", true],
-    ["app.localhost", true],
-    [machineName(), true],
-    ["evil.example", false],
-    ["localhost.evil.example", false],
-    ["93.184.216.34", false],
-    ["172.32.0.1", false],
-    ["evil.example:11434", false],
-  ])("%s passes: %p", async (host, passes) => {
-    const response = await (await caller())({ host });
-    expect([response.status, await response.text()]).toEqual(
-      passes ? [200, '{"version":"0.33.0","hearth":"1.2.3"}'] : [403, ""],
-    );
+    ["localhost:11434", true, true],
+    ["LOCALHOST", true, true],
+    ["127.0.0.1:11434", true, true],
+    ["[::1]:11434", true, true],
+    ["10.1.2.3", true, true],
+    ["172.31.0.1:80", true, true],
+    ["192.168.1.9:80", true, true],
+    ["[fd00::1]", true, true],
+    ["0.0.0.0:1", true, true],
+    ["93.184.216.34", false, true],
+    ["172.32.0.1", false, true],
+    ["[2001:db8::1]:80", false, true],
+    ["host.docker.internal:11434", true, true],
+    ["app.localhost", true, true],
+    [machineName(), true, true],
+    [machine, true, true],
+    [`${machine}.local:80`, true, true],
+    ["box-of-others.local", false, false],
+    ["evil.internal", false, false],
+    ["evil.example", false, false],
+    ["evil.example:11434", false, false],
+    ["localhost.evil.example", false, false],
+  ])("%s passes on loopback: %p, elsewhere: %p", async (host, onLoopback, elsewhere) => {
+    const ask = async (hostname: string): Promise<[number, unknown]> => {
+      const response = await (await caller({ host: { hostname, port: 0 } }))({ host });
+      return [response.status, await response.json()];
+    };
+    const refused = [403, { error: expect.stringContaining(`Host '${host}' is not a name of this server`) }];
+    for (const hostname of ["127.0.0.1", "::1", "localhost"]) {
+      expect([hostname, await ask(hostname)]).toEqual([hostname, onLoopback ? [200, OK] : refused] as never);
+    }
+    for (const hostname of ["0.0.0.0", "::", "192.168.7.7", "127.evil.example"]) {
+      expect([hostname, await ask(hostname)]).toEqual([hostname, elsewhere ? [200, OK] : refused] as never);
+    }
   });
 
-  test("is not looked at when others can reach the server anyway", async () => {
-    const call = await caller({ host: { hostname: "0.0.0.0", port: 0 } });
-    expect((await call({ host: "models.example" })).status).toBe(200);
+  test("may be a name of the settings, of a configured origin, or the name that the server listens on", async () => {
+    const passes = async (host: string, config: Partial<AppDeps["config"]>): Promise<boolean> =>
+      (await (await caller(config))({ host })).status === 200;
+    const hosts = ["models.example", "*.svc.cluster.local"];
+    expect(await passes("Models.Example:80", { hosts })).toBe(true);
+    expect(await passes("hearth.team.svc.cluster.local", { hosts })).toBe(true);
+    expect(await passes("svc.cluster.local", { hosts })).toBe(false);
+    expect(await passes("evilsvc.cluster.local", { hosts })).toBe(false);
+    expect(await passes("a.models.example", { hosts })).toBe(false);
+    expect(await passes("models.example.", { hosts })).toBe(false);
+    expect(await passes("anything.example", { hosts: ["*"] })).toBe(true);
+    expect(await passes("any, thing", { hosts: ["*"] })).toBe(false);
+    const origins = ["https://models.example", "https://*.pages.example", "https://x.example:8443"];
+    expect(await passes("models.example", { origins })).toBe(true);
+    expect(await passes("models.example:80", { origins })).toBe(true);
+    expect(await passes("a.pages.example", { origins })).toBe(true);
+    expect(await passes("x.example:8443", { origins })).toBe(true);
+    expect(await passes("x.example", { origins })).toBe(false);
+    expect(await passes("models.example.evil", { origins })).toBe(false);
+    expect(await passes("abc", { origins: ["chrome-extension://abc"] })).toBe(false);
+    expect(await passes("nas.home.arpa", { host: { hostname: "NAS.home.arpa", port: 0 } })).toBe(true);
+  });
+
+  test("is not looked at where keys are asked for, which a page that rebinds a name has not", async () => {
+    const call = await caller({ apiKeys: ["alpha"] });
+    expect((await call({ host: "evil.example" })).status).toBe(401);
+    expect((await call({ host: "evil.example", authorization: "Bearer alpha" })).status).toBe(200);
+  });
+
+  test("a refusal says how to allow the name", async () => {
+    expect(await (await (await caller())({ host: "a.example:80" })).json()).toEqual({
+      error:
+        "Host 'a.example:80' is not a name of this server: HEARTH_HOSTS=a.example allows it, and with HEARTH_API_KEYS any name will do",
+    });
   });
 
   test("an OPTIONS request to one of our names is answered at once", async () => {

@@ -59,7 +59,7 @@ export async function makeHarness(
     store: { ...(await openStore(root)), ...(isOffered ? { isOffered } : {}) },
     library,
     registry: onThisMachine(makeRegistry({ library, home: folder, version: "1.2.3", limits: QUICK })),
-    config: { home: folder, host: address, origins: [], apiKeys: [], metricsDialect: "hearth", ...config },
+    config: { home: folder, host: address, hosts: [], origins: [], apiKeys: [], metricsDialect: "hearth", ...config },
     log,
     version: "1.2.3",
     now: () => NOW,

@@ -33,6 +33,7 @@ async function counting() {
   const config = {
     home: root,
     host: { hostname: "127.0.0.1", port: 0 },
+    hosts: [],
     origins: [],
     apiKeys: [],
     metricsDialect: "hearth" as const,

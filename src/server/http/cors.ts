@@ -1,19 +1,18 @@
 /**
- * Who may call from a browser. Origins are matched against patterns; a server on a loopback address also checks the
- * `Host` header, so that a page cannot reach it through a name that it made point here (DNS rebinding).
+ * Who may call from a browser: pages of this machine, of this server and of the configured origins. A server without
+ * API keys also checks the `Host` header (`hosts.ts`).
  */
-import { BlockList, isIP } from "node:net";
-import { hostname as machineName, networkInterfaces } from "node:os";
+import { AppError } from "../../base/errors.ts";
+import type { Config } from "../../config.ts";
+import { bareHost, isLocalName, makeIsOwnHost } from "./hosts.ts";
 
-const LOCAL_NAMES = ["localhost", "127.0.0.1", "0.0.0.0"];
-const BUILT_IN = [
-  ...LOCAL_NAMES.flatMap((name) => [`http://${name}`, `https://${name}`, `http://${name}:*`, `https://${name}:*`]),
-  "app://*",
-  "file://*",
-  "tauri://*",
-  "vscode-webview://*",
-  "vscode-file://*",
-];
+/** Beside the names that `isLocalName` knows. */
+const LOCAL_ADDRESSES = ["127.0.0.1", "0.0.0.0", "::1"];
+/** Pages of programs on this machine. */
+const BUILT_IN = ["app://*", "file://*", "tauri://*", "vscode-webview://*", "vscode-file://*"];
+
+/** Characters of a refused header that an error quotes: the longest name that DNS allows. */
+const SHOWN = 253;
 
 const STAINLESS =
   "Arch Async Custom-Poll-Interval Helper Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
@@ -43,32 +42,62 @@ const PREFLIGHT = {
 /** What of an answer a page of another origin may read, beside what every page may. */
 const EXPOSED_HEADERS = "Accept-Ranges,Content-Length,Content-Range,ETag,Request-Id,Retry-After,X-Request-Id";
 
-/** Either goes on to the routes, with headers for the answer, or is answered at once, without a body. */
-export type Verdict = { readonly status?: 204 | 403; readonly headers: Readonly<Record<string, string>> };
+export type Verdict =
+  /** `preflight`: the answer is these headers alone. */
+  | { readonly kind: "passes" | "preflight"; readonly headers: Readonly<Record<string, string>> }
+  | { readonly kind: "refused"; readonly error: AppError };
 
-/** @param origins patterns added to the built-in ones; @param hostname the address that the server listens on */
-export function makeGuard(parts: { origins: readonly string[]; hostname: string }): (request: Request) => Verdict {
-  const patterns = [...parts.origins, ...BUILT_IN];
-  const loopbackOnly = isLoopback(parts.hostname);
-  const privates = privateAddresses();
-  return (request) => {
-    const origin = judgeOrigin(request, patterns);
-    if (origin.status || !loopbackOnly) return origin;
-    return judgeHost(request, privates) ?? origin;
+type GuardParts = Pick<Config, "host" | "hosts" | "origins" | "apiKeys">;
+
+export function makeGuard({ host: { hostname }, hosts, origins, apiKeys }: GuardParts): (request: Request) => Verdict {
+  const isOwnHost = makeIsOwnHost({ hostname, hosts });
+  const hasKeys = apiKeys.length > 0; // which a page that rebinds a name has not
+  const isKnownHost = (host: string): boolean => isOwnHost(host) || isHostOf(origins, host);
+  return ({ method, headers }) => {
+    const host = headers.get("host"); // only HTTP/1.0, which browsers no longer speak, has none
+    if (!hasKeys && host !== null && !isKnownHost(host)) return { kind: "refused", error: foreignHost(host) };
+    const origin = headers.get("origin");
+    if (!origin) return { kind: method === "OPTIONS" ? "preflight" : "passes", headers: {} };
+    if (isOwnOrigin(origin, host)) return { kind: "passes", headers: {} };
+    if (!isAllowed(origin, origins)) return { kind: "refused", error: foreignOrigin(origin) };
+    return crossOrigin(method, origins.includes("*") ? "*" : origin);
   };
 }
 
-function judgeOrigin(request: Request, patterns: readonly string[]): Verdict {
-  const origin = request.headers.get("origin");
-  const host = request.headers.get("host") ?? "";
-  if (!origin || origin === `http://${host}` || origin === `https://${host}`) return { headers: {} };
-  if (!patterns.some((pattern) => matches(pattern, origin))) return { status: 403, headers: {} };
-  const headers: Record<string, string> = patterns.includes("*")
-    ? { "access-control-allow-origin": "*" }
-    : { "access-control-allow-origin": origin, vary: "Origin" };
-  if (request.method === "OPTIONS") return { status: 204, headers: { ...headers, ...PREFLIGHT } };
-  return { headers: { ...headers, "access-control-expose-headers": EXPOSED_HEADERS } };
+function crossOrigin(method: string, allowed: string): Verdict {
+  const named: Record<string, string> = allowed === "*" ? {} : { vary: "Origin" };
+  const headers = { "access-control-allow-origin": allowed, ...named };
+  if (method === "OPTIONS") return { kind: "preflight", headers: { ...headers, ...PREFLIGHT } };
+  return { kind: "passes", headers: { ...headers, "access-control-expose-headers": EXPOSED_HEADERS } };
 }
+
+const isOwnOrigin = (origin: string, host: string | null): boolean =>
+  webHost(origin) !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
+
+function isAllowed(origin: string, patterns: readonly string[]): boolean {
+  if (patterns.includes("*")) return true;
+  if (!/^https?:/i.test(origin)) return !/[\s,]/.test(origin) && matchesAny([...BUILT_IN, ...patterns], origin);
+  const host = webHost(origin);
+  if (host === undefined) return false;
+  return isLocalName(host) || LOCAL_ADDRESSES.includes(host) || matchesAny(patterns, origin);
+}
+
+/** The host of an origin of the web as browsers write one: a scheme, a host and perhaps a port, nothing else. */
+function webHost(origin: string): string | undefined {
+  const [, authority] = /^https?:\/\/(.+)$/i.exec(origin) ?? [];
+  return authority === undefined ? undefined : bareHost(authority);
+}
+
+/** Whether pages of a host, with or without its port, are among the configured origins. */
+function isHostOf(patterns: readonly string[], host: string): boolean {
+  const bare = bareHost(host);
+  if (bare === undefined) return false;
+  const origins = [bare, host].flatMap((each) => [`http://${each}`, `https://${each}`]);
+  return origins.some((origin) => matchesAny(patterns, origin));
+}
+
+const matchesAny = (patterns: readonly string[], origin: string): boolean =>
+  patterns.some((pattern) => matches(pattern, origin));
 
 /** A `*` in a pattern stands for any text. */
 function matches(pattern: string, origin: string): boolean {
@@ -78,47 +107,14 @@ function matches(pattern: string, origin: string): boolean {
   return text.length >= before.length + after.length && text.startsWith(before) && text.endsWith(after);
 }
 
-/** undefined: the request goes on. */
-function judgeHost(request: Request, privates: BlockList): Verdict | undefined {
-  const host = hostWithoutPort(request.headers.get("host") ?? "").toLowerCase();
-  if (isIP(host)) return isOwnAddress(host, privates) ? undefined : { status: 403, headers: {} };
-  if (!isOwnName(host)) return { status: 403, headers: {} };
-  return request.method === "OPTIONS" ? { status: 204, headers: {} } : undefined;
+function foreignHost(host: string): AppError {
+  const name = bareHost(host);
+  const way = name === undefined ? "" : `: HEARTH_HOSTS=${name} allows it, and with HEARTH_API_KEYS any name will do`;
+  return new AppError("forbidden", `Host '${host.slice(0, SHOWN)}' is not a name of this server${way}`);
 }
 
-function hostWithoutPort(host: string): string {
-  if (isIP(host)) return host;
-  return host.replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1");
-}
-
-function isOwnName(host: string): boolean {
-  if (host === "" || host === "localhost" || host === machineName().toLowerCase()) return true;
-  return [".localhost", ".local", ".internal"].some((suffix) => host.endsWith(suffix));
-}
-
-/** Loopback, private, unspecified, or an address of this machine. */
-function isOwnAddress(address: string, privates: BlockList): boolean {
-  const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-  if (privates.check(address, family)) return true;
-  return Object.values(networkInterfaces()).some((cards) => cards?.some((card) => card.address === address));
-}
-
-function privateAddresses(): BlockList {
-  const list = new BlockList();
-  for (const [subnet, bits] of [
-    ["127.0.0.0", 8],
-    ["10.0.0.0", 8],
-    ["172.16.0.0", 12],
-    ["192.168.0.0", 16],
-  ] as const) {
-    list.addSubnet(subnet, bits, "ipv4");
-  }
-  list.addAddress("0.0.0.0", "ipv4");
-  list.addSubnet("fc00::", 7, "ipv6");
-  for (const address of ["::1", "::"]) list.addAddress(address, "ipv6");
-  return list;
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
+function foreignOrigin(origin: string): AppError {
+  const shown = origin.slice(0, SHOWN);
+  const way = origin.includes("://") ? `: HEARTH_ORIGINS=${shown} allows it` : "";
+  return new AppError("forbidden", `pages of origin '${shown}' may not call this server${way}`);
 }

@@ -111,6 +111,7 @@ function checked(request: Request, segments: readonly string[] | undefined): Req
 function withUrl(request: Request): Request {
   if (URL.canParse(request.url)) return request;
   const host = request.headers.get("host");
-  if (host) throw new AppError("bad_request", `Host: expected a host name, got '${host.slice(0, HOST_SHOWN)}'`);
+  if (host !== null)
+    throw new AppError("bad_request", `Host: expected a host name, got '${host.slice(0, HOST_SHOWN)}'`);
   return new Request(`http://localhost${request.url}`, request);
 }

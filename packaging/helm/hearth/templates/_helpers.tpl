@@ -52,6 +52,11 @@ startupProbe:
             capabilities: { drop: [ALL] }
 {{- end -}}
 
+{{- /* Names in the cluster, behind that of a service: each namespace's, and those of single pods. */ -}}
+{{- define "hearth.hosts" -}}
+.{{ .Release.Namespace }},*.svc,*.svc.cluster.local{{ range .Values.hosts }},{{ . }}{{ end }}
+{{- end -}}
+
 {{- define "hearth.env" -}}
 - { name: HEARTH_HOST, value: "0.0.0.0:11434" }
             - { name: HEARTH_HOME, value: /data }

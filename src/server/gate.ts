@@ -1,0 +1,43 @@
+/** What stands between a request and the routes: its path, the end of the server, its origin and host, its key. */
+import { AppError, shuttingDown } from "../base/errors.ts";
+import type { AppDeps } from "./deps.ts";
+import { makeAuth } from "./http/auth.ts";
+import { makeGuard } from "./http/cors.ts";
+import { errorResponse, textResponse } from "./http/exchange.ts";
+import { isSeen } from "./http/raw-target.ts";
+
+export const NOT_FOUND = "404 page not found";
+/** What is answered while the server stops. */
+const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
+
+interface GateParts extends Pick<AppDeps, "config" | "gateway"> {
+  /** Whether a path is one of the hooks for a proxy that decodes it. */
+  readonly isHook: (pathname: string) => boolean;
+  /** Learns whose key a request came with. */
+  readonly keyNames: WeakMap<Request, string>;
+}
+
+/** @param headers of the answer, which get what the guards add @returns the answer to a request that goes no further */
+type Gate = (request: Request, headers: object) => Response | undefined;
+
+export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate {
+  const guard = makeGuard(config);
+  const admit = makeAuth(config.apiKeys);
+  return (request, headers) => {
+    const { pathname } = new URL(request.url);
+    if (!isSeen(pathname) || isHook(pathname)) return textResponse(NOT_FOUND, 404);
+    if (gateway?.isDraining() && !PROBES.test(pathname)) {
+      // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
+      return errorResponse(request, shuttingDown(gateway.backInMs()));
+    }
+    const verdict = guard(request);
+    if (verdict.kind === "refused") return errorResponse(request, verdict.error);
+    Object.assign(headers, verdict.headers);
+    if (verdict.kind === "preflight") return new Response(null, { status: 204 });
+    const { passes, keyName } = admit(request, pathname);
+    if (keyName !== undefined) keyNames.set(request, keyName);
+    if (passes) return undefined;
+    Object.assign(headers, { "www-authenticate": "Bearer" });
+    return errorResponse(request, new AppError("unauthorized", "unauthorized"));
+  };
+}
