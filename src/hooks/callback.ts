@@ -10,7 +10,7 @@ import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
 import { abortable } from "../base/abortable.ts";
-import { isPublicAddress } from "./public-address.ts";
+import { isPublicAddress } from "../base/public-address.ts";
 import { childTrace, type TraceHeaders } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";
 

@@ -10,7 +10,7 @@ import {
   type Output,
   type Parsed,
 } from "../base/schema.ts";
-import { isNetwork } from "./ingress/address.ts";
+import { isNetwork } from "../base/networks.ts";
 import { LISTEN_EXPECTED, parseListen } from "./listen.ts";
 import { mailSection } from "./mail/config.ts";
 

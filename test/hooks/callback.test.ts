@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
 import { sendCallback, urlProblem, type Callback } from "../../src/hooks/callback.ts";
-import { isPublicAddress } from "../../src/hooks/public-address.ts";
+import { isPublicAddress } from "../../src/base/public-address.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 let server: ReturnType<typeof Bun.serve> | undefined;

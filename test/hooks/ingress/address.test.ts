@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { clientAddress, failureKey, isNetwork, parseNetworks, publicUrl } from "../../../src/hooks/ingress/address.ts";
+import { isNetwork, parseNetworks } from "../../../src/base/networks.ts";
+import { clientAddress, failureKey, publicUrl } from "../../../src/hooks/ingress/address.ts";
 
 const trusted = parseNetworks(["127.0.0.1", "10.0.0.0/8", "fd00::/8", "not a network", "10.0.0.0/99"]);
 const from = (peer: string | undefined, forwardedFor: string | null = null): string =>

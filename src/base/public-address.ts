@@ -3,7 +3,7 @@
  * documentation) is out of reach for what strangers may name.
  */
 import { isIP } from "node:net";
-import { isWithin, parseNetworks } from "./ingress/address.ts";
+import { isWithin, parseNetworks } from "./networks.ts";
 
 /** IANA's special-purpose registries, IPv4. */
 const V4 =
