@@ -16,7 +16,7 @@ export type LayerKind =
 const TYPE_PREFIX = "application/vnd.ollama.image.";
 
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB
-const LAYERS_MAX = 16384;
+const LAYERS_MAX = 8192;
 
 export interface Layer {
   readonly mediaType: string;

@@ -28,7 +28,7 @@ describe("a manifest that is none is refused, naming file and field", () => {
   test.each([
     [[], "file: root: expected an object, got []"],
     [{ layers: [] }, "file: config: expected an object, got nothing"],
-    [{ ...manifest, layers: {} }, "file: layers: expected an array of at most 16384, got {}"],
+    [{ ...manifest, layers: {} }, "file: layers: expected an array of at most 8192, got {}"],
     [{ ...manifest, layers: [{ ...layer, size: -1 }] }, "file: layers[0].size: expected a number of bytes, got -1"],
     [{ ...manifest, layers: [{ ...layer, size: "7" }] }, 'file: layers[0].size: expected a number of bytes, got "7"'],
     [

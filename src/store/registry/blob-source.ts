@@ -5,7 +5,7 @@
 import { AppError } from "../../base/errors.ts";
 import type { Blob } from "../blobs.ts";
 import { repositoryUrl } from "./address.ts";
-import { failureOf, type RegistryClient } from "./client.ts";
+import { failureOf, isElsewhere, type RegistryClient } from "./client.ts";
 import { Transient } from "./retry.ts";
 import type { StallWatch } from "./stall-watch.ts";
 
@@ -38,8 +38,10 @@ export function makeBlobSource(client: RegistryClient, blob: Blob): BlobSource {
       const headers = { range: `bytes=${from}-${to - 1}` };
       try {
         const { response, url } = await client.follow({ method: "GET", url: asked, headers }, watch);
-        if (response.status !== 200 && response.status !== 206) throw await refusal(response, { blob, host, watch });
-        const kind = checkHeaders(response, { from, blob, host });
+        if (response.status !== 200 && response.status !== 206) {
+          throw await failureOf(response, { what: `${host}: blob ${blob.digest}`, watch, address: client.address });
+        }
+        const kind = checkHeaders(response, { from, blob, host, isElsewhere: isElsewhere(response, client.address) });
         if (url.href !== start.href) direct = url;
         return { kind, body: response.body ?? emptyBody() };
       } catch (error) {
@@ -54,24 +56,26 @@ export function makeBlobSource(client: RegistryClient, blob: Blob): BlobSource {
 async function* emptyBody(): AsyncGenerator<Uint8Array, void, void> {}
 
 interface Context {
+  readonly from: number;
   readonly blob: Blob;
   readonly host: string;
-}
-
-function refusal(response: Response, { blob, host, watch }: Context & { watch: StallWatch }): Promise<Error> {
-  return failureOf(response, { what: `${host}: blob ${blob.digest}`, watch });
+  /** Whether another server than the registry answers, of which nothing is told. */
+  readonly isElsewhere: boolean;
 }
 
 export const wrongSize = ({ digest, size }: Blob, { host, found }: { host: string; found: string }): AppError =>
   new AppError("registry", `${host}: blob ${digest}: expected ${size} bytes, as its manifest says, got ${found}`);
 
 /** Whether what comes is what was asked for. Throws `registry`, `Transient` where another try may bring it. */
-function checkHeaders(response: Response, { from, blob, host }: Context & { from: number }): Opened["kind"] {
+function checkHeaders(response: Response, { from, blob, host, isElsewhere }: Context): Opened["kind"] {
+  const shown = (text: string): string => (isElsewhere ? "something else" : text);
   const encoding = response.headers.get("content-encoding") ?? "identity";
-  if (encoding !== "identity") throw new AppError("registry", `${host}: expected content as it is, got ${encoding}`);
+  if (encoding !== "identity") {
+    throw new AppError("registry", `${host}: expected content as it is, got ${shown(encoding)}`);
+  }
   const expectSize = (found: string | undefined): void => {
     if (found === undefined || Number(found) === blob.size) return;
-    throw wrongSize(blob, { host, found });
+    throw wrongSize(blob, { host, found: shown(found) });
   };
   if (response.status === 200) {
     expectSize(response.headers.get("content-length") ?? undefined);
@@ -80,7 +84,7 @@ function checkHeaders(response: Response, { from, blob, host }: Context & { from
   const text = response.headers.get("content-range") ?? "";
   const match = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(text);
   if (!match || Number(match[1]) !== from) {
-    throw new Transient(`${host}: expected a range from byte ${from}, got ${JSON.stringify(text.slice(0, 80))}`);
+    throw new Transient(`${host}: expected a range from byte ${from}, got ${shown(JSON.stringify(text.slice(0, 80)))}`);
   }
   expectSize(match[2] === "*" ? undefined : match[2]);
   return "range";

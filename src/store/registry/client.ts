@@ -8,6 +8,7 @@ import { parseRetryAfter } from "../../base/retry-after.ts";
 import type { Address } from "./address.ts";
 import { wantsLogin, parseChallenge, parseToken, tokenRequest } from "./auth.ts";
 import type { RegistryKey } from "./key.ts";
+import { makeReach, type Lookup } from "./reach.ts";
 import { retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
@@ -24,6 +25,8 @@ interface ClientParts {
   readonly userAgent: string;
   readonly limits: Limits;
   readonly signal: AbortSignal;
+  /** Absent: the system. */
+  readonly lookup?: Lookup | undefined;
 }
 
 interface RegistryRequest {
@@ -59,13 +62,17 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array;
+  /** The host that it is from, where that is not the registry. */
+  readonly elsewhere: string | undefined;
 }
 
 export function makeClient(parts: ClientParts): RegistryClient {
   const { address, limits, signal } = parts;
   const tokens = makeTokens(parts);
+  const checkReach = makeReach(address.base, parts.lookup);
   const send: RegistryClient["send"] = async (request, watch) => {
     const ours = request.url.origin === address.base.origin; // the token is for the registry alone
+    await checkReach(request.url, watch.signal);
     const used = ours ? tokens.current() : undefined;
     const response = await rawSend(request, { parts, watch, authorization: used });
     if (response.status !== 401 || !ours) return response;
@@ -96,9 +103,10 @@ export function makeClient(parts: ClientParts): RegistryClient {
             : { response: await send(request, watch), url: request.url };
         const message = messages[response.status];
         if (message !== undefined) throw new AppError("registry", message, { cause: response.status });
-        if (!response.ok) throw await failureOf(response, { what, watch });
+        if (!response.ok) throw await failureOf(response, { what, watch, address });
         const body = await readBody(response, { bytesMax, watch, host: url.host });
-        return { status: response.status, headers: response.headers, body };
+        const elsewhere = isElsewhere(response, address) ? url.host : undefined;
+        return { status: response.status, headers: response.headers, body, elsewhere };
       },
       { limits: { ...limits, tries: Math.min(limits.tries, 3) }, signal }, // someone waits for an answer
     );
@@ -150,7 +158,9 @@ function makeTokens(parts: ClientParts) {
     const challenge = parseChallenge(header, base);
     const { url, authorization } = tokenRequest(challenge, { key: await parts.readKey(), nowMs: Date.now() });
     const response = await rawSend({ method: "GET", url }, { parts, watch, authorization: basic ?? authorization });
-    if (isTransient(response.status)) throw await failureOf(response, { what: `token from ${base.host}`, watch });
+    if (isTransient(response.status)) {
+      throw await failureOf(response, { what: `token from ${base.host}`, watch, address: parts.address });
+    }
     if (!response.ok) {
       await discard(response);
       throw new AppError("registry", `unauthorized: access denied${parts.login ? " with models.sourceLogin" : ""}`);
@@ -189,13 +199,21 @@ export function locationOf(
   return url;
 }
 
-/** The failure that a status means, with what the server says about it. Reads a few kilobytes of the body at most. */
+/** Whether an answer is of another server than the registry: callers must not read what that says. */
+export const isElsewhere = ({ url }: Response, { base }: Address): boolean => new URL(url).origin !== base.origin;
+
+/**
+ * The failure that a status means, with what the registry says about it; not what another server says, to which it
+ * sent us. Reads a few kilobytes of the body at most.
+ */
 export async function failureOf(
   response: Response,
-  { what, watch }: { what: string; watch: StallWatch },
+  { what, watch, address }: { what: string; watch: StallWatch; address: Address },
 ): Promise<Error> {
-  const text = await readStart(response, watch);
-  const message = `${what}: ${response.status}: ${saidIn(text) || response.statusText || "no reason given"}`;
+  const said = isElsewhere(response, address)
+    ? `the answer of ${new URL(response.url).host}, to which ${address.base.host} sent us`
+    : saidIn(await readStart(response, watch)) || response.statusText || "no reason given";
+  const message = `${what}: ${response.status}: ${said}`;
   if (!isTransient(response.status)) return new AppError("registry", message);
   const afterMs = parseRetryAfter(response.headers.get("retry-after")) ?? 0;
   return new Transient(message, { afterMs: Math.min(afterMs, RETRY_AFTER_MS_MAX) });

@@ -87,7 +87,7 @@ export async function* hasManifest(client: RegistryClient): AsyncGenerator<boole
 async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Array; manifest: Manifest }> {
   const { address } = client;
   const url = repositoryUrl(address, `manifests/${address.name.tag}`);
-  const { body: bytes } = await client.exchange(
+  const { body: bytes, elsewhere } = await client.exchange(
     { method: "GET", url, headers: { accept: MANIFEST_TYPE } },
     {
       what: "pull model manifest",
@@ -99,7 +99,8 @@ async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Arra
     return { bytes, manifest: parseManifest(bytes, fullName(address.name)) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    throw new AppError("registry", `pull model manifest: ${error.message}`, { cause: error });
+    const message = elsewhere === undefined ? error.message : `${elsewhere} has no manifest there`;
+    throw new AppError("registry", `pull model manifest: ${message}`, { cause: error });
   }
 }
 

@@ -13,6 +13,7 @@ import { readKey } from "./key.ts";
 import type { Runs } from "../architecture.ts";
 import { hasManifest, pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
+import type { Lookup } from "./reach.ts";
 import { LIMITS, type Limits } from "./retry.ts";
 
 export interface Transfer {
@@ -46,12 +47,14 @@ interface RegistryParts {
   readonly source?: URL | undefined;
   /** `user:password` at the source, for nobody else. */
   readonly login?: string | undefined;
+  /** Who knows the addresses of hosts; absent: the system. */
+  readonly lookup?: Lookup;
   /** Milliseconds. */
   readonly now?: () => number;
 }
 
 export function makeRegistry(parts: RegistryParts): Registry {
-  const { library, home, version, runs, limits = LIMITS, source, login, now = Date.now } = parts;
+  const { library, home, version, runs, limits = LIMITS, source, login, lookup, now = Date.now } = parts;
   const broken = makeBrokenBlobs(now);
   const downloads = makeDownloads({ root: library.root, limits, broken });
   const closing = new AbortController();
@@ -65,7 +68,7 @@ export function makeRegistry(parts: RegistryParts): Registry {
     const wanted = AbortSignal.any([signal, left.signal]);
     try {
       const known = address.base.origin === source?.origin ? login : undefined;
-      const client = { address, readKey: () => readKey(home), userAgent, limits, signal: wanted, login: known };
+      const client = { address, readKey: () => readKey(home), userAgent, limits, signal: wanted, login: known, lookup };
       yield* steps(makeClient(client));
     } finally {
       left.abort();

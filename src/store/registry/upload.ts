@@ -92,7 +92,7 @@ async function isThere(client: RegistryClient, { digest }: Layer, tries = client
     const response = await client.send({ method: "HEAD", url }, watch);
     if (response.ok || isRedirect(response.status)) return true; // it redirects to what it has
     if (NOT_THERE.includes(response.status)) return false;
-    throw await failureOf(response, { what: `blob ${digest}`, watch });
+    throw await failureOf(response, { what: `blob ${digest}`, watch, address: client.address });
   };
   return retry(ask, { limits: { ...client.limits, tries }, signal: client.signal });
 }
@@ -206,7 +206,7 @@ async function patch(upload: Upload, session: Session, to: number): Promise<Sess
     const next = response.headers.has(UPLOAD_LOCATION) ? nextLocation(response.headers, at) : url;
     return { target: locationOf(response.headers, at), next };
   }
-  if (!response.ok) throw await chunkFailure(response, { blob, watch });
+  if (!response.ok) throw await chunkFailure(response, { blob, watch, address: client.address });
   return { ...session, location: nextLocation(response.headers, at), offset: to, chunks: [...chunks, content.md5()] };
 }
 
@@ -215,18 +215,20 @@ async function put(upload: Upload, { target, from, to }: { target: URL; from: nu
   using watch = watchFor(upload.client);
   const content = makeContent(upload, { from, to, watch });
   const { headers, open: body } = content;
-  const response = await upload.client.send({ method: "PUT", url: target, headers, body }, watch);
-  if (!response.ok) throw await refusalOf(response, { blob: upload.blob, watch });
+  const { client, blob } = upload;
+  const response = await client.send({ method: "PUT", url: target, headers, body }, watch);
+  if (!response.ok) throw await refusalOf(response, { blob, watch, address: client.address });
   return content.md5();
 }
 
 interface Refused {
   readonly blob: Layer;
   readonly watch: StallWatch;
+  readonly address: Address;
 }
 
-async function refusalOf(response: Response, { blob, watch }: Refused): Promise<Error> {
-  const error = await failureOf(response, { what: `upload of ${blob.digest}`, watch });
+async function refusalOf(response: Response, { blob, watch, address }: Refused): Promise<Error> {
+  const error = await failureOf(response, { what: `upload of ${blob.digest}`, watch, address });
   return response.status === 413 ? new ChunkTooLarge("registry", error.message, { cause: error }) : error;
 }
 

@@ -29,7 +29,7 @@ const QUICK: Limits = { ...LIMITS, backoffMs: 1, partBytes: 64 * KB, chunkBytes:
 export async function makePlace(
   limits: Partial<Limits> = {},
   insecure = true,
-  more: Pick<Parameters<typeof makeRegistry>[0], "runs" | "source" | "login"> = {},
+  more: Pick<Parameters<typeof makeRegistry>[0], "runs" | "source" | "login" | "lookup"> = {},
 ): Promise<Place> {
   const home = await tempFolder();
   const root = join(home, "models");

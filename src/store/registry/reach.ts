@@ -1,0 +1,63 @@
+/**
+ * Where a registry may send us. A registry names addresses itself (redirects, upload locations), and this machine may
+ * reach networks that the registry cannot: it may send us to none that is closer to this machine than its own.
+ */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { abortable } from "../../base/abortable.ts";
+import { AppError } from "../../base/errors.ts";
+import { groupsOf, isWithin, parseAddress, parseNetworks } from "../../base/networks.ts";
+import { isPublicAddress } from "../../base/public-address.ts";
+
+/** Who knows the addresses of a host. */
+export type Lookup = (host: string, options: { all: true }) => Promise<readonly { readonly address: string }[]>;
+
+/** How close an address is: on the internet, in a private network, this machine, or of a kind with a use of its own. */
+const [PUBLIC, PRIVATE, HERE, SPECIAL] = [0, 1, 2, 3] as const;
+
+const PRIVATE_NETWORKS = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7 fec0::/10";
+const HERE_NETWORKS = "127.0.0.0/8 0.0.0.0/8 ::/127";
+
+/** @returns how close an address is; 0: on the internet */
+export function closeness(text: string): number {
+  const address = inIPv4(parseAddress(text) ?? "");
+  if (isPublicAddress(address)) return PUBLIC;
+  if (isWithin(parseNetworks(PRIVATE_NETWORKS.split(" ")), address)) return PRIVATE;
+  return isWithin(parseNetworks(HERE_NETWORKS.split(" ")), address) ? HERE : SPECIAL; // link-local, multicast …
+}
+
+/** The IPv4 address inside one that a network without IPv4 makes of it (64:ff9b::/96); any other as it is. */
+function inIPv4(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const groups = groupsOf(address);
+  if (groups.slice(0, 6).join(":") !== "64:ff9b:0:0:0:0") return address;
+  const [high = 0, low = 0] = groups.slice(6).map((group) => Number.parseInt(group, 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+}
+
+/**
+ * @returns a check of a request's address, before each, which throws `registry`. The registry's own addresses are
+ * those of its first request: its name may point elsewhere later.
+ */
+export function makeReach(base: URL, ask: Lookup = lookup): (url: URL, signal: AbortSignal) => Promise<void> {
+  const find = async ({ hostname }: URL): Promise<number[]> => {
+    const bare = hostname.replace(/^\[|\]$/g, "");
+    if (isIP(bare) !== 0) return [closeness(bare)];
+    const found = await ask(bare, { all: true }).catch(() => []); // a proxy may know it; else the request fails
+    return found.map(({ address }) => closeness(address));
+  };
+  let own: Promise<number[]> | undefined;
+  return async (url, signal) => {
+    own ??= find(base);
+    if (url.origin === base.origin) return;
+    const found = await abortable(find(url), [signal]);
+    if (found.every((each) => each === PUBLIC)) return;
+    const farthest = farthestOf(await abortable(own, [signal]));
+    if (found.every((each) => each <= farthest)) return;
+    const why = "its address is in a private network that the registry is not in";
+    throw new AppError("registry", `${base.host} may not send us to ${url.host}: ${why}`);
+  };
+}
+
+/** Of several addresses; one that nobody knows is taken for far. */
+const farthestOf = (found: readonly number[]): number => (found.length === 0 ? PUBLIC : Math.min(...found));
