@@ -192,6 +192,8 @@ const presetSettings = strictObject({
   tools: optional(texts()),
   allowUnsafeExternalContent: optional(Type.Boolean()),
   secrets: optional(secrets),
+  /** Whether the preset's mapping takes events that the preset would leave out; see `presets/preset.ts`. */
+  allEvents: optional(Type.Boolean()),
 });
 
 export const PRESETS = ["mail", "github", "gitlab", "stripe", "slack", "sentry", "alertmanager", "generic"] as const;

@@ -13,7 +13,7 @@ import { readPayload } from "../ingress/payload.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { type Mapping, type MappingRequest, runMapping, type RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
-import { trimSlashes } from "../mappings/request.ts";
+import { trimSlashes, viewOf } from "../mappings/request.ts";
 
 export interface DryRunParts {
   readonly settings: () => MappingSettings;
@@ -88,7 +88,10 @@ export async function dryRun(
   });
   const about = { ...none, reaches: reached?.id ?? null, outcome: outcome.kind };
   if (outcome.kind === "failed") return { ...about, reason: outcome.reason };
-  if (outcome.kind === "nothing") return { ...about, ...nothing };
+  if (outcome.kind === "nothing") {
+    const isLeftOut = mapping.leavesOut(viewOf(request, mapping.config.auth));
+    return { ...about, ...nothing, ...(isLeftOut ? { reason: "the preset leaves this event out" } : {}) };
+  }
   const tried = await Promise.all(outcome.actions.map((action) => tryAction(parts, mapping, action)));
   const warnings = new Set([...outcome.warnings, ...tried.flatMap((each) => each.warnings)]);
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };

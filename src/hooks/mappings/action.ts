@@ -36,7 +36,7 @@ export interface Built {
 export function buildAction(parts: ActionParts): Built | undefined {
   const { mapping, given } = parts;
   const { config, warnings } = mergeOverrides(mapping.config, given);
-  const itemId = word("itemId", parts);
+  const itemId = own("itemId", parts);
   const shared = { isWrapped: !config.allowUnsafeExternalContent, ...withoutUndefined({ itemId }) };
   const content = contentOf(parts, config.action);
   if (!content) return undefined;
@@ -51,7 +51,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
   }
   const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
   const optional = {
-    sessionKey: sessionKeyOf(parts),
+    sessionKey: own("sessionKey", parts),
     to: word("to", parts),
     model: word("model", parts),
     thinking: word("thinking", parts),
@@ -85,13 +85,19 @@ function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "
   return preset.describe(view);
 }
 
-/** A preset's own key stands in where the operator says none; see `word` for one of which a value is missing. */
-function sessionKeyOf(parts: ActionParts): string | undefined {
+/** A preset's own value stands in where the operator gives none; see `word` for a template with a missing value. */
+function own(key: "sessionKey" | "itemId", parts: ActionParts): string | undefined {
   const { mapping, plan, view, given } = parts;
-  if (given.sessionKey || plan.sessionKey || !mapping.preset) return word("sessionKey", parts);
+  if (given[key] || plan[key] || !mapping.preset) return word(key, parts);
   const preset: Preset = presets[mapping.preset];
-  return preset.sessionKey?.(view);
+  const text = preset[key]?.(view);
+  return key === "itemId" && text !== undefined ? idOf(text) : text;
 }
+
+const isOneLine = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text);
+
+/** A digest is as good as an id that is too long, or not on one line. */
+const idOf = (text: string): string => (text.length > CHARS_MAX.itemId || !isOneLine(text) ? shortHash(text) : text);
 
 const CHARS_MAX = { name: 1000, sessionKey: 256, to: 512, model: 256, thinking: 32, itemId: 256 } as const;
 
@@ -100,18 +106,17 @@ const WHOLE_ONLY: readonly string[] = ["sessionKey", "itemId", "to"];
 
 /** A setting that is one line; undefined where it is empty. */
 function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: ActionParts): string | undefined {
-  const own = given[key];
-  const rendered: Rendered | undefined = own === undefined ? plan[key]?.(view) : undefined;
+  const asked = given[key];
+  const rendered: Rendered | undefined = asked === undefined ? plan[key]?.(view) : undefined;
   if (rendered?.isPartial && WHOLE_ONLY.includes(key)) return undefined;
-  const text = (own ?? (rendered ? plainText(rendered) : "")).trim();
+  const text = (asked ?? (rendered ? plainText(rendered) : "")).trim();
   if (text === "") return undefined;
-  const isOneLine = !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text);
-  if (key === "itemId" && (text.length > CHARS_MAX.itemId || !isOneLine)) return shortHash(text); // as good as an id
+  if (key === "itemId") return idOf(text);
   if (text.length > CHARS_MAX[key]) {
     const got = `${text.length} characters, at most ${CHARS_MAX[key]}`;
     throw new AppError("bad_request", `mapping '${mapping.id}': ${key} has ${got}`);
   }
-  if (key !== "name" && !isOneLine) {
+  if (key !== "name" && !isOneLine(text)) {
     throw new AppError("bad_request", `mapping '${mapping.id}': ${key} holds control characters`);
   }
   return text;

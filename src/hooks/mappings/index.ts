@@ -36,7 +36,8 @@ export function makeMappings({ hooks, folder }: { hooks: HooksConfig; folder: st
   const brought = [...new Set(hooks.presets)].map((name) => {
     const config = presetMapping(name, hooks);
     const id = config.id ?? name;
-    return makeMapping(config, { id: taken.has(id) ? `preset-${id}` : id, preset: name });
+    const { allEvents } = hooks.presetSettings[name] ?? {};
+    return makeMapping(config, { id: taken.has(id) ? `preset-${id}` : id, preset: name, allEvents });
   });
   const all = [...own, ...brought];
   return {
@@ -51,7 +52,7 @@ export function makeMappings({ hooks, folder }: { hooks: HooksConfig; folder: st
 /** A preset's mapping with what the operator says otherwise. */
 function presetMapping(name: PresetName, hooks: HooksConfig): MappingConfig {
   const { mapping, scheme }: Preset = presets[name];
-  const { secrets, match, ...settings } = hooks.presetSettings[name] ?? {};
+  const { secrets, match, allEvents: _, ...settings } = hooks.presetSettings[name] ?? {};
   const signed = secrets && scheme ? { auth: { scheme, secrets } } : {};
   const mail = name === "mail" ? mailSettings(hooks) : {};
   return {

@@ -40,6 +40,8 @@ export interface Mapping {
   takesPath(path: string): boolean;
   /** Whether path and source are its own, whatever its conditions say. */
   isFor(request: MappingRequest): boolean;
+  /** Whether its preset leaves this event out, for an answer of 204. */
+  leavesOut(view: View): boolean;
   /** Whether it takes this request. Throws `too_large` where a condition cannot look at all of a text. */
   takes(request: MappingRequest): boolean;
   readonly plan: { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly problem: string };
@@ -48,7 +50,14 @@ export interface Mapping {
 /** Paths that are endpoints of their own. */
 export const RESERVED: readonly string[] = ["wake", "agent"];
 
-export function makeMapping(config: MappingConfig, { id, preset }: { id: string; preset?: PresetName }): Mapping {
+export interface MappingOrigin {
+  readonly id: string;
+  readonly preset?: PresetName;
+  /** Whether it takes events that its preset would leave out. */
+  readonly allEvents?: boolean | undefined;
+}
+
+export function makeMapping(config: MappingConfig, { id, preset, allEvents = false }: MappingOrigin): Mapping {
   const path = config.match.path === undefined ? undefined : trimSlashes(config.match.path);
   const takesPath = (asked: string): boolean => {
     const sub = trimSlashes(asked);
@@ -62,12 +71,14 @@ export function makeMapping(config: MappingConfig, { id, preset }: { id: string;
     takesPath(request.path) && hasSource(request.payload, config.match.source);
   // a condition that cannot be read takes what the rest of the match takes
   const asks: Question | undefined = parsed.ok ? parsed.value.asks : undefined;
+  const known: Preset | undefined = preset && presets[preset];
   return {
     id,
     config,
     preset,
     takesPath,
     isFor,
+    leavesOut: (view) => !allEvents && (known?.leavesOut?.(view) ?? false),
     takes: (request) => isFor(request) && (asks === undefined || named(id, () => asks(viewOf(request, config.auth)))),
     plan: parsed.ok ? { ok: true, plan: parsed.value.plan } : { ok: false, problem: parsed.problem },
   };

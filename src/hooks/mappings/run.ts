@@ -76,6 +76,7 @@ async function run(mapping: Mapping, { plan, view, parts }: Job): Promise<Mappin
   const leftOut = items ? Math.max(0, items.length - ITEMS_MAX) : 0;
   const deadline = performance.now() + parts.transformTimeoutMs;
   const built = await inParallel(views, parts.signal, async (each, signal) => {
+    if (mapping.leavesOut(each)) return undefined;
     const given = await transformed(mapping, { view: each, parts, deadline, signal });
     if (given === null) return undefined;
     const shown = given.values ? { ...each, values: given.values } : each;

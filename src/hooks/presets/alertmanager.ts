@@ -1,4 +1,5 @@
 /** Prometheus Alertmanager: a group of alerts. Payload: prometheus.io, "Alerting, configuration, webhook_config". */
+import { ownValue } from "../../base/own-value.ts";
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
 import { BODY_CHARS_MAX, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
@@ -17,9 +18,19 @@ const alertLine = (alert: Fields): string =>
 /** As Alertmanager says it, and as Grafana does. */
 const RESOLVED = ["resolved", "ok"];
 
+/** Alerts that always fire, to show that alerts arrive, or to silence others. */
+const STANDING: readonly string[] = ["Watchdog", "DeadMansSwitch", "InfoInhibitor"];
+
+const isStanding = (payload: unknown): boolean => {
+  const alerts = ownValue(payload, ["alerts"]);
+  if (!Array.isArray(alerts) || alerts.length === 0) return false;
+  return alerts.every((alert) => STANDING.includes(fieldsOf(alert).text("labels.alertname")));
+};
+
 export const alertmanager: Preset = {
   mapping: { match: { path: "alertmanager" }, name: "Alertmanager" },
   deliveryIdAt: [], // a group is sent again under the same key for as long as it fires
+  leavesOut: ({ payload }) => isStanding(payload),
   describe: ({ payload }) => {
     const group = fieldsOf(payload);
     const isResolved = RESOLVED.includes(group.text("status") || group.text("state"));

@@ -7,6 +7,8 @@ const LIST_MAX = 20;
 export interface Fields {
   /** Text on one line, numbers and booleans as text; of several paths the first that has some. */
   text(...paths: readonly string[]): string;
+  /** Text as it is, to compare it. */
+  exact(path: string): string;
   /** Text with its line breaks. */
   long(path: string, charsMax?: number): string;
   has(path: string): boolean;
@@ -25,6 +27,7 @@ export function fieldsOf(value: unknown): Fields {
       }
       return "";
     },
+    exact: (path) => scalar(at(path)),
     long: (path, charsMax = TEXT_CHARS_MAX) => cut(scalar(at(path)).trim(), charsMax),
     has: (path) => at(path) !== undefined && at(path) !== null && at(path) !== false,
     list: (path, line) => {

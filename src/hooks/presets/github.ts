@@ -1,6 +1,7 @@
 /** GitHub: repositories, organisations and apps. Events: docs.github.com, "Webhook events and payloads". */
 import type { Passage } from "../../base/passage.ts";
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { isQuiet } from "./github-quiet.ts";
 import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
@@ -141,6 +142,17 @@ const KINDS: Readonly<Record<string, Kind>> = {
         fields.text("alert.html_url"),
       ),
   },
+  status: {
+    about: "A check of a commit changed its state on GitHub.",
+    tell: (fields) =>
+      lines(
+        ["Name", fields.text("context")],
+        ["State", fields.text("state")],
+        ["Commit", fields.text("commit.commit.message", "sha")],
+        fields.text("description"),
+        fields.text("target_url"),
+      ),
+  },
   create: { about: "A branch or tag was made on GitHub.", tell: reference },
   delete: { about: "A branch or tag was deleted on GitHub.", tell: reference },
   fork: {
@@ -172,6 +184,7 @@ export const github: Preset = {
   mapping: { match: { path: "github" }, name: "GitHub", handshake: "github", maxBodyBytes: 25 * 1024 * 1024 },
   scheme: "github",
   deliveryIdAt: ["headers.x-github-delivery"],
+  leavesOut: ({ headers, payload }) => isQuiet(headers["x-github-event"] ?? "", fieldsOf(payload)),
   describe: ({ headers, payload }) => {
     const kind = headers["x-github-event"];
     return kind === "ping" ? undefined : describe(kind, payload);

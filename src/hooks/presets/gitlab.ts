@@ -1,5 +1,6 @@
 /** GitLab: projects and groups. Events: docs.gitlab.com, "Webhook events". */
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { isQuiet } from "./gitlab-quiet.ts";
 import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
@@ -24,6 +25,15 @@ const push = (what: string): Kind => ({
     ),
 });
 
+const issue: Kind = {
+  about: "Something happened to an issue on GitLab.",
+  tell: (fields) =>
+    lines(
+      ["Issue", `#${fields.text("object_attributes.iid")} ${fields.text("object_attributes.title")}`],
+      state(fields),
+    ),
+};
+
 const KINDS: Readonly<Record<string, Kind>> = {
   push: push("Commits were"),
   tag_push: push("A tag was"),
@@ -37,14 +47,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
         state(fields),
       ),
   },
-  issue: {
-    about: "Something happened to an issue on GitLab.",
-    tell: (fields) =>
-      lines(
-        ["Issue", `#${fields.text("object_attributes.iid")} ${fields.text("object_attributes.title")}`],
-        state(fields),
-      ),
-  },
+  issue,
+  work_item: issue,
   note: {
     about: "Someone commented on GitLab.",
     tell: (fields) =>
@@ -105,6 +109,7 @@ export const gitlab: Preset = {
   mapping: { match: { path: "gitlab" }, name: "GitLab", maxBodyBytes: 25 * 1024 * 1024 },
   scheme: "gitlab",
   deliveryIdAt: ["headers.idempotency-key", "headers.x-gitlab-event-uuid"],
+  leavesOut: ({ payload }) => isQuiet(fieldsOf(payload)),
   describe: ({ headers, payload }) => {
     const fields = fieldsOf(payload);
     const kind = fields.text("object_kind");

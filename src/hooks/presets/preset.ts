@@ -10,8 +10,15 @@ export interface Preset {
   readonly scheme?: "github" | "gitlab" | "stripe" | "slack" | "sentry";
   /** Where the sender's own id of a delivery is: the first of these paths that leads to a text. */
   readonly deliveryIdAt: readonly string[];
-  /** Undefined: nothing that anyone wants to hear of. Throws `bad_request` for what this sender never sends. */
+  /**
+   * Whether nobody wants an answer to this event: it repeats another one, a program caused it, or nobody has to act.
+   * Asked before any template or transform, unless the operator sets `allEvents`. docs/senders.md lists these events.
+   */
+  leavesOut?(view: View): boolean;
+  /** Undefined: there is nothing to tell. Throws `bad_request` for what this sender never sends. */
   describe(view: View): Passage | undefined;
+  /** Stands in where the operator gives no `itemId`. */
+  itemId?(view: View): string | undefined;
   /** The conversation that a request belongs to; absent: each has its own. */
   sessionKey?(view: View): string | undefined;
 }

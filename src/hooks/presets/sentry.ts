@@ -55,10 +55,15 @@ export const sentry: Preset = {
   mapping: { match: { path: "sentry" }, name: "Sentry", maxBodyBytes: 2 * 1024 * 1024 },
   scheme: "sentry",
   deliveryIdAt: ["headers.request-id"],
+  leavesOut: ({ headers, payload }) => {
+    const action = fieldsOf(payload).text("action");
+    const kind = headers["sentry-hook-resource"];
+    if (kind === "comment") return action === "updated" || action === "deleted";
+    return kind === "installation" || (kind === "issue" && ["archived", "ignored"].includes(action));
+  },
   describe: ({ headers, payload }) => {
     const fields = fieldsOf(payload);
     const kind = headers["sentry-hook-resource"] ?? "";
-    if (kind === "installation") return undefined;
     const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
     const head = lines(
       ["Event", known ? "" : kind],

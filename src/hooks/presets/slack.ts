@@ -2,14 +2,18 @@
 import { fieldsOf, type Fields, jsonText } from "./fields.ts";
 import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
-const said = (event: Fields): string =>
-  lines(
+function said(event: Fields): string {
+  const message = messageIn(event);
+  return lines(
     ["Channel", event.text("channel")],
-    ["From", event.text("user")],
-    ["Thread", event.text("thread_ts")],
-    ["Text", event.long("text")],
-    event.list("files", (file) => `file ${file.text("name")} (${file.text("mimetype")})`),
+    ["From", message.text("user")],
+    ["Thread", message.text("thread_ts")],
+    isChange(event) ? "The message was edited." : "",
+    ["Text", message.long("text")],
+    message.list("files", (file) => `file ${file.text("name")} (${file.text("mimetype")})`),
+    message.text("text") === "" ? message.list("attachments", (each) => each.text("text", "fallback", "title")) : "",
   );
+}
 
 const KINDS: Readonly<Record<string, Kind>> = {
   app_mention: { about: "Someone addressed this app in Slack.", tell: said },
@@ -33,23 +37,70 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
+/** Messages that a person wrote: without a subtype, or with one of these. All others are notices of Slack. */
+const PERSONS: readonly string[] = ["", "file_share", "thread_broadcast", "me_message"];
+
+/** Events that repeat a message or show where a person looks. */
+const QUIET_KINDS = new Set(
+  (
+    "reaction_removed app_home_opened app_context_changed link_shared user_change user_status_changed " +
+    "user_profile_changed user_huddle_changed dnd_updated dnd_updated_user file_created file_shared file_public " +
+    "file_change file_deleted file_unshared pin_removed star_added star_removed message_metadata_posted " +
+    "message_metadata_updated message_metadata_deleted assistant_thread_started assistant_thread_context_changed"
+  ).split(" "),
+);
+
+/** The message of an event; of an edit the message as it is now. */
+const messageIn = (event: Fields): Fields => (isChange(event) ? event.within("message") : event);
+const isChange = (event: Fields): boolean => event.text("subtype") === "message_changed";
+
+/** Slack sends the same event for an edit, for the preview of a link, and for the first reply in a thread. */
+const isEdit = (event: Fields): boolean =>
+  isChange(event) && event.exact("message.text") !== event.exact("previous_message.text");
+
+/** An answer to what an app wrote, perhaps this one, would be answered in turn, without end. */
+const isOfApp = (event: Fields): boolean =>
+  event.text("subtype") === "bot_message" ||
+  ["bot_id", "message.bot_id", "previous_message.bot_id"].some((path) => event.has(path));
+
+function isByPerson(event: Fields): boolean {
+  if (isChange(event) && !isEdit(event)) return false;
+  const message = messageIn(event);
+  const hasContent = message.text("text") !== "" || message.has("files.0") || message.has("attachments.0");
+  return hasContent && PERSONS.includes(message.text("subtype")) && message.text("user") !== "USLACKBOT";
+}
+
+function leavesOut(payload: unknown): boolean {
+  const fields = fieldsOf(payload);
+  if (fields.has("command")) return false;
+  if (["view_closed", "app_rate_limited"].includes(fields.text("type"))) return true;
+  const event = fields.within("event");
+  const kind = event.text("type");
+  const self = fields.has("authorizations.0.is_bot") ? fields.text("authorizations.0.user_id") : "";
+  if (self !== "" && messageIn(event).text("user") === self) return true;
+  if (isOfApp(event) || QUIET_KINDS.has(kind)) return true;
+  return (kind === "message" || kind === "app_mention") && !isByPerson(event);
+}
+
 export const slack: Preset = {
-  mapping: {
-    match: { path: "slack" },
-    name: "Slack",
-    handshake: "slack",
-    // a message that addresses the app comes twice where it hears of both: as `message` and as `app_mention`
-    itemId: "{{ payload.event.channel }}/{{ payload.event.ts }}",
-  },
+  mapping: { match: { path: "slack" }, name: "Slack", handshake: "slack" },
   scheme: "slack",
   deliveryIdAt: ["payload.event_id"],
+  leavesOut: ({ payload }) => leavesOut(payload),
+  /**
+   * A message that addresses the app comes twice where the app hears of both: as `message` and as `app_mention`.
+   * An edit keeps the time of its message, so that a message which was answered is not answered again.
+   */
+  itemId: ({ payload }) => {
+    const event = fieldsOf(payload).within("event");
+    const [channel, time] = [event.text("channel"), messageIn(event).text("ts")];
+    return channel === "" || time === "" ? undefined : `${channel}/${time}`;
+  },
   describe: ({ payload }) => {
     const fields = fieldsOf(payload);
     if (fields.has("command")) return command(fields);
     const event = fields.within("event");
-    // what apps write, this one among them, would be answered for ever; also where Slack unfolds a link in it
-    const isOfApp = event.has("bot_id") || event.has("message.bot_id") || event.has("previous_message.bot_id");
-    if (isOfApp || event.text("subtype") === "bot_message") return undefined;
+    if (isOfApp(event)) return undefined;
     const kind = event.text("type");
     const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
     if (known) return summary(`${known.about} Tell what is wanted, and whether anyone has to act.`, known.tell(event));

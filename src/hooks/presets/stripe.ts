@@ -27,10 +27,56 @@ const ABOUT: readonly (readonly [type: string, about: string])[] = [
   ["payment_intent.", "Something happened to a payment on Stripe."],
 ];
 
+/** Steps on the way to an event of `ABOUT`, and events that come beside one. A `*` stands for the rest of a name. */
+const QUIET: readonly string[] = [
+  "payment_intent.created",
+  "payment_intent.processing",
+  "payment_intent.requires_action",
+  "charge.updated",
+  "charge.pending",
+  "charge.refund.updated",
+  "charge.dispute.updated",
+  "charge.dispute.funds_*",
+  "refund.created",
+  "refund.updated",
+  "customer.updated",
+  "customer.source.*",
+  "customer.tax_id.*",
+  "invoice.created",
+  "invoice.updated",
+  "invoice.finalized",
+  "invoice.sent",
+  "invoice.deleted",
+  "invoice.payment_succeeded",
+  "invoice_payment.*",
+  "invoiceitem.*",
+  "payment_method.*",
+  "setup_intent.created",
+  "setup_intent.succeeded",
+  "setup_intent.requires_action",
+  "payout.created",
+  "payout.updated",
+  "payout.reconciliation_completed",
+  "balance.available",
+  "product.*",
+  "price.*",
+  "plan.*",
+  "tax_rate.*",
+  "file.created",
+];
+
+function isQuiet(event: Fields): boolean {
+  const type = event.text("type");
+  // a payment intent tells of its charge itself
+  if (type === "charge.succeeded") return event.text("data.object.payment_intent") !== "";
+  return QUIET.some((each) => (each.endsWith("*") ? type.startsWith(each.slice(0, -1)) : type === each));
+}
+
 export const stripe: Preset = {
   mapping: { match: { path: "stripe" }, name: "Stripe" },
   scheme: "stripe",
   deliveryIdAt: ["payload.id"],
+  leavesOut: ({ payload }) => isQuiet(fieldsOf(payload)),
   describe: ({ payload }) => {
     const event = fieldsOf(payload);
     const type = event.text("type");
