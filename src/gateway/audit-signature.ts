@@ -14,35 +14,46 @@ export function auditSecrets(hooks: HooksConfig, report: Report): void {
   }
 }
 
+type SignatureForm = Extract<SignatureConfig, { scheme: "hmac" | "public-key" }>;
+
+/** Which settings say where a value is; undefined: none does. */
+const placeOf = (auth: SignatureForm, name: "timestamp" | "id") =>
+  (name === "id" ? (["idHeader", "idField"] as const) : TIMESTAMP_PLACES).find((key) => auth[key] !== undefined);
+const TIMESTAMP_PLACES = ["timestampHeader", "timestampPrefix", "timestampField"] as const;
+
 export function auditSignature(
   { auth, dedupeBody }: { auth: SignatureConfig; dedupeBody?: boolean | undefined },
   { path, report }: Omit<AtMapping, "parts">,
 ): void {
-  if (auth.scheme !== "hmac") return;
+  if (auth.scheme !== "hmac" && auth.scheme !== "public-key") return;
   auditForm(auth, { path: [...path, "auth"], report });
   if (dedupeBody) return;
-  const { timestampHeader, idHeader, signedContent } = auth;
-  if (timestampHeader !== undefined && !signedContent.includes("{timestamp}")) {
+  const { signedContent } = auth;
+  const [time, id] = [placeOf(auth, "timestamp"), placeOf(auth, "id")];
+  /** A field of the body is signed with the body. */
+  const isSigned = (key: string, name: string): boolean =>
+    signedContent.includes(`{${name}}`) || (key.endsWith("Field") && signedContent.includes("{body}"));
+  if (time !== undefined && !isSigned(time, "timestamp")) {
     const message =
       "not signed: signedContent has no {timestamp}, so a replay with a fresh one counts; or set dedupeBody";
-    report("warn", "timestamp-unsigned", { path: [...path, "auth", "timestampHeader"], message });
+    report("warn", "timestamp-unsigned", { path: [...path, "auth", time], message });
   }
-  if (idHeader !== undefined && !signedContent.includes("{id}")) {
+  if (id !== undefined && !isSigned(id, "id")) {
     const message = "not signed: signedContent has no {id}, so a replay under another one counts; or set dedupeBody";
-    report("warn", "id-unsigned", { path: [...path, "auth", "idHeader"], message });
+    report("warn", "id-unsigned", { path: [...path, "auth", id], message });
   }
-  if (timestampHeader === undefined && idHeader === undefined) {
+  if (time === undefined && id === undefined) {
     const message = "neither an id nor a time is signed: every replay counts, unless dedupeBody is set";
     report("info", "replayable", { path: [...path, "auth"], message });
   }
 }
 
 /** What is signed by these names is the request's; anything else in braces is text. */
-const SIGNED = ["id", "timestamp", "body", "url", "method"];
+const SIGNED = ["id", "timestamp", "body", "url", "method", "form"];
 /** RFC 9110, `token`. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 
-function auditForm(auth: Extract<SignatureConfig, { scheme: "hmac" }>, { path, report }: Omit<AtMapping, "parts">) {
+function auditForm(auth: SignatureForm, { path, report }: Omit<AtMapping, "parts">): void {
   const { signedContent } = auth;
   const strange = [...signedContent.matchAll(/\{(\w+)\}/g)].find(([, name]) => !SIGNED.includes(name!))?.[0];
   const at = [...path, "signedContent"];
@@ -50,12 +61,21 @@ function auditForm(auth: Extract<SignatureConfig, { scheme: "hmac" }>, { path, r
     const names = SIGNED.map((name) => `{${name}}`).join(", ");
     report("warn", "signed-unknown", { path: at, message: `${strange} stands for nothing; known: ${names}` });
   }
-  if (!signedContent.includes("{body}")) {
-    const message = "has no {body}: whoever has seen one signature can send any body with it";
-    report("error", "body-unsigned", { path: at, message });
+  for (const name of ["timestamp", "id"] as const) {
+    if (!signedContent.includes(`{${name}}`) || placeOf(auth, name) !== undefined) continue;
+    const message = `has {${name}}, and no setting says where it is, such as ${name}Header: it counts as empty`;
+    report("warn", "signed-nowhere", { path: at, message });
+  }
+  if (!signedContent.includes("{body}") && !signedContent.includes("{form}")) {
+    const once = signedContent.includes("{id}") && placeOf(auth, "id") !== undefined;
+    const message = once
+      ? "has no {body}: whoever catches a delivery on its way can change its body"
+      : "has no {body}: whoever has seen one signature can send any body with it";
+    report(once ? "warn" : "error", "body-unsigned", { path: at, message });
   }
   for (const key of ["header", "timestampHeader", "idHeader"] as const) {
-    if (HEADER_NAME.test(auth[key] ?? "absent")) continue;
+    const names = [auth[key] ?? []].flat();
+    if (names.every((name) => HEADER_NAME.test(name))) continue;
     const message = "no header has this name: every request of this mapping is refused";
     report("error", "header-impossible", { path: [...path, key], message });
   }

@@ -13,6 +13,9 @@ import {
 import { isNetwork } from "../base/networks.ts";
 import { LISTEN_EXPECTED, parseListen } from "./listen.ts";
 import { mailSection } from "./mail/config.ts";
+import { moment, secret, secrets, signature } from "./signature-config.ts";
+
+export type { SignatureConfig } from "./signature-config.ts";
 
 const BODY_BYTES_DEFAULT = 262_144;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
@@ -25,54 +28,7 @@ const integer = (minimum: number, maximum: number, options: object = {}) =>
 const above0 = (maximum: number, options: object = {}) => Type.Number({ exclusiveMinimum: 0, maximum, ...options });
 const flag = (standard: boolean) => Type.Boolean({ default: standard });
 const url = () => refined(Type.String(), (given) => (URL.canParse(given) ? undefined : "Invalid URL"));
-/** A moment in UTC. */
-const moment = () =>
-  refined(Type.String(), (given) =>
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/.test(given) && !Number.isNaN(Date.parse(given))
-      ? undefined
-      : "expected a moment in UTC such as 2026-12-31T23:59:59Z",
-  );
-
-/** Where something comes from: an environment variable is already put in by `${NAME}`. */
-const secret = trimmed();
-/** With an end, for the old one of two while a sender changes over. */
-const expiringSecret = Type.Union([
-  changed(secret, (value): { value: string; expiresAt?: string | undefined } => ({ value, expiresAt: undefined })),
-  strictObject({ value: secret, expiresAt: optional(moment()) }),
-]);
-const secrets = changed(
-  Type.Union([expiringSecret, Type.Array(expiringSecret, { minItems: 1, maxItems: 8 })]),
-  (given): { value: string; expiresAt?: string | undefined }[] => (Array.isArray(given) ? given : [given]),
-);
 const wakeMode = (options: object = {}) => oneOfTexts(["now", "next-heartbeat"], options);
-/** Absent: the scheme's own, mostly five minutes. */
-const tolerance = optional(integer(1, 86_400));
-
-/** How a sender proves itself on one mapping, instead of by the hook token. */
-const signature = Type.Union([
-  strictObject({
-    scheme: oneOfTexts(["standard-webhooks", "svix", "stripe", "slack", "linear", "discord", "sentry"]),
-    secrets,
-    toleranceSeconds: tolerance,
-  }),
-  strictObject({ scheme: oneOfTexts(["github", "gitea", "gitlab", "shopify"]), secrets }),
-  strictObject({
-    scheme: Type.Literal("hmac"),
-    secrets,
-    header: text({ minLength: 1 }),
-    prefix: text({ default: "" }),
-    algorithm: oneOfTexts(["sha1", "sha256", "sha384", "sha512"], { default: "sha256" }),
-    encoding: oneOfTexts(["hex", "base64", "base64url"], { default: "hex" }),
-    /** What is signed: text with `{id}`, `{timestamp}`, `{body}`, `{url}`, `{method}`. */
-    signedContent: text({ default: "{body}" }),
-    idHeader: optional(text()),
-    timestampHeader: optional(text()),
-    timestampUnit: oneOfTexts(["s", "ms"], { default: "s" }),
-    toleranceSeconds: tolerance,
-  }),
-]);
-export type SignatureConfig = Output<typeof signature>;
-
 /** Text with values in double braces; see `mappings/template.ts`. */
 const template = text({ maxLength: 65_536 });
 const scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]);

@@ -20,7 +20,7 @@ export function secretsOf({ mappings, presetSettings, callbacks }: HooksConfig):
     const path = ["hooks", "presetSettings", name];
     const bySettings = settings?.auth ? verdicts(settings.auth, [...path, "auth", "secrets"]) : [];
     return scheme && settings?.secrets
-      ? [...verdicts({ scheme, secrets: settings.secrets }, [...path, "secrets"]), ...bySettings]
+      ? [...verdicts({ scheme, secrets: settings.secrets } as SignatureConfig, [...path, "secrets"]), ...bySettings]
       : bySettings;
   });
   const { secret } = callbacks;
@@ -30,7 +30,8 @@ export function secretsOf({ mappings, presetSettings, callbacks }: HooksConfig):
 }
 
 /** @param path of the list, or of the one secret in its place */
-function verdicts({ scheme, secrets }: Pick<SignatureConfig, "scheme" | "secrets">, path: Path): FoundSecret[] {
+function verdicts(auth: SignatureConfig, path: Path): FoundSecret[] {
+  const { secrets } = auth;
   const isOne = secrets.length === 1;
-  return secrets.map(({ value }, i) => ({ path: isOne ? path : [...path, i], verdict: checkSecret(scheme, value) }));
+  return secrets.map(({ value }, i) => ({ path: isOne ? path : [...path, i], verdict: checkSecret(auth, value) }));
 }

@@ -73,6 +73,7 @@ test("an HMAC whose timestamp or id is not part of what is signed", () => {
   expect(signed("timestampHeader: 'x-time', signedContent: '{timestamp}.{body}'")).toEqual([]);
   expect(signed("idHeader: 'x-id'")).toEqual(["warn id-unsigned hooks.mappings[0].auth.idHeader :3"]);
   expect(signed("idHeader: 'x-id', signedContent: '{id}.{body}'")).toEqual([]);
+  expect(signed("idField: 'id'")).toEqual([]); // signed with the body
   expect(signed("")).toEqual(["info replayable hooks.mappings[0].auth :2"]);
   expect(signed("}, dedupeBody: true, transform: { module: 'x.ts'")).toEqual([]);
 });

@@ -69,6 +69,19 @@ describe("findings name key, line and what to do", () => {
       "error",
       "hooks.mappings[0].auth.signedContent",
     ],
+    [
+      mapping(hmac("header: 'x', signedContent: '{timestamp}.{body}'")),
+      "signed-nowhere",
+      "warn",
+      "hooks.mappings[0].auth.signedContent",
+    ],
+    [
+      mapping(hmac("signatureField: 's', idField: 'token', signedContent: '{id}'")),
+      "body-unsigned",
+      "warn",
+      "hooks.mappings[0].auth.signedContent",
+    ],
+    [mapping(hmac("header: ['x', 'y z']")), "header-impossible", "error", "hooks.mappings[0].auth.header"],
     [mapping(hmac("header: 'x sig'")), "header-impossible", "error", "hooks.mappings[0].auth.header"],
     [mapping(hmac("header: 'x', idHeader: 'id:'")), "header-impossible", "error", "hooks.mappings[0].auth.idHeader"],
     [

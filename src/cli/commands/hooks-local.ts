@@ -66,9 +66,10 @@ export async function signFile(
 ): Promise<void> {
   const config = signatureOf(scheme, { secret: options.secret ?? sources.env["HEARTH_HOOK_SECRET"], sources });
   const rawBody = await readBodyFile(file);
+  const isJson = /^\s*[[{]/.test(new TextDecoder().decode(rawBody.subarray(0, 64)));
   const headers = signRequest(config, {
     rawBody,
-    headers: {},
+    headers: { "content-type": isJson ? "application/json" : "application/x-www-form-urlencoded" },
     url: options.url ?? "",
     method: options.method,
     nowMs: options.now,
@@ -81,12 +82,15 @@ export async function signFile(
   );
 }
 
+/** Schemes that need more than a secret: a mapping has the rest. */
+const DESCRIBED: readonly string[] = ["hmac", "public-key", "token"];
+
 /** @param name a scheme, or a mapping that says which scheme and secret */
 function signatureOf(
   name: string,
   { secret, sources }: { secret: string | undefined; sources: ConfigSources },
 ): SignatureConfig {
-  const isScheme = Object.hasOwn(signatureSchemes, name) && name !== "hmac"; // which needs more than a secret
+  const isScheme = Object.hasOwn(signatureSchemes, name) && !DESCRIBED.includes(name);
   if (isScheme && secret) {
     return { scheme: name, secrets: [{ value: secret, expiresAt: undefined }] } as SignatureConfig; // just checked
   }

@@ -100,9 +100,9 @@ export class Door {
     return this.#throttle.isLocked(failureKey(address));
   }
 
-  /** Counts a failure. */
-  refusal(visitor: Visitor, reason: string): Refusal {
-    return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason);
+  /** Counts a failure. @param scheme of HTTP that the client is asked for */
+  refusal(visitor: Visitor, reason: string, scheme: "Bearer" | "Basic" = "Bearer"): Refusal {
+    return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason, scheme);
   }
 
   #warn({ requestId, path, nowMs }: Visitor): void {
@@ -113,13 +113,14 @@ export class Door {
   }
 }
 
-function refusalOf(failure: Failure, reason: string): Refusal {
+function refusalOf(failure: Failure, reason: string, scheme: "Bearer" | "Basic"): Refusal {
   const headers = rateHeaders(failure);
   const { lockedForMs } = failure;
   if (lockedForMs !== undefined) {
     return new Refusal("too_many_failures", { headers: { ...headers, ...retryAfter(lockedForMs) }, reason });
   }
-  return new Refusal("unauthorized", { headers: { ...headers, "www-authenticate": 'Bearer realm="hooks"' }, reason });
+  const challenge = { "www-authenticate": `${scheme} realm="hooks"` };
+  return new Refusal("unauthorized", { headers: { ...headers, ...challenge }, reason });
 }
 
 /** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */

@@ -147,7 +147,11 @@ async function prove(
     }),
   );
   const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
-  if (failures.length === proofs.size) throw door.refusal(visitor, [...new Set(failures)].join("; "));
+  if (failures.length === proofs.size) {
+    // some clients of HTTP Basic send a password only once they are asked for it
+    const isBasic = candidates.some(({ config }) => config.auth?.scheme === "basic");
+    throw door.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
+  }
   return { rawBody, proofs };
 }
 

@@ -3,7 +3,6 @@
  * is wrong with a proof, callers hear the same: the reason is for the log.
  */
 import { timingSafeEqual } from "node:crypto";
-import { ownValue } from "../../base/own-value.ts";
 
 /** A request as a sender signed it. */
 export interface SignedRequest {
@@ -45,11 +44,11 @@ export type KeySide = "receiver" | "sender";
 
 export interface SignatureScheme<Settings extends SecretSettings = SecretSettings> {
   /** Looks at a secret when the configuration is read. */
-  checkSecret(secret: string, side: KeySide): SecretVerdict;
+  checkSecret(secret: string, side: KeySide, settings: Settings): SecretVerdict;
   /** Headers that prove or identify, by lower-case name: nothing behind the door may read them. */
   credentialHeaders(settings: Settings): readonly string[];
   verify(settings: Settings, request: SignedRequest): Verdict;
-  /** The headers that a sender with the first secret would send. */
+  /** The headers that a sender with the first secret would send. Throws `bad_request` where headers are not enough. */
   sign(settings: Settings, request: SignedRequest & { readonly id: string }): Record<string, string>;
 }
 
@@ -94,16 +93,4 @@ export function timestampProblem(
   if (ageMs > toleranceSeconds * 1000) return "the timestamp is too old";
   if (ageMs < -toleranceSeconds * 1000) return "the timestamp is in the future";
   return undefined;
-}
-
-/** A field of a JSON body that is a text or a number; undefined where there is none. */
-export function bodyField(rawBody: Uint8Array, name: string): string | undefined {
-  let body: unknown;
-  try {
-    body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(rawBody));
-  } catch {
-    return undefined;
-  }
-  const value = ownValue(body, [name]);
-  return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }

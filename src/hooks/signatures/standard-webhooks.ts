@@ -5,7 +5,7 @@
  */
 import { createHmac, sign, verify } from "node:crypto";
 import { privateKeyOf, publicKeyOf } from "./ed25519.ts";
-import { TOLERANCE_SECONDS } from "./hmac.ts";
+import { TOLERANCE_SECONDS } from "./form.ts";
 import {
   anyEqual,
   fromBase64,
@@ -18,18 +18,35 @@ import {
   type SignedRequest,
 } from "./scheme.ts";
 
-/** @param prefix of the three headers: `webhook` or `svix` */
-function standardScheme(prefix: string): SignatureScheme {
-  const names = { id: `${prefix}-id`, timestamp: `${prefix}-timestamp`, signature: `${prefix}-signature` };
+const PREFIXES = ["webhook", "svix"] as const;
+
+const namesOf = (prefix: string) => ({
+  id: `${prefix}-id`,
+  timestamp: `${prefix}-timestamp`,
+  signature: `${prefix}-signature`,
+});
+
+/** The three headers under one prefix; undefined where one of them is missing. */
+function proofUnder(prefix: string, headers: SignedRequest["headers"]) {
+  const names = namesOf(prefix);
+  const { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: list } = headers;
+  return id && timestamp && list ? { id, timestamp, list } : undefined;
+}
+
+/** @param own prefix of the headers that we write; both are read, since the same senders use both */
+function standardScheme(own: (typeof PREFIXES)[number]): SignatureScheme {
+  const names = namesOf(own);
+  const prefixes = PREFIXES.toSorted((a, b) => Number(b === own) - Number(a === own));
   return {
     checkSecret,
-    credentialHeaders: () => [names.signature],
+    credentialHeaders: () => PREFIXES.map((prefix) => namesOf(prefix).signature),
     verify({ secrets, toleranceSeconds = TOLERANCE_SECONDS }, request) {
-      const { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: list } = request.headers;
-      if (!id || !timestamp || !list) return refused("a signature header is missing");
+      const proof = prefixes.map((prefix) => proofUnder(prefix, request.headers)).find((found) => found !== undefined);
+      if (!proof) return refused("a signature header is missing");
+      const { id, timestamp, list } = proof;
       const problem = timestampProblem(timestamp, { nowMs: request.nowMs, toleranceSeconds, unitMs: 1000 });
       if (problem) return refused(problem);
-      const signatures = list.split(" ").slice(0, SIGNATURES_MAX);
+      const signatures = list.split(/[ ]+/).slice(0, SIGNATURES_MAX);
       const content = signedContent(request, { id, timestamp });
       const isRight = secrets.map((secret) => matches(secret, { signatures, content })).includes(true);
       return isRight ? { ok: true, deliveryId: id } : refused("no signature matches");
