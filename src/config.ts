@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import { AppError, messageOf } from "./base/errors.ts";
+import { unknownNameMessage } from "./base/nearest.ts";
 import { ownValue } from "./base/own-value.ts";
 import type { KernelChoice } from "./base/kernel-tuning.ts";
 import type { KvCacheType } from "./base/kv-cache-type.ts";
@@ -122,9 +123,11 @@ export function readSettings(sources: ConfigSources): {
   return { home, setting };
 }
 
-/** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
-export function readConfig(sources: ConfigSources): Config {
-  const document = readConfigFile(sources);
+/**
+ * Throws `bad_request` naming the setting, where it was set, what was expected and what was found.
+ * @param document the configuration file where it has been read already
+ */
+export function readConfig(sources: ConfigSources, document = readConfigFile(sources)): Config {
   const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
   const warnings = [...unusedVariables(sources.env), ...unknownVariables(sources.env, known)];
   const { home, value } = valuesOf(sources, document, warnings);
@@ -252,8 +255,8 @@ function settingsOf(file: Document | undefined): (name: string) => Found | undef
     if (SECTIONS.includes(key)) continue;
     const place = key === "models" ? "models.folder" : key; // as a text it is the folder
     if (!known.includes(place)) {
-      const all = [...known, ...SECTIONS].join(", ");
-      throw new AppError("bad_request", `${file.where(path)}: unknown setting '${key}'; known: ${all}`);
+      const message = unknownNameMessage(`unknown setting '${key}'`, key, [...known, ...SECTIONS]);
+      throw new AppError("bad_request", `${file.where(path)}: ${message}`);
     }
     found.set(place, { value: ownValue(file.root, path), where: file.where(path), path });
   }

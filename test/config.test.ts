@@ -218,7 +218,7 @@ describe("what cannot be understood is an error naming setting, place, value and
 
   test("an unknown setting in the file", async () => {
     const { path, read } = await withFile("{ numParalel: 2 }");
-    expect(read).toThrow(`${path}:1: unknown setting 'numParalel'; known: home, host, models`);
+    expect(read).toThrow(`${path}:1: unknown setting 'numParalel': did you mean 'numParallel'?`);
   });
 
   test("a file that is not JSON5, no object, or missing although asked for", async () => {

@@ -9,6 +9,12 @@ export function unknownKeyMessage(key: string, known: readonly string[]): string
   return near === undefined ? "unknown key" : `unknown key; did you mean '${near}'?`;
 }
 
+/** As `what`, with the known name that is near, or all of them. */
+export function unknownNameMessage(what: string, name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  return near === undefined ? `${what}; known: ${known.join(", ")}` : `${what}: did you mean '${near}'?`;
+}
+
 /** @param known names; undefined: none is near */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const near = known.map((each) => ({ each, edits: editsBetween(name.toLowerCase(), each.toLowerCase()) }));

@@ -104,9 +104,15 @@ interface Unset {
   readonly place: Place;
 }
 
+/** Of a regular file: a pipe would hold up the process, and a device has no end. */
 function readText(path: string): string {
-  if (statSync(path).size > FILE_BYTES_MAX) {
-    throw new AppError("bad_request", `${path}: expected at most ${FILE_BYTES_MAX} bytes, got ${statSync(path).size}`);
+  const found = statSync(path);
+  if (!found.isFile()) {
+    const got = found.isDirectory() ? "a folder" : "something else";
+    throw new AppError("bad_request", `${path}: expected a file, got ${got}`);
+  }
+  if (found.size > FILE_BYTES_MAX) {
+    throw new AppError("bad_request", `${path}: expected at most ${FILE_BYTES_MAX} bytes, got ${found.size}`);
   }
   return readFileSync(path, "utf8");
 }

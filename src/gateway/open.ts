@@ -6,7 +6,7 @@ import { systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Tracer } from "../base/tracer.ts";
 import { pluginProblems } from "../channels/load.ts";
-import type { Config, ConfigSources } from "../config.ts";
+import { readConfig, type Config, type ConfigSources } from "../config.ts";
 import type { ChatRuntime } from "../runtime/runtime.ts";
 import { auditConfiguration, findingsOf } from "./findings.ts";
 import { makeGateway, type Gateway } from "./gateway.ts";
@@ -36,7 +36,11 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   if (problems.length > 0) throw configurationError(problems, snapshot.where);
   const source = new ConfigWatch({
     first,
-    read: () => readSnapshot(sources, config),
+    read: () => {
+      const next = readSnapshot(sources, config);
+      if (next) readConfig(sources, next.document); // a file that the next start refuses is refused now
+      return next;
+    },
     log,
   });
   const { runtime, modelNames, tracer } = parts;

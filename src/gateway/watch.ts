@@ -53,6 +53,11 @@ export class ConfigWatch {
     return this.#current.snapshot;
   }
 
+  /** Why the files as they are now are refused; undefined: they are in force. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
   /** Hears of every new snapshot. */
   onChange(listener: (snapshot: GatewaySnapshot) => void): void {
     this.#listeners.add(listener);
