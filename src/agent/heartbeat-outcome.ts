@@ -28,6 +28,8 @@ export interface HeartbeatDelivery {
 export interface HeartbeatOutcome {
   readonly kind: "sent" | "ok-token" | "ok-empty" | "skipped" | "failed";
   readonly reason?: string;
+  /** Whether no model began it: the model is missing, or its server away. */
+  readonly isUntried?: boolean;
   /** The beginning of the reply. */
   readonly preview?: string;
 }

@@ -46,6 +46,8 @@ export interface HeartbeatStatus extends HeartbeatOutcome {
 const COALESCE_MS = 250;
 const RETRY_MS_MIN = 1000;
 const RETRY_MS_MAX = 10 * 60_000;
+/** While no model can begin: a look whether one is there costs little. */
+const UNTRIED_MS_MAX = 60_000;
 const RUNS = "another one runs";
 /** Reasons of one heartbeat that are kept. */
 const REASONS_MAX = 16;
@@ -68,6 +70,8 @@ export class Heartbeat {
   /** When the timer asked last: what waited then is due, until a turn fails. */
   #checkedAt: number | undefined;
   #failures = 0;
+  /** Why the last one failed; the log tells the same reason once. */
+  #toldFailure: string | undefined;
   #stopListening = (): void => {};
   #cancelTick: Cancel | undefined;
   #cancelWake: Cancel | undefined;
@@ -228,7 +232,10 @@ export class Heartbeat {
       ...(config.model === undefined ? {} : { model: config.model }),
     };
     const result = await agent.run(request);
-    if (result.status !== "ok") return { kind: "failed", reason: result.error ?? result.status };
+    if (result.status !== "ok") {
+      const { isUntried = false } = result;
+      return { kind: "failed", reason: result.error ?? result.status, ...(isUntried ? { isUntried } : {}) };
+    }
     const reply = { ...request, result, config, now: clock.now() };
     const outcome = await store.write(() => this.#conclude(reply));
     if (outcome.kind === "sent") delivery.sendReplies();
@@ -247,7 +254,8 @@ export class Heartbeat {
     this.#failures = isToRetry ? this.#failures + 1 : 0;
     if (this.#reasons.size > 0) this.request("requests while another one ran");
     else if (isToRetry) {
-      const delayMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (this.#failures - 1));
+      const longestMs = outcome.isUntried ? UNTRIED_MS_MAX : RETRY_MS_MAX;
+      const delayMs = Math.min(longestMs, RETRY_MS_MIN * 2 ** (this.#failures - 1));
       this.#cancelRetry = clock.after(delayMs, () => this.request("another try"));
     } else if (isWanted) this.request("more events wait");
   }
@@ -262,8 +270,9 @@ export class Heartbeat {
     const at = clock.now();
     this.#last = { ...outcome, reasons, at, durationMs: at - startedAt };
     const { preview: _, ...fields } = this.#last;
-    if (outcome.kind === "failed") log.warn("heartbeat", fields);
-    else log.debug("heartbeat", fields);
+    const isNews = outcome.kind === "failed" && outcome.reason !== this.#toldFailure;
+    if (outcome.kind !== "skipped") this.#toldFailure = outcome.kind === "failed" ? outcome.reason : undefined;
+    log[isNews ? "warn" : "debug"]("heartbeat", fields);
     for (const listener of this.#listeners) listener(this.#last);
   }
 }

@@ -7,9 +7,24 @@ import { AppError } from "../base/errors.ts";
 import { displayName, parseReference } from "../store/name.ts";
 import type { AgentsConfig } from "./config.ts";
 
-export type ModelAnswer =
-  | { readonly model: string }
-  | { readonly error: { readonly code: "model_unknown" | "model_not_allowed"; readonly message: string } };
+export type ModelAnswer = { readonly model: string } | { readonly error: ModelProblem };
+
+export interface ModelProblem {
+  readonly code: "model_unknown" | "model_not_allowed";
+  readonly message: string;
+  /** The model's name, an alias resolved. */
+  readonly name: string;
+}
+
+/** The models that turns can run on. */
+export interface ModelSource {
+  /** Display names of the models in the store. */
+  readonly modelNames: () => Promise<readonly string[]>;
+  /** Whether a model that is not in the store comes at its first use; absent: none does. */
+  readonly isOffered?: ((name: string) => Promise<boolean>) | undefined;
+  /** Whether a model of the store writes text; absent: not known. */
+  readonly canChat?: ((name: string) => Promise<boolean>) | undefined;
+}
 
 export interface ModelQuestion {
   readonly agents: AgentsConfig;
@@ -25,20 +40,32 @@ export interface ModelQuestion {
 export function resolveModel({ agents, names, reference, fallback }: ModelQuestion): ModelAnswer {
   const { model: standard, models } = agents.defaults;
   const asked = reference?.trim() || fallback || standard;
-  const name = canonical(aliasOf(models, asked) ?? asked);
+  const wanted = aliasOf(models, asked) ?? asked;
+  const name = canonical(wanted);
   const found = name === undefined ? undefined : names.find((other) => canonical(other) === name);
   const allowed = [standard, ...(fallback === undefined ? [] : [fallback]), ...Object.keys(models)];
   if (
     Object.keys(models).length > 0 &&
     (name === undefined || !allowed.some((each) => resolved(models, each) === name))
   ) {
-    return refuse("model_not_allowed", `model '${asked}' is not in agents.defaults.models`);
+    return refuse("model_not_allowed", `model '${asked}' is not in agents.defaults.models`, wanted);
   }
-  return found === undefined ? refuse("model_unknown", `model '${asked}' not found`) : { model: found };
+  return found === undefined ? refuse("model_unknown", `model '${asked}' not found`, wanted) : { model: found };
 }
 
-const refuse = (code: "model_unknown" | "model_not_allowed", message: string): ModelAnswer => ({
-  error: { code, message },
+/** As `resolveModel`; a model that the source offers is found too. Throws what asking the source throws. */
+export async function findModel(
+  question: Omit<ModelQuestion, "names">,
+  { modelNames, isOffered }: ModelSource,
+): Promise<ModelAnswer> {
+  const answer = resolveModel({ ...question, names: await modelNames() });
+  if (!("error" in answer) || answer.error.code !== "model_unknown") return answer;
+  const { name } = answer.error;
+  return canonical(name) !== undefined && (await isOffered?.(name)) ? { model: name } : answer;
+}
+
+const refuse = (code: ModelProblem["code"], message: string, name: string): ModelAnswer => ({
+  error: { code, message, name },
 });
 
 const resolved = (models: AgentsConfig["defaults"]["models"], reference: string): string | undefined =>
@@ -52,7 +79,7 @@ function aliasOf(models: AgentsConfig["defaults"]["models"], reference: string):
 }
 
 /** One spelling for all of a model's; undefined where it is no name. */
-function canonical(reference: string): string | undefined {
+export function canonical(reference: string): string | undefined {
   try {
     return displayName(parseReference(reference)).toLowerCase();
   } catch (error) {

@@ -11,20 +11,18 @@ import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
 import { fitRound, fitTurn, EVENTS_SHOWN_MAX, type ToolMessage } from "./fit-turn.ts";
-import { resolveModel } from "./models.ts";
+import { findModel, type ModelSource } from "./models.ts";
 import { agentOf } from "./session-key.ts";
 import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
 import { turnSettings, type AgentSettings } from "./settings.ts";
 import { parseThinking, thinkOf } from "./thinking.ts";
 import { callTool, renderResult, toolsFor } from "./tools/index.ts";
 
-export interface TurnParts {
+export interface TurnParts extends ModelSource {
   readonly runtime: ChatRuntime;
   readonly store: Store;
   readonly clock: Clock;
   readonly settings: () => AgentSettings;
-  /** Display names of the models in the store. */
-  readonly modelNames: () => Promise<readonly string[]>;
 }
 
 export interface TurnRequest {
@@ -70,14 +68,16 @@ export interface TurnResult {
   readonly error?: string;
   /** Whether the same turn may succeed later: a busy or crashed model, not a bad request. */
   readonly isTemporary?: boolean;
-  /** Whether no model began it, as their server is away or takes no requests: nothing speaks against the turn. */
+  /** Whether no model began it: their server is away or takes no requests, or the model is missing. */
   readonly isUntried?: boolean;
+  /** Whether its model is not there, but may come: it can be pulled. */
+  readonly isModelMissing?: boolean;
   /** When that server wants to be asked again, if it said. */
   readonly retryAfterMs?: number;
   /** Whether the answer ends where the context or the limit did. */
   readonly isTruncated: boolean;
   readonly usage: TurnUsage;
-  /** Undefined where none was found. */
+  /** Undefined where none was found; of one that is missing the name. */
   readonly model?: string;
   readonly record: TurnRecord;
 }
@@ -116,12 +116,14 @@ export function failedTurn(error: unknown, progress = noProgress()): TurnResult 
   if (error instanceof AppError && error.code === "cancelled") {
     return { ...failed, status: "cancelled", error: "the turn was cancelled" };
   }
+  const isUntried = error instanceof AppError && error.isUntried && progress.usage.toolCalls === 0;
   return {
     ...failed,
     status: "error",
     error: withoutNul(messageOf(error)),
-    isTemporary: isTemporary(error),
-    isUntried: error instanceof AppError && error.isUntried && progress.usage.toolCalls === 0,
+    isTemporary: isUntried || isTemporary(error),
+    isUntried,
+    ...(isUntried && error.code === "not_found" ? { isModelMissing: true } : {}),
     ...(error instanceof AppError && error.retryAfterMs !== undefined ? { retryAfterMs: error.retryAfterMs } : {}),
   };
 }
@@ -180,9 +182,13 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   await store.read(() => checkOpen(sessionKey)); // before a model works for nothing
   const settings = turnSettings(agents, agentOf(sessionKey));
   if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
-  const names = await parts.modelNames();
-  const found = resolveModel({ agents, names, reference: request.model, fallback: settings.model });
-  if ("error" in found) throw new AppError("bad_request", found.error.message);
+  const found = await findModel({ agents, reference: request.model, fallback: settings.model }, parts);
+  if ("error" in found) {
+    const { code, message, name } = found.error;
+    if (code === "model_not_allowed") throw new AppError("bad_request", message);
+    progress.model = name;
+    throw new AppError("not_found", message, { isUntried: true }); // it may be pulled any time
+  }
   progress.model = found.model;
   const tools = toolsFor(request.tools);
   const level = parseThinking(request.thinking ?? "") ?? settings.thinking;

@@ -40,7 +40,7 @@ describe("a model reference", () => {
     ["limited", "__proto__", "model_not_allowed", "model '__proto__' is not in agents.defaults.models"],
     ["limited", "gone", "model_unknown", "model 'gone' not found"],
   ] as const)("in the %s list %p is refused", (list, reference, code, message) => {
-    expect(ask(list, reference)).toEqual({ error: { code, message } });
+    expect(ask(list, reference)).toMatchObject({ error: { code, message } });
   });
 
   test("of an agent's own settings is allowed as the default is", () => {

@@ -25,7 +25,7 @@ const SETTINGS = {
         wakeMode: "next-heartbeat",
         textTemplate: "Build {{payload.n}}",
       },
-      { id: "broken", match: { path: "broken" }, model: "no-such-model", messageTemplate: "x" },
+      { id: "broken", match: { path: "broken" }, model: "none-{{ payload.n }}", messageTemplate: "x" },
     ],
   },
   agents: { defaults: { heartbeat: { every: 0, target: "none" } } },

@@ -7,7 +7,7 @@ import { AppError } from "../../base/errors.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { HookAction } from "../action.ts";
 import { acknowledgement, answerHandshake } from "../handshake.ts";
-import { checkAction, type Checks } from "../ingress/checks.ts";
+import { checkAction, ownModelOf, type Checks } from "../ingress/checks.ts";
 import { bodyLimit } from "../ingress/mapped.ts";
 import { readPayload } from "../ingress/payload.ts";
 import { Refusal } from "../ingress/problems.ts";
@@ -141,10 +141,10 @@ const pathOf = ({ id, config }: Mapping): string => trimSlashes(config.match.pat
 
 async function tryAction(
   { checks, resolveTarget }: DryRunParts,
-  { id }: Mapping,
+  { id, config }: Mapping,
   asked: HookAction,
 ): Promise<{ action: DryAction; warnings: readonly string[] }> {
-  const checked = await checkAction(asked, checks).catch(asRefusal);
+  const checked = await checkAction(asked, checks, ownModelOf(config)).catch(asRefusal);
   const isRefused = checked instanceof Refusal;
   const action = isRefused ? asked : checked.action;
   const text = action.kind === "wake" ? action.text : action.message;

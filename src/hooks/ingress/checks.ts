@@ -3,13 +3,13 @@
  * before a request is accepted, so that a sender hears at once what could never work.
  */
 import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
-import { resolveModel } from "../../agent/models.ts";
+import { findModel, type ModelAnswer, type ModelSource } from "../../agent/models.ts";
 import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
 import { turnSettings } from "../../agent/settings.ts";
 import { parseThinking } from "../../agent/thinking.ts";
 import { AppError, isTemporary } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
-import type { HooksConfig } from "../config.ts";
+import type { HooksConfig, MappingConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
 
 export interface KnownChannel {
@@ -33,6 +33,8 @@ export interface Checks {
     reference: string,
     agentId: string | undefined,
   ) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
+  /** The name of the model of such a turn where it is known to be missing. Takes no longer than a moment. */
+  readonly missingModel: (reference: string | undefined, agentId: string | undefined) => Promise<string | undefined>;
   /** Why a request may not use this session; undefined where it may. */
   readonly sessionKey: (key: string, agentId: string | undefined) => string | undefined;
   /** Whether a text is a level of thinking. */
@@ -40,14 +42,12 @@ export interface Checks {
   readonly channels: () => Channels;
 }
 
-export interface CheckParts {
+export interface CheckParts extends ModelSource {
   readonly settings: () => {
     readonly hooks: Pick<HooksConfig, "allowedAgentIds">;
     readonly agents: AgentsConfig;
     readonly session: SessionConfig;
   };
-  /** Display names of the models in the store. */
-  readonly modelNames: () => Promise<readonly string[]>;
   readonly channels: () => Channels;
 }
 
@@ -60,22 +60,45 @@ export function hooksMayRun(
   return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
 }
 
+/** How long a model that was there is taken to be there still. */
+const FOUND_MS = 60_000;
+const FOUND_MAX = 100;
+/** How long a sender waits for whether the model of its run is there. */
+const PATIENCE_MS = 300;
+
 /** What the agent itself would say. */
-export function makeChecks({ settings, modelNames, channels }: CheckParts): Checks {
+export function makeChecks({ settings, channels, ...models }: CheckParts): Checks {
+  const foundAt = new Map<string, number>();
+  const find = async (reference: string | undefined, agentId = DEFAULT_AGENT): Promise<ModelAnswer | undefined> => {
+    const { agents } = settings();
+    try {
+      return await findModel({ agents, reference, fallback: turnSettings(agents, agentId)?.model }, models);
+    } catch (error) {
+      if (isTemporary(error)) return undefined; // a model server that is away: the turn asks again
+      throw error;
+    }
+  };
   return {
     channels,
     thinking: (level) => parseThinking(level) !== undefined,
     agent: (id) => hooksMayRun(settings(), id),
-    async model(reference, agentId = DEFAULT_AGENT) {
+    async model(reference, agentId) {
+      const answer = await find(reference, agentId);
+      return answer && "error" in answer ? answer.error.code : "ok";
+    },
+    async missingModel(reference, agentId = DEFAULT_AGENT) {
       const { agents } = settings();
-      const fallback = turnSettings(agents, agentId)?.model;
-      try {
-        const answer = resolveModel({ agents, names: await modelNames(), reference, fallback });
-        return "error" in answer ? answer.error.code : "ok";
-      } catch (error) {
-        if (isTemporary(error)) return "ok"; // a model server that is away: the turn asks again
-        throw error;
-      }
+      const wanted = reference ?? turnSettings(agents, agentId)?.model ?? "";
+      if (performance.now() - (foundAt.get(wanted) ?? -Infinity) < FOUND_MS) return undefined;
+      const answer = await Promise.race([
+        find(reference, agentId).catch(() => undefined),
+        Bun.sleep(PATIENCE_MS).then(() => undefined),
+      ]);
+      if (!answer) return undefined;
+      if ("error" in answer) return answer.error.code === "model_unknown" ? answer.error.name : undefined;
+      if (foundAt.size >= FOUND_MAX) foundAt.clear();
+      foundAt.set(wanted, performance.now());
+      return undefined;
     },
     sessionKey(requested, agentId = DEFAULT_AGENT) {
       try {
@@ -97,8 +120,15 @@ export interface Checked {
   readonly warnings: readonly string[];
 }
 
-/** An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`. */
-export async function checkAction(action: HookAction, checks: Checks): Promise<Checked> {
+/** The model that a mapping itself names, whatever the request says. */
+export const ownModelOf = ({ model }: Pick<MappingConfig, "model">): string | undefined =>
+  model?.includes("{{") ? undefined : model?.trim();
+
+/**
+ * An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`.
+ * @param ownModel the model that the configuration names: where it is missing, the run waits for it
+ */
+export async function checkAction(action: HookAction, checks: Checks, ownModel?: string): Promise<Checked> {
   if (action.kind === "wake") return { action, warnings: [] };
   const { agentId } = action;
   if (!checks.agent(agentId)) throw new Refusal("agent_not_allowed");
@@ -107,16 +137,19 @@ export async function checkAction(action: HookAction, checks: Checks): Promise<C
     const reason = checks.sessionKey(action.sessionKey, agentId);
     if (reason !== undefined) throw new Refusal("session_key_not_allowed", { reason });
   }
+  const isOwn = action.model === undefined || action.model === ownModel;
   if (action.model !== undefined) {
     const verdict = await checks.model(action.model, agentId);
-    if (verdict !== "ok") throw new Refusal(verdict);
+    if (verdict !== "ok" && !(isOwn && verdict === "model_unknown")) throw new Refusal(verdict);
   }
+  const missing = isOwn ? await checks.missingModel(action.model, agentId) : undefined;
+  const waits = missing && `model: '${missing}' is not there; the run waits until it is, a day at most`;
   const { thinking, ...rest } = action;
   const isLevel = thinking !== undefined && checks.thinking(thinking);
   const ignored = thinking === undefined || isLevel ? undefined : `thinking: ${NO_LEVEL}`;
   return {
     action: { ...rest, channel, ...(isLevel ? { thinking } : {}) },
-    warnings: [warning, ignored].filter((each) => each !== undefined),
+    warnings: [warning, ignored, waits].filter((each) => each !== undefined),
   };
 }
 

@@ -9,7 +9,7 @@ import { acknowledgement, answerHandshake } from "../handshake.ts";
 import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMapping } from "../mappings/index.ts";
 import { failureKey } from "./address.ts";
 import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
-import { checkAction } from "./checks.ts";
+import { checkAction, ownModelOf } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
@@ -212,7 +212,7 @@ async function answerProved(
   if (outcome.kind === "failed") throw refusalOf(outcome);
   const header = headerKey(visit.request.headers);
   const deliveryId = repeatId(mapping, { request: asked, rawBody, signedId: pass.deliveryId });
-  const { actions, warnings } = await checkAll(deps, outcome.actions);
+  const { actions, warnings } = await checkAll(deps, mapping, outcome.actions);
   return acceptVisit(deps, visit, {
     pass: { ...pass, ...(deliveryId === undefined ? {} : { deliveryId }) },
     rawBody,
@@ -238,9 +238,10 @@ const refusalOf = ({ code, reason }: Failed): Refusal =>
 
 async function checkAll(
   { checks }: IngressDeps,
+  { config }: Mapping,
   actions: readonly HookAction[],
 ): Promise<{ actions: readonly HookAction[]; warnings: readonly string[] }> {
-  const checked = await Promise.all(actions.map((action) => checkAction(action, checks)));
+  const checked = await Promise.all(actions.map((action) => checkAction(action, checks, ownModelOf(config))));
   const warnings = new Set(checked.flatMap((each) => each.warnings));
   return { actions: checked.map(({ action }) => action), warnings: [...warnings] };
 }

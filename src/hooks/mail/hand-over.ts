@@ -8,7 +8,7 @@ import { operator, type Passage, plain } from "../../base/passage.ts";
 import type { Script, Store } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "../deliveries/request.ts";
-import { checkAction } from "../ingress/checks.ts";
+import { checkAction, ownModelOf } from "../ingress/checks.ts";
 import type { IngressDeps } from "../ingress/ports.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { acceptedResponse } from "../ingress/reply.ts";
@@ -85,7 +85,7 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
     return { kind: "nothing" };
   }
   if (outcome.kind === "actions") {
-    const checked = await checkAll(deps, outcome.actions);
+    const checked = await checkAll(deps, mapping, outcome.actions);
     return "reason" in checked
       ? refuse(deps, mail, checked.reason)
       : acceptMail(deps, mail, { mapping, payload, ...checked });
@@ -114,10 +114,11 @@ const reasonOf = (error: AppError): string =>
 /** What a mail itself causes is `reason`; what the configuration causes is thrown. */
 async function checkAll(
   { checks }: HandOverDeps,
+  { config }: Mapping,
   actions: readonly HookAction[],
 ): Promise<{ readonly actions: readonly HookAction[] } | { readonly reason: string }> {
   try {
-    const checked = await Promise.all(actions.map((action) => checkAction(action, checks)));
+    const checked = await Promise.all(actions.map((action) => checkAction(action, checks, ownModelOf(config))));
     return { actions: checked.map(({ action }) => action) };
   } catch (error) {
     if (error instanceof Refusal && error.problem === "session_key_not_allowed") return { reason: reasonOf(error) };
