@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { availableMemory, totalMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
+import type { ModelSource } from "./agent/models.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
 import { isLoopback } from "./base/loopback.ts";
@@ -28,6 +29,7 @@ import type { ChatRuntime, Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
 import type { Machine } from "./server/deps.ts";
 import type { Life } from "./server/life.ts";
+import { storedModels } from "./server/stored-models.ts";
 import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { MetricExporter } from "./server/metrics/metric-exporter.ts";
@@ -97,7 +99,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
   const spare = spareOf(options, config, () => loading.size === 0 && runtime.activity().running === 0);
   const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
-  const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store }), log, tracer });
+  const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store, log }), log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
   const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, log));
   const machine = async (): Promise<Machine> =>
@@ -196,13 +198,11 @@ const namesInUse = (runtime: Runtime): string[] => runtime.activity().models.map
 /** The models that agents' turns run on: those of another server where the configuration names one. */
 function agentModels(
   { modelsUrl: url, modelsKey: key, loadTimeoutMs: silenceMs }: Config,
-  { runtime, store }: { runtime: Runtime; store: Store },
-): { runtime: ChatRuntime; modelNames: () => Promise<readonly string[]> } {
-  if (url === undefined) {
-    return { runtime, modelNames: async () => (await store.list()).map((model) => model.displayName) };
-  }
+  { runtime, store, log }: { runtime: Runtime; store: Store; log: Logger },
+): { runtime: ChatRuntime; models: ModelSource } {
+  if (url === undefined) return { runtime, models: storedModels(store, log) };
   const remote = makeRemoteRuntime({ url, key, silenceMs, fetch, now: Date.now });
-  return { runtime: remote, modelNames: remote.modelNames };
+  return { runtime: remote, models: { modelNames: remote.modelNames, canChat: remote.canChat } };
 }
 
 /** The models of this machine, a runner process each. */

@@ -4,6 +4,7 @@
  */
 import type { HeartbeatDelivery } from "../agent/heartbeat-outcome.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
+import type { ModelSource } from "../agent/models.ts";
 import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
 import type { Clock } from "../base/clock.ts";
@@ -21,6 +22,7 @@ import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks
 import { runOrigin } from "../hooks/deliveries/queries.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
+import type { IngressDeps } from "../hooks/ingress/ports.ts";
 import { makeMappingsOf, type MappingsOf } from "../hooks/mappings/live.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
@@ -32,6 +34,7 @@ import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { LiveMail } from "./live-mail.ts";
+import { watchTroubles } from "./troubles.ts";
 import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -51,16 +54,16 @@ const RESTART_MS = 5000;
 /** A configuration that can change; `ConfigWatch` is one. */
 export interface SnapshotSource {
   snapshot(): GatewaySnapshot;
+  /** Why the files as they are now are refused; undefined: they are in force. */
+  readonly problem?: string | undefined;
   onChange(listener: (snapshot: GatewaySnapshot) => void): void;
 }
 
-export interface GatewayParts {
+export interface GatewayParts extends ModelSource {
   readonly source: SnapshotSource;
   /** Folder of the database. */
   readonly home: string;
   readonly runtime: ChatRuntime;
-  /** Display names of the models in the store. */
-  readonly modelNames: () => Promise<readonly string[]>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: typeof fetch;
@@ -108,7 +111,8 @@ export interface Gateway {
  * `start`.
  */
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
-  const { source, runtime, modelNames, log, tracer } = parts;
+  const { source, runtime, log, tracer, modelNames, isOffered, canChat } = parts;
+  const models: ModelSource = { modelNames, isOffered, canChat };
   const snapshot = (): GatewaySnapshot => source.snapshot();
   const storage = await openStorage({ ...parts, snapshot });
   const { store, peers, clock, close } = storage;
@@ -122,7 +126,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
   const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried });
   const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
-  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, modelNames }, tracer);
+  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, ...models }, tracer);
   const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery, log });
   const worker = new Worker({
     store,
@@ -143,32 +147,28 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     nodes: () => peers.count,
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
-  const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
+  const checks = makeChecks({ settings: snapshot, ...models, channels: () => channels.names });
   const { accept } = deliveries;
-  const runs = {
-    origin: (id: string) => store.read(() => runOrigin(id)),
-    status: deliveries.run,
-    watch: (id: string, signal: AbortSignal) => worker.watch(id, signal),
-  };
+  const runs = runsOf({ store, deliveries, worker });
   const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
   const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
   const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random }, peers.lease("mail"));
-  const nodes = (): Promise<readonly NodeStatus[]> => store.read(() => peers.nodes());
+  const nodes = (): ReturnType<Gateway["nodes"]> => store.read(() => peers.nodes());
   const admin = makeAdmin({
     ...trial,
     token: () => snapshot().gateway.token,
     deliveries,
-    cancel: (runId) => worker.cancel(runId),
     worker,
     findings: async () => [...((await parts.findings?.()) ?? []), ...(await sharedFindings(storage))],
     nodes,
     mail: () => mail.status,
   });
+  const troubles = watchTroubles({ source, models, observers, now });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, isPaused: worker.isPaused }),
+    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, isPaused: worker.isPaused, troubles }),
     nodes,
     check: () => checkWritable(store, storage),
   };
@@ -221,6 +221,17 @@ async function stopParts({ mail, worker, heartbeat, outbox, transforms }: Built,
   await Promise.all([mail.stop(), worker.stop(graceMs), heartbeat.stop()]);
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
 }
+
+/** Accepted runs, for the questions of their senders. */
+const runsOf = ({
+  store,
+  deliveries,
+  worker,
+}: Pick<Gateway, "store" | "deliveries" | "worker">): IngressDeps["runs"] => ({
+  origin: (id) => store.read(() => runOrigin(id)),
+  status: deliveries.run,
+  watch: (id, signal) => worker.watch(id, signal),
+});
 
 /** What is found of those who share the database. */
 const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage): Promise<Finding[]> => [

@@ -24,6 +24,8 @@ export interface GatewayStatus {
   readonly heartbeat?: "unheard";
   /** Absent: no mailbox is listened to. */
   readonly mail?: MailBrief;
+  /** What an operator has to mend, a line each, without paths and secrets. Absent: nothing. */
+  readonly findings?: readonly string[];
 }
 
 export async function statusOf({
@@ -32,12 +34,14 @@ export async function statusOf({
   heartbeat,
   mail,
   isPaused,
+  troubles,
 }: {
   store: Store;
   deliveries: Pick<Deliveries, "stats">;
   heartbeat: Pick<Heartbeat, "isUnheard">;
   mail: MailStatus | undefined;
   isPaused: boolean;
+  troubles: () => Promise<readonly string[]>;
 }): Promise<GatewayStatus> {
   const {
     byState,
@@ -46,10 +50,12 @@ export async function statusOf({
     pendingCallbacks: callbacks,
   } = await deliveries.stats();
   const { queued, sending } = await store.read(outboxStats);
+  const findings = await troubles();
   const brief = {
     ...(isPaused ? { paused: true as const } : {}),
     ...((await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
     ...(mail ? { mail: briefOf(mail) } : {}),
+    ...(findings.length > 0 ? { findings } : {}),
   };
   const { queued: waiting = 0, running = 0 } = byState;
   return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };

@@ -42,7 +42,8 @@ export const tokenCount = reader(
   Type.Object({ count: Type.Integer({ minimum: 0 }), context_length: Type.Optional(Type.Integer({ minimum: 1 })) }),
 );
 
-export const modelList = reader(Type.Object({ models: Type.Array(Type.Object({ name: Type.String() })) }));
+const Listed = Type.Object({ name: Type.String(), capabilities: Type.Optional(Type.Unknown()) });
+export const modelList = reader(Type.Object({ models: Type.Array(Listed) }));
 
 type SaidCall = NonNullable<NonNullable<AnswerLine["message"]>["tool_calls"]>[number];
 

@@ -40,6 +40,16 @@ export interface RemoteOptions {
 export interface RemoteRuntime extends ChatRuntime {
   /** Display names of its models, as of some seconds ago; throws where it was never heard of. */
   modelNames(): Promise<readonly string[]>;
+  /** Whether one of them writes text, as far as the server said. */
+  canChat(name: string): Promise<boolean>;
+}
+
+/** What the server last said of its models. */
+interface Known {
+  readonly names: readonly string[];
+  /** Of those, the ones that write no text. */
+  readonly mute: readonly string[];
+  readonly atMs: number;
 }
 
 interface Asked {
@@ -62,7 +72,7 @@ interface Exchange {
 export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
   const server = `the model server at ${options.url}`;
   const contexts = new Map<string, number>();
-  let known: { readonly names: readonly string[]; readonly atMs: number } | undefined;
+  let known: Known | undefined;
   let asking: Promise<readonly string[]> | undefined;
   const read = async <T>(asked: Asked, schema: Reader<T>): Promise<T> => {
     using exchange = await open(options, server, asked);
@@ -74,7 +84,10 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
     const signal = AbortSignal.timeout(waitMs);
     try {
       const { models } = await read({ method: "GET", path: "/api/tags", signal }, modelList);
-      known = { names: models.map(({ name }) => name), atMs: options.now() };
+      const mute = models.filter(
+        ({ capabilities }) => Array.isArray(capabilities) && !capabilities.includes("completion"),
+      );
+      known = { names: models.map(({ name }) => name), mute: mute.map(({ name }) => name), atMs: options.now() };
       return known.names;
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -93,6 +106,7 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
       if (ctxLen !== undefined) contexts.set(request.model, ctxLen);
       return count;
     },
+    canChat: async (name) => known?.mute.includes(name) !== true,
     loaded: () => [...contexts].map(([name, ctxLen]) => ({ name, ctxLen })),
     async modelNames() {
       if (known && options.now() - known.atMs < NAMES_MS) return known.names;

@@ -16,7 +16,7 @@ import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
 
-const EMBEDDED_NAME = "hearth:latest";
+export const EMBEDDED_NAME = "hearth:latest";
 
 /**
  * `installed`: written now; `present`: nothing to do; `kept`: the name belongs to a model that Hearth did not install.

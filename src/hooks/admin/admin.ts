@@ -28,8 +28,7 @@ export interface AdminDeps extends DryRunParts {
   /** `gateway.token` as it is now; undefined: there is no administration. */
   readonly token: () => string | undefined;
   readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
-  readonly cancel: (runId: string) => Promise<Cancelled | undefined>;
-  readonly worker: Pick<Worker, "isPaused" | "setPaused">;
+  readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
   /** What an audit of the configuration finds, worst first. */
   readonly findings: () => Promise<readonly AuditFinding[]>;
   readonly nodes: () => Promise<readonly NodeStatus[]>;
@@ -96,7 +95,7 @@ export interface Admin {
 }
 
 export function makeAdmin(deps: AdminDeps): Admin {
-  const { deliveries, cancel } = deps;
+  const { deliveries, worker } = deps;
   const throttle = new Throttle(deps.now);
   const find = async (id: string): Promise<DeliveryDetails> => {
     const found = await deliveries.find((await deliveries.run(id))?.deliveryId ?? id);
@@ -124,7 +123,7 @@ export function makeAdmin(deps: AdminDeps): Admin {
     replay: (id) => deliveries.replay(id),
     async cancel(id) {
       const runIds = (await deliveries.run(id)) ? [id] : (await find(id)).runs.map((run) => run.id);
-      const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await cancel(runId) })));
+      const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await worker.cancel(runId) })));
       return results.flatMap(({ runId, result }) => (result === undefined ? [] : [{ runId, result }]));
     },
     mail() {
@@ -135,8 +134,8 @@ export function makeAdmin(deps: AdminDeps): Admin {
     nodes: () => deps.nodes(),
     mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),
     findings: () => deps.findings(),
-    setPaused: (isPaused) => deps.worker.setPaused(isPaused),
-    isPaused: () => deps.worker.isPaused,
+    setPaused: (isPaused) => worker.setPaused(isPaused),
+    isPaused: () => worker.isPaused,
     test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),
   };
 }

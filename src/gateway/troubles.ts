@@ -1,0 +1,32 @@
+/** What an operator has to mend while the gateway runs, in the words of `GET /health`: no paths, no secrets. */
+import type { ModelSource } from "../agent/models.ts";
+import { auditModels } from "./audit-models.ts";
+import type { Observers } from "./observers.ts";
+import { ReplyTrouble } from "./reply-trouble.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+/** How long the models may take to be asked for. */
+const ANSWER_MS = 1000;
+
+const REFUSED =
+  "the configuration file is refused as it is now, and the last good one is in force: see the log, or hearth hooks audit";
+
+export interface TroubleParts {
+  readonly source: { snapshot(): GatewaySnapshot; readonly problem?: string | undefined };
+  readonly models: ModelSource;
+  readonly observers: Observers;
+  readonly now: () => number;
+}
+
+/** @returns what tells the troubles there are, a line each */
+export function watchTroubles({ source, models, observers, now }: TroubleParts): () => Promise<string[]> {
+  const replies = new ReplyTrouble(now);
+  observers.add({ replyEnded: (...ended) => replies.replyEnded(...ended) });
+  return async () => {
+    const asked = auditModels(source.snapshot(), models).then((found) =>
+      found.filter(({ severity }) => severity === "error").map(({ message }) => message),
+    );
+    const known = await Promise.race([asked.catch(() => []), Bun.sleep(ANSWER_MS).then(() => [])]);
+    return [...(source.problem === undefined ? [] : [REFUSED]), ...new Set(known), ...replies.findings()];
+  };
+}
