@@ -62,7 +62,10 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .command("list")
     .alias("ls")
     .description("list deliveries, newest first")
-    .option("--state <state>", "only with a run in this state: queued, running, succeeded, failed, dead or cancelled")
+    .option(
+      "--state <state>",
+      "only with a run in this state: queued, running, succeeded, failed (also if its reply failed), dead or cancelled",
+    )
     .option("--path <path>", "only those received at this path")
     .option("--mapping <id>", "only those taken by this mapping")
     .option("--limit <n>", "at most this many", "20")
@@ -80,6 +83,17 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
   onOne("replay", "run a delivery again", replayHook);
   onOne("cancel", "end the runs of a delivery, and drop replies that have not left", cancelHook);
   addPause(hooks, remote);
+  addTrials(hooks, { remote, local });
+  hooks
+    .command("audit")
+    .description("check the configuration; exits with 1 if something cannot work")
+    .option(...JSON_FLAG)
+    .action(local(async () => (await import("./commands/hooks-local.ts")).auditHooks));
+  addMailCommands(hooks, { remote, local, wholeNumber });
+  addNodes(program, { remote });
+}
+
+function addTrials(hooks: Command, { remote, local }: Pick<MailParts, "remote" | "local">): void {
   hooks
     .command("test")
     .description("show what a mapping would do with a request, without doing it")
@@ -109,13 +123,6 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
           signFile(context, { scheme, file }, { ...options, now: Date.now() });
       }),
     );
-  hooks
-    .command("audit")
-    .description("check the configuration; exits with 1 if something cannot work")
-    .option(...JSON_FLAG)
-    .action(local(async () => (await import("./commands/hooks-local.ts")).auditHooks));
-  addMailCommands(hooks, { remote, local, wholeNumber });
-  addNodes(program, { remote });
 }
 
 function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void {

@@ -81,8 +81,10 @@ test("GET /hooks-admin/deliveries/:id: everything but credentials; also by the i
     path: "agent",
     authKind: "token",
     body: { encoding: "utf8", data: '{"message":"question 7"}' },
+    title: "question 7",
     runs: [{ id: runId, state: "succeeded", answer: "Done it.", action: { kind: "agent" } }],
   });
+  expect(details.runs[0].prompt).toMatch(/^What stands between[\s\S]*>>>question 7<<</);
   expect(JSON.stringify(details)).not.toContain(HOOK_TOKEN);
   expect((await world.admin("deliveries/none")).status).toBe(404);
 });
@@ -142,7 +144,7 @@ test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispa
       messageTemplate: "PR",
     },
     { id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}} by {{headers.x-who}} failed" },
-    { id: "refused", match: { path: "r" }, messageTemplate: "x", model: "unknown" },
+    { id: "refused", match: { path: "r" }, messageTemplate: "x", model: "un{{ payload.x }}known" },
   ];
   const world = await startGateway({ settings: { hooks: { mappings } } });
   const body = { payload: { n: 7 }, headers: { "X-Who": "Ann", Authorization: "Bearer secret" } };

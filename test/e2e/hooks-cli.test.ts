@@ -62,7 +62,7 @@ test("list, show and replay: tables for people, JSON for programs", async () => 
   expect(await eventually(async () => (await hooks("list")).stdout.includes("succeeded"), 60_000)).toBe(true);
   const { stdout } = await hooks("list", "--mapping", "ci");
   expect(stdout).toMatch(
-    /^DELIVERY +RECEIVED +PATH +MAPPING +SIZE +RUNS\n[0-9a-f-]{36} +.* ago +\/ci +ci +7 B +succeeded\n$/,
+    /^DELIVERY +RECEIVED +PATH +MAPPING +ABOUT +SIZE +RUNS\n[0-9a-f-]+ +.* ago +\/ci +ci +Build 7 +7 B +succeeded\n$/,
   );
   const { deliveries } = JSON.parse((await hooks("list", "--json")).stdout);
   const shown = await hooks("show", deliveries[0].id);

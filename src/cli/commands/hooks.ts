@@ -17,6 +17,8 @@ export type ListOptions = AsJson &
   Readonly<Record<"state" | "path" | "mapping" | "limit" | "before", string | undefined>>;
 
 const when = (ms: number, now: number): string => formatWhen(new Date(ms).toISOString(), now);
+/** Of a title in a table. */
+const TITLE_CHARS_MAX = 48;
 const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
 const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -31,10 +33,11 @@ export async function listHooks({ client, terminal, nowMs }: CliContext, options
     when(each["receivedAt"], nowMs()),
     oneLine(`/${each["path"]}`, 400),
     oneLine(each["mappingId"] ?? "", 400),
+    oneLine(each["title"] ?? "", TITLE_CHARS_MAX),
     formatBytes(each["bodyBytes"]),
     runsInBrief(each["runs"]),
   ]);
-  terminal.write(formatTable(["DELIVERY", "RECEIVED", "PATH", "MAPPING", "SIZE", "RUNS"], rows));
+  terminal.write(formatTable(["DELIVERY", "RECEIVED", "PATH", "MAPPING", "ABOUT", "SIZE", "RUNS"], rows));
   if (page["next"]) terminal.note(`more: --before ${page["next"]}`);
 }
 
@@ -53,6 +56,7 @@ export async function showHook({ client, terminal, nowMs }: CliContext, id: stri
     ["received", `${new Date(found["receivedAt"]).toISOString()} (${when(found["receivedAt"], nowMs())})`],
     ["path", `/${found["path"]}`],
     ["mapping", found["mappingId"]],
+    ["about", found["title"]],
     ["credential", `${found["authKind"]} ${found["authId"]}`],
     ["sender's id", found["providerDeliveryId"]],
     ["idempotency key", found["idempotencyKey"]],
@@ -63,7 +67,10 @@ export async function showHook({ client, terminal, nowMs }: CliContext, id: stri
     ["answered", found["response"].status],
   ];
   terminal.write(table(facts));
-  for (const run of found["runs"] as Json[]) terminal.write(`\n${table(factsOfRun(run, nowMs()))}`);
+  for (const run of found["runs"] as Json[]) {
+    terminal.write(`\n${table(factsOfRun(run, nowMs()))}`);
+    if (run["prompt"]) terminal.write(`prompt\n${indented(run["prompt"])}\n`);
+  }
 }
 
 /** Texts of others, on one line each: they must not move a terminal's cursor. */

@@ -20,7 +20,7 @@ import type { Mapping } from "../mappings/index.ts";
 import type { Cancelled } from "../worker/cancel.ts";
 import type { Worker } from "../worker/worker.ts";
 import { filterFields } from "./answers.ts";
-import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
+import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 
 const PAGE_DEFAULT = 50;
 
@@ -65,8 +65,10 @@ export interface Page {
 }
 
 /** A delivery with its body as text: UTF-8, or base64 if the body is not valid UTF-8. */
-export type Details = Omit<DeliveryDetails, "body"> & {
+export type Details = Omit<DeliveryDetails, "body" | "runs"> & {
   readonly body: { readonly encoding: "utf8" | "base64"; readonly data: string } | null;
+  /** With what the model, or the main session, reads of the request, where the body is kept. */
+  readonly runs: readonly (DeliveryDetails["runs"][number] & { readonly prompt?: string })[];
 };
 
 export interface Admin {
@@ -166,10 +168,14 @@ function parseFilter(query: URLSearchParams): DeliveryFilter {
 
 function withText({ body, ...details }: DeliveryDetails): Details {
   if (body === null) return { ...details, body };
+  const runs = details.runs.map((run) => ({ ...run, prompt: promptOf(run.action, details) }));
+  return { ...details, runs, body: textOf(body) };
+}
+
+function textOf(body: Uint8Array): NonNullable<Details["body"]> {
   try {
-    const data = new TextDecoder("utf-8", { fatal: true }).decode(body);
-    return { ...details, body: { encoding: "utf8", data } };
+    return { encoding: "utf8", data: new TextDecoder("utf-8", { fatal: true }).decode(body) };
   } catch {
-    return { ...details, body: { encoding: "base64", data: Buffer.from(body).toString("base64") } };
+    return { encoding: "base64", data: Buffer.from(body).toString("base64") };
   }
 }

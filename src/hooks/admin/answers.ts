@@ -17,6 +17,7 @@ const delivery = {
   authKind: text(),
   authId: text("Which credential; never the credential"),
   bodyBytes: Type.Integer(),
+  title: nullable(text(), { description: "What it was about, in the words of its sender; null: not known" }),
   replayOf: nullable(text()),
 };
 const action = Type.Object({ kind: oneOfTexts(["wake", "agent"]) });
@@ -37,7 +38,14 @@ export const detailsSchema = strictObject({
   }),
   headers: Type.Record(Type.String(), Type.String(), { description: "Those that are kept; never credentials" }),
   response: strictObject({ status: Type.Integer(), body: acceptedSchema }),
-  runs: Type.Array(strictObject({ ...runStatusSchema.properties, action, sessionKey: text() })),
+  runs: Type.Array(
+    strictObject({
+      ...runStatusSchema.properties,
+      action,
+      sessionKey: text(),
+      prompt: optional(text("What the model, or the main session, reads, where the body is kept")),
+    }),
+  ),
 });
 
 export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Array(text()) });
@@ -116,7 +124,7 @@ const LIMIT = { minimum: 1, maximum: 500 };
 
 /** Filters of the list, as parameters of the address. */
 export const filterFields = {
-  state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state" })),
+  state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state; failed: or with a failed reply" })),
   path: optional(text("Received at this path")),
   mapping: optional(text("Taken by this mapping")),
   before: optional(text("Older than this delivery")),

@@ -14,6 +14,7 @@ import { Refusal } from "../ingress/problems.ts";
 import { type Mapping, type MappingRequest, runMapping, type RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
 import { trimSlashes, viewOf } from "../mappings/request.ts";
+import { sourceOf } from "../worker/conclude.ts";
 
 export interface DryRunParts {
   readonly settings: () => MappingSettings;
@@ -97,6 +98,12 @@ export async function dryRun(
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
 }
 
+/** What the model, or the main session, reads of a request; the ids of the markers are new each time. */
+export function promptOf(action: HookAction, run: { readonly mappingId: string | null }): string {
+  const text = action.kind === "wake" ? action.text : action.message;
+  return renderPassage(text, { isWrapped: action.isWrapped, source: sourceOf(run) });
+}
+
 /** Throws a `Refusal`. */
 async function payloadOf({ settings }: DryRunParts, mapping: Mapping, sample: Sample): Promise<unknown> {
   const { payload, rawBody, headers } = sample;
@@ -147,8 +154,7 @@ async function tryAction(
   const checked = await checkAction(asked, checks, ownModelOf(config)).catch(asRefusal);
   const isRefused = checked instanceof Refusal;
   const action = isRefused ? asked : checked.action;
-  const text = action.kind === "wake" ? action.text : action.message;
-  const prompt = renderPassage(text, { isWrapped: action.isWrapped, source: `Webhook ${id}` });
+  const prompt = promptOf(action, { mappingId: id });
   const reply =
     action.kind === "agent" && action.deliver
       ? {

@@ -250,12 +250,13 @@ class Group {
     const providerId = earlier.hasForgotten("provider_delivery_id", id) ? null : (request.providerDeliveryId ?? null);
     const key = earlier.hasForgotten("idempotency_key", id) ? null : (request.idempotencyKey ?? null);
     const who = [lane, mappingId, auth.kind, auth.id, providerId, key, keysUntil];
-    return [id, requestId, now, path, ...who, bodySha256, bodyBytes, rawBody, JSON.stringify(headers), response];
+    const what = [bodySha256, bodyBytes, rawBody, JSON.stringify(headers), response, request.title ?? null];
+    return [id, requestId, now, path, ...who, ...what];
   }
 }
 
 const COLUMNS = `id request_id received_at path lane mapping_id auth_kind auth_id provider_delivery_id idempotency_key
-  keys_until body_sha256 body_bytes body headers response`.split(/\s+/);
+  keys_until body_sha256 body_bytes body headers response title`.split(/\s+/);
 
 const CONFLICT: Accepted = { kind: "conflict" };
 

@@ -163,6 +163,9 @@ const FORGET_RUNS = `
   CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION deliveries_forget();
 `;
 
+/** What it was about, for operators. */
+const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
+
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS },
@@ -171,4 +174,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: callbacks", sql: CALLBACKS },
   { name: "hooks: workers", sql: WORKERS },
   { name: "hooks: runs go with their delivery", sql: FORGET_RUNS },
+  { name: "hooks: titles of deliveries", sql: TITLES },
 ];

@@ -8,7 +8,7 @@ import type { ReplyState, RunState } from "./state.ts";
 const LIMIT_MAX = 500;
 
 export interface DeliveryFilter {
-  /** Deliveries with a run in this state. */
+  /** Deliveries with a run in this state; `failed`: also those with a reply that failed. */
   readonly state?: RunState | undefined;
   readonly path?: string | undefined;
   readonly mappingId?: string | undefined;
@@ -26,6 +26,8 @@ export interface DeliverySummary {
   readonly authKind: string;
   readonly authId: string;
   readonly bodyBytes: number;
+  /** What it was about; null: not known. */
+  readonly title: string | null;
   readonly replayOf: string | null;
   readonly runs: readonly { readonly id: string; readonly state: RunState; readonly reply: ReplyState }[];
 }
@@ -50,7 +52,7 @@ export interface QueueStats {
 }
 
 const DELIVERY = `id, request_id AS "requestId", received_at AS "receivedAt", path, mapping_id AS "mappingId",
-  auth_kind AS "authKind", auth_id AS "authId", body_bytes AS "bodyBytes", replay_of AS "replayOf"`;
+  auth_kind AS "authKind", auth_id AS "authId", body_bytes AS "bodyBytes", title, replay_of AS "replayOf"`;
 
 const RUN = `runs.id, delivery_id AS "deliveryId", kind, runs.state, runs.attempts, runs.created_at AS "createdAt",
   started_at AS "startedAt", finished_at AS "finishedAt", runs.reason, answer, model, reply,
@@ -74,7 +76,8 @@ const LIST = `
   WHERE (CAST($1 AS TEXT) IS NULL OR path = $1) AND (CAST($2 AS TEXT) IS NULL OR mapping_id = $2)
     AND (CAST($3 AS TEXT) IS NULL OR seq < (SELECT seq FROM deliveries WHERE id = $3))
     AND (CAST($4 AS TEXT) IS NULL
-      OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id AND state = $4))
+      OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id
+        AND (state = $4 OR ($4 = 'failed' AND reply = 'failed'))))
   ORDER BY seq DESC LIMIT $5`;
 
 export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {

@@ -41,9 +41,9 @@ export function* replayDelivery(
   const deliveryId = Bun.randomUUIDv7();
   yield* execute(
     `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id, keys_until,
-       body_sha256, body_bytes, body, headers, response, replay_of)
+       body_sha256, body_bytes, body, headers, response, title, replay_of)
      SELECT CAST($1 AS TEXT), request_id, CAST($2 AS BIGINT), path, lane, mapping_id, auth_kind, auth_id, 0,
-       body_sha256, body_bytes, body, headers, response, id FROM deliveries WHERE id = $3`,
+       body_sha256, body_bytes, body, headers, response, title, id FROM deliveries WHERE id = $3`,
     deliveryId,
     now,
     first.deliveryId,

@@ -25,6 +25,8 @@ export interface AcceptRequest {
   /** Only what may be kept: no credentials. */
   readonly headers: Readonly<Record<string, string>>;
   readonly actions: readonly HookAction[];
+  /** What it is about, in a line for operators. */
+  readonly title?: string | undefined;
   /** Epoch milliseconds. */
   readonly now: number;
   /** @param runIds one for each action, in order; of an item that was sent before, its first */

@@ -138,6 +138,9 @@ const CRASHES = `
   ALTER TABLE runs ADD COLUMN suspected_alone INTEGER NOT NULL DEFAULT 0;  -- of those, with no other run beside it
 `;
 
+/** What it was about, for operators. */
+const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
+
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS },
@@ -147,4 +150,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: turns by lane and session", sql: TURNS },
   { name: "hooks: crashes", sql: CRASHES },
   { name: "hooks: kinds of runs", sql: KINDS },
+  { name: "hooks: titles of deliveries", sql: TITLES },
 ];

@@ -220,6 +220,7 @@ async function answerProved(
     warnings: [...header.warnings, ...outcome.warnings, ...warnings],
     idempotencyKey: header.key,
     mappingId: mapping.id,
+    payload: asked.payload,
   });
 }
 

@@ -2,6 +2,7 @@
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import type { Pass, Visitor } from "./door.ts";
+import { titleOf } from "../title.ts";
 import { keptHeaders } from "./headers.ts";
 import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
 import { Refusal } from "./problems.ts";
@@ -27,13 +28,15 @@ export interface Acceptable {
   readonly warnings: readonly string[];
   readonly idempotencyKey: string | undefined;
   readonly mappingId?: string;
+  /** The body as a mapping sees it. */
+  readonly payload?: unknown;
 }
 
 /** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`, or `storage`. */
 export async function acceptVisit(
   { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
   { settings, request, visitor, note }: Visit,
-  { pass, rawBody, actions, warnings, idempotencyKey, mappingId }: Acceptable,
+  { pass, rawBody, actions, warnings, idempotencyKey, mappingId, payload }: Acceptable,
 ): Promise<EndpointReply> {
   const accepted = await accept({
     requestId: request.id,
@@ -47,6 +50,7 @@ export async function acceptVisit(
     rawBody: settings.hooks.queue.keepBodies ? rawBody : undefined,
     headers: keptHeaders(request.headers),
     actions,
+    title: titleOf({ actions, payload, headers: Object.fromEntries(request.headers) }),
     now: visitor.nowMs,
     respond: (runIds) => acceptedResponse(actions, { runIds, requestId: request.id, warnings }),
   });

@@ -8,6 +8,7 @@ import { operator, type Passage, plain } from "../../base/passage.ts";
 import type { Script, Store } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "../deliveries/request.ts";
+import { titleOf } from "../title.ts";
 import { checkAction, ownModelOf } from "../ingress/checks.ts";
 import type { IngressDeps } from "../ingress/ports.ts";
 import { Refusal } from "../ingress/problems.ts";
@@ -142,6 +143,7 @@ async function acceptMail(
   const accepted = await deps.accept({
     ...record(deps, account, { rawBody, actions }),
     mappingId: mapping.id,
+    title: titleOf({ actions, payload }),
     rawBody: deps.settings().hooks.queue.keepBodies ? rawBody : undefined,
     alongside: mark,
   });

@@ -30,13 +30,16 @@ test("show: an answer moves no cursor and turns no line around", async () => {
     response: { status: 202 },
   };
   const run = { id: "r", kind: "agent", state: "succeeded", attempts: 1, startedAt: 0, finishedAt: 1, answer: EVIL };
-  const text = await printed({ ...delivery, runs: [run] }, (context) => showHook(context, "d", {}));
+  const told = { ...delivery, title: EVIL, runs: [{ ...run, prompt: `first\n${EVIL}` }] };
+  const text = await printed(told, (context) => showHook(context, "d", {}));
   expect(text).toContain("bell [31mred back on");
+  expect(text).toMatch(/^about +bell \[31mred back on$/m);
+  expect(text).toContain("prompt\n    first\n    bell");
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
 });
 
 test("list: nor does a path; what became of the run and of its reply are told apart", async () => {
-  const delivery = { id: "d", receivedAt: 0, path: EVIL, bodyBytes: 1 };
+  const delivery = { id: "d", receivedAt: 0, path: EVIL, bodyBytes: 1, title: EVIL };
   const runs = [
     { state: "succeeded", reply: "failed" },
     { state: "succeeded", reply: "failed" },

@@ -35,6 +35,11 @@ test("list: newest first, by page and by filter, with the states of runs and not
   const [newest] = await bench.deliveries.list({ limit: 1 });
   await finish(bench, newest!.runs[0]!.id, "dead");
   expect(await listed({ state: "dead" })).toEqual([ids[4]!]);
+  const lost = (await bench.deliveries.list({ limit: 2 }))[1]!; // there are five
+  await finish(bench, lost.runs[0]!.id, "succeeded");
+  expect(await listed({ state: "failed" })).toEqual([]);
+  await bench.store.write(() => execute("UPDATE runs SET reply = 'failed' WHERE id = $1", lost.runs[0]!.id));
+  expect(await listed({ state: "failed" })).toEqual([lost.id]);
   expect(JSON.stringify(await bench.deliveries.list({}))).not.toContain("private");
 });
 

@@ -66,6 +66,7 @@ export interface Delivery {
   readonly authKind: string;
   readonly authId: string;
   readonly bodyBytes: number;
+  readonly title: string | null;
   readonly replayOf: string | null;
   readonly runs: readonly Run[];
 }
@@ -87,8 +88,18 @@ export interface Finding {
   readonly message: string;
 }
 
+/** A run's state, with the fate of its reply where that is bad: such a run is no success for who waits for it. */
+export function fateOf({ state, reply }: Run): {
+  readonly state: string;
+  readonly lost?: string;
+  readonly look: string;
+} {
+  const isLost = reply === "failed" || reply === "unknown";
+  return isLost ? { state, lost: reply, look: tagOf(reply) } : { state, look: tagOf(state) };
+}
+
 /** How a state looks: over and well, over and bad, or on its way. */
-export function tagOf(state: string): string {
+function tagOf(state: string): string {
   if (/^(succeeded|delivered|sent|done)$/.test(state)) return "tag good";
   if (/^(failed|dead|timed_out|error|unknown|refused)$/.test(state)) return "tag bad";
   return /^(running|queued|sending|pending)$/.test(state) ? "tag" : "tag plain-tag";

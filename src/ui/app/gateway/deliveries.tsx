@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { agoText, bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
-import { tagOf, type Delivery } from "./admin.ts";
+import { fateOf, type Delivery } from "./admin.ts";
 import { DeliveryDialog } from "./delivery.tsx";
 
 const LOOK_MS = 4000;
@@ -86,23 +86,30 @@ export function DeliveryList() {
 }
 
 function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
-  const { replayed } = useWords().deliveries;
-  const { path, mappingId, receivedAt, bodyBytes, authId, runs, replayOf } = delivery;
+  const { deliveries: words } = useWords();
+  const { path, title, mappingId, receivedAt, bodyBytes, authId, runs, replayOf } = delivery;
   return (
     <li>
       <button type="button" class="row-button" onClick={onOpen}>
         <span class="row-main">
-          <strong>/{path}</strong>
+          <strong>{title ?? `/${path}`}</strong>
           <span class="quiet">
-            {[mappingId, authId, bytesText(bodyBytes), agoText(receivedAt), replayOf === null ? "" : replayed]
+            {[
+              title === null ? "" : `/${path}`,
+              mappingId,
+              authId,
+              bytesText(bodyBytes),
+              agoText(receivedAt),
+              replayOf === null ? "" : words.replayed,
+            ]
               .filter(Boolean)
               .join(" · ")}
           </span>
         </span>
         <span class="tags">
-          {runs.map(({ id, state }) => (
-            <span key={id} class={tagOf(state)}>
-              {state}
+          {runs.map((run) => (
+            <span key={run.id} class={fateOf(run).look}>
+              {words.fate(fateOf(run))}
             </span>
           ))}
         </span>

@@ -6,12 +6,14 @@ import { Dialog } from "../base/dialog.tsx";
 import { Folded } from "../base/folded.tsx";
 import { bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
-import { tagOf, type Delivery, type Run } from "./admin.ts";
+import { fateOf, type Delivery, type Run } from "./admin.ts";
 
 interface RunDetails extends Run {
   readonly answer?: string | null;
   readonly error?: string | null;
   readonly reason?: string | null;
+  readonly replyReason?: string | null;
+  readonly prompt?: string;
   readonly sessionKey: string;
   readonly action: { readonly kind: string };
 }
@@ -96,10 +98,11 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
 }
 
 function Facts({ details }: { details: Details }) {
-  const { receivedAt, mappingId, authKind, authId, bodyBytes, requestId, id } = details;
+  const { receivedAt, title, mappingId, authKind, authId, bodyBytes, requestId, id } = details;
   const { deliveries: words } = useWords();
   const rows = [
     [words.received, new Date(receivedAt).toLocaleString()],
+    ...(title === null ? [] : [[words.about, title] as const]),
     [words.mapping, mappingId ?? words.noMapping],
     [words.sender, [authKind, authId].filter(Boolean).join(" · ")],
     [words.body, bytesText(bodyBytes)],
@@ -118,20 +121,27 @@ function Facts({ details }: { details: Details }) {
   );
 }
 
-function RunCard({ run: { id, state, reply, answer, error, reason, sessionKey, action } }: { run: RunDetails }) {
+function RunCard({ run }: { run: RunDetails }) {
+  const { id, reply, replyReason, answer, error, reason, sessionKey, action, prompt } = run;
   const { deliveries: words } = useWords();
   return (
     <div class="card">
       <div class="card-line">
         <strong>{action.kind === "wake" ? words.wake : words.turn}</strong>
         <span class="grow" />
-        <span class={tagOf(state)}>{state}</span>
+        <span class={fateOf(run).look}>{words.fate(fateOf(run))}</span>
       </div>
       <p class="quiet">
         {sessionKey} · {words.reply(reply)} · {id}
       </p>
       {(error || reason) && <p class="problem">{error || reason}</p>}
+      {replyReason && <p class="problem">{words.reply(replyReason)}</p>}
       {answer && <p class="plain">{answer}</p>}
+      {prompt && (
+        <Folded icon="file" title={words.prompt}>
+          <pre tabIndex={0}>{prompt}</pre>
+        </Folded>
+      )}
     </div>
   );
 }

@@ -49,6 +49,7 @@ export const deliveries = {
   bodyBase64: "Body, as base64",
   noBody: "The body was not kept because hooks.queue.keepBodies is off.",
   received: "Received",
+  about: "About",
   mapping: "Mapping",
   noMapping: "none",
   sender: "Sender",
@@ -57,6 +58,8 @@ export const deliveries = {
   wake: "Wake",
   turn: "Agent turn",
   reply: (state: string) => `reply: ${state}`,
+  fate: ({ state, lost }: { state: string; lost?: string }) => (lost === undefined ? state : `${state}, reply ${lost}`),
+  prompt: "Prompt",
 };
 
 export const setup = {
