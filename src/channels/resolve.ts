@@ -46,7 +46,7 @@ export interface ChannelStanding {
 /** Every name that a configuration may have for a channel; `last` is the one that it falls back to, if there is any. */
 export function channelStandings(directory: Directory): ReadonlyMap<string, ChannelStanding> {
   const { channels, kinds } = directory;
-  const lastId = lastChannel(directory, undefined);
+  const lastId = lastChannel(directory);
   return new Map(
     kinds.flatMap(({ id, aliases }) => {
       const channel = channels.get(id);
@@ -78,7 +78,7 @@ export function resolveTarget(
 ): Target | { readonly reason: string } {
   const { channels, kinds } = directory;
   const wantsLast = isLast(channel);
-  const id = wantsLast ? lastChannel(directory, last) : findChannelId(kinds, channel);
+  const id = wantsLast ? lastChannel(directory, { last, to }) : findChannelId(kinds, channel);
   if (id === undefined) return { reason: wantsLast ? "no channel is configured" : `unknown channel '${channel}'` };
   const found = channels.get(id);
   if (!found) return { reason: whyMissing(directory, id) };
@@ -98,9 +98,19 @@ export function resolveTarget(
 export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string): string =>
   `channel '${id}' ${unusable?.has(id) ? "cannot be used as it is configured" : "is not configured"}`;
 
-/** The last channel where it is still configured, else the first that is. */
-function lastChannel({ channels, kinds, order = [] }: Directory, last: Target | undefined): string | undefined {
+/**
+ * The last channel where it is still configured. Otherwise the first in order that has a recipient: one that takes `to`,
+ * or without it one with a `defaultTo`; where none has, the first.
+ */
+function lastChannel(
+  { channels, kinds, order = [] }: Directory,
+  { last, to }: Pick<Asked, "last" | "to"> = {},
+): string | undefined {
   if (last && channels.has(last.channel)) return last.channel;
   const preferred = order.map((name) => findChannelId(kinds, name) ?? name);
-  return [...preferred, ...CHANNEL_ORDER, ...[...channels.keys()].toSorted()].find((id) => channels.has(id));
+  const listed = [...preferred, ...CHANNEL_ORDER, ...[...channels.keys()].toSorted()];
+  const configured = listed.flatMap((id) => channels.get(id) ?? []);
+  const hasRecipient = (channel: Channel): boolean =>
+    to === undefined ? channel.defaultTo !== undefined : takesRecipient(channel, to);
+  return (configured.find(hasRecipient) ?? configured[0])?.id;
 }

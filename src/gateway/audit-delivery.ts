@@ -1,6 +1,10 @@
 /** What an operator should know of where replies go: channels and recipients that the configuration names. */
+import { unknownNameMessage } from "../base/nearest.ts";
 import type { Path } from "../config/positions.ts";
+import { isLast } from "../channels/resolve.ts";
 import type { MappingConfig } from "../hooks/config.ts";
+import { makeMappings } from "../hooks/mappings/index.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
 import type { AtMapping, AuditParts, Report } from "./report.ts";
 
 /** Where a mapping's replies go. */
@@ -37,25 +41,38 @@ export function auditLast({ channels, snapshot }: AuditParts, report: Report): v
   const willSpeak = target !== "none" && to !== undefined;
   if (!last || last.hasDefault || willSpeak) return;
   const message = `not set, and agents.defaults.heartbeat.to neither: what goes to 'last', which is ${last.id}, goes nowhere`;
-  report("warn", "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
+  const severity = speaksToLast(snapshot) ? "warn" : "info";
+  report(severity, "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
+}
+
+/** Whether the configuration has something said to `last`; false: all that mappings say has a recipient of its own. */
+export function speaksToLast(snapshot: GatewaySnapshot): boolean {
+  const { prompt, target } = snapshot.agents.defaults.heartbeat;
+  const { all } = makeMappings(snapshot);
+  if (!isLast(target) || prompt !== undefined || all.length === 0) return true;
+  return !all.every(({ config: { action, deliver, channel, to } }) => {
+    return action === "agent" && deliver && (to !== undefined || !isLast(channel));
+  });
 }
 
 /** @param at where the channel is named; a recipient stands beside it */
 function auditChannel(asked: { channel: string; to?: string | undefined }, at: AtMapping): void {
   const { path, parts, report } = at;
   const [channel, to] = [asked.channel.trim().toLowerCase(), asked.to];
-  const isLast = channel === "last";
   const found = parts.channels.get(channel);
   if (!found) {
-    const known = ["last", ...parts.channels.keys().filter((name) => name !== "last")].join(", ");
-    if (!isLast) report("error", "unknown-channel", { path, message: `no channel '${channel}'; known: ${known}` });
+    const names = ["last", ...parts.channels.keys().filter((name) => name !== "last")];
+    const message = unknownNameMessage(`no channel '${channel}'`, channel, names);
+    if (!isLast(channel)) report("error", "unknown-channel", { path, message });
   } else if (!found.isConfigured) {
     const message = `channels.${channel} is missing, disabled or unusable`;
     report("error", "channel-not-configured", { path, message });
   } else if (to && !to.includes("{{") && !found.takes(to)) {
-    const message = isLast ? `no recipient of ${found.id}, which 'last' is at first` : `no recipient of ${channel}`;
-    report(isLast ? "warn" : "error", "bad-recipient", { path: [...path.slice(0, -1), "to"], message });
-  } else if (!to && !found.hasDefault && !isLast) {
+    const message = isLast(channel)
+      ? `no recipient of ${found.id}, which 'last' is at first`
+      : `no recipient of ${channel}`;
+    report(isLast(channel) ? "warn" : "error", "bad-recipient", { path: [...path.slice(0, -1), "to"], message });
+  } else if (!to && !found.hasDefault && !isLast(channel)) {
     const message = `channels.${channel}.defaultTo is not set, and no other recipient is given`;
     report("warn", "no-recipient", { path, message });
   }

@@ -168,7 +168,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const troubles = watchTroubles({ source, models, observers, now });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, isPaused: worker.isPaused, troubles }),
+    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, worker, snapshot, troubles }),
     nodes,
     check: () => checkWritable(store, storage),
   };

@@ -6,6 +6,9 @@ import { execute, type Store } from "../base/store.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
 import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
+import type { Worker } from "../hooks/worker/worker.ts";
+import { speaksToLast } from "./audit-delivery.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
 import type { Storage } from "./storage.ts";
 
 export interface GatewayStatus {
@@ -33,14 +36,16 @@ export async function statusOf({
   deliveries,
   heartbeat,
   mail,
-  isPaused,
+  worker,
+  snapshot,
   troubles,
 }: {
   store: Store;
   deliveries: Pick<Deliveries, "stats">;
   heartbeat: Pick<Heartbeat, "isUnheard">;
   mail: MailStatus | undefined;
-  isPaused: boolean;
+  worker: Pick<Worker, "isPaused">;
+  snapshot: () => GatewaySnapshot;
   troubles: () => Promise<readonly string[]>;
 }): Promise<GatewayStatus> {
   const {
@@ -52,8 +57,8 @@ export async function statusOf({
   const { queued, sending } = await store.read(outboxStats);
   const findings = await troubles();
   const brief = {
-    ...(isPaused ? { paused: true as const } : {}),
-    ...((await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
+    ...(worker.isPaused ? { paused: true as const } : {}),
+    ...(speaksToLast(snapshot()) && (await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
     ...(mail ? { mail: briefOf(mail) } : {}),
     ...(findings.length > 0 ? { findings } : {}),
   };

@@ -60,6 +60,18 @@ describe("channel `last`", () => {
     }
   });
 
+  test("without a last route is a channel that has a recipient, before one that has none", async () => {
+    const channels = { telegram: undefined, slack: "C0123", mattermost: "@ann" };
+    expect(await ask(channels, { channel: "last" })).toEqual({ channel: "slack", to: "channel:C0123" });
+    expect(await ask(channels, { channel: "last" }, ["telegram", "mattermost"])).toMatchObject({
+      channel: "mattermost",
+    });
+    expect(await ask(channels, { channel: "last", to: "42" })).toEqual({ channel: "telegram", to: "42" });
+    expect(await ask(channels, { channel: "last", to: "C0999" })).toEqual({ channel: "slack", to: "channel:C0999" });
+    const standing = channelStandings(await directory(channels)).get("last");
+    expect(standing).toMatchObject({ id: "slack", hasDefault: true });
+  });
+
   test("falls back in the configured order, where there is one", async () => {
     const channels = { telegram: "42", slack: "C0123" };
     expect(await ask(channels, { channel: "last" }, ["slack"])).toMatchObject({ channel: "slack" });

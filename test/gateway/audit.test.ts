@@ -273,14 +273,21 @@ describe("findings name key, line and what to do", () => {
   });
 
   test("what `last` is comes from the channels that are configured, and their order", async () => {
-    const telegram = "telegram: { botToken: '1:a' }, slack: { botToken: 'xoxb-1', defaultTo: 'C0123456' }";
-    const idsOf = async (more: string) => {
-      const text = `{ hooks: { enabled: true, token: '${"x".repeat(32)}' }, channels: { ${telegram} ${more} } }`;
+    const idsOf = async (channels: string, mappings = "") => {
+      const text = `{ hooks: { enabled: true, token: '${"x".repeat(32)}', ${mappings} }, channels: { ${channels} } }`;
       const [config] = load(text).document.files;
-      return (await auditConfiguration({ env: {}, flags: { config }, home: folder }))?.map(({ id }) => id);
+      const found = await auditConfiguration({ env: {}, flags: { config }, home: folder });
+      return found?.map(({ id, severity }) => `${severity} ${id}`);
     };
-    expect(await idsOf("")).toContain("no-recipient");
-    expect(await idsOf(", order: ['slack']")).not.toContain("no-recipient");
+    const telegram = "telegram: { botToken: '1:a' }";
+    expect(await idsOf(telegram)).toContain("warn no-recipient");
+    expect(await idsOf(`${telegram}, slack: { botToken: 'xoxb-1', defaultTo: 'C0123456' }`)).not.toContain(
+      "warn no-recipient",
+    );
+    const own = "presets: ['alertmanager'], presetSettings: { alertmanager: { channel: 'telegram', to: '42' } }";
+    expect(await idsOf(telegram, own)).toContain("info no-recipient"); // all that is sent has a recipient of its own
+    const wake = "mappings: [{ match: { path: 'a' }, action: 'wake', textTemplate: 'x' }]";
+    expect(await idsOf(telegram, `${own}, ${wake}`)).toContain("warn no-recipient");
   });
 
   test("where a preset's replies go nowhere", () => {

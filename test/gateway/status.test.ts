@@ -53,6 +53,12 @@ test("a heartbeat whose answers have nowhere to go is told, until they have", as
     bench.configure({ hooks, channels: { telegram }, agents: heartbeat({ target: "tg", to: "42" }) });
     expect(await becomes(undefined)).toBe(true);
   }
+  bench.configure({ hooks, channels: { telegram }, agents: heartbeat({}) });
+  expect(await becomes("unheard")).toBe(true);
+  const presetSettings = { alertmanager: { channel: "telegram", to: "42" } }; // all that is said has a recipient
+  const own = { ...hooks, presets: ["alertmanager"], presetSettings };
+  bench.configure({ hooks: own, channels: { telegram }, agents: heartbeat({}) });
+  expect(await becomes(undefined)).toBe(true);
   bench.configure({ hooks, channels: { telegram: { ...telegram, defaultTo: "42" } }, agents: heartbeat({}) });
   expect(await eventually(() => bench.gateway.channels.channels.get("telegram")?.defaultTo === "42", WAIT_MS)).toBe(
     true,
