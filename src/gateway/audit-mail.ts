@@ -9,7 +9,8 @@ import type { Document } from "../config/document.ts";
 import type { Finding, Report } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-const OTHERS = 0o077;
+/** Rights of anybody but the owner of a file. */
+export const OTHERS = 0o077;
 
 export function auditMail({ hooks, folder }: GatewaySnapshot, document: Document | undefined, report: Report): void {
   const { mail } = hooks;

@@ -7,7 +7,7 @@ import type { Path } from "../config/positions.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import { pathOf, type Finding } from "./report.ts";
-import { auditMailFiles } from "./audit-mail.ts";
+import { auditMailFiles, OTHERS } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 const OTHERS_READ = 0o004;
@@ -30,7 +30,9 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
       findings.push({ ...at, id: "file-readable", severity: "warn", message });
     }
   }
-  const more = [auditTransforms, auditModules, auditMailFiles].map((check) => check(snapshot, document));
+  const more = [auditTransforms, auditModules, auditMailFiles, auditSecretFiles].map((check) =>
+    check(snapshot, document),
+  );
   return [...findings, ...(await Promise.all(more)).flat()];
 }
 
@@ -50,6 +52,31 @@ function holdsSecrets({ root, hasVariable }: Document): boolean {
     });
   };
   return isHeld(root, [], false);
+}
+
+/** Settings of channels that name a file for a secret: `tokenFile` and its like. */
+const SECRET_FILE = /(token|password|secret|key)File$/i;
+
+/** Files of channels' secrets that others can read or change; one that is missing makes its channel unusable. */
+async function auditSecretFiles({ channels, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const [section, settings] of process.platform === "win32" ? [] : Object.entries(channels)) {
+    for (const [key, value] of Object.entries(settings ?? {})) {
+      if (!SECRET_FILE.test(key) || typeof value !== "string") continue;
+      const path = ["channels", section, key];
+      const found = await stat(resolve(folder, value)).catch(() => undefined);
+      if (!found || (found.mode & OTHERS) === 0) continue;
+      const message = `others on this machine may read or change '${resolve(folder, value)}': chmod 600`;
+      findings.push({
+        id: "secret-readable",
+        severity: "warn",
+        key: describePath(path),
+        where: document.where(path),
+        message,
+      });
+    }
+  }
+  return findings;
 }
 
 /** `database.url`, and what is written like it. */

@@ -290,6 +290,24 @@ describe("findings name key, line and what to do", () => {
     expect(await idsOf(telegram, `${own}, ${wake}`)).toContain("warn no-recipient");
   });
 
+  test.skipIf(process.platform === "win32")("files of tokens that others can read", async () => {
+    const files = [
+      ["telegram-token", 0o644, "1:a"],
+      ["slack-token", 0o600, "xoxb-1"],
+    ] as const;
+    for (const [name, mode, text] of files) {
+      writeFileSync(join(folder, name), text);
+      chmodSync(join(folder, name), mode);
+    }
+    const channels = "telegram: { tokenFile: 'telegram-token' }, slack: { tokenFile: 'slack-token' }";
+    const [config] = load(`{ hooks: { ${SAFE} }, channels: { ${channels} } }`).document.files;
+    const env = { HOOKS_TOKEN: "x".repeat(32) };
+    const found = await auditConfiguration({ env, flags: { config }, home: folder });
+    expect(found?.filter(({ id }) => id === "secret-readable").map(({ key }) => key)).toEqual([
+      "channels.telegram.tokenFile",
+    ]);
+  });
+
   test("where a preset's replies go nowhere", () => {
     const none = { channels: new Map() };
     const settings = (text: string) =>
