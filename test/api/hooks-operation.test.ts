@@ -67,6 +67,11 @@ test("GET /metrics: routes by name, a mapping by its id, and whatever strangers 
   await world.hook("ci/builds", {});
   await world.hook(`runs/${runId}`);
   for (let i = 0; i < 50; i++) await world.hook(`nowhere/${i}`, {});
+  const unauthorized = 'hearth_hook_requests_total{route="hooks/:build server",outcome="unauthorized"}';
+  for (const path of ["ci/builds", "nowhere"]) {
+    await fetch(`${world.url}/hooks/${path}`, { method: "POST", headers: { authorization: "Bearer x" }, body: "{}" });
+  }
+  expect(await value(world, unauthorized)).toBe(1); // so a sender with a wrong secret can be alerted on
   const text = await (await fetch(`${world.url}/metrics`)).text();
   const routes = new Set([...text.matchAll(/route="(hooks[^"]*)"/g)].map(([, route]) => route));
   expect([...routes].sort()).toEqual(["hooks/:build server", "hooks/agent", "hooks/other", "hooks/runs", "hooks/wake"]);

@@ -112,7 +112,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
         ...reply,
         headers: { ...told, ...closing, ...reply.headers, "x-request-id": request.id },
         notes: { ...notes, ...reply.notes },
-        route: routeOf(pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
+        route: routeOf(deps, pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
       };
     },
     describe: makeDescribe(deps),
@@ -139,11 +139,18 @@ function makeDescribe({ settings, mappings }: IngressDeps): Ingress["describe"] 
 const pathBelow = (url: URL, { path }: Pick<HooksConfig, "path">): string =>
   trimSlashes(url.pathname.slice(path.length));
 
-/** @param mapping that took the request */
-function routeOf(path: string, mapping: unknown): string {
+/**
+ * Of a request that no mapping took, the first mapping whose own path it is: its sender has a wrong credential, say.
+ * @param mapping that took the request
+ */
+function routeOf({ settings, mappings }: IngressDeps, path: string, mapping: unknown): string {
   if (typeof mapping === "string") return `:${mapping}`;
   if (path === "wake" || path === "agent") return path;
-  return parseRunPath(path) ? "runs" : "other";
+  if (parseRunPath(path)) return "runs";
+  const owner = mappings(settings())
+    .forPath(path)
+    .find(({ config }) => config.match.path !== undefined);
+  return owner ? `:${owner.id}` : "other";
 }
 
 /** A refusal is an answer, and so is a database that is away: the request has to be sent again. */
