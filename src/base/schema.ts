@@ -6,7 +6,7 @@ import { Type, type StaticDecode, type TObject, type TSchema, type TTransform } 
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 import { HasTransform, TransformDecodeError, Value } from "@sinclair/typebox/value";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { unknownKeyMessage } from "./nearest.ts";
+import { nearest, unknownKeyMessage } from "./nearest.ts";
 
 /** Keys and indexes from the value that was read. */
 export interface SchemaProblem {
@@ -222,17 +222,27 @@ function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] 
   if (type === ValueErrorType.Union && schema["expected"] === undefined) {
     const alternatives = error.errors.map((each) => [...each].filter((one) => !isPutIn(one)));
     const tag = wrongTag(alternatives, error.path);
-    if (tag) return [{ path: pathOf(tag.at.path, root), message: messageOf(tag.at, tag.expected) }];
+    if (tag) return [{ path: pathOf(tag.at.path, root), message: messageOf(tag.at, tag.expected, tag.words) }];
     const variant = nearestVariant(alternatives, error.path);
     if (variant) return problemsOf(variant, root);
   }
-  return [{ path, message: messageOf(error, expectedOf(schema)) }];
+  return [{ path, message: messageOf(error, expectedOf(schema), wordsOf(schema)) }];
 }
 
-const messageOf = ({ type, value }: ValueError, expected: string): string =>
-  type === ValueErrorType.ObjectRequiredProperty
-    ? `required: expected ${expected}`
-    : `expected ${expected}, got ${gotOf(value)}`;
+function messageOf({ type, value }: ValueError, expected: string, words: readonly string[] = []): string {
+  if (type === ValueErrorType.ObjectRequiredProperty) return `required: expected ${expected}`;
+  const near = typeof value === "string" ? nearest(value.slice(0, WORD_CHARS_MAX), words) : undefined;
+  return `expected ${expected}, got ${gotOf(value)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+}
+
+/** Of a text that may be a misspelled word. */
+const WORD_CHARS_MAX = 64;
+
+/** The texts that a schema allows, where it allows no others. */
+function wordsOf(schema: TSchema): readonly string[] {
+  const alternatives = "const" in schema ? [schema] : ((schema["anyOf"] as TSchema[] | undefined) ?? []);
+  return alternatives.flatMap((each) => (typeof each["const"] === "string" ? [each["const"]] : []));
+}
 
 /** Whether a default is put in there once the rest is right. */
 const isPutIn = ({ value, schema }: ValueError): boolean => value === undefined && "default" in schema;
@@ -245,11 +255,12 @@ const isTag = ({ schema }: ValueError): boolean =>
 function wrongTag(
   alternatives: readonly (readonly ValueError[])[],
   path: string,
-): { at: ValueError; expected: string } | undefined {
+): { at: ValueError; expected: string; words: readonly string[] } | undefined {
   const tags = alternatives.map((each) => each.find((error) => isTag(error) && error.path.length > path.length));
   const [at] = tags;
   if (!at || tags.some((each) => each?.path !== at.path)) return undefined;
-  return { at, expected: tags.map((each) => expectedOf(each!.schema)).join(", ") };
+  const schemas = tags.map((each) => each!.schema);
+  return { at, expected: schemas.map(expectedOf).join(", "), words: schemas.flatMap(wordsOf) };
 }
 
 /** Of an alternative that was meant: an object's that has its tag, else the one whose problems lie deepest. */

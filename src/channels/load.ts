@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
+import { nearest } from "../base/nearest.ts";
 import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";
@@ -173,6 +174,9 @@ function unknownSection(section: string, kinds: readonly ChannelKind[]): Channel
     return { path, message: `is a plugin: name it in channels.plugins, as "${section}"` };
   }
   const meant = kinds.find(({ aliases }) => aliases.includes(section));
-  const known = kinds.map(({ id }) => id).join(", ");
-  return { path, message: `unknown channel: expected ${meant ? `'${meant.id}'` : `one of ${known}`}` };
+  const known = [...kinds.map(({ id }) => id), ...Object.keys(shippedPlugins)];
+  if (meant) return { path, message: `unknown channel: expected '${meant.id}'` };
+  const near = nearest(section, [...known, ...SHARED_KEYS]);
+  const help = near === undefined ? `: expected one of ${known.join(", ")}` : `; did you mean '${near}'?`;
+  return { path, message: `unknown channel${help}` };
 }

@@ -17,6 +17,11 @@ export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }
 
+/** A failure that the command has told in full already. */
+export class Told extends Error {
+  override readonly name = "Told";
+}
+
 /** Ctrl+C while work runs aborts it. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 /** Commands whose failure is one line and exit code 1, and those that Ctrl+C ended: 130, as shells say it. */
 import { messageOf } from "../base/errors.ts";
 import type { ConfigSources } from "../config.ts";
-import { Interrupted } from "./context.ts";
+import { Interrupted, Told } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface CliParts extends ConfigSources {
@@ -20,8 +20,9 @@ export function failing<Args extends unknown[]>(
       await work(terminal, ...args);
     } catch (error) {
       const isInterrupted = error instanceof Interrupted;
-      if (!isInterrupted) terminal.note(`Error: ${messageOf(error)}`);
-      else if (error.message !== "") terminal.note(error.message);
+      const isTold = error instanceof Told;
+      if (!isInterrupted && !isTold) terminal.note(`Error: ${messageOf(error)}`);
+      else if (isInterrupted && error.message !== "") terminal.note(error.message);
       await terminal.flush();
       parts.process.exit(isInterrupted ? 130 : 1);
     }

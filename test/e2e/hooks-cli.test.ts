@@ -165,6 +165,7 @@ test("audit: findings with their place, without a server; exit code 1 for errors
     home,
   });
   expect([invalid.code, invalid.stdout]).toEqual([1, expect.stringContaining("hooks.enabeld: unknown key")]);
+  expect(invalid.stderr).toBe(""); // the table says all of it
 });
 
 test("nodes: who has its database alone says so", async () => {

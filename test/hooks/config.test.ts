@@ -52,3 +52,16 @@ test("trusted proxies are addresses or CIDR ranges", () => {
     expect(gatewaySchema.safeParse({ trustedProxies: [text] }).success).toBe(false);
   }
 });
+
+test.each([
+  [{ presets: ["gihub"] }, 'presets.0: expected "mail", "github", .*; did you mean "github"\\?'],
+  [{ mappings: [{ action: "agnet" }] }, 'mappings.0.action: .*did you mean "agent"\\?'],
+  [{ mappings: [{ auth: { scheme: "githb", secrets: "x" } }] }, 'mappings.0.auth.scheme: .*did you mean "github"\\?'],
+  [{ mappings: [{ handshake: "slak" }] }, 'mappings.0.handshake: .*did you mean "slack"\\?'],
+])("a misspelled word names the one that is near: %j", (hooks, message) => {
+  expect(() => hooksSchema.parse(hooks)).toThrow(new RegExp(message));
+});
+
+test("a text that is near no word is not repeated: it may be a secret", () => {
+  expect(() => hooksSchema.parse({ presets: ["sk-secret-value"] })).toThrow(/got a text of 15 characters$/);
+});

@@ -9,6 +9,7 @@ import { makeMappings } from "../../hooks/mappings/index.ts";
 import { signatureSchemes, signRequest } from "../../hooks/signatures/index.ts";
 import { clientSettings } from "../address.ts";
 import { readBodyFile } from "../body-file.ts";
+import { Told } from "../context.ts";
 import { formatTable } from "../format.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -29,8 +30,7 @@ export async function auditHooks({ terminal, sources }: LocalContext, { json }: 
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
   else if (rows.length === 0) terminal.write("nothing to complain about\n");
   else terminal.write(formatTable(["SEVERITY", "FINDING", "WHERE", "KEY", "MESSAGE"], rows));
-  const { length } = findings.filter(({ severity }) => severity === "error");
-  if (length > 0) throw new AppError("bad_request", `${length} ${length === 1 ? "error" : "errors"}`);
+  if (findings.some(({ severity }) => severity === "error")) throw new Told();
 }
 
 /** What a server that runs says of its mailbox; nothing where none answers. */
