@@ -17,6 +17,7 @@ import { auditExposure } from "./audit-exposure.ts";
 import { auditMail } from "./audit-mail.ts";
 import { auditRefused, isModelRefused } from "./audit-refused.ts";
 import { auditSecrets, auditSignature } from "./audit-signature.ts";
+import { auditTemplates } from "./audit-templates.ts";
 import { pathOf, type AtMapping, type AuditParts, type Finding, type Report, type Severity } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
@@ -35,6 +36,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   const { all } = makeMappings(snapshot);
   for (const [i, mapping] of all.entries()) {
     auditMapping(mapping, { path: pathOf(mapping, i), parts, report });
+    auditTemplates(mapping, { path: pathOf(mapping, i), parts, report });
     auditRefused(mapping, snapshot, (id, key, message) => {
       report("error", id, { path: [...pathOf(mapping, i), key], message });
     });

@@ -30,7 +30,7 @@ export interface TemplateOptions {
   readonly roots?: readonly (keyof View)[];
 }
 
-/** Throws `bad_request` for an invalid path or filter, and for too many tags. */
+/** Throws `bad_request` for braces that do not fit, an invalid path or filter, and for too many tags. */
 export function makeTemplate(source: string, options: TemplateOptions): (view: View) => Rendered {
   const parts = split(source).map((part) => (typeof part === "string" ? part : parseTag(part, options)));
   if (parts.length > 2 * TAGS_MAX) throw new AppError("bad_request", `a template has more than ${TAGS_MAX} tags`);
@@ -40,22 +40,43 @@ export function makeTemplate(source: string, options: TemplateOptions): (view: V
 /** Rendered as one text. */
 export const plainText = (rendered: Rendered): string => plain(rendered.passage);
 
-/** Literal text, and the insides of tags. Braces that are never closed are text. */
+/** A tag. Quotes inside it may hold braces. */
+const TAG = /\{\{(?!\s*\}\})((?:[^{}"']|"[^"]*"|'[^']*')+)\}\}/g;
+
+/** Literal text, and the insides of tags. */
 function split(source: string): (string | { readonly tag: string })[] {
   const parts: (string | { tag: string })[] = [];
-  // quotes inside a tag may hold braces
-  const tags = /\{\{((?:[^{}"']|"[^"]*"|'[^']*')+)\}\}/g;
   let at = 0;
-  for (const match of source.matchAll(tags)) {
-    if (match.index > at) parts.push(source.slice(at, match.index));
+  const addText = (end: number): void => {
+    checkBraces(source, at, end);
+    if (end > at) parts.push(source.slice(at, end));
+  };
+  for (const match of source.matchAll(TAG)) {
+    addText(match.index);
     parts.push({ tag: match[1] ?? "" });
     at = match.index + match[0].length;
   }
-  if (at < source.length) parts.push(source.slice(at));
+  addText(source.length);
   return parts;
 }
 
-function parseTag({ tag }: { tag: string }, { roots = ROOTS }: TemplateOptions): Tag {
+/** Throws `bad_request` where the text from `start` to `end` opens a tag: it is empty, or never closed. */
+function checkBraces(source: string, start: number, end: number): void {
+  const at = source.indexOf("{{", start);
+  if (at === -1 || at >= end) return;
+  const before = source.slice(0, at).split("\n");
+  const place = `line ${before.length}, column ${(before.at(-1) ?? "").length + 1}`;
+  const text = source.slice(at, end);
+  const what = /^\{\{\s*\}\}/.test(text)
+    ? "'{{}}' is empty: expected a path such as {{ payload.title }}"
+    : `'${text.slice(0, 20)}' is not closed: expected '}}' after a path`;
+  throw new AppError("bad_request", `${place}: ${what}; braces as text are written {{ "{{" }}`);
+}
+
+/** A text in quotes stands for itself. */
+function parseTag({ tag }: { tag: string }, { roots = ROOTS }: TemplateOptions): Tag | string {
+  const quoted = /^\s*(?:"([^"]*)"|'([^']*)')\s*$/.exec(tag);
+  if (quoted) return quoted[1] ?? quoted[2] ?? "";
   const [path = "", ...filters] = splitOutsideQuotes(tag, "|");
   if (filters.length > FILTERS_MAX) {
     throw new AppError("bad_request", `'{{${tag}}}': at most ${FILTERS_MAX} filters, got ${filters.length}`);

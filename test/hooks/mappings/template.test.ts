@@ -122,9 +122,26 @@ describe("filters", () => {
   ])("%s is refused", (source, problem) => expect(() => makeTemplate(source, { missing: "empty" })).toThrow(problem));
 });
 
-test.each(["{{", "}}", "{{}}", "{ {name} }", "{name}", "a {{ b", "{{{}}}", '{{"}}'])("%s is text", (source) =>
+test.each(["}}", "{ {name} }", "{name}", "{name}}", '{"a":{"b":1}}'])("%s is text", (source) =>
   expect(show(source, view)).toBe(source),
 );
+
+test.each([
+  ["{{", "line 1, column 1: '{{' is not closed"],
+  ["{{}}", "line 1, column 1: '{{}}' is empty"],
+  ["{{ }}", "line 1, column 1: '{{}}' is empty"],
+  ["a {{ b", "line 1, column 3: '{{ b' is not closed"],
+  ["Build {{ payload.x ", "line 1, column 7: '{{ payload.x ' is not closed"],
+  ["{{name}}\nx {{ name }\n{{name}}", "line 2, column 3: '{{ name }"],
+  ["{{{}}}", "line 1, column 1: '{{{}}}' is not closed"],
+  ['{{"}}', "line 1, column 1: '{{\"}}' is not closed"],
+])("%s is an error with its place", (source, message) => {
+  expect(() => show(source, view)).toThrow(message);
+});
+
+test("a text in quotes is text, braces and all", () => {
+  expect(show(`{{ "{{" }} x {{'}}'}} {{name}}`, view)).toBe("{{ x }} Ada");
+});
 
 describe("a passage knows whose words it has", () => {
   const origins = (source: string) =>
