@@ -77,6 +77,27 @@ export type RateLimit = Output<typeof rateLimit>;
 
 const matchFields = { path: optional(text()), source: optional(text()), when: optional(condition) };
 
+/** `type/subtype`, and parameters that a header can hold. */
+const CONTENT_TYPE = "^[\\w.+-]+/[\\w.+-]+(; ?[\\w-]+=[\\w.-]+)*$";
+const RESPONSE_CHARS_MAX = 16_384;
+
+/** What the sender hears where its request is taken, for senders that insist on a status or a body of their own. */
+const response = refined(
+  strictObject({
+    status: integer(200, 204, { default: 200 }),
+    /** A text as it is; anything else as JSON. */
+    body: optional(Type.Unknown()),
+    /** Absent: JSON, or plain text for a text. */
+    contentType: optional(text({ pattern: CONTENT_TYPE, maxLength: 128, expected: 'a type such as "text/xml"' })),
+  }),
+  ({ status, body }) => {
+    if (status === 204 && body !== undefined) return "status 204 has no body";
+    const { length } = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
+    return length > RESPONSE_CHARS_MAX ? `expected a body of at most ${RESPONSE_CHARS_MAX} characters` : undefined;
+  },
+);
+export type ResponseConfig = Output<typeof response>;
+
 /** What a mapping can say that has no default. */
 const optionalFields = {
   id: optional(trimmed({ maxLength: 128 })),
@@ -102,6 +123,8 @@ const optionalFields = {
    * signs the body alone and no two of its bodies are equal, see `signatures/index.ts`.
    */
   dedupeBody: optional(Type.Boolean()),
+  /** Instead of 202, 200 or 204. */
+  response: optional(response),
   /** Answers a provider's check of the address. */
   handshake: optional(oneOfTexts(["slack", "github", "discord", "meta", "microsoft"])),
   maxBodyBytes: optional(integer(1, BODY_BYTES_MAX)),

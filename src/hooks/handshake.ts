@@ -2,7 +2,7 @@
  * How providers check an address before they send to it: they want something of theirs back. Only mappings that say so
  * answer, and only with what such a check contains: never with anything that a browser would take for a page.
  */
-import type { MappingConfig } from "./config.ts";
+import type { MappingConfig, ResponseConfig } from "./config.ts";
 
 export interface HandshakeRequest {
   readonly method: string;
@@ -15,10 +15,10 @@ export interface HandshakeRequest {
   readonly knowsSecret: (text: string) => boolean;
 }
 
-/** What to answer instead of running the mapping. */
+/** What to answer instead of what a mapping would be answered. */
 export interface HandshakeReply {
-  readonly status: 200 | 204 | 403;
-  readonly contentType: "text/plain; charset=utf-8" | "application/json; charset=utf-8";
+  readonly status: number;
+  readonly contentType: string;
   /** Empty where the status is 204. */
   readonly body: string;
 }
@@ -29,7 +29,7 @@ type Kind = NonNullable<MappingConfig["handshake"]>;
 const ECHO_MAX = 1024;
 
 const text = (body: string): HandshakeReply => ({ status: 200, contentType: "text/plain; charset=utf-8", body });
-const json = (status: 200 | 204 | 403, body: string): HandshakeReply => ({
+const json = (status: number, body: string): HandshakeReply => ({
   status,
   contentType: "application/json; charset=utf-8",
   body,
@@ -68,11 +68,26 @@ export const hearsGet = (kind: Kind | undefined): boolean => kind === "meta";
 export const precedesCredentials = (kind: Kind): boolean => kind === "meta" || kind === "microsoft";
 
 /**
- * Slack's commands and clicks come as forms, are taken for failed by any other status than 200, and may show the one
- * who gave them what the answer says. Undefined: the sender takes every 2xx.
+ * What the sender of a request hears that was taken: what the mapping says. Slack's commands and clicks come as forms,
+ * are taken for failed by any other status than 200, and may show the one who gave them what the answer says.
+ * Undefined: the sender takes every 2xx.
  */
-export const acknowledgement = (kind: Kind | undefined, contentType: string | null): HandshakeReply | undefined =>
-  kind === "slack" && /^application\/x-www-form-urlencoded\b/i.test(contentType ?? "") ? text("") : undefined;
+export function acknowledgement(
+  { response, handshake }: Pick<MappingConfig, "response" | "handshake">,
+  contentType: string | null,
+): HandshakeReply | undefined {
+  if (response) return ownReply(response);
+  return handshake === "slack" && /^application\/x-www-form-urlencoded\b/i.test(contentType ?? "")
+    ? text("")
+    : undefined;
+}
+
+function ownReply({ status, body, contentType }: ResponseConfig): HandshakeReply {
+  if (body === undefined || typeof body === "string") {
+    return { status, contentType: contentType ?? "text/plain; charset=utf-8", body: body ?? "" };
+  }
+  return { status, contentType: contentType ?? "application/json; charset=utf-8", body: JSON.stringify(body) };
+}
 
 export function answerHandshake(kind: Kind, request: HandshakeRequest): HandshakeReply | undefined {
   return HANDSHAKES[kind](request);

@@ -35,6 +35,37 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api))[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
   });
 
+  test("response: the sender hears the status and body that the mapping says, whatever it leads to", async () => {
+    const twiml = "<Response/>";
+    const own = [
+      { match: { path: "teams" }, messageTemplate: "x", response: { body: { type: "message", text: "On it." } } },
+      { match: { path: "sms" }, messageTemplate: "x", response: { body: twiml, contentType: "text/xml" } },
+      { match: { path: "mail" }, messageTemplate: "x", response: {} },
+      { match: { path: "none" }, messageTemplate: "x", response: { status: 204 } },
+      {
+        match: { path: "left", when: { at: "payload.x", exists: true } },
+        messageTemplate: "x",
+        response: { body: "ok" },
+      },
+    ];
+    const api = await startHooks({ hooks: { mappings: own } });
+    const heard = async (path: string, headers = {}): Promise<unknown[]> => {
+      const response = await api.post(`/hooks/${path}`, {}, headers);
+      return [response.status, response.headers.get("content-type"), await response.text()];
+    };
+    const json = "application/json; charset=utf-8";
+    const key = { "idempotency-key": "one" };
+    const teams = [200, json, '{"type":"message","text":"On it."}'];
+    expect(await heard("teams", key)).toEqual(teams);
+    expect(await heard("teams", key)).toEqual(teams); // a repeat too
+    expect(await heard("sms")).toEqual([200, "text/xml", twiml]);
+    expect(await heard("mail")).toEqual([200, "text/plain; charset=utf-8", ""]);
+    expect((await heard("none"))[0]).toBe(204);
+    expect(await heard("left")).toEqual([200, "text/plain; charset=utf-8", "ok"]); // nothing is to be done
+    expect((await agents(api)).length).toBe(4);
+    expect((await api.post("/hooks/teams", {}, { authorization: "Bearer x" })).status).toBe(401);
+  });
+
   test("match.source routes by the body", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await json(await api.post("/hooks/in", { source: "shop" }))).toMatchObject({ mode: "next-heartbeat" });

@@ -65,3 +65,15 @@ test.each([
 test("a text that is near no word is not repeated: it may be a secret", () => {
   expect(() => hooksSchema.parse({ presets: ["sk-secret-value"] })).toThrow(/got a text of 15 characters$/);
 });
+
+test.each([
+  [{ status: 302 }, "response.status"],
+  [{ status: 205 }, "response.status"],
+  [{ status: 204, body: "x" }, "status 204 has no body"],
+  [{ body: "x".repeat(20_000) }, "at most 16384 characters"],
+  [{ body: [{ a: "x".repeat(20_000) }] }, "at most 16384 characters"],
+  [{ contentType: "text/plain\r\nx: y" }, "response.contentType"],
+  [{ text: "x" }, "response.text: unknown key"],
+])("a response that cannot be sent is refused: %j", (response, message) => {
+  expect(() => mappingSchema.parse({ response })).toThrow(message);
+});

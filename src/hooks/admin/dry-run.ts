@@ -128,7 +128,7 @@ function checkAnswer({ config: { handshake } }: Mapping, { payload, headers, que
 }
 
 function nothingAnswer({ config }: Mapping, { headers }: Sample): Answer {
-  const { status, body } = acknowledgement(config.handshake, headers["content-type"] ?? null) ?? NO_CONTENT;
+  const { status, body } = acknowledgement(config, headers["content-type"] ?? null) ?? NO_CONTENT;
   return { status, body };
 }
 

@@ -70,7 +70,8 @@ export async function answerMapped(
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = claim.answer ?? (await answerProved(deps, visit, { mapping, asked, pass, rawBody }));
   const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // somebody waited for it
-  const plain = isOutcome ? undefined : acknowledgement(mapping.config.handshake, contentType);
+  const isCheck = claim.answer !== undefined && claim.answer !== NOTHING; // of the address: the provider wants its own
+  const plain = isOutcome || isCheck ? undefined : acknowledgement(mapping.config, contentType);
   const { status, headers, body } = plain ? textReply(plain, {}) : reply;
   return { ...reply, status, body, headers: { ...reply.headers, ...headers, ...pass.headers } };
 }
