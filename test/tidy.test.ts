@@ -30,7 +30,6 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 const FOR_TESTS: Readonly<Record<string, string>> = {
   "src/ui/bake.ts: bakePage": "for whoever compiles the program into one file",
   "src/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
-  "src/channels/health.ts: checkChannels": "asks channels whether they are well; no command does yet",
   "src/server/app.ts: makeApp": "the application without a listener",
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
 };

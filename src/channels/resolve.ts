@@ -99,8 +99,8 @@ export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string
   `channel '${id}' ${unusable?.has(id) ? "cannot be used as it is configured" : "is not configured"}`;
 
 /**
- * The last channel where it is still configured. Otherwise the first in order that has a recipient: one that takes `to`,
- * or without it one with a `defaultTo`; where none has, the first.
+ * The last channel where it is still configured. Otherwise the first in order that has a recipient: one that takes
+ * `to`, or without it one with a `defaultTo`; where none has, the first.
  */
 function lastChannel(
   { channels, kinds, order = [] }: Directory,

@@ -1,6 +1,7 @@
 /** The commands that talk to a server, with their flags. */
 import { InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./address.ts";
+import { addChannelsCommands } from "./channels.ts";
 import { Client } from "./client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
 import { interruptible, type CliContext } from "./context.ts";
@@ -19,6 +20,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   addModelCommands(program, does);
   program.commandsGroup(GROUPS.gateway);
   addHooksCommands(program, parts, wholeNumber);
+  addChannelsCommands(program, parts);
   addGatewayCommands(program, parts);
   addElsewhere(program, parts);
 }

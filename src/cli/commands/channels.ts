@@ -1,0 +1,80 @@
+/** `hearth channels check` and `test`: whether chat platforms take what is sent, without a server. */
+import type { Target } from "../../channels/channel.ts";
+import { checkChannels } from "../../channels/health.ts";
+import { loadChannels, type LoadedChannels } from "../../channels/load.ts";
+import { findChannelId, resolveTarget } from "../../channels/resolve.ts";
+import { oneLine } from "../../agent/boundary/index.ts";
+import { AppError } from "../../base/errors.ts";
+import { unknownNameMessage } from "../../base/nearest.ts";
+import { describePath } from "../../config/document.ts";
+import { readSnapshot } from "../../gateway/read.ts";
+import { Told } from "../context.ts";
+import { formatTable } from "../format.ts";
+import type { LocalContext } from "./hooks-local.ts";
+
+const MESSAGE = "A test message from Hearth: this channel works.";
+const SEND_MS = 30_000;
+/** Of a platform's reason in a table. */
+const REASON_CHARS_MAX = 400;
+
+/** Throws where a channel cannot be used, or its platform refuses us. */
+export async function checkAll({ terminal, sources }: LocalContext): Promise<void> {
+  const { channels, problems } = await load(sources);
+  if (channels.size === 0 && problems.length === 0) {
+    throw new AppError("not_found", "no channel is configured: add one to the section 'channels'");
+  }
+  const asked = await checkChannels(channels);
+  const rows = [
+    ...asked.map(({ id, health }) => [id, health.ok ? "ok" : "refused", health.ok ? "" : health.reason]),
+    ...problems.map(({ path, message }) => [String(path[1] ?? ""), "unusable", `${describePath(path)}: ${message}`]),
+  ].map((row) => row.map((text) => oneLine(text!, REASON_CHARS_MAX)));
+  terminal.write(formatTable(["CHANNEL", "STATE", "REASON"], rows));
+  if (rows.some(([, state]) => state !== "ok")) throw new Told();
+}
+
+export interface TestOptions {
+  readonly to?: string;
+  readonly message?: string;
+}
+
+/** Sends one message. Throws where it did not arrive, or may not have. */
+export async function sendTest(
+  { terminal, sources }: LocalContext,
+  name: string,
+  { to, message = MESSAGE }: TestOptions,
+): Promise<void> {
+  const directory = await load(sources);
+  const target = targetOf(directory, { name, to });
+  const channel = directory.channels.get(target.channel)!; // the target is one of it
+  const outcome = await channel.send({
+    target,
+    text: message.slice(0, channel.chunkLimit).toWellFormed(),
+    key: crypto.randomUUID(),
+    signal: AbortSignal.timeout(SEND_MS),
+  });
+  const where = `${target.channel} ${target.to}`;
+  if (outcome.kind === "sent") return terminal.write(`sent to ${where}\n`);
+  const what = outcome.kind === "unknown" ? "may or may not have reached" : "did not reach";
+  throw new AppError("upstream", oneLine(`the message ${what} ${where}: ${outcome.reason}`, REASON_CHARS_MAX));
+}
+
+async function load(sources: LocalContext["sources"]): Promise<LoadedChannels> {
+  const read = readSnapshot(sources, { apiKeys: [] });
+  if (!read) throw new AppError("not_found", "there is no configuration file; name one with --config");
+  const { channels, folder } = read.snapshot;
+  return loadChannels(channels, { fetch, now: Date.now, folder });
+}
+
+function targetOf(directory: LoadedChannels, { name, to }: { name: string; to: string | undefined }): Target {
+  const { kinds, problems } = directory;
+  const id = findChannelId(kinds, name);
+  if (id === undefined) {
+    const known = kinds.map((kind) => kind.id);
+    throw new AppError("bad_request", unknownNameMessage(`unknown channel '${name}'`, name, known));
+  }
+  const problem = problems.find(({ path }) => path[1] === id);
+  if (problem) throw new AppError("bad_request", `${describePath(problem.path)}: ${problem.message}`);
+  const target = resolveTarget(directory, { channel: id, to });
+  if (!("reason" in target)) return target;
+  throw new AppError("bad_request", to === undefined ? `${target.reason}; name a recipient with --to` : target.reason);
+}
