@@ -25,7 +25,7 @@ export interface LocalContext {
 export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
   const found = await auditConfiguration(sources);
   if (!found) throw new AppError("not_found", "there is no configuration file; name one with --config");
-  const findings = worstFirst([...found, ...(await auditRunning(sources))]);
+  const findings = worstFirst([...found, ...(await auditRunning(sources, found))]);
   const rows = findings.map(({ severity, id, key, where, message }) => [severity, id, where, key, message]);
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
   else if (rows.length === 0) terminal.write("nothing to complain about\n");
@@ -33,20 +33,26 @@ export async function auditHooks({ terminal, sources }: LocalContext, { json }: 
   if (findings.some(({ severity }) => severity === "error")) throw new Told();
 }
 
-/** What a server that runs says of its mailbox; nothing where none answers. */
-async function auditRunning(sources: ConfigSources): Promise<Finding[]> {
+/** What a server that runs says of itself, and `found` does not say; nothing where none answers. */
+async function auditRunning(sources: ConfigSources, found: readonly Finding[]): Promise<Finding[]> {
+  if (found.some(({ id }) => id === "invalid")) return []; // where the server is stands in a file that is refused
   const { server } = clientSettings(sources);
-  const mail = await fetch(`${server.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) })
-    .then(async (response) => ((await response.json()) as Health).gateway?.mail)
+  const gateway = await fetch(`${server.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) })
+    .then(async (response) => ((await response.json()) as Health).gateway)
     .catch(() => undefined);
-  if (mail?.state !== "down" && mail?.state !== "refused") return [];
+  const told = Array.isArray(gateway?.findings) ? gateway.findings.map(String) : [];
+  const running = told
+    .filter((message) => !found.some((each) => each.message === message))
+    .map((message): Finding => ({ id: "running", severity: "warn", key: "", where: server.url, message }));
+  const { state } = gateway?.mail ?? {};
+  if (state !== "down" && state !== "refused") return running;
   const message = "the server cannot listen to the mailbox: see hearth hooks mail status";
-  return [{ id: "mail-down", severity: "error", key: "hooks.mail", where: server.url, message }];
+  return [...running, { id: "mail-down", severity: "error", key: "hooks.mail", where: server.url, message }];
 }
 
 /** As much of `GET /health` as is looked at. */
 interface Health {
-  readonly gateway?: { readonly mail?: { readonly state?: unknown } };
+  readonly gateway?: { readonly mail?: { readonly state?: unknown }; readonly findings?: unknown };
 }
 
 export interface SignOptions {
