@@ -5,7 +5,7 @@ import { ask, chooseModel, keepShot, NARROW, openPage, type World } from "./page
 function branches(world: () => World): void {
   test("an answer streams in, is kept, branches, and is found again", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/`);
-    await keepShot(page, "welcome-1280");
+    await keepShot(page, "welcome-1440");
     await ask(page, "Who are you?");
     const answer = page.locator(".message.assistant .body");
     const first = await answer.innerText();
@@ -40,7 +40,7 @@ function branches(world: () => World): void {
     await page.getByRole("combobox", { name: "Search chats" }).waitFor();
     await page.keyboard.type("four");
     await page.locator("mark", { hasText: "four" }).waitFor();
-    await keepShot(page, "search-1280");
+    await keepShot(page, "search-1440");
     await page.keyboard.press("Enter");
     await page.locator("dialog").waitFor({ state: "detached" });
     expect(troubles).toEqual([]);
@@ -94,7 +94,7 @@ function attachments(world: () => World): void {
       area.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
     }, PNG);
     await page.locator(".attachments .picture").waitFor();
-    await keepShot(page, "attached-1280");
+    await keepShot(page, "attached-1440");
     await chooseModel(page, "hearth");
     await page.locator("#composer").fill("What is it?");
     await page.getByRole("alert").getByText("hearth cannot see pictures.").waitFor(); // before it is sent

@@ -65,7 +65,7 @@ function inPage(world: () => World): void {
     expect(await answer.innerText()).toBe(expected);
     expect(await page.locator(".about").innerText()).toMatch(new RegExp(`in this page.* ${count} tokens`));
     await page.getByText("The answer reached its length limit.").waitFor();
-    await keepShot(page, "in-page-1280");
+    await keepShot(page, "in-page-1440");
 
     fetched.length = 0; // a second visit
     await page.goto(`${world().hearth.url}/ui#/models`);
@@ -146,7 +146,7 @@ function lostDevice(world: () => World): void {
     expect(await said.innerText()).toMatch(/^GPU '.*' was lost: .* Continue or try again to load it\./);
     const begun = await answer.innerText();
     expect(begun.length).toBeGreaterThan(0);
-    await keepShot(page, "lost-1280");
+    await keepShot(page, "lost-1440");
     await page.getByRole("button", { name: "Continue", exact: true }).click();
     await page.getByText("The answer reached its length limit.").waitFor({ timeout: 90_000 });
     const whole = await answer.innerText();

@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { browserRefusal } from "../browser/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
 import { chatCases } from "./chat-cases.ts";
+import { findingCases } from "./finding-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
 import { typingCases } from "./typing-cases.ts";
+import { undoCases } from "./undo-cases.ts";
 import { viewCases } from "./view-cases.ts";
 import { webLlmCases } from "./webllm-cases.ts";
 
@@ -26,6 +28,16 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  const cases = [chatCases, inPageCases, webLlmCases, viewCases, troubleCases, typingCases, belowPathCases];
+  const cases = [
+    chatCases,
+    inPageCases,
+    webLlmCases,
+    viewCases,
+    troubleCases,
+    typingCases,
+    belowPathCases,
+    undoCases,
+    findingCases,
+  ];
   for (const register of cases.flat()) register(() => world);
 });

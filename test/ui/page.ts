@@ -10,7 +10,7 @@ import { browserPath } from "../backend/webgpu/swiftshader.ts";
 import { FLAGS } from "../browser/chromium.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 
-export const WIDE = { width: 1280, height: 800 } as const;
+export const WIDE = { width: 1440, height: 900 } as const;
 export const NARROW = { width: 390, height: 844 } as const;
 
 /** Where screenshots are kept. */

@@ -4,35 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { fileOf } from "../../src/ui/app/chat/transfer.ts";
-import type { Chat, Message } from "../../src/ui/app/chat/tree.ts";
 import { startHearth } from "../e2e/hearth.ts";
+import { importChat } from "./import-chat.ts";
 import { HOSTILE } from "./hostile-texts.ts";
 import { ask, choosePlace, keepShot, openPage, send, watched, type World } from "./page.ts";
-
-/** With every token as likely as any other, the end is as far as it gets. */
-const LONG = 4000;
-
-/** Brings a chat of these messages in, by a file, and opens it. */
-async function importChat(
-  page: Page,
-  title: string,
-  texts: readonly string[],
-  more: (content: string) => Partial<Message> = () => ({}),
-): Promise<void> {
-  const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: LONG, seed: 6 };
-  const about = { model: "hearth:latest", place: "server", system: "", tools: "", options } as const;
-  const chat: Chat = { id: "x", title, at: 1, updated: 1, ...about, leaf: `m${texts.length - 1}` };
-  const messages = texts.map((content, i): Message => {
-    const parent = i === 0 ? null : `m${i - 1}`;
-    const role = i % 2 === 0 ? "user" : "assistant";
-    return { id: `m${i}`, chat: "x", parent, at: i, content, role, ...more(content) };
-  });
-  const buffer = Buffer.from(JSON.stringify(fileOf([chat], messages)));
-  await page.getByLabel("Files with chats").setInputFiles({ name: "chats.json", mimeType: "application/json", buffer });
-  await page.getByRole("link", { name: title }).click();
-  await page.locator(".message").last().waitFor();
-}
 
 /** Asks for an answer that takes long, and waits until some of it is there. */
 async function beginLong(page: Page): Promise<void> {
@@ -63,7 +38,7 @@ function hostileTexts(world: () => World): void {
     await expectText(page);
     const text = await page.locator(".log").evaluate((log) => log.textContent);
     for (const [i, each] of HOSTILE.slice(0, 15).entries()) expect([i, text.includes(each)]).toEqual([i, true]);
-    await keepShot(page, "hostile-1280");
+    await keepShot(page, "hostile-1440");
     expect(troubles).toEqual([]);
   }, 60_000);
 
@@ -177,7 +152,7 @@ function twoTabs(world: () => World): void {
     await other.getByText("The page was closed before this answer was complete.").waitFor(); // it hears of that by itself
     await other.reload();
     await other.getByText("The page was closed before this answer was complete.").waitFor();
-    await keepShot(other, "closed-1280");
+    await keepShot(other, "closed-1440");
     await other.getByRole("button", { name: "Continue", exact: true }).click();
     await other.getByRole("button", { name: "Stop" }).click();
     await other.getByText("Stopped.").waitFor();
@@ -256,7 +231,7 @@ function goneServer(world: () => World): void {
       await page.keyboard.type("another");
       await page.keyboard.press("Enter");
       await page.getByText("The key is wrong.").waitFor();
-      await keepShot(page, "key-1280");
+      await keepShot(page, "key-1440");
       const other = await openPage(world().browser, `${hearth.url}/ui`);
       await other.page.getByLabel("API key", { exact: true }).fill("sk-an…er"); // as one is shown that is hidden in part
       await other.page.keyboard.press("Enter");
@@ -272,7 +247,7 @@ function goneServer(world: () => World): void {
         .getByRole("article")
         .getByText(/What arrived is saved/)
         .waitFor();
-      await keepShot(page, "gone-1280");
+      await keepShot(page, "gone-1440");
       hearth = await startHearth({ home, env: { ...env, HEARTH_HOST: new URL(hearth.url).host } });
       await page.getByText("The server cannot be reached.").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Continue", exact: true }).click();
@@ -303,7 +278,7 @@ function noRoom(world: () => World): void {
     await page.getByText("This browser has no WebGPU").waitFor();
     await answered;
     expect((await page.locator(".message.assistant .body").innerText()).length).toBeGreaterThan(3);
-    await keepShot(page, "no-room-1280");
+    await keepShot(page, "no-room-1440");
     expect(troubles).toEqual([]);
   }, 60_000);
 }

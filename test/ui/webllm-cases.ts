@@ -47,7 +47,7 @@ function webLlm(world: () => World): void {
     await writeFile(path, Buffer.from(bytes).fill(2, 4, 5)); // as many, and others
     const changed = await failureOf(page, "Hello");
     expect(changed).toContain(`expected 8 bytes with the digest ${library}, got 8 with sha256:`);
-    await keepShot(page, "webllm-1280");
+    await keepShot(page, "webllm-1440");
     await writeFile(path, bytes);
 
     const made = await failureOf(page, "Again");

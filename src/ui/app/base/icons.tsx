@@ -54,7 +54,7 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
         d={PATHS[name]}
         fill={isSolid ? "currentColor" : "none"}
         stroke="currentColor"
-        stroke-width={name === "more" || name === "stop" ? 2.5 : 1.7}
+        stroke-width={name === "more" ? 3.4 : name === "stop" ? 2.5 : 1.7}
         stroke-linecap="round"
         stroke-linejoin="round"
       />

@@ -10,10 +10,16 @@ const EXAMPLE = `{
     enabled: true,
     presets: ["github"],
     presetSettings: {
-      github: { secrets: "\${GITHUB_WEBHOOK_SECRET}", channel: "slack", to: "C0123456789" },
+      github: {
+        secrets: "\${GITHUB_WEBHOOK_SECRET}",
+        channel: "slack",
+        to: "C0123456789",
+      },
     },
   },
-  channels: { slack: { botToken: "\${SLACK_BOT_TOKEN}", defaultTo: "C0123456789" } },
+  channels: {
+    slack: { botToken: "\${SLACK_BOT_TOKEN}", defaultTo: "C0123456789" },
+  },
   agents: { defaults: { model: "hearth" } },
 }
 `;
