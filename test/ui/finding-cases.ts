@@ -16,12 +16,12 @@ interface Listed {
   readonly capabilities?: readonly string[];
 }
 
-/** Gives the page another list of models: those of the server, and in front of them others. */
+/** Gives the page another list of models: one that is newer than those of the server, and older ones. */
 async function listModels(page: Page, others: readonly Listed[]): Promise<void> {
   await page.route("**/api/tags", async (route) => {
     const { models } = (await (await route.fetch()).json()) as { models: object[] };
     const more = others.map((each) => ({ ...models.at(-1), ...each }));
-    await route.fulfill({ json: { models: [...more, ...models] } });
+    await route.fulfill({ json: { models: [...more.slice(0, 1), ...models, ...more.slice(1)] } });
   });
   await page.reload();
 }
@@ -49,7 +49,7 @@ function modelMenu(world: () => World): void {
     expect(await panel.getByText("on the server", { exact: true }).isVisible()).toBe(false); // until it is asked for
     expect(await violationsOf(page)).toEqual([]);
     await keepShot(page, "model-menu-1440");
-    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowUp");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Model: hearth", exact: true }).waitFor();
     await page.reload();

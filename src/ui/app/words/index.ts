@@ -26,9 +26,12 @@ interface LanguageParts {
 /** The words of the language that is set, in English until they are there. */
 export function makeWords({ language, preferred, root }: LanguageParts): ReadonlySignal<Words> {
   const words = signal<Words>(en);
+  let asked = 0;
   effect(() => {
     const code = chosen(language.value === "auto" ? preferred : [language.value]);
+    const number = ++asked;
     const show = (found: Words): void => {
+      if (number !== asked) return; // another one was chosen meanwhile
       root.lang = code;
       words.value = found;
     };
