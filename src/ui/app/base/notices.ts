@@ -41,8 +41,9 @@ export function makeNotices(tab: Pick<Window, "addEventListener">): Notices {
     list.value = list.peek().filter((each) => each.id !== id);
   };
   const close = (id: number): void => {
-    pending.get(id)?.();
+    const finish = pending.get(id);
     remove(id);
+    if (finish) attempt(finish);
   };
   const show = (notice: Notice, forMs: number): void => {
     const shown = list.peek();
@@ -50,15 +51,20 @@ export function makeNotices(tab: Pick<Window, "addEventListener">): Notices {
     list.value = [...list.peek(), notice];
     setTimeout(() => close(notice.id), forMs);
   };
+  const say = (text: string): void => {
+    if (!list.peek().some((each) => each.text === text)) show({ id: ++last, text }, SHOWN_MS);
+  };
+  const attempt = (work: () => unknown): void => {
+    const report = (error: unknown): void => say(error instanceof Error ? error.message : String(error));
+    void (async () => work())().catch(report);
+  };
   tab.addEventListener("pagehide", () => {
     for (const { id } of list.peek()) close(id);
   });
   return {
     list,
     close,
-    say(text) {
-      if (!list.peek().some((each) => each.text === text)) show({ id: ++last, text }, SHOWN_MS);
-    },
+    say,
     offerUndo({ text, undo, finish = () => {} }) {
       const id = ++last;
       pending.set(id, finish);
@@ -68,7 +74,7 @@ export function makeNotices(tab: Pick<Window, "addEventListener">): Notices {
           text,
           undo: () => {
             remove(id);
-            undo();
+            attempt(undo);
           },
         },
         UNDO_MS,

@@ -195,6 +195,8 @@ export class Chats {
     const open = await this.#load(id);
     if (!open) return;
     const fields = open.chat.peek().leaf === at.left ? { leaf: at.leaf } : {};
+    // before they are shown: whoever sees them may close the tab
+    await this.#parts.db.save({ messages, chats: [{ ...open.chat.peek(), ...fields }] });
     await this.#put(open, messages, fields);
   }
 

@@ -97,7 +97,9 @@ function Panel({ model, place, onChoose }: PanelProps) {
   const all = models.chatting.value;
   const shown = all.filter(({ name }) => name.toLowerCase().includes(sought.value.trim().toLowerCase()));
   useLayoutEffect(() => {
-    const first = panel.current?.querySelector<HTMLElement>("input, [aria-current=true], .model-row, a");
+    const first = ["input.input", "[aria-current=true]", ".model-row", "a"]
+      .map((each) => panel.current?.querySelector<HTMLElement>(each))
+      .find(Boolean);
     first?.focus();
   }, []);
   return (
