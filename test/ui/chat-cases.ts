@@ -86,7 +86,7 @@ function attachments(world: () => World): void {
       { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("# Notes") },
       { name: "data.bin", mimeType: "", buffer: Buffer.from([0, 255, 0]) },
     ]);
-    await page.getByText("data.bin: this is neither a picture nor a text file").waitFor();
+    await page.getByText("data.bin is neither a picture nor a text file.").waitFor();
     await page.locator("#composer").evaluate((area, png) => {
       const clipboardData = new DataTransfer();
       const bytes = Uint8Array.from(atob(png), (char) => char.charCodeAt(0));

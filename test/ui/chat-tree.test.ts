@@ -64,9 +64,11 @@ describe("a chat as a tree", () => {
   });
 
   test("is named by its first line", () => {
-    expect(titleOf({ content: "\n  What is a cat?\nTell me." })).toBe("What is a cat?");
-    expect(titleOf({ content: "word ".repeat(40) }).length).toBeLessThanOrEqual(58);
-    expect(titleOf({ content: "", files: [{ name: "a.txt", text: "" }] })).toBe("a.txt");
+    const names = { picture: "A picture", newChat: "A new chat" };
+    expect(titleOf({ content: "\n  What is a cat?\nTell me." }, names)).toBe("What is a cat?");
+    expect(titleOf({ content: "word ".repeat(40) }, names).length).toBeLessThanOrEqual(58);
+    expect(titleOf({ content: "", files: [{ name: "a.txt", text: "" }] }, names)).toBe("a.txt");
+    expect(titleOf({ content: "", pictures: [{ type: "image/png", base64: "" }] }, names)).toBe("A picture");
   });
 });
 

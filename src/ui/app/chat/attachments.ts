@@ -1,4 +1,6 @@
 /** Files that somebody drops, pastes or picks: pictures for models that see, and texts. */
+import { bytesText } from "../base/format.ts";
+import type { Words } from "../words/index.ts";
 import type { Picture, TextFile } from "./tree.ts";
 
 const TEXT_BYTES_MAX = 1_000_000;
@@ -11,22 +13,24 @@ const SIDE_MAX = 2048;
 export type Attached = { readonly picture: Picture } | { readonly file: TextFile };
 
 /** Throws, naming the file, what is wrong with it. */
-export async function attach(file: File): Promise<Attached> {
-  if (file.type.startsWith("image/") && file.type !== "image/svg+xml") return { picture: await pictureOf(file) };
-  if (file.size > TEXT_BYTES_MAX) throw new Error(`${file.name}: a text file may have 1 MB, this one has more`);
+export async function attach(file: File, words: Words["attachments"]): Promise<Attached> {
+  if (file.type.startsWith("image/") && file.type !== "image/svg+xml") return { picture: await pictureOf(file, words) };
+  if (file.size > TEXT_BYTES_MAX) throw new Error(words.textTooLarge(file.name, bytesText(TEXT_BYTES_MAX)));
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (text.includes("\0")) throw new Error("no text");
     return { file: { name: file.name, text } };
   } catch {
-    throw new Error(`${file.name}: this is neither a picture nor a text file`);
+    throw new Error(words.unknown(file.name));
   }
 }
 
-async function pictureOf(file: File): Promise<Picture> {
-  if (file.size > PICTURE_BYTES_MAX) throw new Error(`${file.name}: a picture may have 20 MB, this one has more`);
+async function pictureOf(file: File, words: Words["attachments"]): Promise<Picture> {
+  if (file.size > PICTURE_BYTES_MAX) {
+    throw new Error(words.pictureTooLarge(file.name, bytesText(PICTURE_BYTES_MAX)));
+  }
   const bitmap = await createImageBitmap(file).catch(() => {
-    throw new Error(`${file.name}: this browser cannot read the picture`);
+    throw new Error(words.unreadable(file.name));
   });
   const scale = Math.min(1, SIDE_MAX / Math.max(bitmap.width, bitmap.height));
   if (scale === 1 && KNOWN.has(file.type)) return { type: file.type, base64: await base64Of(file) };

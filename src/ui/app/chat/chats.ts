@@ -75,7 +75,9 @@ export class Chats {
   /** A chat that begins with a question. Returns its id. */
   async begin(about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">, draft: Draft) {
     const at = Date.now();
-    const chat: Chat = { id: makeId(at), title: titleOf(draft), at, updated: at, leaf: null, ...about };
+    const words = this.#parts.words();
+    const title = titleOf(draft, { picture: words.chat.pictureTitle, newChat: words.chat.new });
+    const chat: Chat = { id: makeId(at), title, at, updated: at, leaf: null, ...about };
     this.#held.set(chat.id, { chat: signal(chat), messages: signal<Messages>(new Map()) });
     await this.show(chat.id);
     void this.ask(chat.id, draft);

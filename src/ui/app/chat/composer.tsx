@@ -106,7 +106,7 @@ function useAttached() {
   const take = async (list: Iterable<File>): Promise<void> => {
     for (const file of list) {
       try {
-        const attached = await attach(file);
+        const attached = await attach(file, words.attachments);
         if ("picture" in attached) pictures.value = [...pictures.value, attached.picture];
         else files.value = [...files.value, attached.file];
       } catch (error) {

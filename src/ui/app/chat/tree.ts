@@ -137,9 +137,12 @@ export function withDescendants(messages: Messages, id: string): Set<string> {
 }
 
 /** A name for a chat that has none: how its first question begins. */
-export function titleOf({ content, files, pictures }: Pick<Message, "content" | "files" | "pictures">): string {
+export function titleOf(
+  { content, files, pictures }: Pick<Message, "content" | "files" | "pictures">,
+  words: { readonly picture: string; readonly newChat: string },
+): string {
   const line = content.trim().split("\n")[0]?.trim() ?? "";
-  if (line === "") return files?.[0]?.name ?? (pictures?.length ? "Picture" : "New chat");
+  if (line === "") return files?.[0]?.name ?? (pictures?.length ? words.picture : words.newChat);
   return line.length <= 60 ? line : `${line.slice(0, 57).replace(/\s+\S*$/, "")}…`;
 }
 

@@ -2,9 +2,10 @@
 import { base } from "./en/base.ts";
 import { create, engine, inPage, jobs, models, show } from "./en/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./en/views.ts";
-import { chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
 export const en = {
+  attachments,
   base,
   chat,
   chats,

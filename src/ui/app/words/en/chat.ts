@@ -29,6 +29,7 @@ export const chats = {
 /** A chat: its messages, and what can be done with them. */
 export const chat = {
   new: "New chat",
+  pictureTitle: "Picture",
   you: "You",
   answer: "Answer",
   tool: "Tool",
@@ -106,6 +107,14 @@ export const composer = {
   getSeeing: "Get a model that can",
   getModel: "Get a model",
   removePictures: "Remove the pictures",
+};
+
+/** Files that cannot be attached. */
+export const attachments = {
+  textTooLarge: (file: string, limit: string) => `${file} is too large. A text file may have up to ${limit}.`,
+  pictureTooLarge: (file: string, limit: string) => `${file} is too large. A picture may have up to ${limit}.`,
+  unknown: (file: string) => `${file} is neither a picture nor a text file.`,
+  unreadable: (file: string) => `This browser cannot read the picture ${file}.`,
 };
 
 /** A chat that has not begun. */
