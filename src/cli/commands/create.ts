@@ -3,16 +3,12 @@
  * the model. The server never sees a path of this machine.
  */
 import { stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
-import { setImmediate } from "node:timers/promises";
+import { dirname, resolve } from "node:path";
 import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
 import type { CliContext } from "../context.ts";
-import type { Progress } from "../progress.ts";
-import { modelFiles, resolvePath, type ModelFile } from "../model-files.ts";
+import { modelFiles, resolvePath } from "../model-files.ts";
+import { digestOf, filesAt, send, UPLOADED, type Upload } from "../upload.ts";
 import { follow, watched } from "./transfer.ts";
-
-/** What is still there after Ctrl+C. */
-const UPLOADED = "what was uploaded";
 
 interface CreateOptions {
   readonly file?: string;
@@ -24,7 +20,7 @@ interface CreateOptions {
 export async function create(context: CliContext, model: string, options: CreateOptions): Promise<void> {
   const { file, folder } = await readModelfile(options.file);
   const body = await watched(context, UPLOADED, (progress, signal) =>
-    requestOf(file, { context, folder, progress, signal }),
+    requestOf(file, { client: context.client, folder, progress, signal }),
   );
   const quantize = {
     ...(options.quantize ? { quantize: options.quantize } : {}),
@@ -64,14 +60,11 @@ async function checkText(path: string): Promise<void> {
   }
 }
 
-interface Upload {
-  readonly context: CliContext;
+interface FolderUpload extends Upload {
   readonly folder: string;
-  readonly progress: Progress;
-  readonly signal: AbortSignal;
 }
 
-async function requestOf(file: Modelfile, upload: Upload): Promise<object> {
+async function requestOf(file: Modelfile, upload: FolderUpload): Promise<object> {
   const { from, files } = await uploadAll(file.from, upload);
   const adapters = (await uploadAll(file.adapters, upload, { mustExist: true })).files;
   const drafts = await uploadAll(file.drafts, upload);
@@ -93,7 +86,7 @@ async function requestOf(file: Modelfile, upload: Upload): Promise<object> {
 /** What exists here is uploaded; anything else is the name of a model. */
 async function uploadAll(
   values: readonly string[],
-  upload: Upload,
+  upload: FolderUpload,
   { mustExist = false } = {},
 ): Promise<{ from?: string; files: Record<string, string> }> {
   const files: Record<string, string> = {};
@@ -104,7 +97,8 @@ async function uploadAll(
     if (!found && (mustExist || looksLikePath(value))) throw new Error(`no such file: ${path}`);
     if (!found) from = value;
     for (const entry of found ? await filesAt(path, found.isDirectory()) : []) {
-      const digest = await uploadFile(entry, upload);
+      const digest = await digestOf(entry, upload);
+      await send(entry, digest, upload);
       files[freeName(entry.name, { files, digest })] = digest;
     }
   }
@@ -119,65 +113,3 @@ function freeName(name: string, { files, digest }: { files: Record<string, strin
 }
 
 const looksLikePath = (value: string): boolean => /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(value);
-
-/** A folder's model, or a file with the other parts of a split one; one of safetensors stands for its folder. */
-async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelFile[]> {
-  if (isFolder) return modelFiles(path);
-  const beside = /\.safetensors$/i.test(path) ? await modelFiles(dirname(path)).catch(() => []) : [];
-  if (beside.some(({ name }) => name === basename(path))) return beside;
-  const split = /^(.+-)(\d{5})-of-(\d{5})\.gguf$/.exec(basename(path));
-  if (!split) return [{ path, name: basename(path) }];
-  const [, stem, , count = ""] = split;
-  const parts = Array.from({ length: Math.min(Number(count), 9999) }, (_, i) => {
-    const name = `${stem}${String(i + 1).padStart(5, "0")}-of-${count}.gguf`;
-    return { path: join(dirname(path), name), name };
-  });
-  for (const part of parts) {
-    if (!(await Bun.file(part.path).exists())) throw new Error(`no such file: ${part.path}, a part of ${path}`);
-  }
-  return parts;
-}
-
-/** Its digest, once the server has it. */
-async function uploadFile({ path, name }: ModelFile, upload: Upload): Promise<string> {
-  const { client } = upload.context;
-  if (!(await stat(path)).isFile()) throw new Error(`expected a file, got a pipe or a device: ${path}`); // it is read twice
-  const total = Bun.file(path).size;
-  const hasher = new Bun.CryptoHasher("sha256");
-  const show = (what: string, digest: string, completed: number): void =>
-    upload.progress.show({ status: `${what} ${name}`, digest, total, completed });
-  await drain(
-    counted(Bun.file(path).stream(), (bytes, done) => {
-      upload.signal.throwIfAborted();
-      hasher.update(bytes);
-      show("hashing", `hash of ${path}`, done);
-    }),
-  );
-  const digest = `sha256:${hasher.digest("hex")}`;
-  if (await client.hasBlob(digest)) return digest;
-  const content = counted(Bun.file(path).stream(), (_, done) => show("uploading", digest, done));
-  await client.uploadBlob(digest, content, upload.signal);
-  return digest;
-}
-
-/** Tells of every piece that passes. */
-function counted(
-  stream: ReadableStream<Uint8Array>,
-  onPiece: (bytes: Uint8Array, done: number) => void,
-): ReadableStream<Uint8Array> {
-  let done = 0;
-  return stream.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      async transform(bytes, controller) {
-        await setImmediate(); // reads from the page cache are done at once and would let no timer or signal in between
-        done += bytes.length;
-        onPiece(bytes, done);
-        controller.enqueue(bytes);
-      },
-    }),
-  );
-}
-
-async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
-  for await (const _ of stream);
-}

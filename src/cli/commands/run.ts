@@ -10,7 +10,9 @@ import { canSee, type ChatSettings } from "../run/chat.ts";
 import { readImageWords } from "../run/image-paths.ts";
 import { chooseModel } from "../run/choose.ts";
 import { converse } from "../run/interactive.ts";
+import { modelOfWeights } from "../run/weights.ts";
 import { hintFor, isMissing } from "../missing.ts";
+import { readModelArgument } from "../model-argument.ts";
 import { pull } from "./transfer.ts";
 
 interface RunOptions {
@@ -30,16 +32,18 @@ interface RunOptions {
 export async function run(
   context: CliContext,
   named: string | undefined,
-  words: readonly string[],
+  given: readonly string[],
   options: RunOptions,
 ): Promise<void> {
   const { terminal } = context;
-  const model = named ?? (await chooseModel(context));
+  const asked = withoutOtherProgram(named, given);
+  const model = await modelNamed(context, asked.named);
+  const { words } = asked;
   const found = await showOrPull(context, model, options);
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
   const seesImages = canSee(found);
-  const asked = seesImages ? await readImageWords(words, terminal) : { text: words.join(" "), images: [] };
-  const prompt = [typed, asked.text].filter((part) => part !== "").join("\n\n");
+  const question = seesImages ? await readImageWords(words, terminal) : { text: words.join(" "), images: [] };
+  const prompt = [typed, question.text].filter((part) => part !== "").join("\n\n");
   const settings: ChatSettings = {
     model,
     system: undefined,
@@ -53,11 +57,27 @@ export async function run(
     seesImages,
   };
   if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
-  const { images } = asked;
+  const { images } = question;
   if (prompt !== "" || images.length > 0 || !terminal.isInteractive)
     return generate(context, { prompt, images }, settings);
   await load(context, settings);
   return converse(context, settings, { remembers: options.history });
+}
+
+/** `ollama run x`, pasted behind `hearth run`. */
+function withoutOtherProgram(
+  named: string | undefined,
+  words: readonly string[],
+): { named: string | undefined; words: readonly string[] } {
+  const [verb, model, ...rest] = words;
+  const isPasted = named === "ollama" && (verb === "run" || verb === "pull") && model !== undefined;
+  return isPasted ? { named: model, words: rest } : { named, words };
+}
+
+async function modelNamed(context: CliContext, text: string | undefined): Promise<string> {
+  if (text === undefined) return chooseModel(context);
+  const argument = await readModelArgument(text);
+  return argument.kind === "name" ? argument.name : modelOfWeights(context, argument);
 }
 
 async function showOrPull(context: CliContext, model: string, options: RunOptions): Promise<Json> {

@@ -2,10 +2,19 @@
 import { ApiError, type Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
 import { withModel } from "../missing.ts";
+import { readModelArgument } from "../model-argument.ts";
 import { makeProgress, type Progress } from "../progress.ts";
 
-export const pull = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
-  follow(context, { path: "/api/pull", kept: "the part that came" }, { model, insecure: options.insecure ?? false });
+export async function pull(context: CliContext, named: string, options: { insecure?: boolean }): Promise<void> {
+  const argument = await readModelArgument(named);
+  if (argument.kind === "path") {
+    throw new Error(
+      `'${named}' is here already: 'hearth run ${named}' runs it, and a Modelfile names it (FROM ${named})`,
+    );
+  }
+  const body = { model: argument.name, insecure: options.insecure ?? false };
+  await follow(context, { path: "/api/pull", kept: "the part that came" }, body);
+}
 
 export async function push(context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> {
   const { client } = context;
