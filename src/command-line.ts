@@ -9,7 +9,7 @@ import { AppError, messageOf } from "./base/errors.ts";
 import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { clientSettings } from "./cli/address.ts";
-import { addCommands, GROUPS } from "./cli/index.ts";
+import { addCommands, addCompletion, GROUPS } from "./cli/index.ts";
 import type { CliParts } from "./cli/failing.ts";
 import { makeTerminal } from "./cli/terminal.ts";
 import { withThinkValue } from "./cli/think.ts";
@@ -51,6 +51,7 @@ export async function runCommandLine(env: Env): Promise<void> {
   addTokenize(program, parts);
   addDevices(program, parts);
   addQuantize(program, parts);
+  addCompletion(program, parts);
   refuseUnknown(program, process.argv[2]);
   try {
     await program.parseAsync(withThinkValue(process.argv));

@@ -37,8 +37,8 @@ export class Client {
   }
 
   /** Throws `ApiError`. */
-  async get(path: string): Promise<Json> {
-    return this.#json(await this.#send("GET", path));
+  async get(path: string, signal?: AbortSignal): Promise<Json> {
+    return this.#json(await this.#send("GET", path, { signal }));
   }
 
   /** A reply in one object. Throws `ApiError`. */

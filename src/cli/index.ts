@@ -1,9 +1,10 @@
 /** The commands that talk to a server, with their flags. */
-import { InvalidArgumentError, type Command } from "commander";
+import { Argument, InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./address.ts";
 import { addChannelsCommands } from "./channels.ts";
 import { Client } from "./client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
+import { COMPLETION_SCRIPTS, SHELLS, type Shell } from "./completion-scripts.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 import { addHooksCommands } from "./hooks.ts";
@@ -32,6 +33,26 @@ export const GROUPS = {
   gateway: "Gateway:",
   developers: "For developers:",
 } as const;
+
+/** `completion`, and the hidden command by which its scripts ask. */
+export function addCompletion(program: Command, parts: CliParts): void {
+  program
+    .command("completion")
+    .description("print the completion script of a shell")
+    .addArgument(new Argument("<shell>").choices(SHELLS))
+    .action(failing(parts, async (terminal, shell: Shell) => terminal.write(COMPLETION_SCRIPTS[shell])));
+  program
+    .command("__complete", { hidden: true })
+    .argument("[words...]")
+    .action(
+      failing(parts, async (terminal, words: string[]) => {
+        const { candidates } = await import("./completion.ts");
+        const typed = words.map((word) => (word === '""' ? "" : word)); // as PowerShell sends an empty one
+        const found = await candidates(program, typed, () => new Client(clientSettings(parts).server));
+        terminal.write(found.map((each) => `${each}\n`).join(""));
+      }),
+    );
+}
 
 const INSECURE = ["--insecure", "allow plain HTTP and untrusted certificates"] as const;
 const JSON_FLAG = ["--json", "print it as JSON"] as const;
