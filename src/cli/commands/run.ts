@@ -7,7 +7,7 @@ import type { Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
 import { showAnswer } from "../run/answer.ts";
 import { canSee, type ChatSettings } from "../run/chat.ts";
-import { readImageWords } from "../run/image-paths.ts";
+import { readImageWords, warnOfImages } from "../run/image-paths.ts";
 import { chooseModel } from "../run/choose.ts";
 import { converse } from "../run/interactive.ts";
 import { modelOfWeights } from "../run/weights.ts";
@@ -42,6 +42,7 @@ export async function run(
   const found = await showOrPull(context, model, options);
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
   const seesImages = canSee(found);
+  if (!seesImages) await warnOfImages(words, model, terminal);
   const question = seesImages ? await readImageWords(words, terminal) : { text: words.join(" "), images: [] };
   const prompt = [typed, question.text].filter((part) => part !== "").join("\n\n");
   const settings: ChatSettings = {

@@ -5,7 +5,7 @@
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { showAnswer } from "./answer.ts";
-import { readImages } from "./image-paths.ts";
+import { readImages, warnOfImages } from "./image-paths.ts";
 
 export interface ChatSettings {
   model: string;
@@ -44,8 +44,9 @@ export class Chat {
 
   /** Asks, shows the answer and remembers both; a failed question is forgotten. */
   async ask(context: CliContext, typed: string, signal: AbortSignal): Promise<void> {
-    const { wordWrap, hideThinking, verbose, seesImages } = this.settings;
+    const { model, wordWrap, hideThinking, verbose, seesImages } = this.settings;
     const before = this.messages;
+    if (!seesImages) await warnOfImages([typed], model, context.terminal);
     const { text: content, images } = seesImages
       ? await readImages(typed, context.terminal)
       : { text: typed, images: [] };

@@ -63,12 +63,32 @@ export async function readImageWords(words: readonly string[], terminal: Pick<Te
   return { text: texts.filter((part) => part !== "").join(" "), images };
 }
 
+/**
+ * Warns where a model without vision is asked about images: their paths are text for it.
+ * @param words each may be a path as a whole
+ */
+export async function warnOfImages(
+  words: readonly string[],
+  model: string,
+  { note }: Pick<Terminal, "note">,
+): Promise<void> {
+  const named = words.flatMap((word) => {
+    const inside = [...word.matchAll(PATHS)].map((found) => found[1] ?? found[2] ?? found[3]!); // one of them matched
+    return inside.length === 0 && IS_IMAGE.test(word) ? [word] : inside;
+  });
+  const isFile = await Promise.all(named.map(async (path) => (await findFile(path)) !== undefined));
+  const found = named.filter((_, at) => isFile[at]);
+  if (found.length === 0) return;
+  const paths = found.map((path) => `'${path}'`).join(", ");
+  note(`Warning: '${model}' cannot see images: it gets ${paths} as text`);
+}
+
 /** Whether a line that begins as commands do begins with the path of an image. */
 export const beginsWithImage = (line: string): boolean => line.search(PATHS) === 0;
 
 /** Base64 of a file; undefined where there is none of that name. */
 async function readImage(named: string, note: (line: string) => void): Promise<string | undefined> {
-  const path = await firstFile([named, named.replace(/\\(.)/g, "$1")].map(expandHome));
+  const path = await findFile(named);
   if (path === undefined) return undefined;
   try {
     const { size } = await stat(path);
@@ -80,6 +100,10 @@ async function readImage(named: string, note: (line: string) => void): Promise<s
     throw new Error(`image '${path}': ${messageOf(error)}`, { cause: error });
   }
 }
+
+/** The path of a file as a person names it: with `~`, or with escapes of a shell. */
+const findFile = (named: string): Promise<string | undefined> =>
+  firstFile([named, named.replace(/\\(.)/g, "$1")].map(expandHome));
 
 async function firstFile(paths: readonly string[]): Promise<string | undefined> {
   for (const path of paths)

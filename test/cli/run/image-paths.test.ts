@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "bun:test";
-import { beginsWithImage, readImages, readImageWords } from "../../../src/cli/run/image-paths.ts";
+import { beginsWithImage, readImages, readImageWords, warnOfImages } from "../../../src/cli/run/image-paths.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-images-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,4 +62,17 @@ test("a word of a command line is a path as a whole, blanks and all", async () =
 test("a long text that is nearly a path is read in time", async () => {
   const text = `/${"\\ a/".repeat(50_000)} ./${".jpg".repeat(50_000)}x`;
   expect(await see(text)).toEqual([text]);
+});
+
+test("a model without vision: a warning of the images that are there, and of nothing else", async () => {
+  const warned = async (...words: string[]): Promise<string[]> => {
+    const before = notes.length;
+    await warnOfImages(words, "m", terminal);
+    return notes.slice(before);
+  };
+  expect(await warned(`what is ${plain}?`)).toEqual([`Warning: 'm' cannot see images: it gets '${plain}' as text`]);
+  expect(await warned("compare", spaced, quoted)).toEqual([
+    `Warning: 'm' cannot see images: it gets '${spaced}', '${quoted}' as text`,
+  ]);
+  expect(await warned("./none.png", "what is a photo.jpg?", join(folder, "folder.png"))).toEqual([]);
 });
