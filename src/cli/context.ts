@@ -7,6 +7,8 @@ export interface CliContext {
   readonly terminal: Terminal;
   /** Folder of the history of prompts. */
   readonly home: string;
+  /** Command that opens a file in an editor; undefined: none is set. */
+  readonly editor: string | undefined;
   readonly nowMs: () => number;
   /** Runs `work` with a signal that Ctrl+C aborts; a second Ctrl+C ends the process. */
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;

@@ -180,6 +180,7 @@ function adminContext(sources: ConfigSources, terminal: CliContext["terminal"]):
     client: new Client({ ...server, apiKey, keyVariable: "HEARTH_GATEWAY_TOKEN" }),
     terminal,
     home,
+    editor: undefined,
     nowMs: Date.now,
     interruptible,
   };

@@ -160,7 +160,7 @@ function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void 
     .argument("[model]", "its name, a GGUF file, or a folder of weights; a model that is not here is pulled")
     .argument("[prompt...]", "what to ask; standard input comes before it")
     .option("--keepalive <duration>", "how long the model stays loaded afterwards, such as 5m")
-    .option("--verbose", "show statistics after the answer")
+    .option("-v, --verbose", "show statistics after the answer")
     .option(...INSECURE)
     .option("--nowordwrap", "do not break lines at words")
     .option("--nohistory", "do not save prompts")
@@ -210,7 +210,8 @@ function withContext<Args extends unknown[]>(
 ): (...args: Args) => Promise<void> {
   return failing(parts, async (terminal, ...args: Args) => {
     const { server, home } = clientSettings(parts);
+    const editor = parts.env["VISUAL"] || parts.env["EDITOR"] || undefined;
     const work = await load();
-    await work({ client: new Client(server), terminal, home, nowMs: Date.now, interruptible }, ...args);
+    await work({ client: new Client(server), terminal, home, editor, nowMs: Date.now, interruptible }, ...args);
   });
 }

@@ -61,6 +61,8 @@ const HELP_SHORTCUTS = `Available keyboard shortcuts:
   Ctrl + k / Ctrl + u   Delete to the end or the beginning of the line
   Ctrl + w              Delete the word before the cursor
   Up / Down             Earlier and later prompts
+  Ctrl + r              Search earlier prompts
+  Ctrl + g              Write the message in $VISUAL or $EDITOR
   Ctrl + l              Clear the screen
   Ctrl + c              Stop the answer
   Ctrl + d              Exit

@@ -4,6 +4,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { CliContext } from "../context.ts";
 import { Chat, type ChatSettings } from "./chat.ts";
 import { runCommand } from "./commands.ts";
+import { History } from "./history.ts";
 import { beginsWithImage } from "./image-paths.ts";
 import { PromptLines } from "./prompt-lines.ts";
 
@@ -14,7 +15,8 @@ export async function converse(
 ): Promise<void> {
   const { terminal } = context;
   const chat = new Chat(settings);
-  const lines = new PromptLines({ terminal, historyPath: join(context.home, "history") });
+  const history = new History(join(context.home, "history"));
+  const lines = new PromptLines({ terminal, history, editor: context.editor });
   lines.keepsHistory = remembers;
   try {
     for (;;) {
@@ -23,7 +25,7 @@ export async function converse(
       lines.rest();
       if (prompt.trim() === "") continue;
       try {
-        const isPath = chat.settings.seesImages && beginsWithImage(prompt);
+        const isPath = beginsWithImage(prompt);
         if (!prompt.startsWith("/") || isPath) {
           await context.interruptible((signal) => chat.ask(context, prompt, signal));
           terminal.write("\n");

@@ -2,17 +2,17 @@
  * Lines that a person types: edited with the keys of every shell, remembered from one day to the next. Lines between
  * `"""` and lines of one paste are one prompt, and so is `/set system """` up to its closing quote.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
 import { messageOf } from "../../base/errors.ts";
 import { joined, plain, sequences } from "../drawing.ts";
 import type { Terminal } from "../terminal.ts";
+import { editText } from "./editor.ts";
+import type { History } from "./history.ts";
+import { HistorySearch } from "./search.ts";
 
 const PROMPT = ">>> ";
 const CONTINUATION = "... ";
 const PLACEHOLDER = plain("Send a message (/? for help)");
-const HISTORY_MAX = 1000;
 /** A command whose text may go on over several lines, up to the quote. */
 const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
 
@@ -20,19 +20,26 @@ type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
 
 interface PromptLinesOptions {
   readonly terminal: Terminal;
-  /** File of earlier prompts; undefined: none. */
-  readonly historyPath: string | undefined;
+  readonly history: History;
+  /** Command that opens a file in an editor; undefined: none is set. */
+  readonly editor: string | undefined;
 }
+
+/** The editor of a line with what its types keep to themselves. */
+type Lines = Interface & { history: string[]; historyIndex: number };
 
 export class PromptLines {
   readonly #terminal: Terminal;
-  readonly #historyPath: string | undefined;
-  readonly #lines: Interface;
+  readonly #history: History;
+  readonly #editor: string | undefined;
+  readonly #lines: Lines;
   /** Takes the keys for the editor, which looks at the whole line for each: a paste is given to it in one piece. */
   readonly #edit: KeyListener;
   /** What came so far of a paste. */
   #pasted: string[] | undefined;
   #isPasting = false;
+  /** While earlier prompts are searched; and the line that was there before. */
+  #search: { readonly history: HistorySearch; readonly before: string } | undefined;
   #isEmpty = true;
   #held: string[] = [];
   /** Lines that came in one piece with the one before them, while nobody was waiting for a prompt. */
@@ -41,21 +48,22 @@ export class PromptLines {
   #isClosed = false;
   keepsHistory = true;
 
-  constructor({ terminal, historyPath }: PromptLinesOptions) {
+  constructor({ terminal, history, editor }: PromptLinesOptions) {
     this.#terminal = terminal;
-    this.#historyPath = historyPath;
+    this.#history = history;
+    this.#editor = editor;
     emitKeypressEvents(terminal.input);
     terminal.input.on("keypress", (typed, key) => this.#onKey(typed, key)); // before the editor hears of it
     this.#lines = createInterface({
       input: terminal.input,
       output: terminal.output,
       terminal: true,
-      history: readHistory(historyPath).toReversed(),
-      historySize: HISTORY_MAX,
-      removeHistoryDuplicates: true,
-    });
+      history: [...history.prompts],
+      historySize: Infinity, // its own lines are replaced with each prompt
+    }) as Lines;
     this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // was just added
-    this.#lines.on("line", (line) => this.#onLine(line));
+    // a message of several lines that was recalled comes with returns
+    this.#lines.on("line", (line) => this.#onLine(line.replaceAll("\r", "\n")));
     this.#lines.on("SIGINT", () => this.#onInterrupt());
     this.#lines.on("SIGCONT", () => this.#goOn());
     this.#lines.on("close", () => this.#end());
@@ -97,7 +105,10 @@ export class PromptLines {
     // the placeholder goes with the first key
     if (this.#isEmpty && this.#wanted) this.#terminal.draw(sequences.eraseToEnd);
     this.#isEmpty = false;
-    if (key?.name === "paste-start") this.#startPaste();
+    if (this.#search) this.#onSearchKey(typed, key);
+    else if (key?.ctrl && key.name === "r" && this.#wanted && !this.#pasted) this.#startSearch();
+    else if (key?.ctrl && key.name === "g" && this.#wanted && !this.#pasted) this.#openEditor();
+    else if (key?.name === "paste-start") this.#startPaste();
     else if (key?.name === "paste-end") this.#endPaste();
     else if (this.#pasted && key?.ctrl && key.name === "c") {
       this.#pasted = []; // its end got lost
@@ -119,6 +130,60 @@ export class PromptLines {
     this.#isPasting = true;
     this.#lines.write(text);
     this.#isPasting = false;
+  }
+
+  #startSearch(): void {
+    this.#search = { history: new HistorySearch(this.#history.prompts), before: this.#lines.line };
+    this.#terminal.input.off("keypress", this.#edit);
+    this.#recall("");
+    this.#drawSearch(this.#search.history);
+  }
+
+  #onSearchKey(typed: string | undefined, key: Key | undefined): void {
+    const { history, before } = this.#search!; // the caller looked
+    const state = history.onKey(typed, key);
+    if (state === "searching") return this.#drawSearch(history);
+    this.#search = undefined;
+    this.#terminal.input.on("keypress", this.#edit);
+    this.#terminal.draw(sequences.eraseLine);
+    this.#recall(state === "cancel" ? before : (history.match ?? before));
+    if (state === "send") this.#lines.write(null, { name: "return" });
+  }
+
+  #drawSearch({ query, match = "" }: HistorySearch): void {
+    const line = `(search) ${query}: ${match}`.replace(/\s+/g, " ");
+    const shown = Array.from(line).slice(0, Math.floor((this.#terminal.width ?? 80) / 2)); // wide ones take two columns
+    const isCut = Bun.stringWidth(line) >= (this.#terminal.width ?? 80);
+    this.#terminal.draw(joined([sequences.eraseLine, plain(isCut ? `${shown.join("")}…` : line)]));
+  }
+
+  /** Opens what was typed of a message in the editor. */
+  #openEditor(): void {
+    const typed = [...this.#held, this.#lines.line].join("\n").replaceAll("\r", "\n");
+    this.#terminal.draw(sequences.ignorePastes);
+    this.#terminal.input.setRawMode(false);
+    let text = typed;
+    try {
+      text = editText(typed.replace(/^\s*"""\n?/, "").replace(/\n?"""\s*$/, ""), this.#editor);
+      this.#held = [];
+      this.#lines.setPrompt(PROMPT);
+    } catch (error) {
+      this.#terminal.note(`\nError: ${messageOf(error)}`);
+      text = this.#lines.line;
+    } finally {
+      this.#terminal.input.setRawMode(true);
+      this.#terminal.draw(sequences.reportPastes);
+    }
+    this.#recall(text.includes("\n") ? `"""${text}"""` : text);
+  }
+
+  /** Puts a text into the line, several lines of it too: only the editor's own recall can do that. */
+  #recall(text: string): void {
+    Object.assign(this.#lines, { line: "", cursor: 0 });
+    if (text === "") return this.#lines.prompt(true);
+    this.#lines.history.unshift(text);
+    this.#lines.historyIndex = -1;
+    this.#lines.write(null, { name: "up" });
   }
 
   #onLine(line: string): void {
@@ -183,26 +248,15 @@ export class PromptLines {
   }
 
   #remember(prompt: string): void {
-    if (!this.keepsHistory || !this.#historyPath || prompt.includes("\n")) return;
-    const lines = readHistory(this.#historyPath).filter((line) => line !== prompt);
+    const typed = prompt.includes("\n") && !QUOTING_COMMAND.test(prompt) ? `"""${prompt}"""` : prompt;
+    this.#history.add(typed);
+    this.#lines.history.splice(0, Infinity, ...this.#history.prompts); // a message as a whole, not its lines
+    if (!this.keepsHistory) return;
     try {
-      mkdirSync(dirname(this.#historyPath), { recursive: true, mode: 0o700 });
-      writeFileSync(this.#historyPath, `${[...lines, prompt].slice(-HISTORY_MAX).join("\n")}\n`, { mode: 0o600 });
+      this.#history.save(typed);
     } catch (error) {
       this.keepsHistory = false; // no reason not to talk
       this.#terminal.note(`Warning: prompts cannot be saved: ${messageOf(error)}`);
     }
-  }
-}
-
-/** Oldest first; nothing where there is no such file. */
-function readHistory(path: string | undefined): string[] {
-  if (!path) return [];
-  try {
-    return readFileSync(path, "utf8")
-      .split("\n")
-      .filter((line) => line !== "");
-  } catch {
-    return []; // a history that cannot be read is no reason not to talk
   }
 }

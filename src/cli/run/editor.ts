@@ -1,0 +1,25 @@
+/** Ctrl+G: a message is written in the editor of `VISUAL` or `EDITOR`. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** What a text has become, once the editor was closed. Throws where it cannot be opened, or fails. */
+export function editText(text: string, editor: string | undefined): string {
+  if (!editor) throw new Error("no editor is set: set VISUAL or EDITOR, such as EDITOR=nano");
+  const folder = mkdtempSync(join(tmpdir(), "hearth-message-"));
+  const path = join(folder, "message.md");
+  try {
+    writeFileSync(path, text === "" ? "" : `${text}\n`, { mode: 0o600 });
+    // the variable may hold flags
+    const command =
+      process.platform === "win32" ? ["cmd", "/c", `${editor} "${path}"`] : ["sh", "-c", `${editor} "$1"`, "sh", path];
+    const { exitCode } = Bun.spawnSync(command, { stdio: ["inherit", "inherit", "inherit"] });
+    if (exitCode !== 0) throw new Error(`'${editor}' ended with ${exitCode ?? "a signal"}: the message is as it was`);
+    return readFileSync(path, "utf8")
+      .replaceAll("\r\n", "\n")
+      .replace(/[^\P{Cc}\n\t]/gu, "")
+      .replace(/\n+$/, "");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
