@@ -57,6 +57,7 @@ async function candidatesFor({
   typed,
   client,
 }: Place & { typed: string; client: () => Client }): Promise<readonly string[]> {
+  if (awaiting?.attributeName() === "model") return modelNames(command, client);
   if (awaiting) return VALUES[awaiting.attributeName()] ?? [];
   if (typed.startsWith("-")) {
     return [...command.options.filter(({ hidden }) => !hidden).map(({ long, short }) => long ?? short ?? ""), "--help"];
@@ -76,7 +77,11 @@ async function argumentCandidates(
   client: () => Client,
 ): Promise<readonly string[]> {
   if (argument.argChoices) return argument.argChoices;
-  if (command.name() === "create" || !/^(models?|source|prefix)$/.test(argument.name())) return [];
+  const isModel = command.name() !== "create" && /^(models?|source|prefix)$/.test(argument.name());
+  return isModel ? modelNames(command, client) : [];
+}
+
+async function modelNames(command: Command, client: () => Client): Promise<readonly string[]> {
   const path = { pull: "/api/catalogue", ps: "/api/ps", stop: "/api/ps" }[command.name()] ?? "/api/tags";
   try {
     const { models } = await client().get(path, AbortSignal.timeout(ANSWER_MS));

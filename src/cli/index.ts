@@ -5,6 +5,7 @@ import { addChannelsCommands } from "./channels.ts";
 import { Client } from "./client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
 import { COMPLETION_SCRIPTS, SHELLS, type Shell } from "./completion-scripts.ts";
+import type { ToolName } from "./commands/launch.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 import { addHooksCommands } from "./hooks.ts";
@@ -17,6 +18,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.commandsGroup(GROUPS.everyday);
   addRun(program, { does, wholeNumber, parts });
   addLists(program, does);
+  addLaunch(program, parts, does);
   program.commandsGroup(GROUPS.models);
   addModelCommands(program, does);
   program.commandsGroup(GROUPS.gateway);
@@ -83,6 +85,34 @@ function addLists(program: Command, does: Does): void {
     .description("take a model out of memory")
     .argument("<model>")
     .action(does(async () => (await import("./commands/manage.ts")).stop));
+}
+
+/** Names of `commands/launch.ts`, which is loaded when somebody wants it. */
+const LAUNCHED = ["claude", "codex", "opencode", "qwen", "aider"] as const satisfies readonly ToolName[];
+
+function addLaunch(program: Command, parts: CliParts, does: Does): void {
+  const { env, terminal } = parts;
+  const act = does(async () => {
+    const { launch } = await import("./commands/launch.ts");
+    return async (context, tool: ToolName, args: readonly string[], model: string | undefined) => {
+      const { server } = clientSettings(parts);
+      parts.process.exitCode = await launch(context, { tool, args, model, env, server });
+    };
+  });
+  program
+    .command("launch")
+    .description("start a coding agent with a model")
+    .addArgument(new Argument("<tool>", "an agent that is installed here").choices(LAUNCHED))
+    .argument("[args...]", "its own arguments, behind --")
+    .option("--model <name>", "the model; without it, choose one")
+    .addHelpText(
+      "after",
+      "\nNothing is written: the agent gets the server and the model by its environment and its arguments.",
+    )
+    .action(async (tool: ToolName, args: string[], { model }: { model?: string }, command: Command) => {
+      if (model === undefined && !terminal().isInteractive) throw new MissingArgument(command, "--model");
+      await act(tool, args, model);
+    });
 }
 
 function addModelCommands(program: Command, does: Does): void {
@@ -179,7 +209,6 @@ function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void 
 const ELSEWHERE: readonly (readonly [names: readonly string[], what: string])[] = [
   [["signin", "login"], "there is nothing to sign in to: every model runs on this machine"],
   [["signout", "logout"], "nobody is signed in: every model runs on this machine"],
-  [["launch"], "other programs are not started from here: point them at the address that 'hearth serve' prints"],
 ];
 
 function addElsewhere(program: Command, parts: CliParts): void {

@@ -36,7 +36,7 @@ export async function usageLines(
   server: () => ServerAddress,
 ): Promise<string[]> {
   const lines = [`Error: ${message}`, `Usage: ${pathOf(command)} ${command.usage()}`];
-  if (!/^(models?|source)$/.test(argument) || command.name() === "create") return lines;
+  if (!/^(--model|models?|source)$/.test(argument) || command.name() === "create") return lines;
   const names = await namesAt(server);
   if (names.length === 0) return lines;
   const more = names.length > NAMES_SHOWN ? `, and ${names.length - NAMES_SHOWN} more: hearth list` : "";

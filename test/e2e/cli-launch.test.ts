@@ -1,0 +1,114 @@
+/** `hearth launch`: what an agent is started with. */
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { runHearth } from "./hearth.ts";
+import { sitDownAt } from "./person.ts";
+
+setDefaultTimeout(60_000);
+
+const home = mkdtempSync(join(tmpdir(), "hearth-launch-"));
+const bin = join(home, "bin");
+const PATH = `${bin}:${process.env["PATH"]}`;
+let server: ReturnType<typeof Bun.serve>;
+let url = "";
+beforeAll(() => {
+  mkdirSync(bin);
+  for (const name of ["claude", "codex", "opencode", "aider"]) {
+    writeFileSync(join(bin, name), '#!/bin/sh\nprintf "arg %s\\n" "$@"\nenv\nexit 7\n');
+    chmodSync(join(bin, name), 0o755);
+  }
+  server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: async (request) => {
+      if (new URL(request.url).pathname === "/api/tags") {
+        return Response.json({ models: [{ name: "m:1", size: 5, capabilities: ["completion", "tools"] }] });
+      }
+      const { model } = (await request.json()) as { model: string };
+      if (model === "none") return Response.json({ error: "no" }, { status: 404 });
+      return Response.json({ capabilities: model === "plain" ? ["completion"] : ["completion", "tools"] });
+    },
+  });
+  url = `http://127.0.0.1:${server.port}`;
+});
+afterAll(() => {
+  void server.stop(true);
+  rmSync(home, { recursive: true });
+});
+
+interface Launched {
+  readonly args: string[];
+  readonly env: Record<string, string>;
+  readonly code: number;
+  readonly stderr: string;
+}
+
+async function launched(args: readonly string[], env: Record<string, string> = {}): Promise<Launched> {
+  const more = { HEARTH_HOST: url, PATH, ...env };
+  const { stdout, stderr, code } = await runHearth(["launch", ...args], { home, env: more });
+  const lines = stdout.split("\n");
+  return {
+    args: lines.filter((line) => line.startsWith("arg ")).map((line) => line.slice(4)),
+    env: Object.fromEntries(lines.flatMap((line) => [/^(\w+)=(.*)$/.exec(line)?.slice(1) ?? []])),
+    code,
+    stderr,
+  };
+}
+
+test("claude: the server and the model by the environment; its exit code and its own arguments", async () => {
+  const { args, env, code, stderr } = await launched(["claude", "--model", "m:1", "--", "-p", "hi there"]);
+  expect([args, code, stderr]).toEqual([["--model", "m:1", "-p", "hi there"], 7, ""]);
+  expect(env).toMatchObject({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: "hearth", ANTHROPIC_MODEL: "m:1" });
+  expect((await launched(["claude", "--model", "m:1"], { HEARTH_API_KEY: "k" })).env["ANTHROPIC_AUTH_TOKEN"]).toBe("k");
+});
+
+test("codex: by arguments, with the variable of the key where there is one", async () => {
+  const { args } = await launched(["codex", "--model", "m:1"]);
+  expect(args).toContain(`model_providers.hearth.base_url="${url}/v1"`);
+  expect(args.slice(-2)).toEqual(["--model", "m:1"]);
+  expect(args.join(" ")).not.toContain("env_key");
+  const keyed = await launched(["codex", "--model", "m:1"], { HEARTH_API_KEY: "secret" });
+  expect(keyed.args).toContain('model_providers.hearth.env_key="HEARTH_API_KEY"');
+  expect(keyed.args.join(" ")).not.toContain("secret"); // others see arguments
+});
+
+test("opencode and aider", async () => {
+  const { args, env } = await launched(["opencode", "--model", "m:1"]);
+  expect(args).toEqual(["--model", "hearth/m:1"]);
+  expect(JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "")).toMatchObject({
+    provider: { hearth: { options: { baseURL: `${url}/v1` }, models: { "m:1": {} } } },
+  });
+  const aider = await launched(["aider", "--model", "m:1"]);
+  expect([aider.args, aider.env["OLLAMA_API_BASE"]]).toEqual([["--model", "ollama_chat/m:1"], url]);
+});
+
+test("nothing is written", async () => {
+  const before = readdirSync(home);
+  await launched(["claude", "--model", "m:1"]);
+  expect(readdirSync(home)).toEqual(before);
+});
+
+test("what is missing is said before anything starts", async () => {
+  const missing = await launched(["qwen", "--model", "m:1"], { PATH: bin });
+  expect([missing.code, missing.stderr]).toEqual([
+    1,
+    "Error: 'qwen' is not installed: npm install -g @qwen-code/qwen-code\n",
+  ]);
+  expect((await launched(["claude", "--model", "none"])).stderr).toStartWith("Error: model 'none' not found: ");
+  expect((await launched(["claude"])).stderr).toMatch(
+    /^Error: missing argument '--model'\nUsage: hearth launch .+\nModels: m:1\n$/,
+  );
+  expect((await launched(["vim"])).stderr).toContain("Allowed choices are claude, codex");
+  expect((await launched(["claude", "--model", "plain"])).stderr).toBe(
+    "Warning: 'plain' cannot call tools, which agents need\n",
+  );
+});
+
+test("at a terminal a person chooses the model", async () => {
+  const person = sitDownAt(["launch", "claude"], home, { HEARTH_HOST: url, PATH });
+  expect(await person.sees("Number or name (m:1): ")).toBe(true);
+  await person.types("\r", /arg --model\r\narg m:1\r\n/);
+  expect(await person.child.exited).toBe(7);
+});
