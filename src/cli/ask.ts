@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Interrupted } from "./context.ts";
+import { plainLine } from "./drawing.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface Question {
@@ -13,7 +14,7 @@ export interface Question {
 
 /** Asks until there is an answer. Throws `Interrupted` at Ctrl+C and at the end of the input. */
 export async function ask(terminal: Terminal, { about, initial, isSecret = false }: Question): Promise<string> {
-  const prompt = initial === undefined ? `${about}: ` : `${about} (${initial}): `;
+  const prompt = plainPrompt(initial === undefined ? about : `${about} (${initial})`);
   for (;;) {
     const answer = await readLine(terminal, prompt, isSecret);
     const text = isSecret ? answer : answer.trim();
@@ -21,6 +22,9 @@ export async function ask(terminal: Terminal, { about, initial, isSecret = false
     if (initial !== undefined) return initial;
   }
 }
+
+/** Names of a server may stand in it. */
+const plainPrompt = (text: string): string => `${plainLine(text)}: `;
 
 async function readLine(terminal: Terminal, prompt: string, isSecret: boolean): Promise<string> {
   const { input, output } = terminal;

@@ -34,6 +34,7 @@ const SHOWN = {
   model_info: { "general.architecture": EVIL, [`key${EVIL}`]: [EVIL] },
   tensors: [{ name: EVIL, type: EVIL, shape: [1] }],
 };
+const CATALOGUED = { purpose: EVIL, fits: "no", reason: EVIL, capabilities: [EVIL], installed: true };
 const CALL = { function: { name: EVIL, arguments: { a: EVIL } } };
 const PIECES = ["\x1b", "[31mred\x1b", "]0;title\x07", "\r", "OVER EVIL"]; // as tokens may cut it
 const ANSWER = [
@@ -59,6 +60,7 @@ const ANSWERS: Readonly<Record<string, (body: any) => Response>> = {
   "/api/pull": () => lines(PROGRESS),
   "/api/push": () => lines(PROGRESS),
   "/api/create": () => lines(PROGRESS),
+  "/api/catalogue": () => Response.json({ suggested: [EVIL], models: [{ ...MODEL, ...CATALOGUED }] }),
   "/hooks-admin/deliveries": () => Response.json({ deliveries: [DELIVERY], next: EVIL }),
   "/hooks-admin/nodes": () =>
     Response.json({ nodes: [{ name: EVIL, version: EVIL, digest: EVIL, leads: [EVIL], startedAt: 0, seenAt: 0 }] }),
@@ -93,6 +95,8 @@ const COMMANDS: readonly string[][] = [
   ["show", "m", "--parameters"],
   ["show", "m", "--system"],
   ["show", "m", "--template"],
+  ["run"],
+  ["models"],
   ["run", "m", "hi"],
   ["run", "m", "hi", "--nowordwrap", "--verbose"],
   ["pull", "m"],
@@ -121,8 +125,12 @@ test.each(
       ] as const,
   ),
 )("hearth %s", async (_, args) => {
-  const { child, screen } = sitDownAt(args, home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
+  const { child, screen, sees } = sitDownAt(args, home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
   if (args[0] === "tokenize") child.terminal!.write("text\n\x04");
+  if (args.length === 1 && args[0] === "run") {
+    expect(await sees(/Number or name[^]*: /)).toBe(true);
+    child.terminal!.write("\x03");
+  }
   await child.exited;
   await Bun.sleep(50); // what was written last
   expect(screen()).toMatch(/EVIL|OVER/); // it was shown

@@ -128,6 +128,11 @@ test("models: by purpose, with sizes, and which fit", async () => {
   expect(stdout).toMatch(/\nGet one with 'hearth pull \S+', or talk with it at once: 'hearth run \S+'\.\n/);
 });
 
+test("models of a server without a catalogue", async () => {
+  const { code, stderr } = await against(() => new Response("404 page not found", { status: 404 }), ["models"]);
+  expect([code, stderr]).toEqual([1, "Error: this server has no catalogue: is it an older one, or another program?\n"]);
+});
+
 test("run --format json: an answer that breaks off is a failure", async () => {
   const answers: Readonly<Record<string, string>> = {
     "/api/show": '{"capabilities":["completion"]}',

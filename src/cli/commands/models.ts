@@ -2,6 +2,7 @@
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable } from "../format.ts";
+import { isMissing } from "../missing.ts";
 
 const HEADINGS: Readonly<Record<string, string>> = {
   chat: "For everyday questions",
@@ -15,7 +16,9 @@ export async function models(
   { client, terminal }: CliContext,
   options: { all?: boolean; json?: boolean },
 ): Promise<void> {
-  const found = await client.get("/api/catalogue");
+  const found = await client.get("/api/catalogue").catch((error: unknown) => {
+    throw isMissing(error) ? new Error("this server has no catalogue: is it an older one, or another program?") : error;
+  });
   if (options.json) return terminal.write(`${JSON.stringify(found, null, 2)}\n`);
   const all = found["models"] as Json[];
   const shown = all.filter(({ fits, installed }) => options.all || installed || fits !== "no");
