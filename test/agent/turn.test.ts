@@ -118,6 +118,23 @@ describe("a turn that fails", () => {
     expect(await calling.turn({ tools: ["current_time"] })).toMatchObject({ status: "error", isUntried: false });
   });
 
+  test("for a model that is missing has not begun, and may be tried again; one that is not allowed may not", async () => {
+    const models: string[] = [];
+    const { turn } = testAgent(() => ({ text: "hi" }), { models });
+    expect(await turn({ model: "later" })).toMatchObject({
+      status: "error",
+      error: "model 'later' not found",
+      model: "later",
+      isUntried: true,
+      isTemporary: true,
+      isModelMissing: true,
+    });
+    models.push("later:latest");
+    expect(await turn({ model: "later" })).toMatchObject({ status: "ok", model: "later:latest" });
+    const limited = testAgent(() => ({}), { settings: settingsOf({ defaults: { models: { hearth: {} } } }) });
+    expect(await limited.turn({ model: "other" })).toMatchObject({ isUntried: false, isTemporary: false });
+  });
+
   test("for lack of its model, its agent or a tool names it", async () => {
     const settings = settingsOf({ defaults: { models: { "hearth:latest": {} } } });
     const { turn, runtime } = testAgent(() => ({ text: "yes" }), { settings });

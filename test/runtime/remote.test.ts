@@ -96,6 +96,25 @@ test("tokens are counted there, which tells the context of the model; its models
   expect(await runtime.modelNames()).toEqual(["m:latest"]);
 });
 
+test("a model that the server says writes no text is known; of others it is not said", async () => {
+  const listed = [
+    { name: "text", capabilities: ["completion", "tools"] },
+    { name: "embed", capabilities: ["embedding"] },
+    { name: "old", capabilities: null },
+    { name: "silent" },
+  ];
+  const { url } = answering(() => Response.json({ models: listed }));
+  const runtime = to(url);
+  expect(await runtime.modelNames()).toEqual(["text", "embed", "old", "silent"]);
+  expect(await Promise.all(["text", "embed", "old", "silent", "none"].map(runtime.canChat))).toEqual([
+    true,
+    false,
+    true,
+    true,
+    true,
+  ]);
+});
+
 test("names are asked for anew after a while, and the last ones hold while the server is away", async () => {
   let nowMs = 0;
   let isAway = false;
