@@ -228,6 +228,23 @@ describe("what cannot be understood is an error naming setting, place, value and
     expect(() => readConfig(missing)).toThrow("--config: cannot read '/nowhere/x.json5'");
   });
 
+  test("a path that is no file, or an include of one", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hearth-config-"));
+    try {
+      const read = (config: string) => () => readConfig({ env: { HEARTH_CONFIG: config }, flags: {}, home });
+      expect(read(folder)).toThrow(`${folder}: expected a file, got a folder`);
+      const pipe = join(folder, "pipe");
+      Bun.spawnSync(["mkfifo", pipe]);
+      expect(read(pipe)).toThrow(`${pipe}: expected a file, got something else`); // reading it would never end
+      expect(read("/dev/zero")).toThrow("/dev/zero: expected a file, got something else");
+      const file = join(folder, "hearth.json5");
+      writeFileSync(file, "{ hooks: { $include: './pipe' } }");
+      expect(read(file)).toThrow(`${pipe}: expected a file`);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   test("a value of the wrong type in the file", async () => {
     expect((await withFile("{ apiKeys: [1] }")).read).toThrow("setting 'apiKeys'");
     expect((await withFile("{ numParallel: '4x' }")).read).toThrow("setting 'numParallel'");

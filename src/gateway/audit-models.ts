@@ -1,12 +1,16 @@
 /** Models that the configuration names: whether each is there, and writes text. */
 import { findModel, type ModelSource } from "../agent/models.ts";
-import { messageOf } from "../base/errors.ts";
+import { abortable } from "../base/abortable.ts";
+import { AppError, messageOf } from "../base/errors.ts";
 import { describePath } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { ownModelOf } from "../hooks/ingress/checks.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { pathOf, type Finding } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
+
+/** How long the models may take to be named. */
+const NAMES_MS = 2000;
 
 interface Named {
   readonly path: Path;
@@ -18,7 +22,7 @@ interface Named {
 /** Never throws: a model server that cannot be asked is a finding. */
 export async function auditModels(snapshot: GatewaySnapshot, models: ModelSource): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const names = models.modelNames(); // once for all
+  const names = namesSoon(models); // once for all
   names.catch(() => {});
   for (const named of modelsNamed(snapshot)) {
     try {
@@ -33,6 +37,17 @@ export async function auditModels(snapshot: GatewaySnapshot, models: ModelSource
     }
   }
   return findings;
+}
+
+/** Throws `upstream` where they do not come soon: a start waits for this. */
+async function namesSoon({ modelNames }: ModelSource): Promise<readonly string[]> {
+  const late = AbortSignal.timeout(NAMES_MS);
+  try {
+    return await abortable(modelNames(), [late]);
+  } catch (error) {
+    if (!late.aborted) throw error;
+    throw new AppError("upstream", `no answer in ${NAMES_MS / 1000} s`, { cause: error });
+  }
 }
 
 type Found = Pick<Finding, "id" | "severity" | "message">;

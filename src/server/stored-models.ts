@@ -8,6 +8,9 @@ import { makeInspect } from "./inspect.ts";
 
 /** How long the source of models may take to say whether it has one. */
 const OFFER_MS = 5000;
+/** How long its answer holds. */
+const KNOWN_MS = 10_000;
+const KNOWN_MAX = 100;
 
 export function storedModels(store: Store, log: Logger): ModelSource {
   const inspect = makeInspect({ store, log });
@@ -18,7 +21,20 @@ export function storedModels(store: Store, log: Logger): ModelSource {
       const facts = model && (await inspect(model));
       return facts?.capabilities.includes("completion") ?? true; // what cannot be read is told elsewhere
     },
-    ...(store.isOffered && { isOffered: (name: string) => isOffered(store, name) }),
+    ...(store.isOffered && { isOffered: rememberOffers(store) }),
+  };
+}
+
+/** Probes ask again and again: an answer of the source holds for a while. */
+function rememberOffers(store: Store): (name: string) => Promise<boolean> {
+  const known = new Map<string, { readonly isThere: boolean; readonly atMs: number }>();
+  return async (name) => {
+    const found = known.get(name);
+    if (found && performance.now() - found.atMs < KNOWN_MS) return found.isThere;
+    const isThere = await isOffered(store, name);
+    if (known.size >= KNOWN_MAX) known.clear();
+    known.set(name, { isThere, atMs: performance.now() });
+    return isThere;
   };
 }
 

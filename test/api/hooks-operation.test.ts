@@ -76,6 +76,9 @@ test("GET /metrics: routes by name, a mapping by its id, and whatever strangers 
   const routes = new Set([...text.matchAll(/route="(hooks[^"]*)"/g)].map(([, route]) => route));
   expect([...routes].sort()).toEqual(["hooks/:build server", "hooks/agent", "hooks/other", "hooks/runs", "hooks/wake"]);
   expect(await value(world, 'hearth_hook_requests_total{route="hooks/other",outcome="not_found"}')).toBe(50);
+  const missing = { defaults: { model: "gone", heartbeat: { every: 0, target: "none" } } };
+  const lacking = await startGateway({ settings: { agents: missing } });
+  expect(await value(lacking, "hearth_gateway_findings")).toBe(1); // its model is missing
   expect(await value(world, 'hearth_http_requests_total{route="hooks/:build server",method="POST",status="200"}')).toBe(
     1,
   );

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeLogger } from "../../src/base/log.ts";
 import { readConfig } from "../../src/config.ts";
+import { auditModels } from "../../src/gateway/audit-models.ts";
 import { openGateway } from "../../src/gateway/open.ts";
+import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 import { scriptedRuntime } from "../agent/scripted-runtime.ts";
 import { afterTest } from "../cleanups.ts";
 import { eventually } from "../e2e/hearth.ts";
@@ -106,6 +108,8 @@ test("what a new file is found to have is logged, and what the old one had is no
   at.write(JSON.stringify({ ...right, hooks: { ...hooks, token: "short-token", mappings } }));
   expect(await eventually(() => told("unsafe-content") === 1, WAIT_MS)).toBe(true);
   expect(told("token-short")).toBe(1);
+  at.write(`{ session: {}, ${JSON.stringify(right).slice(1, -1)}, session: {} }`);
+  expect(await eventually(() => told("repeated-key") === 1, WAIT_MS)).toBe(true);
 }, 120_000);
 
 test("a model that is missing is found; its runs wait, no attempt lost, and go on once it is there", async () => {
@@ -189,3 +193,10 @@ test("replies that fail again and again are found, until one is sent", async () 
   await replied("sent");
   expect(await eventually(async () => (await found()) === "undefined", WAIT_MS)).toBe(true);
 }, 240_000);
+
+test("models that nobody names hold up no start, and are a finding", async () => {
+  const models = { modelNames: () => new Promise<readonly string[]>(() => {}) };
+  const snapshot = makeSnapshot(undefined, { folder: "/", apiKeys: [] });
+  const found = await auditModels(snapshot, models);
+  expect(found).toMatchObject([{ id: "models-unknown", severity: "warn", message: expect.stringContaining("in 2 s") }]);
+}, 60_000);

@@ -36,9 +36,12 @@ test("a model that only makes embeddings writes no text; one that is gone may", 
 });
 
 test("a model that the source offers counts as there; others do not", async () => {
-  const models = await stored({ isOffered: async ({ model }) => model === "Offered" });
+  let asked = 0;
+  const models = await stored({ isOffered: async ({ model }) => (asked++, model === "Offered") });
   const find = (reference: string) => findModel({ agents, reference }, models);
   expect(await find("Offered:8B")).toEqual({ model: "Offered:8B" });
+  expect(await find("Offered:8B")).toEqual({ model: "Offered:8B" });
+  expect(asked).toBe(1); // probes ask again and again
   expect(await find("text")).toEqual({ model: "text:latest" });
   expect(await find("other")).toMatchObject({ error: { code: "model_unknown", name: "other" } });
   expect(await find("../../etc")).toMatchObject({ error: { code: "model_unknown" } });
