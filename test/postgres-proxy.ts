@@ -29,15 +29,15 @@ interface Line {
   readonly waiting: Uint8Array[];
 }
 
-/** Whether data runs a commit, or a statement that commits by itself. */
+/** Whether data runs a commit. */
 function asksToCommit({ commits }: Line, data: Buffer): boolean {
   const text = data.toString("latin1");
-  for (const [, name] of text.matchAll(/P.{4}([^\0]+)\0(?:COMMIT\0|WITH begun AS)/gs)) commits.add(name!);
+  for (const [, name] of text.matchAll(/P.{4}([^\0]+)\0COMMIT\0/gs)) commits.add(name!);
   return [...commits].some((name) => new RegExp(`B.{4}\\0${RegExp.escape(name)}\\0`, "s").test(text));
 }
 
-/** What a server says of a commit that was made, and of a statement that committed. */
-const COMMITTED = ["COMMIT\0", "SELECT 1\0"];
+/** The server's message after a commit. */
+const COMMITTED = "COMMIT\0";
 
 /** @param change what the server says, before it is passed on */
 export function startProxy(
@@ -73,7 +73,7 @@ export function startProxy(
                 for (const data of client.data.waiting) socket.write(data);
               },
               data(_, data) {
-                if (underway === "answer" && COMMITTED.some((said) => data.includes(said))) cut(client);
+                if (underway === "answer" && data.includes(COMMITTED)) cut(client);
                 else if (!isDead(client)) client.write(change(data));
               },
               close() {

@@ -7,7 +7,7 @@ import { agentMigrations } from "../src/agent/tables.ts";
 import { openDatabase, SETTINGS, type Migration } from "../src/base/database.ts";
 import { openPostgres, type PostgresStore } from "../src/base/postgres/postgres-store.ts";
 import { SqliteStore } from "../src/base/sqlite-store.ts";
-import { execute, queryAll, queryOne, type Script, type Store, type Suppose } from "../src/base/store.ts";
+import { execute, queryAll, queryOne, type Script, type Store } from "../src/base/store.ts";
 import { outboxMigrations as outboxInPostgres } from "../src/channels/outbox/postgres-tables.ts";
 import { outboxMigrations } from "../src/channels/outbox/tables.ts";
 import { postgresMigrations } from "../src/gateway/postgres-migrations.ts";
@@ -152,7 +152,7 @@ function closing(store: Store, end: () => Promise<void>): Store {
   let closed: Promise<void> | undefined;
   return {
     write: (script) => noted(store.write(script)),
-    writeEach: (script, input, suppose) => noted(store.writeEach(script, input, suppose)),
+    writeEach: (script, input) => noted(store.writeEach(script, input)),
     read: (script) => store.read(script),
     get failure() {
       return store.failure;
@@ -176,11 +176,8 @@ class LaterStore implements Store {
 
   write = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).write(script);
 
-  writeEach = async <I, O>(
-    script: (inputs: readonly I[]) => Script<readonly O[]>,
-    input: I,
-    suppose?: Suppose<I, O>,
-  ): Promise<O> => (await this.#opened).writeEach(script, input, suppose);
+  writeEach = async <I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> =>
+    (await this.#opened).writeEach(script, input);
 
   read = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).read(script);
 

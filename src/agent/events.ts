@@ -4,16 +4,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import { plain, type Passage } from "../base/passage.ts";
-import {
-  execute,
-  insertAll,
-  queryAll,
-  queryOne,
-  together,
-  type Script,
-  type SqlText,
-  type Statement,
-} from "../base/store.ts";
+import { execute, insertAll, queryAll, queryOne, together, type Script, type SqlText } from "../base/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -61,15 +52,6 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
   return enqueued;
 }
 
-/** For events without keys: supposes that there is room, and that the first of them joins none that waits. */
-export const supposeEvents = (sessionKey: string, { eventsMax }: { eventsMax: number }): SupposedEvents =>
-  new Events(sessionKey, { eventsMax, twin: undefined, waiting: 0 });
-
-export interface SupposedEvents extends EventBatch {
-  /** They find nothing where all is as was supposed. */
-  unless(): Statement[];
-}
-
 /** Events of one session: decided on one after the other, stored together. */
 export interface EventBatch {
   /** Throws `busy` where too many wait. */
@@ -104,11 +86,6 @@ const NEWEST = {
     ORDER BY session_key DESC, seq DESC LIMIT 1`,
 } satisfies SqlText;
 
-const MORE = "SELECT 1 FROM session_event_counts WHERE session_key = $1 AND n > $2";
-const TWIN = `SELECT 1 FROM (SELECT * FROM session_events WHERE session_key BETWEEN $1 AND $1
-    ORDER BY session_key DESC, seq DESC LIMIT 1) AS newest
-  WHERE dedupe_key IS NULL AND text = $2 AND source = $3 AND is_wrapped = $4 AND is_delivered = $5`;
-
 /** A row as it is to be. */
 type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
   /** Undefined: it is new. */
@@ -117,7 +94,7 @@ type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
   added: number;
 };
 
-class Events implements SupposedEvents {
+class Events implements EventBatch {
   readonly #sessionKey: string;
   readonly #eventsMax: number;
   readonly #rows: Row[] = [];
@@ -148,16 +125,6 @@ class Events implements SupposedEvents {
     this.#waiting++;
     this.#rows.push(row);
     return "queued";
-  }
-
-  unless(): Statement[] {
-    const [first] = this.#rows;
-    if (!first) return [];
-    const { text, source, is_wrapped, is_delivered } = first;
-    return [
-      { text: MORE, values: [this.#sessionKey, this.#eventsMax - this.#rows.length], wants: "one" },
-      { text: TWIN, values: [this.#sessionKey, text, source, is_wrapped, is_delivered], wants: "one" },
-    ];
   }
 
   *store(): Script<void> {

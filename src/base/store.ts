@@ -59,16 +59,12 @@ export function* execute(text: SqlText, ...values: readonly Value[]): Script<num
 }
 
 /**
- * The first row for each row of values, in order: one statement where a statement is a journey.
+ * The first row for each row of values, in order: one statement where each is a round trip.
  * @param text parameters are texts; what is compared with a number is cast
  */
 export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Script<(Row | undefined)[]> {
   return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);
 }
-
-/** What `queryEach` asks; nothing for no rows. */
-export const eachOf = (text: string, rows: readonly (readonly Value[])[]): Statement[] =>
-  rows.length === 0 ? [] : [{ text, rows, wants: "one of each" }];
 
 /** Inserts rows in order. */
 export function* insertAll(insert: Insert): Script<void> {
@@ -116,43 +112,6 @@ export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Scr
   if (!step.done) yield { part: step.value, isLast, wants: "whole" };
 }
 
-/**
- * What many ask at the same moment, as it is where all is as usual: each answer of a database may be a journey, and
- * what is supposed is checked where it is stored.
- */
-export interface Supposition<O> {
-  /** They find nothing where all is as was supposed. */
-  readonly unless: readonly Statement[];
-  /** What is stored then. A row that is there already by a unique key is not as was supposed either. */
-  readonly inserts: readonly Insert[];
-  /** Whether others for which this is so may be stored at the same moment. */
-  readonly isBesideOthers: boolean;
-  /** Finds a row once all of it is stored, and only then. @param at of an input */
-  readonly proofOf: (at: number) => { readonly text: string; readonly values: readonly Value[] };
-  /** Of the inputs, in order. */
-  readonly results: readonly O[];
-}
-
-/** Undefined: what is to be stored depends on what has to be asked. */
-export type Suppose<I, O> = (inputs: readonly I[]) => Supposition<O> | undefined;
-
-/** What a part of a script inserts; undefined where it asks for something else, or not at once. */
-export function insertsOf(part: Script<void>): readonly Insert[] | undefined {
-  const step = part.next();
-  if (step.done) return [];
-  const isAll = part.next(unanswered(step.value)).done;
-  return isAll ? insertsIn(step.value) : undefined;
-}
-
-function insertsIn(ask: Ask): readonly Insert[] | undefined {
-  if (!isList(ask)) return ask.wants === "inserted" ? [ask.insert] : undefined;
-  const all = ask.map(insertsIn);
-  return all.every((each) => each !== undefined) ? all.flat() : undefined;
-}
-
-/** What whoever inserts is answered. */
-const unanswered = (ask: Ask): unknown => (isList(ask) ? ask.map(unanswered) : undefined);
-
 export const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 
 /** Where the whole transaction is undone already, what did that is thrown. */
@@ -180,14 +139,8 @@ export interface Store {
    * As `write`, for what many ask at the same moment: the script may be given several inputs that wait, and returns as
    * many results, in order. Where it throws for several, it is run for each alone. Its statements may be planned once
    * and for all: each finds what it reads by an index, whatever is in the tables.
-   * @param suppose the same without asking, for a database whose answers are journeys: the script runs where it is not
-   *   so, or where nobody can say whether it was stored. Both store under one unique key what they store once
    */
-  writeEach<I, O>(
-    script: (inputs: readonly I[]) => Script<readonly O[]>,
-    input: I,
-    suppose?: Suppose<I, O>,
-  ): Promise<O>;
+  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
   /** Runs a script that changes nothing. What it sees may not be durable yet. */
   read<T>(script: () => Script<T>): Promise<T>;
   /** Why the last commit failed; undefined where it did not. */

@@ -142,7 +142,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     store,
     settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
-    ...worker.postings,
+    posting: () => worker.posting(),
     now,
     nodes: () => peers.count,
   });

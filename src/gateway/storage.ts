@@ -101,7 +101,6 @@ async function openServer({ snapshot, clock, log }: StorageParts, url: string): 
   try {
     const facts = () => ({ name, version: VERSION, digest: digestOf(snapshot()) });
     const cluster = await joinCluster(store, { ...options, log, facts });
-    store.shareWith(() => cluster.count);
     const close = async (): Promise<void> => {
       await cluster.leave();
       await store.close();

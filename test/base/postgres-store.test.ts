@@ -2,18 +2,7 @@ import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import type { ServerOptions } from "../../src/base/postgres/server.ts";
-import {
-  eachOf,
-  execute,
-  insertAll,
-  queryAll,
-  queryEach,
-  queryOne,
-  whole,
-  type Insert,
-  type Script,
-  type Suppose,
-} from "../../src/base/store.ts";
+import { execute, insertAll, queryAll, queryEach, queryOne, whole, type Script } from "../../src/base/store.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
@@ -81,97 +70,6 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(given.slice(1)).toEqual([4, 1, 1, 1, 1]);
     expect((await store.read(words)).map(({ word }) => word)).toEqual(["a", "b", "c", "d", "half \ufffd"]);
     await store.close();
-  });
-
-  describe("what is supposed", () => {
-    const known = "SELECT n FROM words WHERE word = $1";
-    const inserting = (words: readonly string[]): Insert => {
-      return { table: "words", columns: ["word", "n"], rows: words.map((word) => [word, 1]) };
-    };
-    /** @param isChecked whether it is asked beside what is stored, and not only found by its key */
-    async function openSupposing({ isChecked }: { isChecked: boolean }) {
-      const store = await open();
-      const ways: string[] = [];
-      function* add(inputs: readonly string[]): Script<readonly string[]> {
-        ways.push(`asks for ${inputs.length}`);
-        const found = yield* queryEach<{ n: number }>(
-          known,
-          inputs.map((word) => [word]),
-        );
-        yield* whole(insertAll(inserting(inputs.filter((_, i) => !found[i]))), { isLast: true });
-        return found.map((row) => (row ? "known" : "new"));
-      }
-      const suppose: Suppose<string, string> = (inputs) => {
-        ways.push(`supposes ${inputs.length}`);
-        const rows = inputs.map((word) => [word]);
-        return {
-          unless: isChecked ? eachOf(known, rows) : [],
-          inserts: [inserting(inputs)],
-          isBesideOthers: false,
-          proofOf: (at) => ({ text: known, values: [inputs[at]!] }),
-          results: inputs.map(() => "new"),
-        };
-      };
-      const addAll = async (words: readonly string[]): Promise<string[]> => {
-        ways.length = 0;
-        return [...(await Promise.all(words.map((word) => store.writeEach(add, word, suppose)))), ...ways];
-      };
-      let n = 0;
-      // the first ask, until there is a connection for the others
-      expect(await eventually(async () => !(await addAll([`before ${n++}`])).includes("asks for 1"))).toBe(true);
-      const added = async (): Promise<string[]> =>
-        (await store.read(words)).map(({ word }) => word).filter((word) => !word.startsWith("before"));
-      return { store, addAll, added };
-    }
-
-    test("is stored where it is so; where it is not, nothing is, and the script asks for a while", async () => {
-      const { store, addAll, added } = await openSupposing({ isChecked: true });
-      expect(await addAll(["a", "b"])).toEqual(["new", "new", "supposes 2"]);
-      expect(await addAll(["c", "a"])).toEqual(["new", "known", "supposes 2", "asks for 2"]);
-      expect(await addAll(["d"])).toEqual(["new", "asks for 1"]);
-      expect(await added()).toEqual(["a", "b", "c", "d"]);
-      await store.close();
-    });
-
-    test("is asked for alone where only a key says that it is not so", async () => {
-      const { store, addAll, added } = await openSupposing({ isChecked: false });
-      expect(await addAll(["a", "b"])).toEqual(["new", "new", "supposes 2"]);
-      expect(await addAll(["c", "a"])).toEqual(["new", "known", "supposes 2", "asks for 2"]);
-      expect(await eventually(async () => (await addAll(["d"])).includes("supposes 1"))).toBe(true);
-      expect(await added()).toEqual(["a", "b", "c", "d"]);
-      await store.close();
-    });
-
-    test("holds what is the same in all rows and what is not, nothing, and quotes", async () => {
-      const { store, addAll, added } = await openSupposing({ isChecked: true });
-      const texts = [`"it's" \\ {"a": [1]}`, "\u{1f525} \n\t", "", "null", "half \ud83d"];
-      expect(await addAll(texts)).toEqual([...texts.map(() => "new"), `supposes ${texts.length}`]);
-      expect(await added()).toEqual(texts.map((text) => text.toWellFormed()).toSorted());
-      const refused = addAll(["e", "nul \0 nul"]);
-      await expect(refused).rejects.toMatchObject({ code: "bad_request" });
-      expect(await eventually(async () => (await added()).includes("e"))).toBe(true);
-      await store.close();
-    });
-
-    test("is refused as the database's where that forgets what it answers", async () => {
-      const { store, addAll } = await openSupposing({ isChecked: true });
-      await server.run("ALTER ROLE hearth SET synchronous_commit = off");
-      try {
-        await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
-        const refusal = async (): Promise<unknown> =>
-          addAll(["lost"]).then(
-            () => undefined,
-            (error: unknown) => error,
-          );
-        let said: unknown;
-        expect(await eventually(async () => (said = await refusal()) !== undefined)).toBe(true);
-        expect(said).toMatchObject({ code: "storage", message: expect.stringContaining("synchronous_commit") });
-      } finally {
-        await server.run("ALTER ROLE hearth RESET synchronous_commit");
-      }
-      expect(await eventually(async () => (await addAll(["kept"]).catch(() => []))[0] !== undefined)).toBe(true);
-      await store.close();
-    });
   });
 
   test("plans are kept for scripts of several inputs alone, whatever was undone before; none is compiled", async () => {

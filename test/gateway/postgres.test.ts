@@ -114,8 +114,8 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
   }, 120_000);
 
   test.each([
-    ["supposed to be new", "full"],
-    ["that another came before", "fuller"],
+    ["that are new", "full"],
+    ["of which one came before", "fuller"],
   ])(
     "how webhooks %s are taken in is planned once, for empty tables: no more is read of full ones",
     async (_, schema) => {

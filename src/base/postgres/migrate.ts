@@ -4,7 +4,7 @@ import type { Migration } from "../database.ts";
 import { AppError } from "../errors.ts";
 import { problemOf } from "./problems.ts";
 import { quoted } from "./server.ts";
-import { writeLockOf } from "./supposed-statement.ts";
+import { writeLockOf } from "./write-lock.ts";
 
 /** SQLSTATE insufficient_privilege. */
 const MAY_NOT = "42501";
@@ -30,7 +30,7 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
         seen.add((row as { name: string }).name);
       const steps = migrations.filter((migration) => !seen.has(migration.name));
       // nodes of the version before write meanwhile: with tables of theirs and of ours each would wait for the other
-      if (found && steps.length > 0) await transaction.unsafe(`SELECT ${writeLockOf(schema).exclusive}`);
+      if (found && steps.length > 0) await transaction.unsafe(`SELECT ${writeLockOf(schema)}`);
       for (const { name, sql: text } of steps) {
         await transaction.unsafe(text).simple();
         await transaction.unsafe("INSERT INTO migrations (name) VALUES ($1)", [name]);

@@ -8,14 +8,13 @@ import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
 import type { Migration } from "../database.ts";
 import type { AppError } from "../errors.ts";
-import type { Script, Store, Suppose } from "../store.ts";
+import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { Line } from "./line.ts";
-import { Pipeline, type SupposingWrite } from "./pipeline.ts";
 import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
-import { writeLockOf } from "./supposed-statement.ts";
+import { writeLockOf } from "./write-lock.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
 
 /** Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none. */
@@ -35,26 +34,10 @@ export async function openPostgres(options: ServerOptions, migrations: readonly 
 class PostgresStore implements Store {
   readonly #sql: SQL;
   readonly #writer: PostgresWriter;
-  readonly #pipeline: Pipeline;
-  #nodes: () => number = () => 1;
 
   constructor(sql: SQL, schema: string) {
     this.#sql = sql;
-    const lock = writeLockOf(schema);
-    const writer = new PostgresWriter(sql, lock.exclusive);
-    this.#writer = writer;
-    this.#pipeline = new Pipeline({
-      sql,
-      lock,
-      nodes: () => this.#nodes(),
-      ask: (write) => writer.add(write),
-      ended: (failure) => writer.heard(failure),
-    });
-  }
-
-  /** @param nodes how many processes write; before it is known, one */
-  shareWith(nodes: () => number): void {
-    this.#nodes = nodes;
+    this.#writer = new PostgresWriter(sql, writeLockOf(schema));
   }
 
   write<T>(script: () => Script<T>): Promise<T> {
@@ -64,29 +47,23 @@ class PostgresStore implements Store {
     return this.#write(alone, undefined, { keepsPlans: false });
   }
 
-  writeEach<I, O>(
-    script: (inputs: readonly I[]) => Script<readonly O[]>,
-    input: I,
-    suppose?: Suppose<I, O>,
-  ): Promise<O> {
-    return this.#write(script, input, { keepsPlans: true, suppose });
+  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
+    return this.#write(script, input, { keepsPlans: true });
   }
 
   #write<I, O>(
     script: (inputs: readonly I[]) => Script<readonly O[]>,
     input: I,
-    { keepsPlans, suppose }: Pick<Pending, "keepsPlans"> & { suppose?: Suppose<I, O> | undefined },
+    { keepsPlans }: Pick<Pending, "keepsPlans">,
   ): Promise<O> {
     const { promise, resolve, reject } = Promise.withResolvers<O>();
-    const write = {
+    this.#writer.add({
       script: script as Pending["script"],
       input,
       keepsPlans,
       resolve: resolve as Pending["resolve"],
       reject,
-    };
-    if (suppose) this.#pipeline.add({ ...write, suppose: suppose as SupposingWrite["suppose"] });
-    else this.#writer.add(write);
+    });
     return promise;
   }
 
@@ -115,7 +92,6 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
-    await this.#pipeline.close();
     await this.#writer.close();
     await this.#sql.close();
   }

@@ -45,9 +45,6 @@ export const isOfServer = (error: unknown): boolean => {
   return state === undefined ? isConnection(error) : OF_THE_SERVER.test(state);
 };
 
-/** Whether the server says that a statement was not carried out, and goes on. */
-export const isRefusal = (error: unknown): boolean => stateOf(error) !== undefined && !isOfServer(error);
-
 /** One line: what is wrong with the database. */
 export function problemOf(error: unknown): AppError {
   if (error instanceof AppError) return error;

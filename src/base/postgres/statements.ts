@@ -113,22 +113,18 @@ async function answerMessage(line: Line, message: readonly Statement[]): Promise
   if (message.length === 1) return [await answerOne(line, message[0]!)];
   if (kindOf(message[0]!) === "read") return readAll(line, message);
   const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
-  await query(line, `WITH ${insertParts(inserts, 0).join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
-  return message.map(() => undefined);
-}
-
-/** Of a statement for several insertions, what stands behind its `WITH`. @param before parameters that come first */
-export function insertParts(inserts: readonly Text[], before: number): string[] {
-  let first = before;
-  return inserts.map(({ text, values }, i) => {
+  let first = 0;
+  const parts = inserts.map(({ text, values }, i) => {
     const part = `insert_${i} AS (${shifted(text, first)})`;
     first += values.length;
     return part;
   });
+  await query(line, `WITH ${parts.join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
+  return message.map(() => undefined);
 }
 
 /** A statement with its parameters. */
-export interface Text {
+interface Text {
   readonly text: string;
   readonly values: readonly Value[];
 }
@@ -136,8 +132,7 @@ export interface Text {
 const valuesOf = ({ values }: Text): readonly Value[] => values;
 
 /** A statement whose first parameter is after others. */
-export const shifted = (text: string, by: number): string =>
-  text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
+const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
 
 /** Rows of all, as JSON. */
 async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
@@ -157,7 +152,7 @@ async function readAll(line: Line, message: readonly Statement[]): Promise<unkno
 }
 
 /** A statement that reads, and its parameters. */
-export function plain(statement: Statement): Text {
+function plain(statement: Statement): Text {
   if (statement.wants === "inserted") throw new TypeError("an insertion reads nothing");
   if (statement.wants !== "one of each") return { text: textOf(statement.text), values: statement.values };
   return { text: firstOfEach(statement.text), values: [jsonOf(statement.rows)] };
@@ -175,7 +170,7 @@ async function answerOne(line: Line, statement: Statement): Promise<unknown> {
 }
 
 /** Sends before it returns. Throws before it sends anything for a text that PostgreSQL cannot hold. */
-export function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
+function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
   for (const value of values) checkText(value);
   return line.query(text, values);
 }
@@ -199,14 +194,12 @@ const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value i
 /**
  * All rows in one statement; bytes are none of JSON's. What is the same in all of them is sent, and read, once. Throws
  * for a text that PostgreSQL cannot hold.
- * @param behind a part of the same statement, of one row, that is to be there before
  */
-export function insertion({ table, columns, rows, ending = "" }: Insert, behind?: string): Text {
+function insertion({ table, columns, rows, ending = "" }: Insert): Text {
   const names = columns.join(", ");
   const common = `json_populate_record(NULL::${table}, $1::text::json)`;
   const text = `INSERT INTO ${table} (${names})
-    SELECT ${names} FROM ${behind === undefined ? "" : `${behind}, `}json_populate_recordset(${common}, $2::text::json)
-    ${ending}`;
+    SELECT ${names} FROM json_populate_recordset(${common}, $2::text::json) ${ending}`;
   const [first] = rows;
   const differs = columns.map((_, i) => rows.some((row) => row[i] !== first![i]));
   const partOf = (row: readonly Value[], differing: boolean): Record<string, Value> => {

@@ -12,7 +12,7 @@ import { checkDurable, planStatement } from "./server.ts";
 import { runScript, send } from "./statements.ts";
 
 /** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
-export const BATCH_MAX = 64;
+const BATCH_MAX = 64;
 const TRIES = 5;
 /** No other try begins later. */
 const TRIES_MS = 5000;
@@ -131,11 +131,6 @@ export class PostgresWriter {
   /** Why the last commit failed; undefined where it did not. */
   get failure(): AppError | undefined {
     return this.#failure;
-  }
-
-  /** What became of a commit of another connection to the same server. */
-  heard(failure: AppError | undefined): void {
-    this.#failure = failure;
   }
 
   /** Resolves once all that was to be written is. */

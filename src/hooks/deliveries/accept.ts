@@ -3,23 +3,15 @@
  * request with a run for each of its actions. Senders are answered after the commit. What has to be known of all of
  * them is asked at once, then each is decided on as if it came alone, in order, and what is new is stored at once.
  */
-import {
-  insertAll,
-  insertsOf,
-  together,
-  type Script,
-  type Statement,
-  type Supposition,
-  type Value,
-} from "../../base/store.ts";
+import { insertAll, together, type Script, type Value } from "../../base/store.ts";
 import type { HookResponse } from "./answer.ts";
-import { earlierAmong, EarlierAnswers, findEarlier, type Found } from "./earlier.ts";
-import { findItems, itemsAmong, KnownItems } from "./items.ts";
+import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
+import { findItems, type KnownItems } from "./items.ts";
 import { laneOf } from "./lane.ts";
-import { moreOpenRuns, openRuns, openRunsOf } from "./open-runs.ts";
+import { openRuns, openRunsOf } from "./open-runs.ts";
 import type { AcceptRequest } from "./request.ts";
-import { storeRuns, type Posting, type SupposedPosting } from "./posting.ts";
-import { insertRuns, newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
+import { storeRuns, type Posting } from "./posting.ts";
+import { newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
 
 export type Accepted =
   | {
@@ -48,8 +40,6 @@ export interface AcceptOptions {
   /** Until so many runs will have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Script<Posting>;
-  /** The same without asking; undefined, or absent: it has to be asked. */
-  readonly supposedPosting?: (() => SupposedPosting | undefined) | undefined;
   /** Whether the transaction is the acceptance alone: what it stores is committed with the same message then. */
   readonly isAlone: boolean;
 }
@@ -60,36 +50,6 @@ export interface Acceptance {
   /** To be called after the commit. */
   readonly after: () => void;
 }
-
-/**
- * Supposes that none of the requests came before, that there is room for all, and that nothing is ahead of their
- * events. Undefined where it cannot be decided so.
- */
-export function supposeAccepted(
-  requests: readonly AcceptRequest[],
-  options: AcceptOptions,
-): Supposition<Acceptance> | undefined {
-  const posting = requests.every(isSelfContained) ? options.supposedPosting?.() : undefined;
-  if (!posting) return undefined;
-  const known = { earlier: new EarlierAnswers(new Map(), new Map()), items: new KnownItems([]), open: 0 };
-  const group = new Group({ ...known, openLanes: new Map(), posting }, options);
-  const accepted = requests.map((request) => group.decide(request));
-  const unless = posting.unless();
-  const isUsual = accepted.every(({ kind }) => kind === "accepted") && !known.earlier.isForgetful;
-  const inserts = isUsual && unless ? insertsOf(group.insert()) : undefined;
-  if (!unless || !inserts) return undefined;
-  return {
-    unless: [...earlierAmong(requests), ...itemsAmong(requests), ...group.unlessFull(), ...unless],
-    inserts,
-    isBesideOthers: group.isOver,
-    proofOf: (at) => group.deliveryAt(at),
-    results: accepted.map((each) => ({ accepted: each, after: () => group.after(each) })),
-  };
-}
-
-/** Whether all of it can be stored at once. */
-const isSelfContained = ({ alongside, rawBody }: AcceptRequest): boolean =>
-  alongside === undefined && rawBody === undefined;
 
 /** @param requests in the order in which they came */
 export function* acceptDeliveries(
@@ -135,9 +95,6 @@ class Group {
   readonly #runs: NewRun[] = [];
   readonly #runsOf = new Map<Accepted, readonly NewRun[]>();
   readonly #taken = new Set<NewRun>();
-  /** Runs that were open at most for there to be room: of all, and by lane. */
-  #mostOpen = Infinity;
-  readonly #mostOpenOf = new Map<string, number>();
 
   constructor(known: Known, options: AcceptOptions) {
     this.#known = known;
@@ -182,28 +139,6 @@ class Group {
     for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
   }
 
-  /** They find nothing where there was room, were nothing known to be open. */
-  unlessFull(): Statement[] {
-    return moreOpenRuns(this.#mostOpen, this.#mostOpenOf);
-  }
-
-  /** All that is new, at once: nothing of it is known. */
-  *insert(): Script<void> {
-    const { items, posting } = this.#known;
-    const runs = insertRuns(this.#runs, this.#isOver);
-    yield* together(items.storeNew(), this.#insertDeliveries(), runs, posting.store());
-  }
-
-  /** Whether all that is new is done: none of it waits behind another. */
-  get isOver(): boolean {
-    return this.#runs.every(this.#isOver);
-  }
-
-  /** Finds a new delivery once it is stored. */
-  deliveryAt(at: number) {
-    return { text: "SELECT 1 FROM deliveries WHERE id = $1", values: [this.#deliveries[at]!.id] };
-  }
-
   #insertDeliveries(): Script<void> {
     return insertAll({
       table: "deliveries",
@@ -226,10 +161,8 @@ class Group {
     if (count > share) return { kind: "too_many", limit: share };
     const over = this.#known.open + count - maxQueued;
     if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
-    this.#mostOpen = Math.min(this.#mostOpen, -over);
     if (mappingId === undefined) return undefined;
     const ownOver = (this.#known.openLanes.get(lane) ?? 0) + count - share;
-    this.#mostOpenOf.set(lane, Math.min(this.#mostOpenOf.get(lane) ?? Infinity, -ownOver));
     return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
   }
 

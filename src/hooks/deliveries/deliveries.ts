@@ -3,8 +3,8 @@
  * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
 import type { Script, Store } from "../../base/store.ts";
-import { acceptDeliveries, supposeAccepted, type Accepted, type AcceptOptions } from "./accept.ts";
-import type { Posting, SupposedPosting } from "./posting.ts";
+import { acceptDeliveries, type Accepted, type AcceptOptions } from "./accept.ts";
+import type { Posting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
 import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";
@@ -32,8 +32,6 @@ export interface DeliveriesDeps {
   readonly sessionKeyOf: SessionKeyOf;
   /** For each transaction that makes runs. */
   readonly posting: () => Script<Posting>;
-  /** The same without asking; undefined, or absent: it has to be asked. */
-  readonly supposedPosting?: () => SupposedPosting | undefined;
   readonly now: () => number;
   /** How many nodes take turns from this queue; absent: one. */
   readonly nodes?: () => number;
@@ -56,18 +54,17 @@ export interface Deliveries {
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { store, settings, sessionKeyOf, posting, supposedPosting, now, nodes } = deps;
+  const { store, settings, sessionKeyOf, posting, now, nodes } = deps;
   const pace = new Pace(now, nodes);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
   const options = (): AcceptOptions => {
-    return { ...settings(), sessionKeyOf, msUntil, posting, supposedPosting, isAlone: true };
+    return { ...settings(), sessionKeyOf, msUntil, posting, isAlone: true };
   };
   const acceptAll = (requests: readonly AcceptRequest[]) => acceptDeliveries(requests, options());
-  const supposeAll = (requests: readonly AcceptRequest[]) => supposeAccepted(requests, options());
   return {
     async accept(request) {
       const known = { ...request, deliveryId: Bun.randomUUIDv7() };
-      const { accepted, after } = await store.writeEach(acceptAll, known, supposeAll);
+      const { accepted, after } = await store.writeEach(acceptAll, known);
       after();
       return accepted;
     },

@@ -2,7 +2,7 @@
  * Answers that earlier requests got, by the keys under which an equal request gets the same: its idempotency key, and
  * the sender's own id of the delivery. A key whose time is over no longer answers.
  */
-import { eachOf, execute, queryEach, together, type Script, type Statement } from "../../base/store.ts";
+import { execute, queryEach, together, type Script } from "../../base/store.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
 
@@ -35,12 +35,6 @@ export function* findEarlier(requests: readonly AcceptRequest[]): Script<Earlier
     new Map([...keys.entries()].flatMap(([i, key]) => (byKey[i] ? [[nameOf(key), byKey[i]]] : []))),
     new Map([...ids.entries()].flatMap(([i, id]) => (byId[i] ? [[nameOf(id), byId[i]]] : []))),
   );
-}
-
-/** They find nothing where none of the requests has an answer. */
-export function earlierAmong(requests: readonly AcceptRequest[]): Statement[] {
-  const { keys, ids } = keysOf(requests);
-  return [eachOf(BY_KEY, keys), eachOf(BY_ID, ids)].flat();
 }
 
 type Key = readonly string[];
@@ -87,10 +81,6 @@ export class EarlierAnswers {
   /** Whether a delivery of this transaction gave a key up to a later one. */
   hasForgotten(column: Column, id: string): boolean {
     return this.#forgotten.some((gone) => gone.column === column && gone.id === id);
-  }
-
-  get isForgetful(): boolean {
-    return this.#forgotten.length > 0;
   }
 
   /** Takes keys whose time is over from deliveries that are stored. */

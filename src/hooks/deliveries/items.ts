@@ -2,7 +2,7 @@
  * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
  * item already has.
  */
-import { eachOf, execute, insertAll, queryEach, type Insert, type Script, type Statement } from "../../base/store.ts";
+import { execute, insertAll, queryEach, type Insert, type Script } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
@@ -39,9 +39,6 @@ export function* findItems(requests: readonly Asked[]): Script<KnownItems> {
   const rows = yield* queryEach<KnownItem>(BY_ITEM, namesIn(requests));
   return new KnownItems(rows.filter((row) => row !== undefined));
 }
-
-/** They find nothing where none of the items is known. */
-export const itemsAmong = (requests: readonly Asked[]): Statement[] => eachOf(BY_ITEM, namesIn(requests));
 
 const BY_ITEM =
   'SELECT lane, item_id AS "itemId", run_id AS "runId", until FROM items WHERE lane = $1 AND item_id = $2';
@@ -88,11 +85,6 @@ export class KnownItems {
   store(): Script<void> {
     const ending = "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until";
     return insertAll({ ...this.#rows(), ending });
-  }
-
-  /** Fails where one of them is there. */
-  storeNew(): Script<void> {
-    return insertAll(this.#rows());
   }
 
   #rows(): Insert {

@@ -1,5 +1,5 @@
 /** How many runs are open, waiting or running: of all, and of each lane. */
-import { eachOf, queryEach, queryOne, type Script, type Statement } from "../../base/store.ts";
+import { queryEach, queryOne, type Script } from "../../base/store.ts";
 
 /** Of all. */
 export function* openRuns(): Script<number> {
@@ -14,12 +14,3 @@ export function* openRunsOf(lanes: readonly string[]): Script<Map<string, number
   );
   return new Map(lanes.map((lane, i) => [lane, rows[i]?.n ?? 0]));
 }
-
-/** They find nothing where no more are open: of all, and of each lane. */
-export const moreOpenRuns = (most: number, ofLanes: ReadonlyMap<string, number>): Statement[] => [
-  { text: "SELECT n FROM open_runs WHERE one = 1 AND n > $1", values: [most], wants: "one" },
-  ...eachOf(
-    "SELECT n FROM open_lanes WHERE lane = $1 AND n > CAST($2 AS BIGINT)",
-    [...ofLanes].map(([lane, mostOfLane]) => [lane, `${mostOfLane}`]),
-  ),
-];

@@ -1,6 +1,6 @@
 /** New runs, and what of them can be done in the transaction that makes them. */
 import { AppError } from "../../base/errors.ts";
-import { together, whole, type Script, type Statement } from "../../base/store.ts";
+import { together, whole, type Script } from "../../base/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
 /** What can be done in the transaction that accepts runs, so that it costs no second one. */
@@ -11,12 +11,6 @@ export interface Posting {
   store(): Script<void>;
   /** Call after the commit, with the runs of a request. @param isOver whether it was taken and stored */
   after(runs: readonly NewRun[], isOver: (run: NewRun) => boolean): void;
-}
-
-/** A posting that asked nothing. */
-export interface SupposedPosting extends Posting {
-  /** They find nothing where all is as was supposed; undefined: what is to be done depends on what was not asked. */
-  unless(): readonly Statement[] | undefined;
 }
 
 interface Beside {

@@ -1,6 +1,6 @@
 /** Rows of runs: made, found, and moved from state to state. */
 import { assert } from "../../base/errors.ts";
-import { insertAll, queryAll, queryOne, type Script, type SqlText, type Statement } from "../../base/store.ts";
+import { insertAll, queryAll, queryOne, type Script, type SqlText } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
@@ -186,9 +186,6 @@ const MOVE = `
 export function* dueEvents(limit: number): Script<Run[]> {
   return (yield* queryAll<Row>(DUE_EVENTS, limit)).map(fromRow);
 }
-
-/** It finds nothing where none has. */
-export const dueEvent = (): Statement => ({ text: DUE_EVENTS, values: [1], wants: "one" });
 
 const DUE_EVENTS: SqlText = {
   sqlite: `SELECT ${COLUMNS} FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'

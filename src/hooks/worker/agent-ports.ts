@@ -1,6 +1,6 @@
 /** The agent as the worker needs it: its sessions, its events and its heartbeat. */
 import type { Agent } from "../../agent/agent.ts";
-import { enqueueEvent, hastenEvents, openEvents, supposeEvents } from "../../agent/events.ts";
+import { enqueueEvent, hastenEvents, openEvents } from "../../agent/events.ts";
 import { mainSessionKey } from "../../agent/session-key.ts";
 import type { AgentSettings } from "../../agent/settings.ts";
 import { storeTurn } from "../../agent/turn.ts";
@@ -14,7 +14,7 @@ export interface AgentPortParts {
 
 export type AgentPorts = Pick<
   WorkerPorts,
-  "runTurn" | "storeTurn" | "enqueueEvent" | "openEvents" | "supposeEvents" | "hastenEvents" | "requestHeartbeat"
+  "runTurn" | "storeTurn" | "enqueueEvent" | "openEvents" | "hastenEvents" | "requestHeartbeat"
 >;
 
 export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): AgentPorts {
@@ -29,10 +29,6 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
     openEvents() {
       const { session } = settings();
       return openEvents(mainSessionKey(session), { eventsMax: session.maxEvents });
-    },
-    supposeEvents() {
-      const { session } = settings();
-      return supposeEvents(mainSessionKey(session), { eventsMax: session.maxEvents });
     },
     hastenEvents: () => hastenEvents(mainSessionKey(settings().session)),
     requestHeartbeat: (reason) => heartbeat.request(reason),

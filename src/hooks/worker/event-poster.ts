@@ -5,8 +5,8 @@
  */
 import { AppError } from "../../base/errors.ts";
 import { together, type Script } from "../../base/store.ts";
-import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
-import { dueEvent, dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";
+import type { Posting } from "../deliveries/posting.ts";
+import { dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
 import { giveUp, postEvent, wakeEvent } from "./conclude.ts";
@@ -72,24 +72,6 @@ export class EventPoster {
         return isOpen;
       },
       store: () => events.store(),
-    };
-  }
-
-  /** The same without asking; undefined: there is no room. */
-  supposed(): (NewEvents & Pick<SupposedPosting, "unless">) | undefined {
-    const { ports, now } = this.#deps;
-    const events = this.isHeldUp ? undefined : ports.supposeEvents?.();
-    if (!events) return undefined;
-    let isOpen = true;
-    return {
-      take: (run) => {
-        const { action } = run;
-        if (action.kind !== "wake") return false;
-        isOpen &&= this.#fits(() => events.add(wakeEvent(action, run, now())));
-        return isOpen;
-      },
-      store: () => events.store(),
-      unless: () => (isOpen ? [dueEvent(), ...events.unless()] : undefined),
     };
   }
 

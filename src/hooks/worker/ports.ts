@@ -2,7 +2,7 @@
  * What the worker needs of the agent and the channels. Scripts are parts of the worker's transaction, so that a turn's
  * answer, its transcript, its event and its messages are stored together or not at all.
  */
-import type { EventBatch, NewEvent, SupposedEvents } from "../../agent/events.ts";
+import type { EventBatch, NewEvent } from "../../agent/events.ts";
 import type { StoreTurn, TurnRequest, TurnResult } from "../../agent/turn.ts";
 import type { Script } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
@@ -35,8 +35,6 @@ export interface WorkerPorts {
   readonly enqueueEvent: (event: MainEvent) => Script<unknown>;
   /** For several events without a key. */
   readonly openEvents: () => Script<EventBatch>;
-  /** The same, where nothing is asked first; absent: it always is. */
-  readonly supposeEvents?: () => SupposedEvents;
   /** Makes a heartbeat due for what waits in the main session. Returns false where one is due, or nothing waits. */
   readonly hastenEvents: () => Script<boolean>;
   /** Asks for a heartbeat of the main session, at once. */

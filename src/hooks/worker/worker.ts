@@ -10,7 +10,7 @@ import type { Peers, Topic } from "../../base/peers.ts";
 import type { Script, Store } from "../../base/store.ts";
 import { Trouble } from "../../base/trouble.ts";
 import { runStatus } from "../deliveries/queries.ts";
-import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
+import type { Posting } from "../deliveries/posting.ts";
 import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
 import type { Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
@@ -152,19 +152,10 @@ export class Worker {
     });
   }
 
-  /** For whoever makes runs. */
-  readonly postings = { posting: () => this.posting(), supposedPosting: () => this.supposedPosting() };
-
   /** Posts events of new runs in the transaction that makes these. */
   *posting(): Script<Posting> {
     const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
     return { ...events, after: this.#afterPosting };
-  }
-
-  /** As `posting`, without asking anything; undefined where that cannot be. */
-  supposedPosting(): SupposedPosting | undefined {
-    const events = this.#state === "working" ? this.#events.supposed() : undefined;
-    return events && { ...events, after: this.#afterPosting };
   }
 
   readonly #afterPosting: Posting["after"] = (runs, isOver) => {

@@ -6,7 +6,7 @@ import type { Migration } from "../../../src/base/database.ts";
 import { external } from "../../../src/base/passage.ts";
 import type { Script, Store } from "../../../src/base/store.ts";
 import type { AgentAction, WakeAction } from "../../../src/hooks/action.ts";
-import type { Posting, SupposedPosting } from "../../../src/hooks/deliveries/posting.ts";
+import type { Posting } from "../../../src/hooks/deliveries/posting.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
@@ -23,7 +23,6 @@ export interface Bench extends AsyncDisposable {
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
   posting: () => Script<Posting>;
-  supposedPosting: () => SupposedPosting | undefined;
 }
 
 /** Where no worker is. */
@@ -58,17 +57,12 @@ export function makeBench({ path, more = [] }: { path?: string; more?: readonly 
     settings,
     queued: 0,
     posting: () => answering(postsNothing),
-    supposedPosting: () => ({ ...postsNothing, unless: () => [] }),
     deliveries: makeDeliveries({
       store,
       settings: () => settings,
       sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
       *posting() {
         return counted(yield* bench.posting());
-      },
-      supposedPosting() {
-        const posting = bench.supposedPosting();
-        return posting && counted(posting);
       },
       now: () => clock.now,
     }),

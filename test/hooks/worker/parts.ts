@@ -2,7 +2,7 @@
  * The worker's neighbours, small and real: an agent that answers by a script, events, transcripts and replies in tables
  * of the same database, so that what a transaction undoes is undone here too.
  */
-import type { EventBatch, SupposedEvents } from "../../../src/agent/events.ts";
+import type { EventBatch } from "../../../src/agent/events.ts";
 import type { TurnRequest, TurnResult } from "../../../src/agent/turn.ts";
 import type { Migration } from "../../../src/base/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
@@ -82,12 +82,7 @@ function* enqueueEvent(parts: Pick<Parts, "eventsMax">, event: MainEvent): Scrip
 
 function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
   const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
-  return supposeEvents(parts, n);
-}
-
-function supposeEvents(parts: Pick<Parts, "eventsMax">, n = 0): SupposedEvents {
   const rows: Value[][] = [];
-  const more = "SELECT 1 FROM (SELECT count(*) AS n FROM test_events) AS waiting WHERE n > $1";
   return {
     add(event) {
       if (n + rows.length >= parts.eventsMax) throw new AppError("busy", "too many events wait");
@@ -95,7 +90,6 @@ function supposeEvents(parts: Pick<Parts, "eventsMax">, n = 0): SupposedEvents {
       return "queued";
     },
     store: () => insertAll({ table: "test_events", columns: ["text", "source", "wrapped", "delivered"], rows }),
-    unless: () => [{ text: more, values: [parts.eventsMax - rows.length], wants: "one" }],
   };
 }
 
@@ -142,7 +136,6 @@ export function makeParts(store: Store): Parts {
       },
       enqueueEvent: (event) => enqueueEvent(parts, event),
       openEvents: () => openEvents(parts),
-      supposeEvents: () => supposeEvents(parts),
       hastenEvents: () => answering(hasten(parts)),
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => answering(parts.target),
@@ -228,7 +221,6 @@ export function makeWorkerBench(peers: Peers = alone()): WorkerBench {
     },
   };
   bench.posting = () => self.worker.posting();
-  bench.supposedPosting = () => self.worker.supposedPosting();
   self.worker.start();
   return self;
 }
