@@ -7,7 +7,7 @@ import type { TestOptions } from "./commands/channels.ts";
 export function addChannelsCommands(program: Command, parts: CliParts): void {
   const channels = program
     .command("channels")
-    .description("try the chat platforms of the configuration; needs no server")
+    .description("try the chat platforms of the configuration")
     .option("--config <file>", "configuration file (JSON5)");
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...channels.opts() } });
   channels

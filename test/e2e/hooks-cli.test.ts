@@ -173,7 +173,7 @@ test("audit: findings with their place, without a server; exit code 1 for errors
 test("nodes: who has its database alone says so", async () => {
   const nodes = (...args: string[]) =>
     runHearth(["nodes", ...args], { home, env: { HEARTH_HOST: new URL(hearth.url).host } });
-  expect(await nodes()).toMatchObject({ code: 0, stderr: "the gateway's database is this server's alone\n" });
+  expect(await nodes()).toMatchObject({ code: 0, stderr: "no other server shares the gateway's database\n" });
   expect(JSON.parse((await nodes("--json")).stdout)).toEqual({ nodes: [] });
 });
 

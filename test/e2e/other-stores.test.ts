@@ -28,7 +28,7 @@ test("it is in the first line of serve and of list, its models answer to show, a
     expect(hearth.greeting).toContain(`${theirs} (read only)`);
     const { stdout, stderr } = await runHearth(["list"], { home, env });
     expect(stdout).toContain("found:latest");
-    expect(stderr).toStartWith("read only, in the store of another server (Ollama's): 1;");
+    expect(stderr).toStartWith("1 of these is read-only, in Ollama's store;");
     expect((await runHearth(["show", "found", "--system"], { home, env })).stdout).toBe("From over there.\n");
     expect((await runHearth(["rm", "found"], { home, env })).stderr).toContain(
       "which is only read here: delete it there",

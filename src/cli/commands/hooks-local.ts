@@ -24,11 +24,11 @@ export interface LocalContext {
 /** Throws where something in the configuration cannot work. */
 export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
   const found = await auditConfiguration(sources);
-  if (!found) throw new AppError("not_found", "there is no configuration file; name one with --config");
+  if (!found) throw new AppError("not_found", "no configuration file found; name one with --config");
   const findings = worstFirst([...found, ...(await auditRunning(sources, found))]);
   const rows = findings.map(({ severity, id, key, where, message }) => [severity, id, where, key, message]);
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
-  else if (rows.length === 0) terminal.write("nothing to complain about\n");
+  else if (rows.length === 0) terminal.write("no problems found\n");
   else terminal.write(formatTable(["SEVERITY", "FINDING", "WHERE", "KEY", "MESSAGE"], rows));
   if (findings.some(({ severity }) => severity === "error")) throw new Told();
 }
@@ -104,7 +104,7 @@ function signatureOf(
   const mapping = read && makeMappings(read.snapshot).all.find(({ id }) => id === name);
   if (mapping?.config.auth) return mapping.config.auth;
   if (isScheme) throw new AppError("bad_request", "expected a secret: set HEARTH_HOOK_SECRET, or --secret");
-  if (mapping) throw new AppError("bad_request", `mapping '${name}' takes the hook token, and no signature`);
+  if (mapping) throw new AppError("bad_request", `mapping '${name}' checks the hook token, not a signature`);
   const known = Object.keys(signatureSchemes).join(", ");
   throw new AppError("bad_request", `'${name}' is neither a scheme (${known}) nor a mapping of the configuration`);
 }

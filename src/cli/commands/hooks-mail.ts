@@ -51,14 +51,14 @@ export async function setupMail({ terminal, sources }: LocalContext, options: Se
   const written = await plan.write();
   terminal.write(
     [
-      `Mailbox '${account.mailbox}' of ${account.user} can be listened to.`,
+      `Mailbox '${account.mailbox}' of ${account.user} works.`,
       `Configuration: ${written.path}${written.backup ? ` (as it was: ${written.backup})` : ""}`,
       `Password: ${written.passwordFile}`,
       ...(written.made.length > 0 ? [`New tokens: ${written.made.join(", ")}`] : []),
       "",
-      "A server that runs takes it up by itself, if it has a gateway; else start it: hearth serve",
-      "Mails that come from now on become runs. How it goes: hearth hooks mail status, hearth hooks list",
-      "Where answers go: hooks.presetSettings.mail.channel and .to. What to look after: hearth hooks audit",
+      "A running server with a gateway uses it at once; else start one: hearth serve",
+      "New mails become runs. See how they go: hearth hooks mail status, hearth hooks list",
+      "Set where answers go: hooks.presetSettings.mail.channel and .to. Check the rest: hearth hooks audit",
       "",
     ].join("\n"),
   );
@@ -70,7 +70,7 @@ async function asked(
   { flag, ...question }: { flag: string; about: string; initial?: string; isSecret?: boolean },
 ): Promise<string> {
   if (terminal.isInteractive) return ask(terminal, question);
-  throw new AppError("bad_request", `${flag}: expected, as nobody can be asked here`);
+  throw new AppError("bad_request", `${flag} is required where standard input is not a terminal`);
 }
 
 const askHost = (context: LocalContext, user: string): Promise<string> => {

@@ -127,8 +127,8 @@ export async function pauseHooks(
   if (json) return terminal.write(asText(answer));
   terminal.write(
     answer["paused"]
-      ? "paused: no turn begins, also after a restart, until 'hearth hooks resume'; what comes in waits\n"
-      : "resumed: turns begin\n",
+      ? "paused: no run starts until 'hearth hooks resume', even after a restart; new webhooks wait\n"
+      : "resumed: runs start again\n",
   );
 }
 
@@ -159,9 +159,7 @@ function describeRun(run: Json, actions: readonly Json[]): string[] {
   const elsewhere = reaches === null ? "no mapping (404)" : `mapping '${reaches}', which stands before it`;
   return [
     ...(reaches === mapping ? [] : [`note: a request like this reaches ${elsewhere}`]),
-    ...(run["outcome"] === "nothing"
-      ? [[`nothing is to be done (${answer.status})`, reason].filter(Boolean).join(": ")]
-      : []),
+    ...(run["outcome"] === "nothing" ? [[`nothing to do (${answer.status})`, reason].filter(Boolean).join(": ")] : []),
     ...(run["outcome"] === "answered"
       ? [`a check of the address, answered ${answer.status}:`, indented(answer.body)]
       : []),

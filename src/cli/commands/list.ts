@@ -2,8 +2,6 @@
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable, formatWhen } from "../format.ts";
 
-const OTHERS = "read only, in the store of another server (Ollama's): #; HEARTH_OTHER_STORES=false leaves them out";
-
 /** Throws where no name begins with `prefix`. */
 export async function list(
   { client, terminal, nowMs }: CliContext,
@@ -19,7 +17,7 @@ export async function list(
   }
   if (json) return terminal.write(`${JSON.stringify({ models: shown }, null, 2)}\n`);
   const others = shown.filter(({ read_only: readOnly }) => readOnly).length;
-  if (others > 0) terminal.note(OTHERS.replace("#", String(others)));
+  if (others > 0) terminal.note(otherStores(others));
   const rows = shown.map(({ name, digest, size, modified_at, remote_host }) => [
     name,
     digest.slice(0, 12),
@@ -28,3 +26,6 @@ export async function list(
   ]);
   terminal.write(formatTable(["NAME", "ID", "SIZE", "MODIFIED"], rows));
 }
+
+const otherStores = (count: number): string =>
+  `${count} of these ${count === 1 ? "is" : "are"} read-only, in Ollama's store; HEARTH_OTHER_STORES=false hides them`;

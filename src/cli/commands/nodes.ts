@@ -7,7 +7,7 @@ export async function nodes({ client, terminal, nowMs }: CliContext, { json }: {
   const found = await client.get("/hooks-admin/nodes");
   if (json) return terminal.write(`${JSON.stringify(found, null, 2)}\n`);
   const list = found["nodes"] as Json[];
-  if (list.length === 0) return terminal.note("the gateway's database is this server's alone");
+  if (list.length === 0) return terminal.note("no other server shares the gateway's database");
   const when = (ms: number): string => formatWhen(new Date(ms).toISOString(), nowMs());
   const rows = list.map(({ number, name, version, digest, startedAt, seenAt, leads }) => [
     `${name}#${number}`,

@@ -73,8 +73,8 @@ test("test: nor does a prompt", async () => {
 test("test: what the sender hears where nothing runs", async () => {
   const answer = { status: 204, body: "" };
   const reason = "match.when leaves this request out";
-  expect(await tested({ outcome: "nothing", answer })).toBe("nothing is to be done (204)\n");
-  expect(await tested({ outcome: "nothing", answer, reason })).toBe(`nothing is to be done (204): ${reason}\n`);
+  expect(await tested({ outcome: "nothing", answer })).toBe("nothing to do (204)\n");
+  expect(await tested({ outcome: "nothing", answer, reason })).toBe(`nothing to do (204): ${reason}\n`);
   expect(await tested({ outcome: "answered", answer: { status: 200, body: `c${EVIL}` } })).toBe(
     "a check of the address, answered 200:\n    cbell� �[31mred �back �on\n",
   );
