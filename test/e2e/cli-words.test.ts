@@ -115,7 +115,8 @@ describe("a server that refuses", () => {
 test("--json: what list, ps, show and models print, for programs", async () => {
   const json = async (...args: string[]): Promise<any> => JSON.parse((await run([...args, "--json"])).stdout);
   expect((await json("list")).models).toMatchObject([{ name: "hearth:latest", size: expect.any(Number) }]);
-  expect(await json("ps")).toEqual({ models: [] });
+  await run(["run", "hearth", ""]); // loads it
+  expect((await json("ps")).models).toMatchObject([{ name: "hearth:latest", size_vram: 0 }]);
   expect(await json("show", "hearth")).toMatchObject({ capabilities: expect.arrayContaining(["completion"]) });
   expect((await json("models")).models.length).toBeGreaterThan(20);
 });
