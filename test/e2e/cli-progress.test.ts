@@ -29,7 +29,11 @@ async function* transfer(): AsyncGenerator<string> {
 
 beforeAll(() => {
   writeFileSync(join(home, "Modelfile"), "FROM m\n");
-  server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(transfer()) });
+  server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url }) => (url.endsWith("/api/show") ? Response.json({}) : new Response(transfer())),
+  });
 });
 afterAll(() => {
   void server.stop(true);
