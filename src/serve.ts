@@ -9,7 +9,7 @@ import { availableMemory, totalMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import type { ModelSource } from "./agent/models.ts";
 import { AppError, messageOf } from "./base/errors.ts";
-import { makeLogger, type Logger } from "./base/log.ts";
+import { makeStreamLogger, type Logger } from "./base/log.ts";
 import { isLoopback } from "./base/loopback.ts";
 import type { OtlpOptions, OtlpTarget } from "./base/otlp.ts";
 import { Tracer } from "./base/tracer.ts";
@@ -80,7 +80,7 @@ const checkModel: CheckModel = async (file) => (await import("./runtime/check-mo
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   checkBackend(config.backend, forcedLevel(config)); // what cannot run is an error now, not at the first request
-  const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
+  const log = makeStreamLogger(process.stderr, { now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
   if (config.apiKeys.length === 0 && !isLoopback(config.host.hostname)) {
     log.warn(
@@ -127,10 +127,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
   const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
-  console.log(
-    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
-  );
+  greet(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`);
 }
+
+/** Writes to stdout, which may be closed, full or a pipe that nobody reads: the server goes on. */
+const greet = (line: string): void => void process.stdout.on("error", () => {}).write(`${line}\n`);
 
 /** A collector's settings with what tells this server from others that send to it. */
 function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpOptions & { version: string } {

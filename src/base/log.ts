@@ -3,6 +3,8 @@
  * request logs its counts.
  */
 
+import { makeLineWriter } from "./line-writer.ts";
+
 type LogFields = Readonly<Record<string, unknown>>;
 
 /** Characters of one text in a line: room for a stack, not for what a client sends as the name of a model. */
@@ -38,6 +40,23 @@ const escaped = (json: string): string =>
     /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+
+/** A logger on a stream. Lines that cannot be written are lost and counted; a later line says how many. */
+export function makeStreamLogger(
+  stream: Parameters<typeof makeLineWriter>[0],
+  parts: { now: () => number; debug: boolean },
+): Logger {
+  const lostLine = (count: number): string => {
+    const event = {
+      time: new Date(parts.now()).toISOString(),
+      level: "warn",
+      msg: "lines of this log were lost",
+      count,
+    };
+    return `${JSON.stringify(event)}\n`;
+  };
+  return makeLogger({ ...parts, write: makeLineWriter(stream, lostLine) });
+}
 
 function shortened(_key: string, value: unknown): unknown {
   if (typeof value !== "string" || value.length <= TEXT_CHARS_MAX) return value;

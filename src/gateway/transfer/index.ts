@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
-import { makeLogger } from "../../base/log.ts";
+import { makeStreamLogger } from "../../base/log.ts";
 import { configPath, hasSections, readConfig, type ConfigSources } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { readSnapshot } from "../read.ts";
@@ -81,7 +81,7 @@ function settingsOf(sources: ConfigSources): { home: string; snapshot: GatewaySn
 
 async function withStorage<T>(sources: ConfigSources, work: (storage: Storage) => Promise<T>): Promise<T> {
   const { home, snapshot } = settingsOf(sources);
-  const all = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: false });
+  const all = makeStreamLogger(process.stderr, { now: Date.now, debug: false });
   // nothing of a node's life: a long import keeps even this process from saying that it is there, and what fails throws
   const log = { ...all, info: () => {}, error: () => {} };
   const storage = await openStorage({ home, snapshot: () => snapshot, clock: systemClock, log });

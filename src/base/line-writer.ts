@@ -1,0 +1,43 @@
+/**
+ * Lines to a stream whose other end may be full, slow or gone: a log's disk, a pipe that nobody reads. A line that
+ * cannot be written is lost and counted. Nothing else happens: no error, no waiting, no memory beyond a limit.
+ */
+
+/** `process.stderr`, as far as it is used here. */
+interface LineStream {
+  write(text: string, done: (error?: Error | null) => void): unknown;
+  on(event: "error", handle: () => void): unknown;
+}
+
+/** Characters that may wait for a slow reader. */
+const WAITING_CHARS_MAX = 2 ** 20;
+
+/**
+ * Takes whole lines with their newlines.
+ * @param lostLine the line that says how many lines were lost; written as soon as lines can be written again
+ */
+export function makeLineWriter(stream: LineStream, lostLine: (count: number) => string): (line: string) => void {
+  let [waiting, lost] = [0, 0];
+  let isCut = false;
+  stream.on("error", () => {}); // without a listener it ends the process; the callback of each write hears of it too
+  const send = (line: string, lines: number): void => {
+    const text = isCut ? `\n${line}` : line; // a full disk may have taken half of a line
+    isCut = false;
+    waiting += text.length;
+    stream.write(text, (error) => {
+      waiting -= text.length;
+      if (error) {
+        isCut = true;
+        lost += lines;
+      } else if (lost > 0 && waiting < WAITING_CHARS_MAX / 2) {
+        const count = lost;
+        lost = 0;
+        send(lostLine(count), count);
+      }
+    });
+  };
+  return (line) => {
+    if (waiting + line.length > WAITING_CHARS_MAX) lost++;
+    else send(line, 1);
+  };
+}
