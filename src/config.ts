@@ -64,6 +64,8 @@ export interface Config {
   readonly contextLength: number | "auto";
   /** Time without progress after which a load has failed; Infinity: never. */
   readonly loadTimeoutMs: number;
+  /** How long a runner may show no progress while requests wait for it. */
+  readonly stepTimeoutMs: number;
   /** How long answers and turns may take to finish once the server was told to stop. */
   readonly shutdownGraceMs: number;
   /** How long it goes on taking requests once SIGTERM told it to stop, so that balancers can leave it first. */
@@ -152,6 +154,7 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
     keepAliveMs: value("keepAlive", SETTINGS.keepAlive),
     contextLength: value("contextLength", SETTINGS.contextLength),
     loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
+    stepTimeoutMs: value("stepTimeout", SETTINGS.stepTimeout),
     shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
     drainDelayMs: value("drainDelay", SETTINGS.drainDelay),
     hosts: value("hosts", SETTINGS.hosts),

@@ -228,6 +228,8 @@ function ownRuntime(
       cacheDir: cacheOf(config),
       snapshotBytes: config.snapshots,
       freeBytes: availableMemory,
+      stepTimeoutMs: config.stepTimeoutMs,
+      onHang: (model, pid) => log.error("a runner hung and was ended", { model, pid }),
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
       start: (load, signal) => startRunner(load, { signal, log, spawn, loading }).finally(() => spare?.prepare()),
     },

@@ -37,6 +37,7 @@ test("nothing set gives the documented defaults", () => {
     keepAliveMs: 300_000,
     contextLength: "auto",
     loadTimeoutMs: 300_000,
+    stepTimeoutMs: 600_000,
     shutdownGraceMs: 10_000,
     drainDelayMs: 0,
     metricsDialect: "hearth",

@@ -4,7 +4,8 @@
  */
 import { AppError } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
-import { connect, RunnerClient, type ConnectOptions } from "../runtime/runner-client.ts";
+import { connect, type ConnectOptions } from "../runtime/connect.ts";
+import { RunnerClient } from "../runtime/runner-client.ts";
 import type { PageFile } from "./files.ts";
 import type { Download, StoreHearer } from "./storage.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";

@@ -23,6 +23,8 @@ import {
 const METRICS_DIALECTS = ["hearth", "vllm"] as const;
 export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
 const HOUR_MS = 3_600_000;
+/** Shorter, and a healthy runner on a busy machine would be ended. */
+const STEP_MS_MIN = 1000;
 const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
 export type BackendSetting = (typeof BACKENDS)[number];
 /** Instruction sets that the SIMD kernels are built for. */
@@ -182,6 +184,12 @@ export const SETTINGS = {
     parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
     tolerates: orDefault,
     initial: () => 5 * 60_000,
+  }),
+  stepTimeout: setting<number>({
+    env: ["HEARTH_STEP_TIMEOUT"],
+    expected: "a duration such as '10m', or seconds; 0 or negative: none",
+    parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : Math.max(STEP_MS_MIN, ms))),
+    initial: () => 10 * 60_000,
   }),
   shutdownGrace: setting<number>({
     env: ["HEARTH_SHUTDOWN_GRACE"],

@@ -181,6 +181,8 @@ export type ToRunner =
     }
   /** Answered by `text`. */
   | { readonly kind: "detokenize"; readonly id: number; readonly tokens: readonly number[] }
+  /** Answered by `pong`, between two steps. */
+  | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
 /** Runner → server. */
@@ -193,6 +195,8 @@ export type FromRunner =
   | EmbedEvent
   /** The process ends in a moment: nothing new can be asked of it. */
   | { readonly kind: "leaving" }
+  /** Turns of the event loop that were taken so far, one after each step: the same number twice is one long step. */
+  | { readonly kind: "pong"; readonly turns: number }
   /** What became of the images of a prompt. */
   | { readonly kind: "image"; readonly how: "encoded" | "reused" }
   | Reply;

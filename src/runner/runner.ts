@@ -65,7 +65,9 @@ interface Loaded {
 const FAREWELL_MS = 100;
 
 /** Serves one model until told to close. Returns at once; the channel's messages do the work. */
-export function startRunner(channel: Channel, host: RunnerHost): void {
+export function startRunner(channel: Channel, given: RunnerHost): void {
+  const { loop, turns } = countTurns(given.loop);
+  const host = { ...given, loop };
   let loaded: Loaded | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();
@@ -113,6 +115,8 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
         return void reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
       case "detokenize":
         return void reply(channel, loaded, message.id, ({ model }) => detokenize(model.tokenizer, message));
+      case "ping":
+        return channel.send({ kind: "pong", turns: turns() });
       case "close":
         abort.abort();
         return void loading.then(() => closeEngine(loaded, channel));
@@ -120,6 +124,16 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
         return message satisfies never;
     }
   });
+}
+
+/** An event loop, and how many turns of it were taken: the engine takes one after each step. */
+function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
+  let count = 0;
+  const nextTurn = (): Promise<void> => {
+    count++;
+    return loop.nextTurn();
+  };
+  return { loop: { nowNs: () => loop.nowNs(), nextTurn }, turns: () => count };
 }
 
 /** What encodes images is loaded with a model that has a projector. */

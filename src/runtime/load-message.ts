@@ -55,6 +55,10 @@ export interface PoolOptions {
   readonly simdLevel?: string | undefined;
   /** How keys and values are kept; undefined: `f16`. */
   readonly kvType?: KvCacheType | undefined;
+  /** How long a runner may show no progress while requests wait for it; undefined or Infinity: as long as it likes. */
+  readonly stepTimeoutMs?: number | undefined;
+  /** Told of a runner that took longer, before it is ended. */
+  readonly onHang?: (name: string, pid: number | undefined) => void;
   readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
   /** Bytes of memory that a new process could use now. */
   readonly freeBytes: () => number;

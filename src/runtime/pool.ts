@@ -7,13 +7,14 @@ import { AppError, assert, shuttingDown } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import { abortable, reasonOf } from "../base/abortable.ts";
+import { compatible, describe, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWeights } from "./load-message.ts";
 import { freeBeside, neededBytes, promisedBytes } from "./room.ts";
 import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { Activity, LoadedModel, ModelActivity } from "./runtime.ts";
+import type { Activity, HungModel, LoadedModel, ModelActivity } from "./runtime.ts";
 
 /** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
 const MAX_LOADED_AUTO = 3;
@@ -22,6 +23,9 @@ const MEMORY_SHARE = 0.8;
 const NO_ROOM = { used: 0, room: 0 };
 /** setTimeout's longest delay. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
+/** Hangs are shown for so long, and so many of them. */
+const HUNG_SHOWN_MS = 10 * 60_000;
+const HUNG_MAX = 20;
 /** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
 const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
 
@@ -41,24 +45,6 @@ interface LeaseRequest {
   readonly signal: AbortSignal;
 }
 
-interface Entry {
-  readonly model: PoolModel;
-  readonly load: LoadMessage;
-  readonly starting: Promise<RunnerProcess>;
-  readonly abort: AbortController;
-  readonly closed: PromiseWithResolvers<void>;
-  runner: RunnerProcess | undefined;
-  users: number;
-  keepAliveMs: number;
-  expiresAtMs: number;
-  timer: ReturnType<typeof setTimeout> | undefined;
-  /** Messages that the runner had sent when it was last idle; undefined: it was not, since it was started. */
-  heardIdle: number | undefined;
-  /** Ends as soon as its last lease is returned. */
-  expiring: boolean;
-  usedAtMs: number;
-}
-
 /** Owns the runners; `close` ends them all. */
 export class Pool {
   readonly #options: PoolOptions;
@@ -69,7 +55,9 @@ export class Pool {
   readonly #queued: PoolModel[] = [];
   /** Aborted by `close`, for those that wait for a model. */
   readonly #closing = new AbortController();
-  readonly #events = { load: 0, unload: 0, evict: 0, crash: 0 };
+  readonly #events = { load: 0, unload: 0, evict: 0, crash: 0, hang: 0 };
+  /** Runners that hung, the last at the end. */
+  #hung: HungModel[] = [];
   /** Of runners that have ended. */
   readonly #images = { encoded: 0, reused: 0 };
 
@@ -91,12 +79,13 @@ export class Pool {
     }
   }
 
-  /** Unloads a model once it is idle. */
-  unload(weights: PoolWeights): void {
+  /** Unloads a model once it is idle; forced, at once, and its requests fail. */
+  unload(weights: PoolWeights, isForced = false): void {
     const entry = this.#entries.get(weightsKey(weights));
     if (!entry) return;
     entry.expiring = true;
-    if (entry.users === 0) void this.#end(entry);
+    if (isForced) this.#cut(entry, "force", new AppError("runner", `model '${entry.model.name}' was stopped by force`));
+    else if (entry.users === 0) void this.#end(entry);
   }
 
   /** Models in memory, the one that expires last first. */
@@ -116,6 +105,7 @@ export class Pool {
       running: sum(running),
       waiting: this.#queued.length + sum(users) - sum(running),
       events: { ...this.#events },
+      hung: this.#hung.filter(({ at }) => Date.now() - at < HUNG_SHOWN_MS),
       images: {
         encoded: this.#images.encoded + sum(runners.map(({ images }) => images.encoded)),
         reused: this.#images.reused + sum(runners.map(({ images }) => images.reused)),
@@ -168,7 +158,7 @@ export class Pool {
     const released = once(() => this.#release(entry));
     try {
       const runner = await this.#wait(entry.starting, request.signal);
-      const wasUnheard = (): boolean => !runner.alive && runner.heard === entry.heardIdle;
+      const wasUnheard = (): boolean => !runner.alive && entry.cut !== "force" && runner.heard === entry.heardIdle;
       return { runner, wasUnheard, ended: entry.closed.promise, release: released };
     } catch (error) {
       released();
@@ -213,10 +203,28 @@ export class Pool {
     this.#forget(entry);
   }
 
+  #cut(entry: Entry, how: "hang" | "force", why: AppError): void {
+    entry.expiring = true;
+    entry.cut = how;
+    entry.abort.abort(why);
+    entry.runner?.end(why);
+  }
+
+  /** A runner showed no progress for too long: its requests fail, and the next one gets another. */
+  #hang(entry: Entry): void {
+    const { onHang, stepTimeoutMs = Infinity } = this.#options;
+    const { name } = entry.model;
+    const limit = `${stepTimeoutMs / 1000} s (HEARTH_STEP_TIMEOUT)`;
+    this.#hung = [...this.#hung, { name, at: Date.now() }].slice(-HUNG_MAX);
+    onHang?.(name, entry.runner?.pid);
+    const why = `model '${name}': its runner hung and was ended: no progress in ${limit}`;
+    this.#cut(entry, "hang", new AppError("runner", why));
+  }
+
   #forget(entry: Entry): void {
     clearTimeout(entry.timer);
     if (entry.runner && this.#entries.get(weightsKey(entry.model)) === entry)
-      this.#events[entry.expiring ? "unload" : "crash"]++;
+      this.#events[entry.cut === "hang" ? "hang" : entry.expiring ? "unload" : "crash"]++;
     entry.expiring = true;
     if (this.#entries.get(weightsKey(entry.model)) === entry) {
       this.#entries.delete(weightsKey(entry.model));
@@ -274,6 +282,7 @@ export class Pool {
       timer: undefined,
       heardIdle: undefined,
       expiring: false,
+      cut: undefined,
       usedAtMs: Date.now(),
     };
     this.#entries.set(weightsKey(model), entry);
@@ -281,6 +290,7 @@ export class Pool {
       (runner) => {
         entry.runner = runner;
         this.#events.load++;
+        runner.watch(this.#options.stepTimeoutMs ?? Infinity, () => this.#hang(entry));
         void runner.exited.then(() => this.#forget(entry));
         if (entry.abort.signal.aborted) void this.#end(entry); // it was ready before it heard of that
       },
@@ -335,48 +345,6 @@ export class Pool {
     if (entry.users === 0) await this.#end(entry);
     else await this.#wait(entry.closed.promise, signal);
   }
-}
-
-/** Whether as many layers are on the GPU as are wanted there, or would be after another load. */
-function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {
-  if (wanted === undefined || wanted === load.gpuLayers) return true;
-  const there = runner?.info.gpuLayers;
-  if (there) return Math.min(wanted, there.all) === there.count;
-  return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that can
-}
-
-/** Whether new requests may come to a model: it is not about to end, nor its process. */
-const stays = ({ expiring, runner }: Entry): boolean => !expiring && runner?.alive !== false;
-
-/** Whether a loaded model serves a request: load options that the request leaves open match anything. */
-function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
-  const { load, runner } = entry;
-  const trained = runner?.info.ctxLenTrained ?? Infinity;
-  const there = load.ctxLen === "auto" ? runner?.info.ctxLen : load.ctxLen;
-  const sameCtx =
-    wanted.ctxLen !== "auto" && there !== undefined && Math.min(wanted.ctxLen, trained) === Math.min(there, trained);
-  return (
-    (options.num_ctx === undefined || sameCtx) &&
-    hasLayers(entry, wanted) &&
-    (options.num_batch === undefined || wanted.chunk === load.chunk) &&
-    (options.num_thread === undefined || wanted.threads === load.threads)
-  );
-}
-
-function describe(entry: Entry): LoadedModel {
-  const { model, runner } = entry;
-  assert(runner, `${model.name} is listed before it is loaded`);
-  const { bytes, vramBytes, ctxLen } = runner.info;
-  return {
-    name: model.name,
-    digest: model.digest,
-    paths: { model: model.path, adapters: model.adapters, files: model.files ?? [] },
-    sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
-    vramBytes,
-    ctxLen,
-    expiresAt: new Date(entry.expiresAtMs),
-    pid: runner.pid,
-  };
 }
 
 const tooBusy = (): AppError =>

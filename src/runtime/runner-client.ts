@@ -3,61 +3,29 @@
  * ends. A runner that dies fails the requests on its own model and nothing else. What carries the messages is given: a
  * child process (`runner-process.ts`) or a Worker of a page.
  */
-import { AppError, assert, type Code } from "../base/errors.ts";
-import type { EmbedEvent } from "../engine/embedder.ts";
+import { AppError, assert } from "../base/errors.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
 import {
   LOADED_TEMPLATE,
   type Asked,
   type EmbedMessage,
-  type FromRunner,
   type GenerateMessage,
-  type LoadMessage,
   type Reply,
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
 } from "../runner/messages.ts";
 import type { TemplateFacts } from "../template/facts.ts";
-import { makeWatchdog } from "./watchdog.ts";
+import { toError, type Connected, type Heard, type ImageCounts, type Listener, type Transport } from "./connect.ts";
+import { makeQueue } from "./event-queue.ts";
+import { makeHeartbeat } from "./heartbeat.ts";
 
 /** How long a runner may take to close before it is killed. */
 const CLOSE_GRACE_MS = 2000;
 
-/** The way to a runner. */
-export interface Transport {
-  /** Throws if the channel is closed: the runner is about to end. */
-  send(message: ToRunner): void;
-  /** Ends it at once. */
-  kill(): void;
-  /** Resolves, with why, when it has ended. */
-  readonly exited: Promise<AppError>;
-}
-
-export interface ConnectOptions {
-  /** Fails the load when nothing was heard for so long. */
-  readonly loadTimeoutMs: number;
-  readonly onProgress?: (fraction: number) => void;
-}
-
-/** A runner that has loaded its model. */
-export interface Connected {
-  readonly transport: Transport;
-  readonly load: LoadMessage;
-  readonly ready: Ready;
-  readonly listeners: Map<number, Listener>;
-  readonly heard: Heard;
-  readonly images: ImageCounts;
-}
-
-interface Heard {
-  count: number;
-  isLeaving: boolean;
-}
-
-/** What became of the images of prompts: made rows of, or known already. */
-export type ImageCounts = Readonly<Record<"encoded" | "reused", number>>;
+/** How long a killed one may take to end: the system keeps it while a driver hangs. */
+const KILL_MS = 3000;
 
 /** Templates that a runner is asked to render with, one beside the other; the rest are defined anew when they come. */
 const TEMPLATES_MAX = 16;
@@ -69,64 +37,6 @@ export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 export interface KnownTemplate {
   readonly number: number;
   readonly facts: TemplateFacts;
-}
-
-interface Ready {
-  readonly info: EngineInfo;
-  readonly template: TemplateReply;
-}
-
-/** Who waits for what a runner says about one id. */
-interface Listener {
-  event?(event: SequenceEvent): void;
-  reply?(reply: Reply): void;
-  embedded?(event: Extract<EmbedEvent, { kind: "embedded" }>): void;
-  fail(error: AppError): void;
-}
-
-/**
- * Has a runner load a model. Where that fails, or the signal is aborted, the runner is ended.
- * @param open gives the way to a runner that was just started
- */
-export async function connect(
-  load: LoadMessage,
-  open: (receive: (message: FromRunner) => void) => Transport,
-  { options, signal }: { options: ConnectOptions; signal: AbortSignal },
-): Promise<Connected> {
-  signal.throwIfAborted();
-  const listeners = new Map<number, Listener>();
-  const ready = Promise.withResolvers<Ready>();
-  const heard: Heard = { count: 0, isLeaving: false };
-  const images = { encoded: 0, reused: 0 };
-  const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
-    ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
-  );
-  const transport = open((message) => {
-    watchdog.touch();
-    heard.count++;
-    if (message.kind === "ready") ready.resolve(message);
-    else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
-    else if (message.kind === "progress") options.onProgress?.(message.fraction);
-    else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
-    else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
-    else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
-    else if (message.kind === "leaving") heard.isLeaving = true;
-    else if (message.kind === "image") images[message.how]++;
-    else listeners.get(message.id)?.reply?.(message);
-  });
-  const abort = (): void => ready.reject(new AppError("cancelled", "request canceled"));
-  signal.addEventListener("abort", abort, { once: true });
-  void transport.exited.then((error) => ready.reject(error));
-  try {
-    transport.send(load);
-    return { transport, load, ready: await ready.promise, listeners, heard, images };
-  } catch (error) {
-    transport.kill();
-    throw error;
-  } finally {
-    watchdog.stop();
-    signal.removeEventListener("abort", abort);
-  }
 }
 
 /** Owns the runner; `close` or `kill` ends it. */
@@ -144,6 +54,7 @@ export class RunnerClient {
   #nextId = 1;
   #nextTemplate = LOADED_TEMPLATE + 1;
   #dead: AppError | undefined;
+  readonly #ended = Promise.withResolvers<AppError>();
   /** Why it is being closed, for requests that it was still at. */
   #why: AppError | undefined;
 
@@ -154,10 +65,34 @@ export class RunnerClient {
     this.#heard = heard;
     this.#transport = transport;
     this.#listeners = listeners;
-    void transport.exited.then((error) => {
-      const dead = (this.#dead = this.#why ?? error);
-      for (const listener of this.#listeners.values()) listener.fail(dead);
+    void transport.exited.then((error) => this.#fail(this.#why ?? error));
+  }
+
+  #fail(error: AppError): void {
+    if (this.#dead) return;
+    this.#dead = error;
+    this.#heard.heartbeat.stop();
+    for (const listener of this.#listeners.values()) listener.fail(error);
+    this.#ended.resolve(error);
+  }
+
+  /** From here on a runner that shows no progress for so long, while requests wait for it, is handed to `onHang`. */
+  watch(timeoutMs: number, onHang: () => void): void {
+    if (!Number.isFinite(timeoutMs)) return;
+    this.#heard.heartbeat = makeHeartbeat({
+      timeoutMs,
+      ping: () => {
+        if (this.alive) this.#send({ kind: "ping" });
+      },
+      isAwaited: () => this.#listeners.size > 0,
+      onHang,
     });
+  }
+
+  /** Fails its requests and kills it, without waiting for either. */
+  end(why: AppError): void {
+    this.#fail(why);
+    this.kill();
   }
 
   /** False once it has ended, or said that it is about to. */
@@ -165,9 +100,9 @@ export class RunnerClient {
     return !this.#dead && !this.#heard.isLeaving;
   }
 
-  /** Resolves, with why, when it has ended. */
+  /** Resolves, with why, when it has ended, or was given up. */
   get exited(): Promise<AppError> {
-    return this.#transport.exited;
+    return this.#ended.promise;
   }
 
   /** Messages that came from it: the same number twice means that it was silent meanwhile. */
@@ -332,9 +267,12 @@ export class RunnerClient {
     if (this.#dead) return;
     this.#why ??= why;
     if (this.alive) this.#send({ kind: "close" });
-    const timer = setTimeout(() => this.kill(), CLOSE_GRACE_MS);
-    await this.#transport.exited;
-    clearTimeout(timer);
+    const timers = [
+      setTimeout(() => this.kill(), CLOSE_GRACE_MS),
+      setTimeout(() => this.#fail(this.#why ?? neverEnded()), CLOSE_GRACE_MS + KILL_MS),
+    ];
+    await this.#ended.promise;
+    timers.forEach(clearTimeout);
   }
 
   kill(): void {
@@ -344,6 +282,7 @@ export class RunnerClient {
   #listen(id: number, listener: Listener): void {
     if (this.#dead) throw this.#dead;
     this.#listeners.set(id, listener);
+    this.#heard.heartbeat.wake();
   }
 
   /** Where the way is closed the runner is ending: those who listen will hear why. */
@@ -360,30 +299,4 @@ export class RunnerClient {
 const keyOf = ({ go, prefersGo, renderer = "", parser = "" }: TemplateChoice): string =>
   `${renderer}:${parser}:${go === undefined ? "" : `${prefersGo ? "own" : "other"}: ${go}`}`;
 
-function toError(event: { code: Code; message: string }): AppError {
-  return new AppError(event.code, event.message);
-}
-
-/** Events in order, handed to one reader; a failure comes after what was said before it. */
-function makeQueue<T>(): { push(value: T): void; fail(error: AppError): void; next(): Promise<T> } {
-  const values: T[] = [];
-  let failure: AppError | undefined;
-  let wake: (() => void) | undefined;
-  return {
-    push(value) {
-      values.push(value);
-      wake?.();
-    },
-    fail(error) {
-      failure ??= error;
-      wake?.();
-    },
-    async next() {
-      while (values.length === 0) {
-        if (failure) throw failure;
-        await new Promise<void>((resolve) => (wake = resolve));
-      }
-      return values.shift()!; // not empty: the loop above
-    },
-  };
-}
+const neverEnded = (): AppError => new AppError("runner", "the model runner was killed and did not end");

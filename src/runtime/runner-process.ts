@@ -3,7 +3,8 @@ import { AppError } from "../base/errors.ts";
 import type { FromRunner, LoadMessage } from "../runner/messages.ts";
 import { fromWire, toWire } from "../base/wire.ts";
 import type { StartedRunner } from "./spare-runner.ts";
-import { connect, RunnerClient, type Connected, type ConnectOptions } from "./runner-client.ts";
+import { connect, type Connected, type ConnectOptions } from "./connect.ts";
+import { RunnerClient } from "./runner-client.ts";
 
 /** Bytes of a dead runner's last words that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;

@@ -81,6 +81,8 @@ export interface GenerateRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly prompt: string;
   readonly suffix?: string;
+  /** To unload the model at once: its requests fail. */
+  readonly force?: boolean;
   readonly system?: string;
   /** Go template that replaces the model's. */
   readonly template?: string;
@@ -253,6 +255,13 @@ export interface ModelActivity {
   readonly kv: { readonly used: number; readonly room: number };
 }
 
+/** A model whose runner hung. */
+export interface HungModel {
+  readonly name: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
 /** What the runtime does and has done since it started. */
 export interface Activity {
   /** Requests that models work on. */
@@ -260,7 +269,9 @@ export interface Activity {
   /** Requests that wait for a model. */
   readonly waiting: number;
   /** How often each happened; `evict`: those unloads that made room for another model. */
-  readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash", number>>;
+  readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash" | "hang", number>>;
+  /** Models whose runners hung in the last ten minutes and were ended. */
+  readonly hung: readonly HungModel[];
   /** What became of the images of prompts: made rows of, or known already. */
   readonly images: Readonly<Record<"encoded" | "reused", number>>;
   readonly models: readonly ModelActivity[];

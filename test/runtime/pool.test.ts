@@ -405,7 +405,8 @@ test("what happens is counted: loads, unloads, evictions, crashes, and who runs 
   expect(pool.activity()).toEqual({
     running: 1,
     waiting: 2,
-    events: { load: 1, unload: 0, evict: 0, crash: 0 },
+    events: { load: 1, unload: 0, evict: 0, crash: 0, hang: 0 },
+    hung: [],
     images,
     models: [{ name: FIRST, running: 1, waiting: 2, isLoaded: true, hasAdapters: false, kv: { used: 0, room: 128 } }],
     modelsMax: 1,
@@ -420,7 +421,8 @@ test("what happens is counted: loads, unloads, evictions, crashes, and who runs 
   expect(pool.activity()).toMatchObject({
     running: 0,
     waiting: 0,
-    events: { load: 2, unload: 1, evict: 1, crash: 0 },
+    events: { load: 2, unload: 1, evict: 1, crash: 0, hang: 0 },
+    hung: [],
     images,
     models: [{ name: "second:latest", running: 0, waiting: 0, isLoaded: true }],
   });

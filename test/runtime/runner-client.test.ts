@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { FromRunner } from "../../src/runner/messages.ts";
-import { connect, RunnerClient } from "../../src/runtime/runner-client.ts";
+import { connect } from "../../src/runtime/connect.ts";
+import { RunnerClient } from "../../src/runtime/runner-client.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 
 const load = {

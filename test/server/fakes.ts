@@ -77,7 +77,8 @@ export async function threeValues({ inputs }: EmbedRequest): Promise<EmbedResult
 const IDLE: Activity = {
   running: 0,
   waiting: 0,
-  events: { load: 1, unload: 0, evict: 0, crash: 0 },
+  events: { load: 1, unload: 0, evict: 0, crash: 0, hang: 0 },
+  hung: [],
   images: { encoded: 2, reused: 3 },
   models: [],
   modelsMax: 3,

@@ -133,7 +133,7 @@ function watchActivity(runtime: Watched, registers: Registers): void {
   gauge("hearth_models_loaded", "Models in memory", () => runtime.loaded().length);
   new Counter({
     name: "hearth_model_events_total",
-    help: "Loads, unloads, those unloads that made room for another model (evict), and crashes of runners",
+    help: "Loads, unloads, those unloads that made room for another model (evict), crashes and hangs of runners",
     labelNames: ["event"],
     registers,
     collect() {

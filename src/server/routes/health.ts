@@ -28,7 +28,13 @@ interface Health {
   readonly disk: { readonly free: number | null };
   /** Absent: none is configured, or it cannot say. */
   readonly gateway?: GatewayStatus;
-  readonly models: { readonly loaded: number; readonly running: number; readonly waiting: number };
+  readonly models: {
+    readonly loaded: number;
+    readonly running: number;
+    readonly waiting: number;
+    /** Models whose runners hung in the last ten minutes and were ended; absent: none. */
+    readonly hung?: readonly { readonly model: string; readonly at: string }[];
+  };
 }
 
 async function examine(deps: RouteDeps): Promise<Health> {
@@ -37,13 +43,14 @@ async function examine(deps: RouteDeps): Promise<Health> {
   const disk = await statfs(store.root).catch(() => undefined);
   const free = disk ? disk.bavail * disk.bsize : null;
   if (free !== null && free < FREE_BYTES_MIN) problems.push(`the disk of the model store has ${free} bytes left`);
-  const { running, waiting } = runtime.activity();
+  const { running, waiting, hung } = runtime.activity();
+  const ended = hung.map(({ name, at }) => ({ model: name, at: new Date(at).toISOString() }));
   return {
     status: problems.length === 0 ? "ok" : "failing",
     version,
     problems,
     disk: { free },
     ...(gateway && { gateway }),
-    models: { loaded: runtime.loaded().length, running, waiting },
+    models: { loaded: runtime.loaded().length, running, waiting, ...(ended.length > 0 && { hung: ended }) },
   };
 }

@@ -1,0 +1,113 @@
+/**
+ * The beginning of a runner's client: the way to the runner, the load of its model, and who hears which message.
+ */
+import { reasonOf } from "../base/abortable.ts";
+import { AppError, type Code } from "../base/errors.ts";
+import type { EmbedEvent } from "../engine/embedder.ts";
+import type { EngineInfo } from "../engine/load.ts";
+import type { SequenceEvent } from "../engine/sequence.ts";
+import type { FromRunner, LoadMessage, Reply, TemplateReply, ToRunner } from "../runner/messages.ts";
+import { NO_HEARTBEAT, type Heartbeat } from "./heartbeat.ts";
+import { makeWatchdog } from "./watchdog.ts";
+
+/** The way to a runner. */
+export interface Transport {
+  /** Throws if the channel is closed: the runner is about to end. */
+  send(message: ToRunner): void;
+  /** Ends it at once. */
+  kill(): void;
+  /** Resolves, with why, when it has ended. */
+  readonly exited: Promise<AppError>;
+}
+
+export interface ConnectOptions {
+  /** Fails the load when nothing was heard for so long. */
+  readonly loadTimeoutMs: number;
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** A runner that has loaded its model. */
+export interface Connected {
+  readonly transport: Transport;
+  readonly load: LoadMessage;
+  readonly ready: Ready;
+  readonly listeners: Map<number, Listener>;
+  readonly heard: Heard;
+  readonly images: ImageCounts;
+}
+
+export interface Heard {
+  count: number;
+  isLeaving: boolean;
+  heartbeat: Heartbeat;
+}
+
+/** What became of the images of prompts: made rows of, or known already. */
+export type ImageCounts = Readonly<Record<"encoded" | "reused", number>>;
+
+interface Ready {
+  readonly info: EngineInfo;
+  readonly template: TemplateReply;
+}
+
+/** Who waits for what a runner says about one id. */
+export interface Listener {
+  event?(event: SequenceEvent): void;
+  reply?(reply: Reply): void;
+  embedded?(event: Extract<EmbedEvent, { kind: "embedded" }>): void;
+  fail(error: AppError): void;
+}
+
+/**
+ * Has a runner load a model. Where that fails, or the signal is aborted, the runner is ended.
+ * @param open gives the way to a runner that was just started
+ */
+export async function connect(
+  load: LoadMessage,
+  open: (receive: (message: FromRunner) => void) => Transport,
+  { options, signal }: { options: ConnectOptions; signal: AbortSignal },
+): Promise<Connected> {
+  signal.throwIfAborted();
+  const listeners = new Map<number, Listener>();
+  const ready = Promise.withResolvers<Ready>();
+  const heard: Heard = { count: 0, isLeaving: false, heartbeat: NO_HEARTBEAT };
+  const images = { encoded: 0, reused: 0 };
+  const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
+    ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
+  );
+  const transport = open((message) => {
+    if (message.kind === "pong") {
+      if (listeners.size > 0) heard.count++; // it was asked just before the request came
+      return heard.heartbeat.pong(message.turns);
+    }
+    watchdog.touch();
+    heard.heartbeat.progress();
+    heard.count++;
+    if (message.kind === "ready") ready.resolve(message);
+    else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
+    else if (message.kind === "progress") options.onProgress?.(message.fraction);
+    else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
+    else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
+    else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
+    else if (message.kind === "leaving") heard.isLeaving = true;
+    else if (message.kind === "image") images[message.how]++;
+    else listeners.get(message.id)?.reply?.(message);
+  });
+  const abort = (): void => ready.reject(reasonOf(signal));
+  signal.addEventListener("abort", abort, { once: true });
+  void transport.exited.then((error) => ready.reject(error));
+  try {
+    transport.send(load);
+    return { transport, load, ready: await ready.promise, listeners, heard, images };
+  } catch (error) {
+    transport.kill();
+    throw error;
+  } finally {
+    watchdog.stop();
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+export function toError(event: { code: Code; message: string }): AppError {
+  return new AppError(event.code, event.message);
+}
