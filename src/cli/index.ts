@@ -82,8 +82,9 @@ function addLists(program: Command, does: Does): void {
     .action(does(async () => (await import("./commands/ps.ts")).ps));
   program
     .command("stop")
-    .description("take a model out of memory")
+    .description("take a model out of memory, once its requests are done")
     .argument("<model>")
+    .option("--force", "at once: its requests fail")
     .action(does(async () => (await import("./commands/manage.ts")).stop));
 }
 

@@ -26,6 +26,7 @@ export function runGenerate(parts: RuntimeParts, request: GenerateRequest): Asyn
     request,
     name: "generate",
     isEmpty: request.prompt === "" && !request.suffix && !request.images?.length,
+    isForced: request.force ?? false,
     begin: (loaded) => begin(parts, loaded, request),
   });
 }

@@ -24,16 +24,18 @@ export interface Task {
   readonly name: "chat" | "generate";
   /** Nothing is asked: the model is loaded, or unloaded. */
   readonly isEmpty: boolean;
+  /** It is unloaded at once, and requests on it fail. */
+  readonly isForced?: boolean;
   /** Throws what the loaded model cannot do. */
   begin(loaded: Loaded): Promise<Phase>;
 }
 
 /** The last event is `done`. */
 export async function* infer(parts: RuntimeParts, task: Task): AsyncGenerator<InferenceEvent, void, void> {
-  const { request, isEmpty } = task;
+  const { request, isEmpty, isForced } = task;
   const model = await modelOf(parts, request);
   if (isEmpty && request.keepAliveMs === 0) {
-    parts.pool.unload(weightsOf(model));
+    parts.pool.unload(weightsOf(model), isForced);
     yield { kind: "done", reason: "unload" };
     return;
   }

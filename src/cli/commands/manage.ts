@@ -19,10 +19,11 @@ export async function remove(context: CliContext, models: readonly string[]): Pr
   }
 }
 
-export async function stop(context: CliContext, model: string): Promise<void> {
-  await withModel(context.client, model, () => unload(context, model));
+/** Forced, the model's requests fail; otherwise it goes when they are done. */
+export async function stop(context: CliContext, model: string, { force = false }: { force?: boolean }): Promise<void> {
+  await withModel(context.client, model, () => unload(context, model, force));
 }
 
-async function unload({ client }: CliContext, model: string): Promise<void> {
-  await client.post("/api/generate", { model, keep_alive: 0 });
+async function unload({ client }: CliContext, model: string, force = false): Promise<void> {
+  await client.post("/api/generate", { model, keep_alive: 0, ...(force && { force }) });
 }

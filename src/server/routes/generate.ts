@@ -53,6 +53,9 @@ async function generateRequest(
   if (raw && (template || system || (context && context.length > 0))) {
     throw new AppError("bad_request", "raw mode does not support template, system, or context");
   }
+  const isUnload = keepAliveMs === 0 && prompt === "" && !suffix && !images?.length;
+  if (body.force && !isUnload)
+    throw new AppError("bad_request", 'force: expected "keep_alive": 0 beside it, and no prompt');
   return {
     model,
     ref,
@@ -62,6 +65,7 @@ async function generateRequest(
     ...lateSettings(body, deps.log),
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
     ...(think === undefined ? {} : { think }),
+    ...(body.force ? { force: true } : {}),
     ...(suffix ? { suffix } : {}),
     ...(system ? { system } : {}),
     ...(template ? { template } : {}),

@@ -12,6 +12,8 @@ export const GenerateBody = t.Object(
     template: t.Optional(t.String()),
     context: t.Optional(t.Array(Int)),
     raw: t.Optional(t.Boolean()),
+    /** With `keep_alive` 0 and no prompt: the model is unloaded at once, and its requests fail. */
+    force: t.Optional(t.Boolean()),
   },
   { title: "GenerateRequest" },
 );

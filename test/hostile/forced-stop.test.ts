@@ -1,0 +1,48 @@
+/** `hearth stop --force`: a model ends at once, whatever it is at. */
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { eventually, isAlive, runHearth, startHearth, type Hearth } from "../e2e/hearth.ts";
+
+setDefaultTimeout(60_000);
+
+const HI = { model: "hearth", prompt: "Hi", stream: false, options: { num_predict: 3, seed: 1 } };
+
+let hearth: Hearth;
+afterEach(() => hearth.stop());
+
+test("a stop by force ends a model at once: its requests fail, and the next one gets another runner", async () => {
+  hearth = await startHearth();
+  await (await hearth.post("/api/generate", HI)).text();
+  const [pid] = (await hearth.runnerPids()) as [number];
+  process.kill(pid, "SIGSTOP"); // it listens to nothing
+  const waiting = hearth.post("/api/generate", HI);
+  await Bun.sleep(200);
+  expect((await hearth.post("/api/generate", { model: "hearth", keep_alive: 0 })).status).toBe(200);
+  await Bun.sleep(200);
+  expect(await isAlive(pid)).toBe(true); // its request is not done
+  const env = { HEARTH_HOST: hearth.url };
+  expect(await runHearth(["stop", "--force", "hearth"], { home: hearth.home, env })).toMatchObject({
+    code: 0,
+    stderr: "",
+  });
+  const reply = await waiting;
+  expect([reply.status, await reply.json()]).toEqual([500, { error: "model 'hearth:latest' was stopped by force" }]);
+  expect(await eventually(async () => !(await isAlive(pid)))).toBe(true);
+  expect((await hearth.post("/api/generate", HI)).status).toBe(200);
+  const wrong = await hearth.post("/api/generate", { ...HI, force: true });
+  expect([wrong.status, ((await wrong.json()) as any).error]).toEqual([
+    400,
+    'force: expected "keep_alive": 0 beside it, and no prompt',
+  ]);
+});
+
+test("a stop by force ends a load", async () => {
+  hearth = await startHearth();
+  const waiting = hearth.post("/api/generate", HI);
+  await eventually(async () => (await hearth.runnerPids()).length > 0);
+  const [pid] = await hearth.runnerPids();
+  process.kill(pid!, "SIGSTOP");
+  await hearth.post("/api/generate", { model: "hearth", keep_alive: 0, force: true });
+  const reply = await waiting;
+  expect([reply.status, await reply.json()]).toEqual([500, { error: "model 'hearth:latest' was stopped by force" }]);
+  expect(await eventually(async () => !(await isAlive(pid!)))).toBe(true);
+});
