@@ -1,7 +1,9 @@
 /**
  * Snapshots of prefixes in a folder: a file for each block, in a folder for each model and layout. A file has a header
  * and bytes, each with a checksum, and is written to a temporary name first. It is not synced: what a crash tears is
- * told by its checksum, and is as good as gone. They hold what people wrote, so that only their owner can read them.
+ * told by its checksum, and is as good as gone. The checksums begin with the file's own name and scope, so that a file
+ * under another's name, or in another's folder, is as good as gone too. Names are random: a parent's name, which the
+ * header has, means one block only. They hold what people wrote, so that only their owner can read them.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, statfs, utimes } from "node:fs/promises";
@@ -9,7 +11,7 @@ import { basename, join } from "node:path";
 import type { SnapshotInfo, SnapshotStore } from "../base/snapshots.ts";
 
 const FOLDER = "prefixes";
-const MAGIC = "HSNP0001";
+const MAGIC = "HSNP0002";
 /** Magic, checksum of the header, checksum of the bytes, bytes of the header. */
 const PREAMBLE_BYTES = 8 + 8 + 8 + 4;
 const HEADER_BYTES_MAX = 64 * 1024;
@@ -80,8 +82,12 @@ interface Waiting {
 
 export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }: Options): SnapshotStore {
   const folder = join(root, new Bun.CryptoHasher("sha256").update(scope).digest("hex").slice(0, 32));
-  const pathOf = (name: string): string => join(folder, `${name}.kv`);
-  const queue = makeQueue({ root, folder, bytesMax, freeBytes, pathOf });
+  const placeOf = (name: string): Place => ({
+    path: join(folder, `${name}.kv`),
+    seed: Bun.hash.xxHash3(`${name} ${scope}`),
+  });
+  const pathOf = (name: string): string => placeOf(name).path;
+  const queue = makeQueue({ root, folder, bytesMax, freeBytes, placeOf });
   const touched = new Map<string, number>();
   const markUsed = async (due: readonly (readonly [depth: number, name: string])[], now: number): Promise<void> => {
     for (const [depth, name] of due) {
@@ -96,7 +102,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
       const infos: SnapshotInfo[] = [];
       for (const file of names.slice(0, FILES_MAX)) {
         const name = file.slice(0, -3);
-        const info = file.endsWith(".kv") && NAME.test(name) ? readInfo(pathOf(name), name) : undefined;
+        const info = file.endsWith(".kv") && NAME.test(name) ? readInfo(placeOf(name), name) : undefined;
         if (info) infos.push(info);
         else await rm(join(folder, file), { force: true }).catch(() => {}); // a folder, or a disk that is read-only
       }
@@ -104,7 +110,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
     },
     read(name) {
       const own = queue.find(name);
-      return own ? plain(Buffer.concat(own.parts)) : readBlock(pathOf(name));
+      return own ? plain(Buffer.concat(own.parts)) : readBlock(placeOf(name));
     },
     write: (info, parts) => queue.add(info, parts),
     remove(name) {
@@ -122,6 +128,12 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
   };
 }
 
+/** Where a block's file is, and what its checksums begin with. */
+interface Place {
+  readonly path: string;
+  readonly seed: bigint;
+}
+
 interface Queue {
   /** A block that is not on the disk yet. */
   find(name: string): Waiting | undefined;
@@ -137,8 +149,8 @@ function makeQueue({
   folder,
   bytesMax,
   freeBytes,
-  pathOf,
-}: Omit<Required<Options>, "scope"> & { folder: string; pathOf: (name: string) => string }): Queue {
+  placeOf,
+}: Omit<Required<Options>, "scope"> & { folder: string; placeOf: (name: string) => Place }): Queue {
   const waiting = new Map<string, Waiting>();
   let waitingBytes = 0;
   let current: Waiting | undefined; // is being written, and nobody removed it
@@ -162,9 +174,9 @@ function makeQueue({
         const most = Math.min(bytesMax, (total + (await freeBytes(folder))) * DISK_SHARE);
         if (next.bytes > most * KEPT_SHARE) continue;
         if (total + next.bytes > most) total = await makeRoom(root, most * KEPT_SHARE - next.bytes);
-        await writeBlock(pathOf(name), next);
+        await writeBlock(placeOf(name), next);
         if (current === next) total += next.bytes;
-        else await rm(pathOf(name), { force: true });
+        else await rm(placeOf(name).path, { force: true });
       }
     } catch {
       waiting.clear(); // a full or read-only disk: prefixes are evaluated again, that is all
@@ -195,14 +207,14 @@ function makeQueue({
   };
 }
 
-async function writeBlock(path: string, { info, parts }: Waiting): Promise<void> {
+async function writeBlock({ path, seed }: Place, { info, parts }: Waiting): Promise<void> {
   const { name: _, ...rest } = info;
   const header = Buffer.from(JSON.stringify(rest));
   const payload = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
   const preamble = Buffer.alloc(PREAMBLE_BYTES);
   preamble.write(MAGIC, "latin1");
-  preamble.writeBigUInt64LE(BigInt(Bun.hash.xxHash3(header)), 8);
-  preamble.writeBigUInt64LE(BigInt(Bun.hash.xxHash3(payload)), 16);
+  preamble.writeBigUInt64LE(Bun.hash.xxHash3(header, seed), 8);
+  preamble.writeBigUInt64LE(Bun.hash.xxHash3(payload, seed), 16);
   preamble.writeUInt32LE(header.length, 24);
   const temporary = `${path}.tmp`;
   try {
@@ -220,10 +232,10 @@ async function writeBlock(path: string, { info, parts }: Waiting): Promise<void>
 }
 
 /** Undefined where the file is no snapshot, or its header is damaged. */
-function readInfo(path: string, name: string): SnapshotInfo | undefined {
+function readInfo({ path, seed }: Place, name: string): SnapshotInfo | undefined {
   try {
     const start = readStart(path);
-    const header = headerOf(start);
+    const header = headerOf(start, seed);
     return header && parseInfo(name, JSON.parse(header.toString("utf8")));
   } catch {
     return undefined;
@@ -240,12 +252,12 @@ function readStart(path: string): Buffer {
   }
 }
 
-function headerOf(bytes: Buffer): Buffer | undefined {
+function headerOf(bytes: Buffer, seed: bigint): Buffer | undefined {
   if (bytes.length < PREAMBLE_BYTES || bytes.toString("latin1", 0, 8) !== MAGIC) return undefined;
   const length = bytes.readUInt32LE(24);
   if (length > HEADER_BYTES_MAX || PREAMBLE_BYTES + length > bytes.length) return undefined;
   const header = bytes.subarray(PREAMBLE_BYTES, PREAMBLE_BYTES + length);
-  return BigInt(Bun.hash.xxHash3(header)) === bytes.readBigUInt64LE(8) ? header : undefined;
+  return Bun.hash.xxHash3(header, seed) === bytes.readBigUInt64LE(8) ? header : undefined;
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -265,7 +277,7 @@ function parseInfo(name: string, value: unknown): SnapshotInfo | undefined {
 const plain = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
 
 /** Reads blocks into the same memory: new pages would take longer to get than what is in them to read. */
-function makeReader(): (path: string) => Uint8Array | undefined {
+function makeReader(): (place: Place) => Uint8Array | undefined {
   let room = Buffer.alloc(0);
   const readWhole = (path: string): Buffer | undefined => {
     const fd = openSync(path, "r");
@@ -278,13 +290,13 @@ function makeReader(): (path: string) => Uint8Array | undefined {
       closeSync(fd);
     }
   };
-  return (path) => {
+  return ({ path, seed }) => {
     try {
       const bytes = readWhole(path);
-      const header = bytes && headerOf(bytes);
+      const header = bytes && headerOf(bytes, seed);
       if (!header) return undefined;
       const payload = bytes.subarray(PREAMBLE_BYTES + header.length);
-      return BigInt(Bun.hash.xxHash3(payload)) === bytes.readBigUInt64LE(16) ? plain(payload) : undefined;
+      return Bun.hash.xxHash3(payload, seed) === bytes.readBigUInt64LE(16) ? plain(payload) : undefined;
     } catch {
       return undefined; // it is gone
     }

@@ -61,6 +61,40 @@ test("every byte that changed, and every end that is missing, is found", async (
   expect(open().read(infoOf(1).name)).toBeDefined();
 });
 
+test("a file under another's name, or in the folder of another model, is no snapshot, and is removed", async () => {
+  const [store, other] = [open(), open(1e6, "another model")];
+  const second = infoOf(2, infoOf(1).name);
+  store.write(infoOf(1), [bytesOf(1)]);
+  store.write(second, [bytesOf(2)]);
+  await store.flush();
+  const [first, next] = (await files()) as [string, string];
+  other.write(infoOf(1), [bytesOf(1)]);
+  await other.flush();
+  const [foreign] = (await files()).filter((path) => path !== first && path !== next) as [string];
+  const own = await Bun.file(first).bytes();
+  await writeFile(first, await Bun.file(next).bytes());
+  await writeFile(next, own);
+  expect([infoOf(1).name, second.name].map((name) => open().read(name))).toEqual([undefined, undefined]);
+  await writeFile(next, await Bun.file(foreign).bytes());
+  await writeFile(foreign, own);
+  expect(await open().list()).toEqual([]);
+  expect(await open(1e6, "another model").list()).toEqual([]);
+  expect(await files()).toEqual([]);
+});
+
+test("a file of an earlier format is removed", async () => {
+  const store = open();
+  store.write(infoOf(1), [bytesOf(1)]);
+  await store.flush();
+  const [path] = (await files()) as [string];
+  const bytes = Buffer.from(await Bun.file(path).bytes());
+  bytes.write("HSNP0001", "latin1");
+  await writeFile(path, bytes);
+  expect(open().read(infoOf(1).name)).toBeUndefined();
+  expect(await open().list()).toEqual([]);
+  expect(await files()).toEqual([]);
+});
+
 test("files that are no snapshots are removed when the folder is read, and names lead nowhere else", async () => {
   const store = open();
   for (const n of [1, 2, 3]) store.write(infoOf(n), [bytesOf(n)]);
