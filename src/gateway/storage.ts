@@ -3,11 +3,13 @@
  * database server is shared by as many as there are.
  */
 import { createHash } from "node:crypto";
+import { existsSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { agentMigrations } from "../agent/tables.ts";
 import type { Clock } from "../base/clock.ts";
 import { openDatabase, type Migration } from "../base/database.ts";
+import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { beginPause, endPause, isPaused, pauseMigrations } from "../base/pauses.ts";
 import { alone, type Peers } from "../base/peers.ts";
@@ -64,9 +66,10 @@ export async function openStorage(parts: StorageParts): Promise<Storage> {
   return storage;
 }
 
-async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
+async function openFiles({ home, clock, log }: StorageParts): Promise<Storage> {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
+    checkEmpty(join(home, DATABASE_FILE), log);
     const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), sqliteMigrations));
     return {
       store,
@@ -86,6 +89,23 @@ async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
     lock.release();
     throw error;
   }
+}
+
+/**
+ * A database that was used is never a file of 0 bytes: that was cut, or a process was killed as it made it. Throws
+ * `storage` where a write-ahead log beside it says that there was more.
+ */
+function checkEmpty(path: string, log: Logger): void {
+  const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (sizeOf(path) > 0) return;
+  const logBytes = sizeOf(`${path}-wal`);
+  if (logBytes > 0) {
+    const got = existsSync(path) ? "got a file of 0 bytes" : "got none";
+    const what = `expected a database, ${got} beside its write-ahead log of ${logBytes} bytes`;
+    const remedy = "restore both files from a backup, or remove both to begin anew";
+    throw new AppError("storage", `${path}: ${what}: ${remedy}`);
+  }
+  if (existsSync(path)) log.warn("the database had 0 bytes: it begins anew, and earlier deliveries are gone", { path });
 }
 
 /** Nothing of it is loaded before it is asked for. */
