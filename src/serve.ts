@@ -6,6 +6,7 @@ import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { availableMemory, totalMemory } from "./base/available-memory.ts";
+import { systemClock } from "./base/clock.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import type { ModelSource } from "./agent/models.ts";
 import { AppError, messageOf } from "./base/errors.ts";
@@ -27,6 +28,7 @@ import { SpareRunner } from "./runtime/spare-runner.ts";
 import { makeRemoteRuntime } from "./runtime/remote.ts";
 import type { ChatRuntime, Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
+import { watchDescriptors } from "./server/descriptors.ts";
 import type { Machine } from "./server/deps.ts";
 import type { Life } from "./server/life.ts";
 import { storedModels } from "./server/stored-models.ts";
@@ -38,7 +40,7 @@ import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
 import { isFileFormat } from "./store/formats.ts";
 import { makeStoreLock, type StoreLock } from "./store/lock.ts";
-import { pruneStore } from "./store/prune.ts";
+import { pruneLater, pruneStore } from "./store/prune.ts";
 import { openOthers, withOthers } from "./store/others.ts";
 import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry, type Registry } from "./store/registry/registry.ts";
@@ -117,6 +119,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   collectWhenIdle();
+  watchDescriptors(log);
   void trimSnapshots(cacheOf(config), config.snapshots);
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
@@ -312,7 +315,10 @@ async function openStores(config: Config, log: Logger): Promise<Stores> {
   const own = await openStore(config.models);
   const lock = makeStoreLock(own.root);
   const isOurs = canClaim(lock);
-  if (isOurs && !config.noPrune) await pruneStore(own.root, { now: Date.now, log });
+  if (isOurs && !config.noPrune) {
+    await pruneStore(own.root, { now: Date.now, log });
+    pruneLater(own.root, { clock: systemClock, log });
+  }
   const others = await openOthers(config.otherStores, { own: own.root, log });
   if (isOurs) {
     await installEmbedded(own, { dir: programFile(EMBEDDED_MODEL) }).catch((error: unknown) =>

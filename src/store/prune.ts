@@ -2,16 +2,37 @@
  * Clears a store of what nothing uses, when the server starts: blobs that no manifest refers to, files that a killed
  * process left half-written, empty folders. Nothing younger than an hour goes: another process may be about to use it.
  * What downloads have so far stays a week, for they can go on from there. Files with names that are not ours stay.
+ * What was too young at the start is looked at once more when it is old enough.
  */
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { parseDigest } from "./digest.ts";
 import { removeLeftovers } from "../base/durable.ts";
 import { IN_USE_MS, isOld, readReferences } from "./references.ts";
 
 const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // someone who meant to go on with a download has done so
+
+/** A file is old enough when it is older than an hour, by the clock of its disk. */
+const LATER_MS = IN_USE_MS + 60_000;
+
+/**
+ * Removes half-written files once more, an hour from now: those that a process killed just before left. Only files that
+ * nobody has written to since now go, so that what runs meanwhile keeps its own.
+ * @returns what calls it off
+ */
+export function pruneLater(root: string, { clock, log }: { clock: Clock; log: Logger }): () => void {
+  const startedMs = clock.now();
+  return clock.after(LATER_MS, () => {
+    const nowMs = clock.now();
+    const age = { olderThanMs: Math.max(IN_USE_MS, nowMs - startedMs), nowMs };
+    removeLeftovers(join(root, "blobs"), age).catch((error: unknown) =>
+      log.warn("the store cannot be cleared of half-written files", { root, error: messageOf(error) }),
+    );
+  });
+}
 
 /** Never throws: a store that cannot be changed is served as it is. */
 export async function pruneStore(root: string, { now, log }: { now: () => number; log: Logger }): Promise<void> {

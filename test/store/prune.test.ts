@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
 import { parseName } from "../../src/store/name.ts";
-import { pruneStore } from "../../src/store/prune.ts";
+import { pruneLater, pruneStore } from "../../src/store/prune.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "./fixture.ts";
 
@@ -78,5 +78,26 @@ test("a manifest that cannot be read keeps every blob", async () => {
 test("a store that is not there is not made", async () => {
   await pruneStore(join(folder, "none"), { now: Date.now, log });
   expect(await readdir(folder)).toEqual(["models"]);
+  expect(logged).toEqual([]);
+});
+
+test("what was too young at the start goes an hour later, unless somebody writes to it", async () => {
+  const due: { ms: number; work: () => void }[] = [];
+  let nowMs = Date.now();
+  const clock = { now: () => nowMs, after: (ms: number, work: () => void) => (due.push({ ms, work }), () => {}) };
+  await writeFile(join(root, "blobs", ".tmp-used"), "half");
+  pruneLater(root, { clock, log });
+  const [later] = due;
+  expect(later!.ms).toBeGreaterThan(3600_000);
+  const wait = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    const used = new Date(nowMs - 3601_000); // long ago, and after the start
+    await utimes(join(root, "blobs", ".tmp-used"), used, used);
+    later!.work();
+    await Bun.sleep(50);
+  };
+  await wait(later!.ms);
+  expect(await blobs()).not.toContain(".tmp-1");
+  expect(await blobs()).toContain(".tmp-used");
   expect(logged).toEqual([]);
 });

@@ -1,0 +1,32 @@
+/**
+ * Says when the process has no file descriptor left. New connections then wait, without an error that anybody sees: the
+ * system does not hand them over.
+ */
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import type { Logger } from "../base/log.ts";
+
+const EVERY_MS = 5000;
+const USED_UP: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE"]);
+
+/** One line when they are used up, and one when there are some again. */
+export function watchDescriptors(log: Pick<Logger, "error" | "info">, everyMs = EVERY_MS): void {
+  let wereLeft = true;
+  const look = (): void => {
+    const areLeft = descriptorsLeft();
+    if (areLeft === wereLeft) return;
+    wereLeft = areLeft;
+    if (areLeft) log.info("there are file descriptors again");
+    else log.error("file descriptors are used up: new connections wait until others close, or a higher 'ulimit -n'");
+  };
+  setInterval(look, everyMs).unref();
+}
+
+function descriptorsLeft(): boolean {
+  try {
+    closeSync(openSync(devNull, "r"));
+    return true;
+  } catch (error) {
+    return !USED_UP.has((error as NodeJS.ErrnoException).code);
+  }
+}
