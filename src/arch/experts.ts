@@ -186,7 +186,7 @@ export function exaoneMoe(model: Model): Step[] {
 export function mellum(model: Model): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });
-  const local = localRope(model, rope, rope.base);
+  const local = localRope(model, rope, { base: rope.base });
   const slides = keys.number("attention.sliding_window", 0) > 0;
   const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
   return decoder(model, {

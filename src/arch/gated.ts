@@ -51,7 +51,7 @@ export function laguna(model: Model): Step[] {
   const { keys, nLayers, headDim } = model;
   const rope = ropeOf(model, { style: "neox" });
   const rotaryDim = keys.count("rope.dimension_count_swa", { min: 2, max: headDim, fallback: rope.rotaryDim });
-  const local = { ...localRope(model, rope, keys.number("rope.freq_base_swa", rope.base)), rotaryDim };
+  const local = localRope(model, rope, { base: keys.number("rope.freq_base_swa", rope.base), rotaryDim });
   const slides = keys.number("attention.sliding_window", 0) > 0;
   const windows = slides ? readWindows(keys, model, { window: 0, period: 4, fullFirst: true }) : [];
   const { heads, kvHeads } = readLayers(keys, model);

@@ -13,7 +13,7 @@ import { localRope, ropeOf } from "./rope.ts";
 export function gemmaEmbedding(model: Model): Step[] {
   const { dim, keys } = model;
   const full = ropeOf(model, { style: "neox" });
-  const local = localRope(model, full, keys.number("rope.freq_base_swa", 10_000));
+  const local = localRope(model, full, { base: keys.number("rope.freq_base_swa", 10_000) });
   const windows = readWindows(keys, model, { window: 0, period: 6 });
   return decoder(model, {
     embeddingScale: Math.sqrt(dim),

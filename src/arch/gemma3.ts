@@ -6,7 +6,7 @@
 import type { Step } from "../backend/step.ts";
 import { readWindows } from "./hparams.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
-import { localRope, ropeOf } from "./rope.ts";
+import { checkedRope, localRope, ropeOf } from "./rope.ts";
 
 /** The 27B model scales attention by its width per head, not by the size of a head. */
 const LAYERS_27B = 62;
@@ -15,12 +15,10 @@ export function gemma3(model: Model): Step[] {
   const { dim, nLayers, nHeads, nKvHeads, headDim, eps, keys } = model;
   const { x, h, q, k, v, heads, y, last, logits } = buffersOf(model);
   const scaled = ropeOf(model, { style: "neox" });
-  const globalRope = { ...scaled, base: keys.number("rope.freq_base", keys.number("rope.global.freq_base", 10_000)) };
-  const local = localRope(
-    model,
-    scaled,
-    keys.number("rope.freq_base_swa", keys.number("rope.local.freq_base", 10_000)),
-  );
+  const globalBase = keys.number("rope.freq_base", keys.number("rope.global.freq_base", 10_000));
+  const globalRope = checkedRope(model, { ...scaled, base: globalBase });
+  const base = keys.number("rope.freq_base_swa", keys.number("rope.local.freq_base", 10_000));
+  const local = localRope(model, scaled, { base });
   const windows = readWindows(keys, model, { window: 0, period: 6 });
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === LAYERS_27B ? dim / nHeads : headDim);
   const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: Math.sqrt(dim) }];

@@ -51,7 +51,7 @@ function attentionOf(model: Model): (layer: number) => Step[] {
     max: headDimOfWindow,
     fallback: headDimOfWindow,
   });
-  const local = { rope: { ...localRope(model, full.rope, base), rotaryDim }, headDim: headDimOfWindow };
+  const local = { rope: localRope(model, full.rope, { base, rotaryDim }), headDim: headDimOfWindow };
   return (layer) => {
     const blk = `blk.${layer}`;
     const window = windows[layer]!;

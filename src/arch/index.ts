@@ -108,6 +108,7 @@ import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
+import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
 import { talkie } from "./talkie.ts";
 import { smollm3 } from "./smollm3.ts";
@@ -303,6 +304,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const model = openModel(gguf, keys, { uneven: UNEVEN.has(keys.arch) });
   const steps = takeRowsEarly(architecture(model));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
+  checkShared(steps, keys, gguf.path);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);

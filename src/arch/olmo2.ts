@@ -11,7 +11,7 @@ export function olmo2(model: Model): Step[] {
   const { dim, nLayers, nHeads, nKvHeads, headDim, eps, keys } = model;
   const { x, q, k, v, heads, y, last, logits } = buffersOf(model);
   const scaled = ropeOf(model, { style: "neox" });
-  const local = localRope(model, scaled, keys.number("rope.freq_base_swa", scaled.base));
+  const local = localRope(model, scaled, { base: keys.number("rope.freq_base_swa", scaled.base) });
   const windows = readWindows(keys, model, { window: 0, period: 4 });
   const scale = 1 / Math.sqrt(headDim);
   const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: 1 }];

@@ -38,7 +38,7 @@ export function ropeOf(model: Model, options: RopeOptions): RopeScaling {
   const factors = (options.factors ?? true) ? factorsOf(model, rotaryDim, { long: type === "longrope" }) : {};
   const sections =
     options.sections && sectionsOf(model, { rotaryDim, interleaved: options.sections === "interleaved" });
-  return checked(model, {
+  return checkedRope(model, {
     base: keys.number("rope.freq_base", 10_000),
     rotaryDim,
     style,
@@ -76,13 +76,17 @@ export function windowRope(model: Model, rope: RopeScaling): RopeScaling {
   const { keys, headDim } = model;
   const base = keys.number("rope.freq_base_swa", rope.base);
   const rotaryDim = keys.count("rope.dimension_count_swa", { min: 2, max: headDim, fallback: rope.rotaryDim });
-  return checked(model, { ...rope, base, rotaryDim });
+  return checkedRope(model, { ...rope, base, rotaryDim });
 }
 
-/** The plain rotation of local layers: the model's, with a base of its own and no scaling. */
-export function localRope(model: Model, rope: RopeScaling, base: number): RopeScaling {
+/** The plain rotation of local layers: the model's, with a base of its own, maybe a width too, and no scaling. */
+export function localRope(
+  model: Model,
+  rope: RopeScaling,
+  own: { readonly base: number; readonly rotaryDim?: number },
+): RopeScaling {
   const { freqFactors: _, freqFactorsLong: __, ...plain } = rope;
-  return checked(model, { ...plain, base, freqScale: 1, extFactor: 0, attnFactor: 1 });
+  return checkedRope(model, { ...plain, ...own, freqScale: 1, extFactor: 0, attnFactor: 1 });
 }
 
 /** What attention should be scaled by, less what the rotation itself will put on top of it. */
@@ -107,7 +111,7 @@ function factorsOf(
 }
 
 /** Angles must come out as numbers. */
-function checked(model: Model, rope: RopeScaling): RopeScaling {
+export function checkedRope(model: Model, rope: RopeScaling): RopeScaling {
   const wrong = (what: string): AppError => new AppError("bad_file", `${model.path}: rotary embedding: ${what}`);
   if (rope.rotaryDim % 2 !== 0) throw wrong(`expected an even number of dimensions, got ${rope.rotaryDim}`);
   if (!(rope.base > 0)) throw wrong(`expected a base above 0, got ${rope.base}`);

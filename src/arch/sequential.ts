@@ -138,7 +138,8 @@ export function cogvlm(model: Model): Step[] {
     image("up", dim, ffnDim);
     image("down", ffnDim, dim);
   }
-  const rope = { ...localRope(model, ropeOf(model, { style: "neox", factors: false }), ROPE_BASE), rotaryDim: headDim };
+  const scaled = ropeOf(model, { style: "neox", factors: false });
+  const rope = localRope(model, scaled, { base: ROPE_BASE, rotaryDim: headDim });
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {

@@ -6,6 +6,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import type { ModelHeader, TensorInfo } from "./gguf.ts";
+import { inFile } from "./in-file.ts";
 import { getNumber, getString } from "./keys.ts";
 
 /** Four times the largest in use. */
@@ -30,7 +31,10 @@ type Header = Pick<ModelHeader, "path" | "metadata" | "tensors">;
  * The pairs of an adapter. Throws `bad_file` where the file is no adapter, is not for this base or is not whole,
  * `unsupported` for other kinds of adapters.
  */
-export function readAdapter(adapter: Header, base: Header): AdapterPair[] {
+export const readAdapter = (adapter: Header, base: Header): AdapterPair[] =>
+  inFile(adapter.path, () => pairsOf(adapter, base));
+
+function pairsOf(adapter: Header, base: Header): AdapterPair[] {
   const { path, metadata, tensors } = adapter;
   const type = getString(metadata, "general.type", "model");
   if (type !== "adapter") throw wrong(path, "'general.type'", "'adapter'", `'${type}'`);

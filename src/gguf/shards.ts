@@ -5,6 +5,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import type { Metadata, TensorInfo } from "./gguf.ts";
+import { inFile } from "./in-file.ts";
 import { getNumber } from "./keys.ts";
 import type { Header } from "./parse.ts";
 
@@ -70,16 +71,6 @@ export function missingPart(error: unknown, part: { path: string; shard: number;
   const { path, shard, count } = part;
   const message = `${path}: expected part ${shard + 1} of ${count} of a split model, got no such file`;
   return new AppError("bad_file", message, { cause: error });
-}
-
-/** What `read` gives; a failure names the file too. */
-function inFile<T>(path: string | undefined, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    throw new AppError(error.code, `${path}: ${error.message}`, { cause: error });
-  }
 }
 
 function digits(part: number): string {

@@ -268,3 +268,18 @@ describe("bad files", () => {
     );
   });
 });
+
+describe("layers that share keys and values", () => {
+  const key = "gemma4.attention.shared_kv_layers";
+  test("where none of its kind is before it, the error names the file, the key and its value", () => {
+    expect(messageOf(open("gemma4", { keys: { [key]: 3 } }))).toBe(
+      `bad_file: m.gguf: '${key}' is 3: expected layer 1 (1 key heads of 32, no window) to share keys with an ` +
+        "earlier layer of the same kind, got layer 0 (1 key heads of 16, a window of 6)",
+    );
+  });
+  test.each([3, 15])("a rotation of %d dimensions in windows is refused", (width) => {
+    expect(messageOf(open("gemma4", { keys: { "gemma4.rope.dimension_count_swa": width } }))).toBe(
+      `bad_file: m.gguf: rotary embedding: expected an even number of dimensions, got ${width}`,
+    );
+  });
+});

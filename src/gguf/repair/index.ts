@@ -3,6 +3,7 @@
  * one `Repair` in a file of its own or beside its relatives, and a line here.
  */
 import type { Gguf, ModelHeader } from "../gguf.ts";
+import { inFile } from "../in-file.ts";
 import { Draft, type Part } from "./draft.ts";
 import { embeddingGemma, gemma3, gemma3n, gemma4 } from "./gemma.ts";
 import { glm4MoeLite, glmOcr } from "./glm.ts";
@@ -109,19 +110,23 @@ export function projectorGguf(gguf: Gguf): Gguf | undefined {
 
 function seeing(header: ModelHeader): Draft | undefined {
   const draft = new Draft(header);
-  const found = SIGHTS.find((each) => each.applies(draft));
-  found?.apply(draft);
-  return found && draft;
+  return inFile(header.path, () => {
+    const found = SIGHTS.find((each) => each.applies(draft));
+    found?.apply(draft);
+    return found && draft;
+  });
 }
 
 function repair(header: ModelHeader, { movesDraftLayer = false } = {}): Draft | undefined {
   const draft = new Draft(header);
-  const applied = REPAIRS.filter((each) => {
-    const applies = each.applies(draft);
-    if (applies && movesDraftLayer) each.moveDraftLayer?.(draft);
-    if (applies) each.apply(draft);
-    return applies;
-  });
+  const applied = inFile(header.path, () =>
+    REPAIRS.filter((each) => {
+      const applies = each.applies(draft);
+      if (applies && movesDraftLayer) each.moveDraftLayer?.(draft);
+      if (applies) each.apply(draft);
+      return applies;
+    }),
+  );
   return applied.length > 0 ? draft : undefined;
 }
 
