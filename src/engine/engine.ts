@@ -297,7 +297,7 @@ export class Engine {
       sequence.stopSequence = piece.stop;
       if (piece.stop !== undefined) return this.#finish(sequence, "stop", events);
       sequence.grammar?.accept(id);
-      if (sequence.grammar?.terminated) return this.#finish(sequence, "stop", events);
+      if (await sequence.grammar?.isOver()) return this.#finish(sequence, "stop", events);
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       if (sequence.cached >= this.#parts.ctxLen) this.#makeRoom(sequence, events);
     } catch (error) {

@@ -14,6 +14,7 @@ import { projectorGguf, repairGguf, withDraftBlock } from "../gguf/repair/index.
 import { floatBytes } from "../backend/sequence-state.ts";
 import { getNumber } from "../gguf/keys.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
+import type { OpenGrammarThread } from "../sampling/grammar-threads.ts";
 import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
@@ -58,6 +59,8 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly cacheMemory?: number | undefined;
   /** Memory that the process could still take; undefined: nobody knows. */
   readonly freeBytes?: (() => number) | undefined;
+  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  readonly grammarThread?: OpenGrammarThread | undefined;
   /** Prompt tokens of one run. */
   readonly chunk: number;
   /** Keeps prefixes that outlive the process; told what their bytes depend on beside the files. */
@@ -172,7 +175,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       session,
       loop: options.loop,
       tokenizer,
-      grammars: grammarsOf(tokenizer, program.shape.vocabSize),
+      grammars: grammarsOf(tokenizer, program.shape.vocabSize, options.grammarThread),
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots: options.slots,
@@ -271,11 +274,19 @@ function chatTemplateOf({ metadata, path }: Gguf, tokenizer: Tokenizer): LoadedE
   return { source: template || undefined, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
 }
 
-function grammarsOf(tokenizer: ReturnType<typeof loadTokenizer>, vocabSize: number): () => Promise<GrammarCompiler> {
+function grammarsOf(
+  tokenizer: ReturnType<typeof loadTokenizer>,
+  vocabSize: number,
+  open: OpenGrammarThread | undefined,
+): () => Promise<GrammarCompiler> {
   let made: Promise<GrammarCompiler> | undefined;
   const make = async (): Promise<GrammarCompiler> => {
     const { makeGrammarCompiler } = await import("../sampling/grammar.ts"); // pages fetch it when it is wanted
-    return makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize });
+    const vocabulary = { ...vocabularyForGrammar(tokenizer), vocabSize };
+    const inside = makeGrammarCompiler(vocabulary);
+    if (!open) return inside;
+    const { withThreads } = await import("../sampling/grammar-threads.ts");
+    return withThreads(inside, { vocabulary, open });
   };
   return () => (made ??= make());
 }

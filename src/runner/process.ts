@@ -12,6 +12,7 @@ import { dieBeforeParent, dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
 import { snapshotsOf } from "../files/snapshots.ts";
 import type { Channel } from "./channel.ts";
+import { openGrammarThread } from "./grammar-thread.ts";
 import { decodeImage } from "../vision/decode.ts";
 import { startRunner } from "./runner.ts";
 
@@ -32,6 +33,7 @@ export function startRunnerProcess(channel: Channel): void {
     openFiles: async (files, options) =>
       (await import("../backend/host/transformers/index.ts")).openTransformers(files, options),
     decodeImage,
+    grammarThread: openGrammarThread,
     ...(process.platform === "linux" && { freeBytes: () => availableMemory({ swaps: true }) }),
     tuningsIn: tuningFile,
     snapshotsOf,

@@ -12,6 +12,7 @@ import { tooLong } from "../engine/context.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import type { PromptSegment } from "../engine/prompt.ts";
 import type { OpenSource } from "../gguf/source.ts";
+import type { OpenGrammarThread } from "../sampling/grammar-threads.ts";
 import type { Channel } from "./channel.ts";
 import { embed } from "./embed.ts";
 import {
@@ -39,6 +40,8 @@ export interface RunnerHost {
   openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
   /** Makes pixels of image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
+  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  readonly grammarThread?: OpenGrammarThread;
   /** Memory that this process could still take; undefined: nobody knows. */
   readonly freeBytes?: () => number;
   /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
@@ -155,6 +158,7 @@ async function load(
       snapshots: snapshotsOf(message, host),
       backend,
       freeBytes: host.freeBytes,
+      grammarThread: host.grammarThread,
       sight: decode && { projector: message.projector },
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),

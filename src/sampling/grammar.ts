@@ -40,7 +40,7 @@ export interface GrammarMatcher {
   /** Takes the chosen token; false where the grammar does not allow it. */
   accept(id: number): boolean;
   /** Whether the value is complete and nothing can follow. */
-  readonly terminated: boolean;
+  isOver(): Promise<boolean>;
   dispose(): void;
 }
 
@@ -186,9 +186,7 @@ function wrap(inner: LibraryMatcher, done: () => void): GrammarMatcher {
   return {
     mask: () => inner.getNextTokenBitmask(),
     accept: (id) => inner.acceptToken(id),
-    get terminated() {
-      return inner.isTerminated();
-    },
+    isOver: async () => inner.isTerminated(),
     dispose: () => {
       if (disposed) return;
       disposed = true;

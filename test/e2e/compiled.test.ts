@@ -149,6 +149,9 @@ test("serve answers a chat, and has its pages and transforms inside", async () =
     const messages = [{ role: "user", content: "Hello! Who are you?" }];
     const chat = await post("/api/chat", { model: "hearth", messages, stream: false, options: { temperature: 0 } });
     expect(((await chat.json()) as { message: { content: string } }).message.content).toContain("My name is Hearth");
+    const format = { enum: ["red", "green"], description: "so long that it is compiled in a thread. ".repeat(40) };
+    const chosen = await post("/api/chat", { model: "hearth", messages, stream: false, format });
+    expect(((await chosen.json()) as { message: { content: string } }).message.content).toMatch(/^"(red|green)"$/);
     const found = await Promise.all(
       ["/docs", "/docs/swagger-ui.css", "/ui"].map(async (path) => (await fetch(url + path)).status),
     );

@@ -303,7 +303,7 @@ test("a grammar is given back whatever becomes of its request, also where that i
     const own = made++;
     open.add(own);
     const mask = async () => undefined;
-    return { mask, accept: () => true, terminated: false, dispose: () => void open.delete(own) };
+    return { mask, accept: () => true, isOver: async () => false, dispose: () => void open.delete(own) };
   };
   const { engine, ask } = makeBench({ ctxLen: 32, grammars: async () => ({ matcher, dispose() {} }) });
   const format = "json";

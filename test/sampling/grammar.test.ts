@@ -103,7 +103,7 @@ test("control tokens and padding never follow, stop tokens only where the value 
   const stop = vocabulary.stopIds[0]!;
   expect([await allowed(CONTROL_ID), await allowed(stop), await allowed(stop + 1)]).toEqual([false, false, false]);
   expect(matcher.accept(vocabulary.tokens.indexOf("7"))).toBe(true);
-  expect([await allowed(CONTROL_ID), await allowed(stop), matcher.terminated]).toEqual([false, true, false]);
+  expect([await allowed(CONTROL_ID), await allowed(stop), await matcher.isOver()]).toEqual([false, true, false]);
   expect(matcher.accept(vocabulary.tokens.indexOf("x"))).toBe(false);
   matcher.dispose();
 });
@@ -174,7 +174,7 @@ test("sequences share a compiled grammar and keep their own place in it", async 
   const [one, other] = await Promise.all([compiler.matcher("json"), compiler.matcher("json")]);
   one.accept(vocabulary.tokens.indexOf("{"));
   one.accept(vocabulary.tokens.indexOf("}"));
-  expect([one.terminated, other.terminated]).toEqual([true, false]);
+  expect([await one.isOver(), await other.isOver()]).toEqual([true, false]);
   one.dispose();
   one.dispose();
   expect(other.accept(vocabulary.tokens.indexOf("{"))).toBe(true);
@@ -209,7 +209,7 @@ test("a model without stop tokens can end a bare number too", async () => {
   const endless = makeGrammarCompiler({ ...vocabulary, stopIds: [] });
   const matcher = await endless.matcher({ type: "integer" });
   matcher.accept(vocabulary.tokens.indexOf("4"));
-  expect(matcher.terminated).toBe(true);
+  expect(await matcher.isOver()).toBe(true);
   matcher.dispose();
   endless.dispose();
 });

@@ -48,7 +48,7 @@ export async function answer(
       if (vocabulary.stopIds.includes(id)) return { text: options.textOf(ids), complete: true };
       if (!matcher.accept(id)) throw new Error(`token ${id} was in the mask, but is not accepted`);
       ids.push(id);
-      if (matcher.terminated) return { text: options.textOf(ids), complete: true };
+      if (await matcher.isOver()) return { text: options.textOf(ids), complete: true };
     }
     return { text: options.textOf(ids), complete: false };
   } finally {

@@ -26,9 +26,9 @@ afterAll(() => compiler.dispose());
 async function takes(schema: Schema, text: string): Promise<boolean> {
   const matcher = await compiler.matcher(schema);
   const fits = Array.from(text).every((character) => matcher.accept(vocabulary.tokens.indexOf(character)));
-  const mask = fits && !matcher.terminated ? await matcher.mask() : undefined;
+  const mask = fits && !(await matcher.isOver()) ? await matcher.mask() : undefined;
   const stop = vocabulary.stopIds[0]!;
-  const ends = matcher.terminated || ((mask?.[stop >> 5] ?? 0) >>> (stop & 31)) % 2 === 1;
+  const ends = (await matcher.isOver()) || ((mask?.[stop >> 5] ?? 0) >>> (stop & 31)) % 2 === 1;
   matcher.dispose();
   return fits && ends;
 }
