@@ -56,6 +56,11 @@ async function generate(options: object = {}, more: object = {}): Promise<any> {
   return reply.json();
 }
 
+test("an answer that no format lets end has a length of its own, where nobody says how long it may be", async () => {
+  const { options, ...unbounded } = ENDLESS;
+  expect(await generate({ seed: options.seed }, unbounded)).toMatchObject({ done_reason: "length", eval_count: 512 });
+});
+
 test("start-up says one line with address, the backend that auto comes to, its device and the store", async () => {
   const { url, home, greeting } = hearth;
   const { code, stdout } = await runHearth(["devices", "--backend", "auto"], { home });
