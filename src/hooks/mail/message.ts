@@ -3,22 +3,30 @@
  * from strangers: whatever it holds becomes bounded, well-formed text, and nothing makes it fail.
  */
 import { createHash } from "node:crypto";
-import PostalMime, { type Address, type Email } from "postal-mime";
+import PostalMime, { type Email } from "postal-mime";
+import { attachmentsOf, type MailAttachments } from "./attachments.ts";
 import { htmlText } from "./html-text.ts";
+import { addressList, cutBytes, cutChars, line, tidy } from "./text.ts";
 
 const PARTS_DEPTH_MAX = 32;
-const FIELD_CHARS_MAX = 998; // a line of RFC 5322
 /** Longer Message-IDs are replaced by their digest in session keys. */
 const ID_CHARS_MAX = 128;
 const SNIPPET_CHARS_MAX = 200;
 
 /** Names are those of the mail mapping's requests. */
-export interface MailItem {
+export interface MailItem extends MailAttachments {
   /** The Message-ID; a digest of one that is no usable text, or of the source where there is none. */
   readonly id: string;
   readonly from: string;
   readonly to?: string;
+  readonly cc?: string;
+  /** Where it is not the sender. */
+  readonly replyTo?: string;
   readonly date?: string;
+  /** Of a mailing list. */
+  readonly listId?: string;
+  /** That a program wrote it: `auto-replied`, `auto-generated` (RFC 3834). */
+  readonly autoSubmitted?: string;
   readonly subject: string;
   readonly snippet: string;
   readonly body?: string;
@@ -26,7 +34,7 @@ export interface MailItem {
 
 export interface MailOptions {
   readonly includeBody: boolean;
-  /** UTF-8 bytes of the body, at most. */
+  /** UTF-8 bytes of the body and of attached texts, at most. */
   readonly maxBytes: number;
   /** Whether the source goes on. */
   readonly isCut: boolean;
@@ -38,18 +46,31 @@ export async function parseMail(source: Uint8Array, { includeBody, maxBytes, isC
   const found = tidy(mail.text?.trim() ? mail.text : htmlText(mail.html ?? ""));
   const text =
     found === "" && isCut ? "(This mail begins with attachments; the text behind them was not read.)" : found;
-  const to = addressList(mail.to ?? []);
-  const date = line(mail.date ?? "");
+  const from = addressList(mail.from ? [mail.from] : []);
+  const replyTo = addressList(mail.replyTo ?? []);
+  const auto = header(mail, "auto-submitted");
+  const body = includeBody ? cutBytes(text, maxBytes) : "";
+  const textBytes = includeBody ? maxBytes - Buffer.byteLength(body) : 0;
+  const known = {
+    to: addressList(mail.to ?? []),
+    cc: addressList(mail.cc ?? []),
+    replyTo: replyTo === from ? "" : replyTo,
+    date: line(mail.date ?? ""),
+    listId: header(mail, "list-id"),
+    autoSubmitted: /^no\b/i.test(auto) ? "" : auto,
+  };
   return {
     id: idOf(mail, source),
-    from: addressList(mail.from ? [mail.from] : []) || "(no sender)",
-    ...(to === "" ? {} : { to }),
-    ...(date === "" ? {} : { date }),
+    from: from || "(no sender)",
+    ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== "")),
     subject: line(mail.subject ?? "") || "(no subject)",
     snippet: cutChars(text.slice(0, 4 * SNIPPET_CHARS_MAX).replace(/\s+/g, " "), SNIPPET_CHARS_MAX),
-    ...(includeBody && text !== "" ? { body: cutBytes(text, maxBytes) } : {}),
+    ...(body === "" ? {} : { body }),
+    ...(await attachmentsOf(mail, { textBytes, isCut })),
   };
 }
+
+const header = ({ headers }: Email, name: string): string => line(headers.find(({ key }) => key === name)?.value ?? "");
 
 /** Of a mail whose parts cannot be told apart, the head alone. */
 async function parsed(source: Uint8Array): Promise<Email> {
@@ -66,7 +87,9 @@ function headOf(source: Uint8Array): string {
   const text = Buffer.from(source).toString("latin1");
   const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length;
   const lines = text.slice(0, end).split(/\r?\n(?![ \t])/);
-  return lines.filter((each) => /^(from|to|date|subject|message-id):/i.test(each)).join("\r\n");
+  return lines
+    .filter((each) => /^(from|to|cc|reply-to|list-id|auto-submitted|date|subject|message-id):/i.test(each))
+    .join("\r\n");
 }
 
 function idOf({ messageId }: Email, source: Uint8Array): string {
@@ -75,37 +98,4 @@ function idOf({ messageId }: Email, source: Uint8Array): string {
   if (isThere && id.length <= ID_CHARS_MAX && /^[\x21-\x7e]+$/.test(id)) return id;
   const digest = createHash("sha256").update(isThere ? id : source);
   return `sha256:${digest.digest("hex")}`;
-}
-
-function addressList(addresses: readonly Address[]): string {
-  const mailboxes = addresses.flatMap((each) => each.group ?? [each]);
-  const texts = mailboxes.slice(0, 20).map(({ name, address }) => {
-    const [shown, at] = [line(name), line(address ?? "")];
-    return at === "" ? shown : shown === "" ? at : `${shown} <${at}>`;
-  });
-  return cutChars(texts.filter((text) => text !== "").join(", "), FIELD_CHARS_MAX);
-}
-
-/** On one line, without control characters. */
-const line = (text: string): string => cutChars(text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim(), FIELD_CHARS_MAX);
-
-/** Line breaks as we write them, no other control characters, and no long gaps. */
-const tidy = (text: string): string =>
-  text
-    .replace(/\r\n?/g, "\n")
-    .replace(/[^\P{Cc}\n\t]/gu, "")
-    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // from the first blank of a gap on, which may be as long as the mail
-    .replace(/\n{3,}/g, "\n\n")
-    .toWellFormed()
-    .trim();
-
-const cutChars = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most).toWellFormed().trimEnd()}…` : text.toWellFormed();
-
-/** Whole characters only. */
-function cutBytes(text: string, most: number): string {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= most) return text;
-  const whole = new TextDecoder("utf-8").decode(bytes.subarray(0, most), { stream: true }); // a half character is kept back
-  return `${whole.trimEnd()}…`;
 }

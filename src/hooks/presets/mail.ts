@@ -1,11 +1,12 @@
 /**
- * Mail, as a watcher of a mailbox posts it: `{ source, messages: [{ id?, from, subject, snippet, body? }] }`. Each
- * message becomes a run in a conversation of its own; one that has an id is handled once, however often it is sent.
+ * Mail, as a watcher of a mailbox posts it: `{ source, messages: [{ id?, from, subject, snippet, body?, … }] }`, each
+ * as `mail/message.ts` makes it. Each message becomes a run in a conversation of its own; one that has an id is handled
+ * once, however often it is sent.
  */
 import { AppError } from "../../base/errors.ts";
 import { shortHash } from "../mappings/filters.ts";
 import type { View } from "../mappings/request.ts";
-import { fieldsOf } from "./fields.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
 import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
 
 /** A hundred messages whose bodies are cut at 20,000 bytes by their watcher, as JSON may spell them. */
@@ -27,16 +28,55 @@ export const mail: Preset = {
     const text = lines(
       ["From", message.text("from")],
       ["To", message.text("to")],
+      ["Cc", message.text("cc")],
+      ["Reply to", message.text("replyTo")],
       ["Date", message.text("date")],
+      ["Mailing list", message.text("listId")],
+      ["Sent by a program", message.text("autoSubmitted")],
       ["Subject", message.text("subject")],
       body.replace(/\s+/g, " ").startsWith(snippet.replace(/…$/, "")) ? "" : snippet,
       body,
+      attachmentsIn(message),
     );
     if (text === "") throw new AppError("bad_request", `messages[${view.index}]: expected from, subject or snippet`);
     return summary("A mail came in. Tell who wants what, and whether an answer is due.", text);
   },
   sessionKey: (view) => `hook:mail:${idOf(view)}`,
 };
+
+/** Characters of all attached texts together. */
+const ATTACHED_CHARS_MAX = BODY_CHARS_MAX;
+/** Outlook packs attachments into one part that only Outlook reads. */
+const PACKED = "application/ms-tnef";
+
+/** Lines for the attachments, then the texts among them. */
+function attachmentsIn(message: Fields): string {
+  const texts: string[] = [];
+  let room = ATTACHED_CHARS_MAX;
+  const list = message.list("attachments", (each) => {
+    const [name, type] = [each.text("name"), each.text("type")];
+    const text = room > 0 ? each.long("text", room) : "";
+    room -= text.length;
+    if (text !== "") texts.push(`--- text of ${name}:\n${text}`);
+    const size = sizeText(Number(each.text("size") || Number.NaN), each.has("isCut"));
+    const notes = [
+      type,
+      size,
+      each.has("isInline") ? "an image within the text" : "",
+      type === PACKED ? "attachments packed by Outlook, which are not read" : "",
+    ];
+    return `${name} (${notes.filter((note) => note !== "").join(", ")})`;
+  });
+  const further = message.text("furtherAttachments");
+  return lines(list === "" ? "" : `Attachments:\n${list}`, further === "" ? "" : `- and ${further} more`, ...texts);
+}
+
+function sizeText(bytes: number, isCut: boolean): string {
+  if (!(bytes >= 0)) return "";
+  const [count, unit] =
+    bytes < 1000 ? [bytes, bytes === 1 ? "byte" : "bytes"] : bytes < 1e6 ? [bytes / 1e3, "kB"] : [bytes / 1e6, "MB"];
+  return `${isCut ? "more than " : ""}${Number(count.toFixed(1))} ${unit}`;
+}
 
 function messageOf({ item, index }: View) {
   if (typeof item === "object" && item !== null && !Array.isArray(item)) return fieldsOf(item);
