@@ -1,9 +1,11 @@
 /**
  * Takes from outside text what would let it speak as someone else: the markers of the boundary, however disguised, and
  * the control tokens of the common families, which would look like turns of the conversation. Whatever a model's
- * tokens are, an agent's messages are encoded without them (`isOutside`); here they go from the text as well.
+ * tokens are, an agent's messages are encoded without them (`isOutside`); here they go from the text as well. What a
+ * person cannot see goes too.
  */
 import { fold } from "./fold.ts";
+import { withoutInvisible } from "./invisible.ts";
 
 export const MARKER = "EXTERNAL_UNTRUSTED_CONTENT";
 const FORGED_START = "[[MARKER_SANITIZED]]";
@@ -35,9 +37,10 @@ const TOKENS = new RegExp(
   "giu",
 );
 
-export const neutralize = (text: string): string => withoutMarkers(text).replace(TOKENS, CONTROL_TOKEN);
+export const neutralize = (text: string): string =>
+  withoutMarkers(withoutInvisible(text)).replace(TOKENS, CONTROL_TOKEN);
 
-/** Text that forges no marker is given back unchanged, byte for byte. */
+/** Text that forges no marker is given back unchanged. */
 function withoutMarkers(text: string): string {
   const folded = fold(text);
   const forged = [...folded.text.matchAll(MARKERS)];

@@ -19,13 +19,16 @@ const PATTERNS: Readonly<Record<string, RegExp>> = {
   secrets: /\b(reveal|print|send|show)\b.{0,40}\b(system prompt|api keys?|tokens?|passwords?|secrets?)\b/,
 };
 
+/** More characters in a row that show nothing than any writing has, or than a flag has. */
+const INVISIBLE = /[\u{e0000}-\u{e0fff}]{8}|[\u200b-\u200f\u2060-\u2064\ufeff]{8}/u;
+
 /** Longest text that is looked at: what comes later is no less outside. */
 const LENGTH_MAX = 65_536;
 
 /** Names of the patterns that a text shows. */
 export function suspicions(text: string): readonly string[] {
   const folded = fold(text.slice(0, LENGTH_MAX)).text;
-  return Object.entries(PATTERNS)
-    .filter(([, pattern]) => pattern.test(folded))
-    .map(([name]) => name);
+  const found = Object.entries(PATTERNS).filter(([, pattern]) => pattern.test(folded));
+  const hidden = INVISIBLE.test(text.slice(0, LENGTH_MAX)) ? ["invisible text"] : [];
+  return [...found.map(([name]) => name), ...hidden];
 }

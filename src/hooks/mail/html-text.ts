@@ -1,17 +1,32 @@
-/** The text of an HTML mail, as a person would read it out: without styles, images and the addresses behind links. */
-import { convert } from "html-to-text";
+/**
+ * The text of an HTML mail, as a person would read it out: without styles, images, the addresses behind links, and
+ * what is hidden.
+ */
+import { convert, type FormatCallback } from "html-to-text";
+import { keepVisible } from "./visible.ts";
 
 /** A long newsletter has a tenth of it; converting this much takes a quarter of a second at worst. */
 const HTML_CHARS_MAX = 256 * 1024;
 /** Longer URLs are dropped: nearly all of them are tracking links. */
 const LINK_CHARS_MAX = 120;
 
+/** The element around all of a mail, at which hidden text is taken out before anything is written. */
+const WHOLE = "whole-mail";
+const visible: FormatCallback = (whole, walk, builder) => {
+  keepVisible(whole);
+  walk(whole.children, builder);
+};
+
 export function htmlText(html: string): string {
   if (html === "") return "";
-  return convert(html.slice(0, HTML_CHARS_MAX), {
+  const bare = html.slice(0, HTML_CHARS_MAX).replace(new RegExp(`</${WHOLE}`, "gi"), "</unknown");
+  return convert(`<${WHOLE}>${bare}`, {
     wordwrap: false,
-    limits: { maxInputLength: HTML_CHARS_MAX, maxDepth: 64, maxChildNodes: 5000, ellipsis: "…" },
+    baseElements: { selectors: [WHOLE] },
+    formatters: { visible },
+    limits: { maxInputLength: 2 * HTML_CHARS_MAX, maxDepth: 64, maxChildNodes: 5000, ellipsis: "…" },
     selectors: [
+      { selector: WHOLE, format: "visible" },
       { selector: "img", format: "skip" },
       {
         selector: "a",

@@ -1,0 +1,30 @@
+/**
+ * Takes from outside text the characters that show nothing and that a model reads all the same: a person who looks at
+ * the text would not see them. Those that writing needs stay: one joiner, one variation selector, flags.
+ */
+
+const RUN = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]+/gu;
+
+/** Tags behind a black flag, as the flags of England, Scotland and Wales are written. */
+const FLAGS = ["gbeng", "gbsct", "gbwls"].map((code) =>
+  String.fromCodePoint(...[...code].map((char) => 0xe0000 + char.charCodeAt(0)), 0xe007f),
+);
+const BLACK_FLAG = "\u{1f3f4}";
+
+/** After a character, to choose how it looks. */
+const isSelector = (char: string): boolean => /^[\ufe00-\ufe0f]$/.test(char);
+/** The same for Chinese characters, of which names need them. */
+const isHanSelector = (char: string): boolean => /^[\u{e0100}-\u{e01ef}]$/u.test(char);
+/** Between characters: soft hyphens, joiners and their opposites, marks of direction that change nothing else. */
+const isJoiner = (char: string): boolean =>
+  /^(?:[\u00ad\u061c\u115f\u1160\u200b-\u200f]|\u034f|\u17b4|\u17b5|\u180b|\u180c|\u180d|\u180f)$/.test(char);
+
+export const withoutInvisible = (text: string): string =>
+  text.replace(RUN, (run, at: number) => {
+    const before = text.slice(Math.max(0, at - 2), at);
+    if (before === BLACK_FLAG && FLAGS.includes(run)) return run;
+    const chars = [...run];
+    const [first = ""] = chars;
+    const isChosen = isSelector(first) || (isHanSelector(first) && /\p{Script=Han}$/u.test(before));
+    return (isChosen ? first : "") + (chars.find(isJoiner) ?? "");
+  });
