@@ -23,6 +23,8 @@ export interface SetupOptions {
   readonly passwordFile?: string;
 }
 
+const OPTIONS = { caFile: "--ca-file", secure: "--starttls", port: "--port" };
+
 /** Asks for what the options do not say, logs in, and only then writes. */
 export async function setupMail({ terminal, sources }: LocalContext, options: SetupOptions): Promise<void> {
   const context = { terminal, sources };
@@ -42,12 +44,12 @@ export async function setupMail({ terminal, sources }: LocalContext, options: Se
   const { account } = plan;
   terminal.note(`logging in to ${account.host}:${account.port} as ${account.user} …`);
   const password = await readPassword({ password: settings.password });
-  await interruptible(async (signal) => (await openMailbox(account, { password, signal })).close()).catch(
-    (error: unknown) => {
-      if (error instanceof AppError && error.code === "unauthorized" && provider) terminal.note(provider.note);
-      throw error;
-    },
-  );
+  await interruptible(async (signal) =>
+    (await openMailbox(account, { password, signal, names: OPTIONS })).close(),
+  ).catch((error: unknown) => {
+    if (error instanceof AppError && error.code === "unauthorized" && provider) terminal.note(provider.note);
+    throw error;
+  });
   const written = await plan.write();
   terminal.write(
     [

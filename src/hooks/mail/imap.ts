@@ -24,6 +24,15 @@ const SAID_CHARS_MAX = 300;
 /** Codes (RFC 5530) of refusals that say nothing of the password. */
 const TEMPORARY: readonly (string | undefined)[] = ["UNAVAILABLE", "LIMIT", "INUSE", "SERVERBUG", "CONTACTADMIN"];
 
+/** What settings are called where a person gives them. */
+export interface MailNames {
+  readonly caFile: string;
+  readonly secure: string;
+  readonly port: string;
+}
+
+const SETTINGS: MailNames = { caFile: "hooks.mail.caFile", secure: "hooks.mail.secure", port: "hooks.mail.port" };
+
 export interface Mail {
   /** When the server got it, epoch milliseconds. */
   readonly receivedAt: number;
@@ -50,14 +59,14 @@ export interface OpenMailbox {
  */
 export async function openMailbox(
   account: MailAccount,
-  { password, signal }: { password: string; signal: AbortSignal },
+  { password, signal, names = SETTINGS }: { password: string; signal: AbortSignal; names?: MailNames },
 ): Promise<OpenMailbox> {
-  const client = await makeClient(account, password);
+  const client = await makeClient(account, { password, names });
   const abort = (): void => client.close();
   signal.addEventListener("abort", abort, { once: true });
   const named = <T>(work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {
-      throw translated(error, account);
+      throw translated(error, account, names);
     });
   try {
     if (signal.aborted) throw new AppError("cancelled", "stopped");
@@ -85,9 +94,12 @@ export async function openMailbox(
   }
 }
 
-async function makeClient(account: MailAccount, password: string): Promise<ImapFlow> {
+async function makeClient(
+  account: MailAccount,
+  { password, names }: { password: string; names: MailNames },
+): Promise<ImapFlow> {
   const { host, port, user, security, caFile } = account;
-  const ca = caFile === undefined ? undefined : await readFile(caFile, "utf8").catch(unreadable(caFile));
+  const ca = caFile === undefined ? undefined : await readFile(caFile, "utf8").catch(unreadable(caFile, names));
   const library = await import("imapflow"); // only those who listen pay for it
   const client = new library.ImapFlow({
     host,
@@ -112,9 +124,11 @@ async function makeClient(account: MailAccount, password: string): Promise<ImapF
   return client;
 }
 
-const unreadable = (path: string) => (error: NodeJS.ErrnoException) => {
-  throw new AppError("bad_request", `hooks.mail.caFile: cannot read '${path}': ${error.code}`);
-};
+const unreadable =
+  (path: string, { caFile }: MailNames) =>
+  (error: NodeJS.ErrnoException) => {
+    throw new AppError("bad_request", `${caFile}: cannot read '${path}': ${error.code}`);
+  };
 
 async function selectMailbox(client: ImapFlow, { mailbox }: MailAccount) {
   try {
@@ -168,15 +182,15 @@ function watchNews(client: ImapFlow): (afterMs: number) => Promise<void> {
 }
 
 /** What to do about errors that people meet when they set a mailbox up. */
-const HINTS: Readonly<Record<string, string>> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: "name the file of its certificate in hooks.mail.caFile",
-  SELF_SIGNED_CERT_IN_CHAIN: "name the file of its authority's certificate in hooks.mail.caFile",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "name the file of its authority's certificate in hooks.mail.caFile",
-  ERR_SSL_WRONG_VERSION_NUMBER: "there is no TLS at this port: see hooks.mail.secure and hooks.mail.port",
-  MissingServerExtension: "expected STARTTLS, as hooks.mail.secure is false",
+const HINTS: Readonly<Record<string, (names: MailNames) => string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: ({ caFile }) => `name the file of its certificate: ${caFile}`,
+  SELF_SIGNED_CERT_IN_CHAIN: ({ caFile }) => `name the file of its authority's certificate: ${caFile}`,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ({ caFile }) => `name the file of its authority's certificate: ${caFile}`,
+  ERR_SSL_WRONG_VERSION_NUMBER: ({ secure, port }) => `there is no TLS at this port: see ${secure} and ${port}`,
+  MissingServerExtension: ({ secure }) => `the server does not offer STARTTLS: see ${secure}`,
 };
 
-function translated(error: unknown, { host, port, user }: MailAccount): AppError {
+function translated(error: unknown, { host, port, user }: MailAccount, names: MailNames): AppError {
   const { code = "", authenticationFailed, serverResponseCode, ...rest } = error as ImapFlowError; // or another error
   const at = `${host}:${port}`;
   if (error instanceof AppError) return new AppError(error.code, `${at}: ${error.message}`, { cause: error });
@@ -185,6 +199,6 @@ function translated(error: unknown, { host, port, user }: MailAccount): AppError
     const message = `${at} refuses the password of '${user}'${said === "" ? "" : `: ${said}`}`;
     return new AppError("unauthorized", message, { cause: error });
   }
-  const parts = [code, said === "" ? oneLine(messageOf(error), SAID_CHARS_MAX) : said, HINTS[code] ?? ""];
+  const parts = [code, said === "" ? oneLine(messageOf(error), SAID_CHARS_MAX) : said, HINTS[code]?.(names) ?? ""];
   return new AppError("upstream", `${at}: ${parts.filter((part) => part !== "").join(": ")}`, { cause: error });
 }

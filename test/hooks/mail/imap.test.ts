@@ -22,8 +22,9 @@ const account = (more: Partial<MailAccount> = {}): MailAccount => ({
   password: { value: PASSWORD },
   ...more,
 });
-const open = (more: Partial<MailAccount> = {}, { password = PASSWORD, signal = new AbortController().signal } = {}) =>
-  openMailbox(account(more), { password, signal });
+type Options = Partial<Parameters<typeof openMailbox>[1]>;
+const open = (more: Partial<MailAccount> = {}, options: Options = {}) =>
+  openMailbox(account(more), { password: PASSWORD, signal: new AbortController().signal, ...options });
 
 describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
   test.each<[string, () => Partial<MailAccount>]>([
@@ -61,6 +62,14 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     ["a file of a certificate that is not there", () => ({ caFile: "/nowhere.pem" }), "bad_request", "ENOENT"],
   ])("not with %s", async (_, more, code, message) => {
     await expect(open(more())).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+
+  test("where a person gives options, those are named", async () => {
+    const names = { caFile: "--ca-file", secure: "--starttls", port: "--port" };
+    const opened = (more: Partial<MailAccount>) => open(more, { names });
+    await expect(opened({ security: "tls", port: server.tlsPort })).rejects.toThrow("certificate: --ca-file");
+    await expect(opened({ security: "tls" })).rejects.toThrow("see --starttls and --port");
+    await expect(opened({ caFile: "/nowhere.pem" })).rejects.toThrow("--ca-file: cannot read '/nowhere.pem'");
   });
 
   test("not with a wrong password, which no message shows", async () => {
