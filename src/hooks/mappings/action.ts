@@ -76,7 +76,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
 
 /** A transform's text, else the template's, else what the preset tells. */
 function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): Passage | undefined {
-  const whole = kind === "wake" ? given.text : given.message;
+  const whole = kind === "wake" ? (given.text ?? given.message) : (given.message ?? given.text);
   if (whole !== undefined) return external(whole);
   const template = kind === "wake" ? plan.text : plan.message;
   if (template) return template(view).passage;

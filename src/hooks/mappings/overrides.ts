@@ -19,7 +19,10 @@ const shape = strictObject({
   kind,
   /** What mappings call the kind. */
   action: kind,
-  /** Replaces the template; all of it came from outside, as far as anyone can tell. */
+  /**
+   * Replaces the template; all of it came from outside, as far as anyone can tell. `message` belongs to an agent,
+   * `text` to a wake; each falls back to the other.
+   */
   message: text,
   text,
   /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */

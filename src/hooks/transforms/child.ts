@@ -37,11 +37,25 @@ async function replyTo(line: string): Promise<string> {
   const failed = (reason: string): string =>
     JSON.stringify({ id: call.id, kind: "failed", reason: reason.slice(0, REASON_CHARS_MAX) } satisfies TransformReply);
   try {
-    const text = JSON.stringify(await answer(call));
+    const text = JSON.stringify(await answer(call), plainly);
     return text.length <= REPLY_CHARS_MAX ? text : failed(`it returned more than ${REPLY_CHARS_MAX} characters`);
   } catch (error) {
     return failed(messageOf(error));
   }
+}
+
+/** Refuses what JSON leaves out or writes as null or `{}`: a transform's word would be lost without a trace. */
+function plainly(key: string, value: unknown): unknown {
+  const kind =
+    typeof value === "number" && !Number.isFinite(value)
+      ? String(value)
+      : value instanceof Map || value instanceof Set || value instanceof Promise
+        ? `a ${value.constructor.name}`
+        : ["function", "symbol", "bigint"].includes(typeof value)
+          ? `a ${typeof value}`
+          : undefined;
+  if (kind === undefined) return value;
+  throw new TypeError(`${key === "output" ? "it returned" : `it returned for '${key}'`} ${kind}, which is not JSON`);
 }
 
 /** Under pressure the system should end this process before any other. */

@@ -44,6 +44,20 @@ function makeRun(modules: Readonly<Record<string, string>>, transformTimeoutMs =
   };
 }
 
+test("the text is taken under either name, whichever kind the action is", async () => {
+  const run = makeRun({
+    "text.ts": "export default () => ({ text: 'dark' });",
+    "wake.ts": "export default () => ({ kind: 'wake', message: 'dark' });",
+    "both.ts": "export default () => ({ kind: 'wake', message: 'long', text: 'short' });",
+  });
+  const said = async (path: string) => {
+    const outcome = await run(path, {});
+    const [action] = outcome.kind === "actions" ? outcome.actions : [];
+    return action && plain(action.kind === "wake" ? action.text : action.message);
+  };
+  expect([await said("text.ts"), await said("wake.ts"), await said("both.ts")]).toEqual(["dark", "dark", "short"]);
+});
+
 test("a transform computes, and the operator's template tells it", async () => {
   const run = makeRun({
     "sum.ts": `

@@ -56,6 +56,28 @@ function isRunning(pid: number): boolean {
   }
 }
 
+describe("what JSON would lose is an error", () => {
+  test.each([
+    ["({ message: () => 1 })", "it returned for 'message' a function, which is not JSON"],
+    ["({ values: { deep: [Symbol('x')] } })", "it returned for '0' a symbol"],
+    ["({ timeoutSeconds: 0 / 0 })", "it returned for 'timeoutSeconds' NaN"],
+    ["({ timeoutSeconds: 1 / 0 })", "it returned for 'timeoutSeconds' Infinity"],
+    ["({ values: new Map([['a', 1]]) })", "it returned for 'values' a Map"],
+    ["({ tools: new Set(['a']) })", "it returned for 'tools' a Set"],
+    ["({ message: Promise.resolve('x') })", "it returned for 'message' a Promise"],
+    ["({ itemId: 5n })", "it returned for 'itemId' a bigint"],
+    ["() => 1", "it returned a function"],
+  ])("%s", async (output, reason) => {
+    write("a.js", `export default () => (${output});`);
+    await expect(run("a.js")).rejects.toMatchObject({ code: "runner", message: expect.stringContaining(reason) });
+  });
+
+  test("what JSON can write is taken: dates, undefined, nested values", async () => {
+    write("a.js", "export default () => ({ message: undefined, values: { at: new Date(0), n: null, l: [1] } });");
+    expect(await run("a.js")).toEqual({ values: { at: "1970-01-01T00:00:00.000Z", n: null, l: [1] } });
+  });
+});
+
 describe("a module is called", () => {
   test("with the request, by its default export", async () => {
     write(
