@@ -30,7 +30,9 @@ export const HOOK_TOKEN = "hook-token-of-24-characters";
 /** With a gateway. */
 export async function startWorld(home: string): Promise<World> {
   mkdirSync(join(home, ".hearth"), { recursive: true });
-  const mappings = [{ id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}" }];
+  const mappings = [
+    { id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}{{headers.x-kind | default: ''}}" },
+  ];
   const settings = {
     gateway: { token: GATEWAY_TOKEN },
     agents: { defaults: { model: "hearth", heartbeat: { every: 0, target: "none" } } },

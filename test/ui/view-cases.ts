@@ -144,6 +144,12 @@ function gateway(world: () => World, size: Size): void {
     await page.getByRole("textbox", { name: "Payload, as JSON" }).fill('{"n": 7}');
     await page.getByRole("button", { name: "Try", exact: true }).click();
     await page.locator(".outcome", { hasText: '"outcome": "actions"' }).waitFor();
+    await page.getByRole("textbox", { name: /^Headers/ }).fill("no header");
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.getByText('"no header" is not a header').waitFor();
+    await page.getByRole("textbox", { name: /^Headers/ }).fill("X-Kind: lamp");
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.locator(".outcome", { hasText: "7lamp" }).waitFor();
     await lookAt(page, size, "gateway-try");
     await page.keyboard.press("Escape");
     await page.getByRole("tab", { name: "Findings" }).click();

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { reasonOf } from "../base/reason.ts";
 import { Dialog } from "../base/dialog.tsx";
+import type { Words } from "../words/index.ts";
 import type { Finding, Mapping } from "./admin.ts";
 
 /** Asks once; says what went wrong. */
@@ -58,18 +59,31 @@ export function MappingList() {
   );
 }
 
+/** Throws for a line that is no header. */
+function readHeaders(text: string, { notHeader }: Words["setup"]): Record<string, string> {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [, name, value] = /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
+      if (name === undefined) throw new Error(notHeader(line.trim()));
+      return [name, value ?? ""];
+    }),
+  );
+}
+
 function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const { admin } = useApp();
   const words = useWords();
   const { setup: texts } = words;
   const payload = useSignal("{}");
+  const headers = useSignal("");
   const outcome = useSignal("");
   const problem = useSignal("");
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     problem.value = "";
     try {
-      const body = { payload: JSON.parse(payload.value) as unknown };
+      const body = { payload: JSON.parse(payload.value) as unknown, headers: readHeaders(headers.value, texts) };
       const said = await admin.ask<object>(`mappings/${encodeURIComponent(id)}/test`, { body });
       outcome.value = JSON.stringify(said, null, 2);
     } catch (error) {
@@ -88,6 +102,16 @@ function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
             spellcheck={false}
             value={payload.value}
             onInput={(event) => (payload.value = event.currentTarget.value)}
+          />
+        </label>
+        <label class="field">
+          <span>{texts.headers}</span>
+          <textarea
+            rows={2}
+            class="mono"
+            spellcheck={false}
+            value={headers.value}
+            onInput={(event) => (headers.value = event.currentTarget.value)}
           />
         </label>
         <div class="row end">

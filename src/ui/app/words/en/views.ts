@@ -71,6 +71,8 @@ export const setup = {
   tryTitle: (mapping: string) => `Try ${mapping}`,
   tryAbout: "Shows what the mapping makes of a payload. Nothing is stored or sent.",
   payload: "Payload, as JSON",
+  headers: "Headers, one on each line, such as X-GitHub-Event: issues",
+  notHeader: (line: string) => `"${line}" is not a header. Expected: NAME: VALUE`,
   notJson: "The payload is not valid JSON.",
   try: "Try",
   noFindings: "The audit found no problems.",
