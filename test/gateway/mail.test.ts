@@ -1,5 +1,7 @@
 /** A mailbox that a gateway listens to: a real IMAP server, real sockets, a model that answers by a script. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../hooks/mail/dovecot.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
@@ -62,6 +64,8 @@ const subjects = async ({ gateway }: GatewayBench): Promise<string[]> =>
   (await gateway.store.read(() => queryAll<{ action: string }>("SELECT action FROM runs ORDER BY seq"))).map(
     ({ action }) => /Subject: ([^\\]*)/.exec(action)?.[1] ?? action,
   );
+const place = ({ gateway }: GatewayBench) =>
+  gateway.store.read(() => queryOne<{ lastUid: number }>('SELECT last_uid AS "lastUid" FROM mail_positions'));
 const runsOf = (bench: GatewayBench, count: number): Promise<boolean> =>
   eventually(async () => (await subjects(bench)).length >= count, WAIT_MS);
 /** What would have happened by now, had it been going to: a later mail is through. */
@@ -270,5 +274,51 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
       await eventually(async () => (await bench.events()).some((text) => text.includes("does not take it")), WAIT_MS),
     ).toBe(true);
     expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
+  });
+
+  test("a mail on which the transform fails holds up no other, and is taken once the transform is mended", async () => {
+    const bad = "if (item.subject === 'Lamp bad') throw new Error('no'); ";
+    const transform = (code: string): string =>
+      `export default ({ item }) => { ${code}return { message: "Subject: " + item.subject + "\\n" }; };`;
+    const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
+    const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
+    writeFileSync(join(bench.folder, "mail.js"), transform(bad));
+    await listens(bench);
+    await deliver(letter("bad"));
+    await deliver(letter(2));
+    await deliver(letter(3));
+    expect(await runsOf(bench, 2)).toBe(true);
+    expect(await subjects(bench)).toEqual(["Lamp 2", "Lamp 3"]);
+    const { lastUid = 0 } = (await place(bench)) ?? {};
+    const uids = await server.withClient(async (client) => {
+      const lock = await client.getMailboxLock(mailbox);
+      try {
+        return (await client.search({ all: true }, { uid: true })) || [];
+      } finally {
+        lock.release();
+      }
+    });
+    expect(lastUid).toBeLessThan(uids[0]!); // after a crash it would be read again
+    writeFileSync(join(bench.folder, "mail.js"), transform(""));
+    pokeMail(bench);
+    expect(await runsOf(bench, 3)).toBe(true);
+    expect(await subjects(bench)).toEqual(["Lamp 2", "Lamp 3", "Lamp bad"]);
+    expect(await counts(bench, { accepted: 3, repeated: 0 })).toBe(true);
+    expect((await place(bench))?.lastUid).toBe(uids.at(-1)!);
+  });
+
+  test("a mail on which the transform fails always is given up after five tries, and told", async () => {
+    const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
+    const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
+    writeFileSync(join(bench.folder, "mail.js"), "export default () => { throw new Error('no'); };");
+    await listens(bench);
+    await deliver(letter("bad"));
+    const isGivenUp = async (): Promise<boolean> => {
+      pokeMail(bench);
+      return (mail(bench)?.mails.refused ?? 0) > 0;
+    };
+    expect(await eventually(isGivenUp, WAIT_MS)).toBe(true);
+    expect((await bench.events()).some((text) => text.includes("does not take it"))).toBe(true);
+    expect(bench.logs.filter(({ msg }) => msg === "a mail waits").length).toBe(1);
   });
 });

@@ -50,6 +50,8 @@ export interface OpenMailbox {
   fetch(uid: number): Promise<Mail | undefined>;
   /** Resolves once something may be new since the last look, or after a while. */
   news(afterMs: number): Promise<void>;
+  /** Ends a wait for news. */
+  wake(): void;
   close(): Promise<void>;
 }
 
@@ -78,7 +80,8 @@ export async function openMailbox(
       uidNext,
       uidsAfter: (uid, { since } = {}) => named(search(client, uid, since)),
       fetch: (uid) => named(fetchMail(client, uid)),
-      news: (afterMs) => named(news(afterMs)),
+      news: (afterMs) => named(news.wait(afterMs)),
+      wake: news.wake,
       async close() {
         signal.removeEventListener("abort", abort);
         const timer = setTimeout(() => client.close(), GOODBYE_MS); // it is over either way
@@ -156,7 +159,7 @@ async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefine
 }
 
 /** News that arrive between two waits are kept for the next one. */
-function watchNews(client: ImapFlow): (afterMs: number) => Promise<void> {
+function watchNews(client: ImapFlow): { wait(afterMs: number): Promise<void>; wake(): void } {
   let isNew = false;
   let wake = (): void => {};
   client.on("exists", () => {
@@ -164,7 +167,7 @@ function watchNews(client: ImapFlow): (afterMs: number) => Promise<void> {
     wake();
   });
   client.on("close", () => wake());
-  return async (afterMs) => {
+  const wait = async (afterMs: number): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     wake = resolve;
     const timer = setTimeout(resolve, afterMs);
@@ -179,6 +182,7 @@ function watchNews(client: ImapFlow): (afterMs: number) => Promise<void> {
     isNew = false;
     if (!client.usable) throw new AppError("upstream", "the connection was closed");
   };
+  return { wait, wake: () => wake() };
 }
 
 /** What to do about errors that people meet when they set a mailbox up. */

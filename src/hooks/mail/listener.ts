@@ -10,8 +10,8 @@ import { retryDelayMs } from "../worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";
 import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
 import { openMailbox, SOURCE_BYTES_MAX, type Mail, type OpenMailbox } from "./imap.ts";
-import type { MailItem } from "./message.ts";
 import { readPassword } from "./password.ts";
+import { Postponed, type PostponedMail } from "./postponed.ts";
 import { findPosition, isHandled, type MailPosition, setHandled, setPosition } from "./position.ts";
 import type { MailOutcome, MailStatus } from "./status.ts";
 
@@ -55,8 +55,10 @@ export class MailListener {
   #downSince = performance.now();
   /** The mail that could not be fetched last, and on how many connections. */
   #unreadable = { uid: 0, tries: 0 };
-  /** Ends a wait. */
+  readonly #postponed = new Postponed();
+  /** Ends a wait, here or for news of the mailbox. */
   #wake = (): void => {};
+  #wakeBox = (): void => {};
 
   constructor(deps: ListenerDeps, settings: ListenerSettings) {
     const { user, host, mailbox } = settings.account;
@@ -82,7 +84,10 @@ export class MailListener {
 
   /** Something changed: what waits is tried again. */
   poke(): void {
-    if (this.#status.state !== "refused") this.#wake();
+    if (this.#status.state === "refused") return;
+    this.#postponed.hurry();
+    this.#wake();
+    this.#wakeBox();
   }
 
   get status(): MailStatus {
@@ -113,12 +118,15 @@ export class MailListener {
       let position = await this.#position(box);
       this.#become("connected");
       this.#deps.log.info("listening to a mailbox", { account: this.#name, mailbox: this.#settings.account.mailbox });
+      this.#wakeBox = () => box.wake();
       while (!signal.aborted) {
         position = await this.#look(box, position);
+        await this.#retry(position);
         this.#failures = 0;
-        await box.news(this.#settings.mail.pollSeconds * 1000);
+        await box.news(Math.min(this.#settings.mail.pollSeconds * 1000, this.#postponed.nextMs));
       }
     } finally {
+      this.#wakeBox = () => {};
       this.#downSince = performance.now();
       await box.close();
     }
@@ -155,8 +163,17 @@ export class MailListener {
       const newestAt = Math.max(position.newestAt, Math.min(receivedAt, this.#deps.now()));
       position = { ...position, lastUid: uid, newestAt };
       if (mail && receivedAt >= from.sinceAt) await this.#handle(mail, position);
+      await this.#retry(position);
     }
     return position;
+  }
+
+  /** Tries the mails whose time has come again. */
+  async #retry(position: MailPosition): Promise<void> {
+    for (const mail of this.#postponed.due()) {
+      if (this.#stopped.signal.aborted) return;
+      await this.#take(mail, position);
+    }
   }
 
   /** Gives a mail up on which one connection after the other fails: those behind it are not to wait for ever. */
@@ -179,51 +196,68 @@ export class MailListener {
       `A mail to ${this.#name} cannot be read from its server, and was passed over: number ${uid}.`,
     );
     const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
-    const alongside = (): Script<void> => setPosition(this.#key, position);
+    const alongside = (): Script<void> => setPosition(this.#key, this.#postponed.before(position, ""));
     const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
     if (kind === "full") return; // the next try tells
     mails.refused++;
     log.warn("a mail cannot be read, and is passed over", { account: this.#name, uid, reason });
   }
 
-  /** Returns once the mail is handled, or the listener stops. */
+  /** Returns once the mail is handled or postponed, or the listener stops. */
   async #handle(mail: Mail, position: MailPosition): Promise<void> {
-    const { store, log, mails, now } = this.#deps;
+    const { store, mails } = this.#deps;
     const isCut = mail.source.length >= SOURCE_BYTES_MAX;
     const { parseMail } = await import("./message.ts"); // of servers, few have a mailbox
     const item = await parseMail(mail.source, { ...this.#settings.mail, isCut });
-    const key = this.#key;
-    const mark = function* (): Script<void> {
-      yield* setPosition(key, position);
-      yield* setHandled(key, { id: item.id, now: now() });
-    };
-    if (await store.read(() => isHandled(key, item.id))) {
-      await store.write(mark);
+    const { lastUid: uid } = position;
+    if (this.#postponed.knows({ uid, item })) return;
+    if (await store.read(() => isHandled(this.#key, item.id))) {
+      await store.write(this.#mark(item.id, position));
       mails.repeated++;
       return;
     }
-    const outcome = await this.#handOver(item, mark);
+    await this.#take({ uid, item, failures: 0 }, position);
+  }
+
+  async #take(mail: PostponedMail, position: MailPosition): Promise<void> {
+    const { log, mails, now } = this.#deps;
+    const outcome = await this.#handOver(mail, this.#mark(mail.item.id, position));
     if (!outcome) return;
+    this.#postponed.delete(mail.item.id);
     mails[outcome.kind]++;
     this.#become("connected", { lastMailAt: now() });
     const { kind, ...notes } = outcome;
     log[kind === "refused" ? "warn" : "info"](`a mail was ${kind === "nothing" ? "passed over" : kind}`, {
       account: this.#name,
-      uid: position.lastUid,
+      uid: mail.uid,
       ...notes,
     });
   }
 
-  async #handOver(item: MailItem, mark: () => Script<void>) {
+  /** Says that a mail was handled, and how far the mailbox was read. */
+  #mark(id: string, position: MailPosition): () => Script<void> {
+    const [key, postponed, { now }] = [this.#key, this.#postponed, this.#deps];
+    return function* () {
+      yield* setPosition(key, postponed.before(position, id));
+      yield* setHandled(key, { id, now: now() });
+    };
+  }
+
+  /** Undefined: the mail was postponed, or the listener stops. */
+  async #handOver({ uid, item, failures: before }: PostponedMail, mark: () => Script<void>) {
     const { signal } = this.#stopped;
-    for (let failures = 0; !signal.aborted;) {
+    for (let failures = before; !signal.aborted;) {
       const outcome = await handOver(this.#deps, { item, account: this.#name, failures, mark, signal });
       if (outcome.kind !== "later") return outcome;
       if (outcome.isFailure) failures++;
       if (this.#status.waitsFor !== outcome.reason) {
-        this.#deps.log.warn("a mail waits", { account: this.#name, reason: outcome.reason });
+        this.#deps.log.warn("a mail waits", { account: this.#name, uid, reason: outcome.reason });
       }
       this.#become("waiting", { waitsFor: outcome.reason });
+      if (outcome.isFailure && (before > 0 || !this.#postponed.isFull)) {
+        this.#postponed.put({ uid, item, failures }, outcome.afterMs);
+        return undefined;
+      }
       await this.#sleep(outcome.afterMs);
     }
     return undefined;
