@@ -15,9 +15,11 @@ const BLACK_FLAG = "\u{1f3f4}";
 const isSelector = (char: string): boolean => /^[\ufe00-\ufe0f]$/.test(char);
 /** The same for Chinese characters, of which names need them. */
 const isHanSelector = (char: string): boolean => /^[\u{e0100}-\u{e01ef}]$/u.test(char);
-/** Between characters: soft hyphens, joiners and their opposites, marks of direction that change nothing else. */
+/** Between characters: soft hyphens, joiners and their opposites, fillers, marks of direction. */
 const isJoiner = (char: string): boolean =>
-  /^(?:[\u00ad\u061c\u115f\u1160\u200b-\u200f]|\u034f|\u17b4|\u17b5|\u180b|\u180c|\u180d|\u180f)$/.test(char);
+  /^(?:[\u00ad\u061c\u115f\u1160\u200b-\u200f]|\u034f|\u17b4|\u17b5|\u3164|\uffa0|\u180b|\u180c|\u180d|\u180f)$/.test(
+    char,
+  );
 
 export const withoutInvisible = (text: string): string =>
   text.replace(RUN, (run, at: number) => {

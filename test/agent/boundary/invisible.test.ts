@@ -16,7 +16,7 @@ test.each<[string, string, string]>([
   ["zero-width characters that spell bits", "a\u200b\u200c\u200b\u200d\u200cb", "a\u200bb"],
   ["text whose direction is overridden", "abc\u202edcba\u202c", "abcdcba"],
   ["isolates", "\u2066a\u2069b", "ab"],
-  ["invisible operators and fillers", "a\u2062b\u3164c\uffa0d\u2060e\ufefff", "abcdef"],
+  ["invisible operators and fillers", "a\u2062b\u3164\uffa0c\u206ad\u2060e\ufefff", "ab\u3164cdef"],
   ["annotations", "a\ufff9b\ufffac\ufffb", "abc"],
   ["a token with a gap that is not seen", "<|im_\u2060start|>", "[[TOKEN_SANITIZED]]"],
 ])("%s", (_, text, wanted) => expect(neutralize(text)).toBe(wanted));
