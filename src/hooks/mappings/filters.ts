@@ -52,6 +52,8 @@ const FILTERS = {
   upper: { args: [0, 0], apply: text((value) => value.toUpperCase()) },
   lower: { args: [0, 0], apply: text((value) => value.toLowerCase()) },
   trim: { args: [0, 0], apply: text((value) => value.trim()) },
+  /** The text that base64 of either alphabet stands for, as Google's Pub/Sub sends it. */
+  base64: { args: [0, 0], apply: text(decodeBase64) },
   date: { args: [0, 1], apply: (piece, [format = "iso"]) => ({ ...piece, value: date(piece.value, String(format)) }) },
   escape: { args: [0, 1], apply: text((value, [how = "html"]) => (ESCAPES[String(how)] ?? ESCAPES["html"]!)(value)) },
   join: {
@@ -116,6 +118,16 @@ function truncate(value: string, length: number): string {
     count += 1;
   }
   return kept.length < value.length ? `${kept}…` : value;
+}
+
+function decodeBase64(value: string): string {
+  const digits = value.replace(/\s/g, "");
+  if (!/^[\w+/-]*={0,2}$/.test(digits)) return value;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(digits, "base64"));
+  } catch {
+    return value; // bytes that are no text
+  }
 }
 
 /** In UTC: `iso`, `date`, `time`, `datetime` or `unix`. */

@@ -25,6 +25,9 @@ const view = makeView({
     labels: { "a.b": "dotted", "x y": "blank" },
     nested: { deep: { er: "here" } },
     at: 1_767_323_045,
+    encoded: Buffer.from('{"historyId":7,"n":"ö"}').toString("base64"),
+    encoded_url: Buffer.from('{"historyId":7,"n":"ö"}').toString("base64url"),
+    bytes: "/////w==",
     html: `<a href="x">&'`,
   },
 });
@@ -104,6 +107,10 @@ describe("filters", () => {
     ["{{html | escape: 'url'}}", "%3Ca%20href%3D%22x%22%3E%26'"],
     ["{{list | json | truncate: 5}}", '[{"id…'],
     ['{{nope | default: "}} | : ,"}}', "}} | : ,"],
+    ["{{encoded | base64}}", '{"historyId":7,"n":"ö"}'],
+    ["{{encoded_url | base64}}", '{"historyId":7,"n":"ö"}'],
+    ["{{html | base64}}", `<a href="x">&'`], // no base64
+    ["{{bytes | base64}}", "/////w=="], // no text
     ["{{name | hash}}", new Bun.CryptoHasher("sha256").update("Ada").digest("hex").slice(0, 32)],
   ])("%s is %s", (source, wanted) => expect(show(source, view)).toBe(wanted));
 
