@@ -19,6 +19,7 @@ export type Code =
   | "cancelled" // the caller went away
   | "timeout" // the caller went quiet in the middle of a request
   | "unsupported" // understood, but this build or machine cannot do it
+  | "unsupported_coding" // a body in a compression that is not read
   | "runner" // a model's process failed
   | "registry" // a registry failed or refused; apart, because clients know it as a 500
   | "upstream"; // another server failed

@@ -3,12 +3,12 @@
  */
 import type { Static, TSchema } from "elysia";
 import { AppError } from "../../base/errors.ts";
+import { contentCoding, decompressed } from "./content-coding.ts";
 import { decode } from "./decode.ts";
 import { parseFirstJson } from "./json.ts";
-import { decompressed } from "./zstd.ts";
 
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
-const JSON_BYTES_MAX = 64 * 1024 * 1024;
+export const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
 const BODY_IDLE_MS = 60_000;
@@ -26,27 +26,22 @@ export async function readRequest<T extends TSchema>(request: Request, schema: T
 async function readText(request: Request, limit: number): Promise<string> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > limit) throw tooLarge(limit, announced);
-  if (announced > 0 && announced <= SMALL_BYTES && encodingOf(request) === "identity") {
-    return inTime(request.text(), BODY_IDLE_MS);
-  }
+  const coding = contentCoding(request.headers);
+  if (announced > 0 && announced <= SMALL_BYTES && coding === undefined) return inTime(request.text(), BODY_IDLE_MS);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of decoded(request)) {
     length += chunk.length;
-    if (length > limit) throw tooLarge(limit, length);
+    if (length > limit) throw tooLarge(limit, coding === undefined ? length : undefined);
     chunks.push(chunk);
   }
   return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
 }
 
-const encodingOf = ({ headers }: Request): string => headers.get("content-encoding")?.toLowerCase() ?? "identity";
-
-/** The body without its compression. */
-function decoded(request: Request): AsyncIterable<Uint8Array> {
-  const encoding = encodingOf(request);
-  if (encoding === "identity") return received(request);
-  if (encoding === "zstd") return decompressed(received(request));
-  throw new AppError("bad_request", `content-encoding: expected zstd or none, got '${encoding}'`);
+/** The body without its compression. Throws `unsupported_coding`. */
+export function decoded(request: Request): AsyncIterable<Uint8Array> {
+  const coding = contentCoding(request.headers);
+  return coding === undefined ? received(request) : decompressed(received(request), coding);
 }
 
 /**
@@ -82,6 +77,8 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-function tooLarge(limit: number, found: number): AppError {
-  return new AppError("too_large", `request body: expected at most ${limit} bytes, got ${found}`);
+/** @param found undefined: it is compressed, and was read no further */
+function tooLarge(limit: number, found: number | undefined): AppError {
+  const got = found === undefined ? "got more once decompressed" : `got ${found}`;
+  return new AppError("too_large", `request body: expected at most ${limit} bytes, ${got}`);
 }

@@ -18,6 +18,7 @@ const STATUS = {
   cancelled: 499,
   timeout: 408,
   unsupported: 400,
+  unsupported_coding: 415,
   runner: 500,
   registry: 500,
   upstream: 502,
@@ -44,6 +45,7 @@ const OPENAI_TYPES: Readonly<Record<number, string>> = {
   401: "invalid_request_error",
   404: "not_found_error",
   413: "invalid_request_error",
+  415: "invalid_request_error",
 };
 
 /** The shape of the OpenAI API. */
@@ -59,6 +61,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   403: "permission_error",
   404: "not_found_error",
   413: "request_too_large",
+  415: "invalid_request_error",
   503: "overloaded_error",
 };
 

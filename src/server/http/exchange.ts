@@ -7,6 +7,7 @@ import type { Logger } from "../../base/log.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import { Refusal } from "../../hooks/ingress/problems.ts";
 import { refusalReply } from "../../hooks/ingress/reply.ts";
+import { CONTENT_CODINGS } from "./content-coding.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
 import type { HidePaths } from "./private-paths.ts";
@@ -100,7 +101,8 @@ export function errorResponse(request: Request, error: unknown, requestId = make
   const known = error instanceof AppError ? error.retryAfterMs : undefined;
   const retryAfterMs = known ?? (status === 503 ? RETRY_AFTER_MS : undefined);
   const retry = retryAfterMs === undefined ? {} : retryAfter(retryAfterMs);
-  return withHeaders(response, { ...idHeaders(request, requestId), ...retry });
+  const codings: Record<string, string> = status === 415 ? { "accept-encoding": CONTENT_CODINGS } : {};
+  return withHeaders(response, { ...idHeaders(request, requestId), ...retry, ...codings });
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {

@@ -8,8 +8,9 @@ import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { blobPath, findBlob, receiveBlob, touchBlob } from "../../store/blobs.ts";
 import { parseDigest, type Digest } from "../../store/digest.ts";
-import { received } from "../http/body.ts";
+import { decoded, received } from "../http/body.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
+import { contentCoding } from "../http/content-coding.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
@@ -105,6 +106,7 @@ async function upload(
  * upload of 1 GB costs 25 MB this way, 75 MB without.
  */
 async function* released(request: Request): AsyncGenerator<Uint8Array, void, void> {
+  if (contentCoding(request.headers) !== undefined) return yield* decoded(request); // its chunks share their memory
   for await (const chunk of received(request)) {
     yield chunk;
     if (chunk.buffer instanceof ArrayBuffer) chunk.buffer.transfer(0);
