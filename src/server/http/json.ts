@@ -4,19 +4,29 @@
  * is wrong.
  */
 import { AppError } from "../../base/errors.ts";
-import { nestsDeeper } from "../../base/json-depth.ts";
+import { jsonExcess, type JsonLimits } from "../../base/json-depth.ts";
 import { quoteGo } from "../../base/quote.ts";
 
-const DEPTH_MAX = 1000; // schemas nest tens of levels; every walk over a body may recurse this deep
+/** What no client sends, and what would keep the event loop from all others for seconds. */
+const LIMITS: JsonLimits = {
+  depth: 1000, // schemas nest tens of levels; every walk over a body may recurse this deep
+  texts: 100_000, // the longest conversations of agents have some ten thousand
+  values: 2_000_000, // a context of a million tokens is an array of as many numbers
+};
 
 interface Scan {
   readonly text: string;
   at: number;
 }
 
-/** The first JSON value of a text. Throws `bad_request`. */
+/** The first JSON value of a text. Throws `bad_request`, and `too_large` for one that has too many parts. */
 export function parseFirstJson(text: string): unknown {
-  if (nestsDeeper(text, DEPTH_MAX)) throw new AppError("bad_request", "exceeded max depth");
+  const excess = jsonExcess(text, LIMITS);
+  if (excess === "depth") throw new AppError("bad_request", "exceeded max depth");
+  if (excess !== undefined) {
+    const what = excess === "texts" ? "keys and texts" : "values";
+    throw new AppError("too_large", `request body: expected at most ${LIMITS[excess]} ${what}, got more`);
+  }
   try {
     return JSON.parse(text);
   } catch {
@@ -143,7 +153,7 @@ function scanNumber(scan: Scan): void {
 
 function scanDigits(scan: Scan, context: string): void {
   if (!/[0-9]/.test(scan.text[scan.at] ?? "")) throw unexpected(scan, context);
-  while (/[0-9]/.test(scan.text[scan.at] ?? "")) scan.at++;
+  skip(scan, /[0-9]*/y);
 }
 
 function scanWord(scan: Scan, word: string): void {
@@ -153,8 +163,13 @@ function scanWord(scan: Scan, word: string): void {
   }
 }
 
-function skipSpace(scan: Scan): void {
-  while (/[ \t\r\n]/.test(scan.text[scan.at] ?? "")) scan.at++;
+const skipSpace = (scan: Scan): void => skip(scan, /[ \t\r\n]*/y);
+
+/** @param run a sticky pattern, which may match nothing: megabytes take no longer than to read them */
+function skip(scan: Scan, run: RegExp): void {
+  run.lastIndex = scan.at;
+  run.test(scan.text);
+  scan.at = run.lastIndex;
 }
 
 function unexpected({ text, at }: Scan, context: string): AppError {

@@ -52,6 +52,24 @@ describe("the first JSON value of a text", () => {
     expect(() => parseFirstJson("[".repeat(1001) + "]".repeat(1001))).toThrow("exceeded max depth");
   });
 
+  test("has a limit of texts and values, which long ones do not reach", () => {
+    const refused = (text: string, what: string): void =>
+      expect(() => parseFirstJson(text)).toThrow(`request body: expected at most ${what}, got more`);
+    const keys = (count: number): string => `{${'"k":1,'.repeat(count - 1)}"k":1}`;
+    const texts = (count: number): string => `[${'"a",'.repeat(count - 1)}"a"]`;
+    expect(parseFirstJson(keys(100_000))).toEqual({ k: 1 });
+    expect(parseFirstJson(texts(100_000))).toHaveLength(100_000);
+    refused(keys(100_001), "100000 keys and texts");
+    refused(texts(100_001), "100000 keys and texts");
+    refused(`{"messages":[${'{"role":"user"},'.repeat(50_000)}1]}`, "100000 keys and texts");
+    refused(`{"options":${keys(1_000_000)}}`, "100000 keys and texts");
+    expect(parseFirstJson(`[${"1,".repeat(1_900_000)}1]`)).toHaveLength(1_900_001);
+    for (const each of ["1", "[]", "{}", "null"]) refused(`[${`${each},`.repeat(2_000_000)}1]`, "2000000 values");
+    const image = "A,[{".repeat(1_000_000);
+    const body = { images: [image, `${image}\\"`] };
+    expect(Bun.deepEquals(parseFirstJson(JSON.stringify(body)), body)).toBe(true);
+  });
+
   test("with a trailing NUL or a million brackets is refused in no time", () => {
     const startedMs = cpuMs();
     expect(() => parseFirstJson("[".repeat(1_000_000))).toThrow(AppError);
