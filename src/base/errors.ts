@@ -7,7 +7,6 @@
 /** Every expected failure is one of these. */
 export type Code =
   | "bad_request" // the caller's fault: malformed, out of range, contradictory
-  | "bad_option" // a generation option of the wrong type; apart, because clients know it as a 500
   | "unauthorized"
   | "forbidden"
   | "not_found"

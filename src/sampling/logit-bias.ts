@@ -10,7 +10,7 @@ export type LogitBias = Readonly<Record<string, number>>;
 const BIAS_MAX = 100;
 const BIASES_MAX = 1024;
 
-/** Throws `bad_option`. */
+/** Throws `bad_request`. */
 export function parseLogitBias(given: unknown): LogitBias {
   if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong("an object", kindOf(given));
   const entries = Object.entries(given);
@@ -45,4 +45,4 @@ export function makeLogitBias(biases: LogitBias, vocabSize: number): ((logits: F
 const kindOf = (given: unknown): string => (Array.isArray(given) ? "an array" : typeof given);
 
 const wrong = (expected: string, got: string): AppError =>
-  new AppError("bad_option", `option "logit_bias": expected ${expected}, got ${got}`);
+  new AppError("bad_request", `option "logit_bias": expected ${expected}, got ${got}`);

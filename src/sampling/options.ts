@@ -177,7 +177,7 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
     default:
       return kind satisfies never;
   }
-  throw new AppError("bad_option", `option "${key}" must be of type ${kind}`);
+  throw new AppError("bad_request", `option "${key}" must be of type ${kind}`);
 }
 
 /** Seeds are int64, everything else is brought into int32, where −1 and −2 keep their meaning. */
@@ -190,5 +190,5 @@ function parseInteger(key: string, value: number): number {
 
 function parseStrings(key: string, given: readonly unknown[]): string[] {
   if (given.every((item) => typeof item === "string")) return [...given];
-  throw new AppError("bad_option", `option "${key}" must be of an array of strings`);
+  throw new AppError("bad_request", `option "${key}" must be of an array of strings`);
 }

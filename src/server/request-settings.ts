@@ -1,5 +1,5 @@
 /** The fields of a request that say how to generate, and whose errors have wordings of their own. */
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
 import type { Format, GenerateRequest } from "../runtime/runtime.ts";
@@ -16,7 +16,7 @@ type InferenceBody = Pick<
 
 type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "truncate" | "shift">;
 
-/** Throws `bad_option`. Unknown options are logged, not refused: clients send those of other servers. */
+/** Throws `bad_request`. Unknown options are logged, not refused: clients send those of other servers. */
 export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   const format = parseFormat(body.format);
   const logprobs = wantedLogprobs(body);
@@ -32,20 +32,11 @@ export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   };
 }
 
-/** Options of the APIs under `/v1`, which know no `bad_option`. Throws `bad_request`. */
-export function readOptions(fields: object): ReturnType<typeof parseOptions> {
-  try {
-    return parseOptions(fields);
-  } catch (error) {
-    throw new AppError("bad_request", messageOf(error), { cause: error });
-  }
-}
-
 /** Absent, empty, `json`, or a schema. */
 function parseFormat(value: unknown): Format | undefined {
   if (value === undefined || value === "") return undefined;
   if (value === "json") return value;
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>; // JSON
   const raw = quoteGo(JSON.stringify(value));
-  throw new AppError("bad_option", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
+  throw new AppError("bad_request", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
 }

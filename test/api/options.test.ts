@@ -103,9 +103,9 @@ describe("options.* that choose tokens", () => {
     expect(body.response).toBe(whole.slice(0, whole.indexOf(` ${word}`)));
     expect(body.done_reason).toBe("stop");
     const single = await ask({ stop: "text" });
-    expect([single.status, single.body.error]).toEqual([500, 'option "stop" must be of type array']);
+    expect([single.status, single.body.error]).toEqual([400, 'option "stop" must be of type array']);
     const mixed = await ask({ stop: ["a", 1] });
-    expect([mixed.status, mixed.body.error]).toEqual([500, 'option "stop" must be of an array of strings']);
+    expect([mixed.status, mixed.body.error]).toEqual([400, 'option "stop" must be of an array of strings']);
   });
 });
 
@@ -199,7 +199,7 @@ describe("options of the wrong type", () => {
     test(`${type}: an error that names the option and the type`, async () => {
       for (const name of names.split(" ")) {
         const { status, body } = await ask({ [name]: wrong });
-        expect([status, body.error]).toEqual([500, `option "${name}" must be of type ${type}`]);
+        expect([status, body.error]).toEqual([400, `option "${name}" must be of type ${type}`]);
       }
     });
   }

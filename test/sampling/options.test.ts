@@ -67,7 +67,7 @@ test.each([
   ],
   [{ stop: ["a", 1] }, 'option "stop" must be of an array of strings'],
 ])("%j is refused with the words that clients know", (options, message) => {
-  expect(failure(options)).toEqual({ code: "bad_option", message });
+  expect(failure(options)).toEqual({ code: "bad_request", message });
 });
 
 test("integers truncate toward zero, and nonsense values become harmless ones", () => {

@@ -61,7 +61,7 @@ describe("POST /api/embed", () => {
       400,
       "json: cannot unmarshal string into Go struct field EmbedRequest.dimensions of type int",
     ],
-    [{ input: "a", options: { num_ctx: "x" } }, 500, 'option "num_ctx" must be of type integer'],
+    [{ input: "a", options: { num_ctx: "x" } }, 400, 'option "num_ctx" must be of type integer'],
   ])("%j is refused with %i", async (body, status, error) => {
     const response = await embed(body);
     expect([response.status, await response.json()]).toEqual([status, { error }]);

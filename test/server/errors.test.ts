@@ -150,7 +150,7 @@ describe("requests that contradict themselves", () => {
     [["json"], '"[\\"json\\"]"'],
   ])("format %j", async (format, raw) => {
     const error = `invalid format: ${raw}; expected "json" or a valid JSON Schema object`;
-    expect(await failure("/api/chat", { model: "m", messages: [{}], format })).toEqual([500, { error }]);
+    expect(await failure("/api/chat", { model: "m", messages: [{}], format })).toEqual([400, { error }]);
   });
 
   test.each([
@@ -160,7 +160,7 @@ describe("requests that contradict themselves", () => {
     [{ stop: [1] }, 'option "stop" must be of an array of strings'],
     [{ use_mmap: 1 }, 'option "use_mmap" must be of type boolean'],
   ])("options %j", async (options, error) => {
-    expect(await failure("/api/generate", { model: "m", prompt: "x", options })).toEqual([500, { error }]);
+    expect(await failure("/api/generate", { model: "m", prompt: "x", options })).toEqual([400, { error }]);
   });
 });
 

@@ -4,9 +4,8 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
-import type { Options } from "../../sampling/options.ts";
+import { parseOptions, type Options } from "../../sampling/options.ts";
 import { optional, readFields, readText, unexpected, type Fields } from "../fields.ts";
-import { readOptions } from "../request-settings.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readToolChoice, readTools, type Choice } from "./tools.ts";
@@ -73,7 +72,7 @@ function toolFields(tools: readonly Tool[], choice: unknown): Pick<Wanted, "tool
 
 function optionsOf({ max_tokens, temperature, top_p, top_k, stop_sequences: stop }: MessagesBody): Options {
   const given = { num_predict: max_tokens, temperature, top_p, top_k };
-  return readOptions({ ...given, ...(stop && stop.length > 0 ? { stop } : {}) }).options;
+  return parseOptions({ ...given, ...(stop && stop.length > 0 ? { stop } : {}) }).options;
 }
 
 /** `thinking` decides whether, and where it leaves that open `effort` says how hard. */

@@ -6,7 +6,6 @@ import { Refusal } from "../../hooks/ingress/problems.ts";
 
 const STATUS = {
   bad_request: 400,
-  bad_option: 500, // surfaces when the model is scheduled, in the server that clients know
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,

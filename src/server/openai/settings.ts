@@ -6,8 +6,7 @@ import { t, type Static } from "elysia";
 import { parseKeepAlive } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Think } from "../../runtime/runtime.ts";
-import type { Options } from "../../sampling/options.ts";
-import { readOptions } from "../request-settings.ts";
+import { parseOptions, type Options } from "../../sampling/options.ts";
 import { Int } from "../schema/message.ts";
 
 export const samplingFields = {
@@ -64,7 +63,7 @@ const SAME_NAME = [
 export function toOptions(settings: Settings, maxTokens: number | undefined): { options: Options; unknown: string[] } {
   const named = SAME_NAME.map((name) => [name, settings[name]] as const).filter(([, value]) => value !== undefined);
   const stop = toStop(settings.stop);
-  return readOptions({
+  return parseOptions({
     ...settings.options,
     ...Object.fromEntries(named),
     ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),

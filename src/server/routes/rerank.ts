@@ -7,7 +7,7 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
-import { readOptions } from "../request-settings.ts";
+import { parseOptions } from "../../sampling/options.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";
@@ -56,7 +56,7 @@ async function rerank(
   if (query.trim() === "") throw new AppError("bad_request", "query: expected a text, got none");
   if (most < 1) throw new AppError("bad_request", `top_n: expected 1 or more, got ${most}`);
   const documents = textsOf(body.documents);
-  const { options, unknown } = readOptions(body.options ?? {});
+  const { options, unknown } = parseOptions(body.options ?? {});
   warnUnknown(deps.log, { model, unknown });
   const ref = await findModel(deps.store, model);
   const result = await deps.runtime.rank({
