@@ -1,4 +1,4 @@
-/** Every field of every request body, with values of every other type: refused as the caller's fault, never a failure. */
+/** Every field of every body, with values of every other type: refused as the fault of the request, never a failure. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { TSchema } from "elysia";
 import { MessagesBody } from "../../src/server/schema/messages.ts";

@@ -12,6 +12,8 @@ export interface ChatReplyOptions {
   readonly wantsLogprobs: boolean;
   /** Names of the tools whose calls are texts. */
   readonly customTools: ReadonlySet<string>;
+  /** A call is the old `function_call`, of which an answer has one. */
+  readonly hasFunctions: boolean;
 }
 
 /** All events in one object. */
@@ -21,12 +23,12 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
     role: "assistant",
     content: calls.length > 0 ? text.trim() : text, // blanks around a call are no answer
     ...(thinking === "" ? {} : { reasoning: thinking }),
-    ...(calls.length > 0 ? { tool_calls: calls.map((call) => callOf(call, options)) } : {}),
+    ...(calls.length > 0 ? callFields(calls, options) : {}),
   };
   const choice = {
     index: 0,
     message,
-    finish_reason: finishReason(done, calls.length > 0),
+    finish_reason: finishReason(done, { called: calls.length > 0, ...options }),
     ...(options.wantsLogprobs ? { logprobs: logprobsOf(logprobs) } : {}),
   };
   return { object: "chat.completion", ...options.head, choices: [choice], usage: usageOf(done) };
@@ -43,7 +45,7 @@ export async function* chunks(
   let called = false;
   for await (const event of events) {
     if (event.kind === "done") {
-      yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, called) }] });
+      yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, { called, ...options }) }] });
       if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
     } else {
       called ||= event.kind === "toolCall";
@@ -64,13 +66,20 @@ function deltaOf(event: Exclude<AnswerEvent, DoneEvent>, options: Calls): object
     case "thinking":
       return { content: "", reasoning: event.text };
     case "toolCall":
-      return { content: "", tool_calls: [callOf(event.call, options)] };
+      return { content: "", ...callFields([event.call], options) };
     default:
       return event satisfies never;
   }
 }
 
-type Calls = Pick<ChatReplyOptions, "customTools">;
+type Calls = Pick<ChatReplyOptions, "customTools" | "hasFunctions">;
+
+function callFields(calls: readonly ToolCall[], options: Calls): object {
+  const [first] = calls;
+  if (!first || !options.hasFunctions) return { tool_calls: calls.map((call) => callOf(call, options)) };
+  const { name, arguments: args } = first.function;
+  return { function_call: { name, arguments: JSON.stringify(args) } };
+}
 
 function callOf({ id, function: { index, name, arguments: args } }: ToolCall, { customTools }: Calls): object {
   return customTools.has(name)
@@ -78,8 +87,9 @@ function callOf({ id, function: { index, name, arguments: args } }: ToolCall, { 
     : { id, index, type: "function", function: { name, arguments: JSON.stringify(args) } };
 }
 
-function finishReason({ reason }: DoneEvent, called: boolean): string {
-  return reason === "stop" && called ? "tool_calls" : reason;
+function finishReason({ reason }: DoneEvent, { called, hasFunctions }: { called: boolean; hasFunctions: boolean }) {
+  if (reason !== "stop" || !called) return reason;
+  return hasFunctions ? "function_call" : "tool_calls";
 }
 
 function logprobsOf(chosen: readonly ChosenLogprob[] = []): object {

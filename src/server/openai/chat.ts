@@ -8,6 +8,7 @@ import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
 import { checkStrict } from "../strict-schema.ts";
 import { chooseTools, toolFields, type ChoiceShape } from "../tool-choice.ts";
+import { functionFields } from "./functions.ts";
 import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";
 
@@ -24,6 +25,7 @@ export const ChatCompletionBody = t.Object(
     max_completion_tokens: t.Optional(Int),
     reasoning: t.Optional(t.Object({ effort: t.Optional(t.String()) })),
     response_format: t.Optional(t.Object({ type: t.Optional(t.String()), json_schema: t.Optional(t.Unknown()) })),
+    ...functionFields,
     tools: t.Optional(t.Array(AnyTool)),
     tool_choice: t.Optional(t.Unknown()),
     parallel_tool_calls: t.Optional(t.Boolean()),

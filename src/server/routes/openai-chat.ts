@@ -13,6 +13,7 @@ import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
+import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import { describe } from "../schema/describe.ts";
@@ -29,7 +30,8 @@ export const openaiChatRoutes = (deps: RouteDeps) =>
   });
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
-  const body = await readRequest(exchange.request, ChatCompletionBody);
+  const given = await readRequest(exchange.request, ChatCompletionBody);
+  const body = withTools(given);
   const request = await chatRequest(deps, { body, exchange });
   if (body._debug_render_only) return { kind: "json", body: await renderOnly(deps, request) };
   const single = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
@@ -40,6 +42,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
     customTools: customNames(body),
+    hasFunctions: hasFunctions(given),
   };
   if (!body.stream) return { kind: "json", body: await completion(events, options) };
   return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
