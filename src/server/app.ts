@@ -5,13 +5,13 @@
 import { Elysia } from "elysia";
 import { messageOf } from "../base/errors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
-import { errorResponse, makeAnswer, textResponse } from "./http/exchange.ts";
-import { makeGate, NOT_FOUND } from "./gate.ts";
+import { errorResponse, makeAnswer } from "./http/exchange.ts";
+import { makeGate } from "./gate.ts";
+import { noSuchRoute } from "./no-route.ts";
 import { makeInspect } from "./inspect.ts";
 import { metered } from "./metrics/metered.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeRequestSpans } from "./http/request-spans.ts";
-import { matches } from "./http/paths.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
 import { makeRecentRequests } from "./metrics/recent.ts";
 import { makeRecorder } from "./metrics/recorder.ts";
@@ -137,17 +137,3 @@ const openaiRoutes = (deps: RouteDeps) =>
     .use(openaiCompletionRoutes(deps))
     .use(openaiEmbeddingRoutes(deps))
     .use(openaiModelRoutes(deps));
-
-interface Route {
-  readonly method: string;
-  readonly path: string;
-}
-
-/** 405 where the path exists with other methods, else 404. */
-function noSuchRoute(request: Request, routes: readonly Route[]): Response {
-  const path = new URL(request.url).pathname;
-  const methods = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
-  if (methods.length === 0) return textResponse(NOT_FOUND, 404);
-  const allowed = new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
-  return textResponse("405 method not allowed", 405, { allow: [...allowed].join(", ") });
-}

@@ -3,10 +3,10 @@ import { AppError, shuttingDown } from "../base/errors.ts";
 import type { AppDeps } from "./deps.ts";
 import { makeAuth } from "./http/auth.ts";
 import { makeGuard } from "./http/cors.ts";
-import { errorResponse, textResponse } from "./http/exchange.ts";
+import { errorResponse } from "./http/exchange.ts";
 import { isSeen } from "./http/raw-target.ts";
+import { notFound } from "./no-route.ts";
 
-export const NOT_FOUND = "404 page not found";
 /** What is answered while the server stops. */
 const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
 
@@ -25,7 +25,7 @@ export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate
   const admit = makeAuth(config.apiKeys);
   return (request, headers) => {
     const { pathname } = new URL(request.url);
-    if (!isSeen(pathname) || isHook(pathname)) return textResponse(NOT_FOUND, 404);
+    if (!isSeen(pathname) || isHook(pathname)) return notFound(request);
     if (gateway?.isDraining() && !PROBES.test(pathname)) {
       // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
       return errorResponse(request, shuttingDown(gateway.backInMs()));

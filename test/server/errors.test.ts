@@ -210,13 +210,44 @@ describe("paths and methods", () => {
     ["GET", "/api/generate", 405, "405 method not allowed", "POST"],
     ["DELETE", "/api/chat", 405, "405 method not allowed", "POST"],
     ["POST", "/api/tags", 405, "405 method not allowed", "GET, HEAD"],
-    ["GET", "/api", 404, "404 page not found", null],
-    ["GET", "/api/generate/x", 404, "404 page not found", null],
   ])("%s %s: %d", async (method, path, status, text, allow) => {
     const response = await harness.call(method, path);
     expect([response.status, await response.text()]).toEqual([status, text]);
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(response.headers.get("allow")).toBe(allow);
+  });
+
+  test.each([
+    ["GET", "/api", 404, { error: "there is no GET /api" }],
+    ["GET", "/api/generate/x", 404, { error: "there is no GET /api/generate/x" }],
+    [
+      "POST",
+      "/v1/nothing",
+      404,
+      { error: { message: "there is no POST /v1/nothing", type: "not_found_error", param: null, code: null } },
+    ],
+    [
+      "POST",
+      "/v1/messages/nothing",
+      404,
+      { type: "error", error: { type: "not_found_error", message: "there is no POST /v1/messages/nothing" } },
+    ],
+    [
+      "GET",
+      "/v1/chat/completions",
+      405,
+      { error: expect.objectContaining({ message: "/v1/chat/completions takes POST, got GET" }) },
+    ],
+  ])("%s %s: %d in the shape of its API", async (method, path, status, body) => {
+    const response = await harness.call(method, path);
+    expect([response.status, await response.json()]).toEqual([status, expect.objectContaining(body)] as never);
+    expect(response.headers.get("allow")).toBe(status === 405 ? "POST" : null);
+    if (path.startsWith("/v1"))
+      expect(response.headers.get(/messages/.test(path) ? "request-id" : "x-request-id")).toStartWith("req_");
+  });
+
+  test("a path that does not exist is told in part where it is long", async () => {
+    expect((await (await harness.call("GET", `/v1/${"x".repeat(5000)}`)).text()).length).toBeLessThan(400);
   });
 
   test.each(["/", "/api/version", "/api/tags"])("HEAD %s has a status and no body", async (path) => {

@@ -13,6 +13,20 @@ export const SEEN_ROUTES: readonly string[] = Array.from({ length: SEGMENTS_MAX 
   return count === 0 ? ["/"] : [path, `${path}/`];
 }).flat();
 
+/** Segments behind a doubled slash. */
+const DOUBLED_MAX = 6;
+
+/**
+ * Routes of targets that a client made of a base URL with a slash at its end: `//api/chat`, `/v1//models`. They match
+ * the raw target, so no dots or backslashes have made the second slash.
+ */
+export const DOUBLED_ROUTES: readonly string[] = ["api", "v1"].flatMap((api) =>
+  Array.from({ length: DOUBLED_MAX }, (_, last) => {
+    const rest = Array.from({ length: last + 1 }, (_, i) => `/:p${i}`).join("");
+    return [`//${api}${rest}`, `//${api}${rest}/`, `/${api}/${rest}`, `/${api}/${rest}/`];
+  }).flat(),
+);
+
 /** Whether a target that is this path as it stands matches one of the routes. */
 export function isSeen(pathname: string): boolean {
   const segments = segmentsOf(pathname);

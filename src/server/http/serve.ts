@@ -6,7 +6,7 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import type { Address, Config } from "../../config.ts";
 import { errorBody, statusOf } from "./errors.ts";
 import { jsonResponse } from "./exchange.ts";
-import { isResolved, SEEN_ROUTES } from "./raw-target.ts";
+import { DOUBLED_ROUTES, isResolved, SEEN_ROUTES } from "./raw-target.ts";
 
 /** Uploads of models are bounded by the disk, not here; JSON bodies have a limit of their own. */
 const BODY_BYTES_MAX = 2 ** 44;
@@ -31,9 +31,18 @@ interface App {
 export function startServer(app: App, { host }: Pick<Config, "host">): RunningServer {
   const fetch = (request: Request, segments?: readonly string[]) => app.fetch(checked(withUrl(request), segments));
   const seen = (request: BunRequest) => fetch(request, Object.values(request.params));
+  const doubled = (request: BunRequest) => {
+    const url = new URL(withUrl(request).url);
+    url.pathname = url.pathname.replace(/\/{2,}/, "/");
+    const [api = ""] = url.pathname.slice(1).split("/");
+    return fetch(new Request(url.href, request), [api, ...Object.values(request.params)]);
+  };
   const server = listen({
     ...host,
-    routes: Object.fromEntries(SEEN_ROUTES.map((route) => [route, seen])),
+    routes: Object.fromEntries([
+      ...SEEN_ROUTES.map((route) => [route, seen] as const),
+      ...DOUBLED_ROUTES.map((route) => [route, doubled] as const),
+    ]),
     fetch: (request) => fetch(request),
   });
   app.server = server;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startServer } from "../../../src/server/http/serve.ts";
+import { rawRequest } from "../../e2e/raw-request.ts";
 import { endless, hello, play } from "../fakes.ts";
 import { linesOf, makeHarness, type Harness } from "../harness.ts";
 
@@ -71,5 +72,50 @@ describe("stopping", () => {
     const startedMs = performance.now();
     await server.stop(60_000);
     expect(performance.now() - startedMs).toBeLessThan(30_000);
+  });
+});
+
+describe("a doubled slash, of a base URL that ends with one", () => {
+  const GENERATE = '{"model":"m","prompt":"hi"}';
+  const CHAT = '{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":3}';
+  const portOf = (url: string): number => Number(new URL(url).port);
+  /** As it is: `fetch` takes one slash away. */
+  const raw = (target: string, body?: string) =>
+    rawRequest(portOf(harness.listen().url), { target, ...(body === undefined ? {} : { method: "POST", body }) });
+
+  test.each(["//api/generate", "/api//generate", "//api/generate/", "/api//generate/"])("%s", async (target) => {
+    const { status, body } = await raw(target, GENERATE);
+    expect([status, body.includes('"done":true')]).toEqual([200, true]);
+  });
+
+  test("is for every route of the APIs, and for no other place or path", async () => {
+    for (const target of ["/v1//chat/completions", "//v1/chat/completions", "/v1//messages"]) {
+      expect([target, (await raw(target, CHAT)).status]).toEqual([target, 200]);
+    }
+    for (const target of ["//api/tags", "/v1//models/m"]) expect((await raw(target)).status).toBe(200);
+    const others = ["///api/tags", "/api///tags", "//health", "/v1/chat//completions", "//x/..//api/tags"];
+    for (const target of [...others, "/x/..//api/tags", "/x\\..//api/tags", "//api/x/../tags", "/api//x/..\\tags"]) {
+      expect([target, [400, 404].includes((await raw(target)).status)]).toEqual([target, true]);
+    }
+  });
+
+  test("asks for a key all the same", async () => {
+    const locked = await makeHarness({ apiKeys: ["alpha"] });
+    const port = portOf(locked.listen().url);
+    for (const target of ["//api/tags", "/api//tags", "/v1//models", "//v1/models", "/api//%74ags"]) {
+      expect([target, (await rawRequest(port, { target })).status]).toEqual([target, 401]);
+    }
+    await locked.close();
+  });
+
+  test("a client that leaves ends its answer", async () => {
+    harness.runtime.script = endless(5);
+    const leaving = new AbortController();
+    const response = await fetch(`${harness.listen().url}/api//generate`, { ...REQUEST, signal: leaving.signal });
+    await response.body!.getReader().read();
+    expect(harness.runtime.running()).toBe(1);
+    leaving.abort();
+    while (harness.runtime.running() > 0) await Bun.sleep(1);
+    harness.runtime.script = hello;
   });
 });
