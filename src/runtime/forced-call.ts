@@ -3,12 +3,10 @@
  * tools and to arguments that fit that tool's parameters.
  */
 import { AppError } from "../base/errors.ts";
+import { MAPS, TOO_DEEP, tooDeepAt } from "../sampling/schema/read.ts";
 import type { ForcedCall } from "./parse/format.ts";
 import { isObject } from "./parse/json-calls.ts";
 import type { ChatRequest, Tool } from "./runtime.ts";
-
-/** Nesting of a tool's parameters; the grammar has the same limit. */
-const DEPTH_MAX = 64;
 
 /** The tools of which one must be called; undefined where the model is free. Throws `bad_request`. */
 export function requiredTools({ tools = [], toolChoice = "auto" }: ChatRequest): readonly Tool[] | undefined {
@@ -52,7 +50,9 @@ function argumentsSchema(name: string, parameters: unknown): Record<string, unkn
       `tools: '${name}': parameters: expected type "object", got ${JSON.stringify(type)}`,
     );
   }
-  const moved = moveRefs(schema, { base: pointerTo(name), depth: 0 });
+  const deep = tooDeepAt(schema);
+  if (deep !== undefined) throw new AppError("bad_request", `tools: '${name}': parameters: ${deep}: ${TOO_DEEP}`);
+  const moved = moveRefs(schema, pointerTo(name));
   const closed = declaresNothing(schema) ? { additionalProperties: false } : {};
   return { ...(moved as object), type: "object", ...closed }; // a schema stays an object
 }
@@ -66,26 +66,15 @@ const declaresNothing = (schema: Record<string, unknown>): boolean =>
 
 /** Keywords whose value is data. */
 const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
-/** Keywords whose value is a map of schemas, so its keys are no keywords. */
-const MAPS: ReadonlySet<string> = new Set([
-  "properties",
-  "patternProperties",
-  "dependentSchemas",
-  "$defs",
-  "definitions",
-]);
-
-/** A schema whose references point into itself at its new place. */
-function moveRefs(schema: unknown, { base, depth }: { base: string; depth: number }): unknown {
-  if (depth > DEPTH_MAX) throw new AppError("bad_request", `tools: parameters nested deeper than ${DEPTH_MAX}`);
-  const move = (value: unknown, levels = 1): unknown => moveRefs(value, { base, depth: depth + levels });
-  if (Array.isArray(schema)) return schema.map((each) => move(each));
+/** A schema whose references point into itself at its new place. It is not too deep. */
+function moveRefs(schema: unknown, base: string): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => moveRefs(each, base));
   if (!isObject(schema)) return schema;
   const moved = Object.entries(schema).map(([key, value]): [string, unknown] => {
     if (DATA.has(key)) return [key, value];
     if (key === "$ref" && typeof value === "string" && value.startsWith("#")) return [key, base + value.slice(1)];
-    if (!MAPS.has(key) || !isObject(value)) return [key, move(value)];
-    return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, move(each, 2)]))];
+    if (!MAPS.has(key) || !isObject(value)) return [key, moveRefs(value, base)];
+    return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, moveRefs(each, base)]))];
   });
   return Object.fromEntries(moved);
 }

@@ -1,4 +1,5 @@
 /** What a tool choice means for the model: which tools, and the schema of a call. */
+import { checkSize } from "../../src/sampling/schema/read.ts";
 import { describe, expect, test } from "bun:test";
 import { forcedCallSchema, requiredTools } from "../../src/runtime/forced-call.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../src/runtime/runtime.ts";
@@ -98,6 +99,12 @@ describe("the schema of a call", () => {
     expect(() => forcedCallSchema([tool("")], KEYS)).toThrow("tools: expected a name for every tool");
     let deep: unknown = {};
     for (let i = 0; i < 10_000; i++) deep = { type: "object", properties: { x: deep } };
-    expect(() => forcedCallSchema([tool("t", deep)], KEYS)).toThrow("nested deeper than 64");
+    expect(() => forcedCallSchema([tool("t", deep)], KEYS)).toThrow(
+      "tools: 't': parameters: $.properties.x.properties.x",
+    );
+    expect(() => forcedCallSchema([tool("t", deep)], KEYS)).toThrow("nested deeper than 64 schemas");
+    let sound: unknown = { type: "object" };
+    for (let i = 1; i < 64; i++) sound = { type: "object", properties: { x: sound } };
+    expect(() => checkSize(forcedCallSchema([tool("t", sound)], KEYS))).not.toThrow();
   });
 });

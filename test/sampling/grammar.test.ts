@@ -242,7 +242,11 @@ test.each([
   [{ allOf: [{ properties: {} }, { properties: null }] }, "$.properties: expected an object, got null"],
   [{ allOf: [{ patternProperties: "a" }, { patternProperties: {} }] }, "expected an object, got a string"],
   [{ type: "string", pattern: "(?=x)y" }, "look-around"],
-  [{ type: "array", items: nested(70) }, "nested deeper than 64"],
+  [objects(65), "$.properties.a.properties.a.properties"],
+  [objects(65), "nested deeper than 64 schemas"],
+  [nested(64), `format: $${".items".repeat(33)}.…: nested deeper than 64 schemas`],
+  [{ $defs: { x: objects(65) }, $ref: "#/$defs/x" }, "format: $.$defs.x.properties.a"],
+  [{ const: Array.from({ length: 70 }).reduce((inner) => [inner], 1) }, "nested deeper than 64 schemas"],
   [{ enum: ["x".repeat(300_000)] }, "a schema may have 262144 characters"],
 ])("an unusable schema is refused with its place (%#)", async (schema, reason) => {
   const failure = compiler.matcher(schema).then(
@@ -256,6 +260,20 @@ test.each([
 function nested(depth: number): Record<string, unknown> {
   return depth === 0 ? { type: "null" } : { items: nested(depth - 1) };
 }
+
+/** So many objects in one another. */
+function objects(count: number): Record<string, unknown> {
+  return { type: "object", ...(count > 1 ? { properties: { a: objects(count - 1) }, required: ["a"] } : {}) };
+}
+
+test.each([
+  [objects(64)],
+  [{ anyOf: [objects(63), { type: "null" }] }],
+  [{ $defs: { x: objects(64) }, $ref: "#/$defs/x" }],
+  [nested(63)],
+])("64 schemas in one another are held (%#)", async (schema) => {
+  expect(await compiler.matcher(schema)).toBeDefined();
+});
 
 test("bounds and patterns beyond the budget are left out instead of a slow grammar", async () => {
   const many = (item: (i: number) => object): object => ({

@@ -7,7 +7,7 @@ import { AppError } from "../../base/errors.ts";
 export type Schema = Readonly<Record<string, unknown>>;
 
 const MAX_SCHEMA_CHARS = 262_144; // a schema of 2,000 enum values has 40,000
-const MAX_SCHEMA_DEPTH = 64; // of nested JSON; generated ones reach 20
+const MAX_SCHEMA_DEPTH = 64; // of schemas in one another; generated ones reach 10
 
 /** Throws `bad_request` with the place. */
 export function failAt(path: string, message: string): never {
@@ -16,17 +16,48 @@ export function failAt(path: string, message: string): never {
 
 /** Checks what holds for the schema as a whole, and gives its text. */
 export function checkSize(schema: Schema): string {
-  checkDepth(schema, 0);
+  const deep = tooDeepAt(schema);
+  if (deep !== undefined) failAt(deep, TOO_DEEP);
   const text = JSON.stringify(schema);
   if (text.length > MAX_SCHEMA_CHARS)
     failAt("$", `a schema may have ${MAX_SCHEMA_CHARS} characters, got ${text.length}`);
   return text;
 }
 
-function checkDepth(value: unknown, depth: number): void {
-  if (depth > MAX_SCHEMA_DEPTH) failAt("$", `nested deeper than ${MAX_SCHEMA_DEPTH}`);
-  if (typeof value !== "object" || value === null) return;
-  for (const each of Object.values(value)) checkDepth(each, depth + 1);
+export const TOO_DEEP = `nested deeper than ${MAX_SCHEMA_DEPTH} schemas`;
+
+/** Keywords whose value is a map of schemas, so its keys are no keywords. */
+export const MAPS: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "dependentSchemas",
+  "$defs",
+  "definitions",
+]);
+/** The maps that stand beside a schema, not in it. */
+const DEFINITIONS: ReadonlySet<string> = new Set(["$defs", "definitions"]);
+
+/** Characters of a place that a message has room for. */
+const PLACE_CHARS = 200;
+
+/**
+ * The first place where schemas in one another are too many, as a JSON path; undefined: none. Schemas are counted, not
+ * the maps and lists between them; a definition begins anew.
+ */
+export function tooDeepAt(schema: unknown, path = "$", depth = 1): string | undefined {
+  if (typeof schema !== "object" || schema === null) return undefined;
+  if (depth > MAX_SCHEMA_DEPTH) return path.length > PLACE_CHARS ? `${path.slice(0, PLACE_CHARS)}…` : path;
+  for (const [key, value] of Object.entries(schema)) {
+    const at = `${path}.${key}`;
+    const isBetween = !Array.isArray(schema) && (Array.isArray(value) || MAPS.has(key));
+    const within = isBetween && typeof value === "object" && value !== null ? Object.entries(value) : undefined;
+    const below = DEFINITIONS.has(key) && path === "$" ? 1 : depth + 1;
+    const deep = within
+      ? within.map(([name, each]) => tooDeepAt(each, `${at}.${name}`, below)).find((found) => found !== undefined)
+      : tooDeepAt(value, at, below);
+    if (deep !== undefined) return deep;
+  }
+  return undefined;
 }
 
 export function asSchema(value: unknown, path: string): Schema | boolean {
