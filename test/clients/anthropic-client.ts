@@ -81,9 +81,14 @@ export async function countTokens(target: Target): Promise<void> {
   expect(again.usage.cache_read_input_tokens).toBeGreaterThan(0);
   expect(promptTokens(again.usage)).toBe(input_tokens);
   const stream = await client.messages.create({ ...counted, max_tokens, stream: true });
+  let atStart: Anthropic.Usage | undefined;
   for await (const event of stream) {
-    if (event.type === "message_start") expect(event.message.usage.input_tokens).toBe(input_tokens);
+    if (event.type === "message_start") atStart = event.message.usage;
+    if (event.type !== "message_delta") continue;
+    const { input_tokens, cache_read_input_tokens } = event.usage;
+    expect(atStart).toMatchObject({ input_tokens, cache_read_input_tokens });
   }
+  expect(promptTokens(atStart!)).toBe(input_tokens);
   const longer = await client.messages.countTokens({ ...counted, tools: [WEATHER] });
   expect(longer.input_tokens).toBeGreaterThan(input_tokens);
 }

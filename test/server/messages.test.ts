@@ -128,7 +128,7 @@ describe("a stream", () => {
           content: [],
           stop_reason: null,
           stop_sequence: null,
-          usage: { ...usage, input_tokens: 7, output_tokens: 0 },
+          usage: { ...usage, input_tokens: 2, cache_read_input_tokens: 5, output_tokens: 0 },
         },
       },
       { type: "ping" },

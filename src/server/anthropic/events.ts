@@ -56,8 +56,8 @@ export type StreamEvent =
 export interface Head {
   readonly id: string;
   readonly model: string;
-  /** Tokens of the prompt; asked once the answer begins. */
-  readonly inputTokens: () => number;
+  /** Of the prompt, from the cache and not; asked once the answer begins. */
+  readonly prompt: () => Pick<Statistics, "promptEvalCount" | "promptCachedCount">;
   /** The request's own. The model has others, which end its turn. */
   readonly stopSequences: readonly string[];
 }
@@ -83,13 +83,13 @@ export function streamSteps(head: Head): Steps {
   };
 }
 
-function* startOf({ id, model, inputTokens }: Head): Generator<StreamEvent> {
+function* startOf({ id, model, prompt }: Head): Generator<StreamEvent> {
   const start = { id, type: "message", role: "assistant", model, content: [] } as const;
   const message = {
     ...start,
     stop_reason: null,
     stop_sequence: null,
-    usage: usageOf({ promptEvalCount: inputTokens() }),
+    usage: usageOf(prompt()),
   };
   yield { type: "message_start", message };
   yield { type: "ping" };

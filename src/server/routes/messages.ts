@@ -42,13 +42,13 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = requireModel(body.model);
   requireMaxTokens(body);
   const { request, singleCall } = await chatRequest(deps, exchange, body);
-  let inputTokens = 0;
+  let prompt = { promptEvalCount: 0, promptCachedCount: 0 };
   const events = answerEvents(deps, request, {
     note: exchange.note,
     stages: singleCall ? [firstCallOnly()] : [],
-    onPrompt: ({ promptEvalCount }) => (inputTokens = promptEvalCount),
+    onPrompt: (event) => (prompt = event),
   });
-  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], inputTokens: () => inputTokens };
+  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], prompt: () => prompt };
   if (!body.stream) {
     const message = await wholeMessage(events, streamSteps(head));
     assert(message, "an answer without a message");
