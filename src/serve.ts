@@ -46,6 +46,7 @@ import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry, type Registry } from "./store/registry/registry.ts";
 import { withSource, type SourceParts } from "./store/source.ts";
 import { openStore, type Store } from "./store/store.ts";
+import { buildPageAhead } from "./ui/build-ahead.ts";
 import { VERSION } from "./version.ts";
 
 /** After that, for the streams that were ended to say so. */
@@ -107,7 +108,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
   const life: Life = { phase: "starting" };
-  const { app, hooks, metrics } = makeHandlers({ ...parts, gateway, machine, life, tracer });
+  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, life, tracer });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
   const server = startServer(app, config);
@@ -126,6 +127,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });
   life.phase = "serving";
   spare?.prepare();
+  if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);
   const { backend } = await outlook;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;

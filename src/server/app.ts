@@ -113,7 +113,7 @@ export function makeHandlers(parts: AppDeps) {
     return response;
   }
 
-  return { app, hooks, metrics };
+  return { app, hooks, metrics, findAsset: deps.findAsset };
 }
 
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>

@@ -25,6 +25,12 @@ const WEBLLM = "webllm.js";
 const WEBLLM_PACKAGE = "@mlc-ai/web-llm";
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
+/** What shows until the page is there: its name on its colours, those of `base.css`. */
+export const FIRST_STYLE =
+  ":root{color-scheme:light dark;background:light-dark(#faf8f5,#171513);color:light-dark(#665d54,#aba197)}" +
+  '#app:empty::before{content:"Hearth";position:fixed;inset:0;margin:auto;width:max-content;height:max-content;' +
+  "font:650 17px system-ui,sans-serif}";
+
 /** The files of the page, one of which is asked for by name. Undefined: there is no such file. */
 export type FindAsset = (name: string) => Promise<ServedAsset | undefined>;
 
@@ -140,11 +146,12 @@ const htmlOf = ({
 <meta name="hearth-webllm" content="ui/${WEBLLM}">
 <title>Hearth</title>
 <link rel="icon" type="image/svg+xml" href="ui/icon.svg">
-<link rel="stylesheet" href="ui/${style}">
+<style>${FIRST_STYLE}</style>
 <script type="module" src="ui/${script}"></script>
 </head>
 <body>
 <div id="app"></div>
+<link rel="stylesheet" href="ui/${style}">
 <noscript>Hearth's page needs JavaScript. The API is described at <a href="docs">docs</a>.</noscript>
 </body>
 </html>

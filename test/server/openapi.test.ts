@@ -39,6 +39,15 @@ test("schemas are those that requests are checked by, without names of our own",
   expect(JSON.stringify(paths)).not.toMatch(/goType|goStruct/);
 });
 
+test("pages are described as what they come as", async () => {
+  const { paths } = await description();
+  for (const path of ["/ui", "/docs"]) {
+    const type = (await harness.call("GET", path)).headers.get("content-type")!.split(";")[0]!;
+    expect([path, Object.keys(paths[path].get.responses["200"].content)]).toEqual([path, [type]]);
+  }
+  expect(Object.keys(paths["/"].get.responses["200"].content)).toEqual(["text/plain", "text/html"]);
+});
+
 test("operations have names of their own", async () => {
   const { paths } = await description();
   const ids = Object.values<any>(paths).flatMap((path) => METHODS.map((method) => path[method]?.operationId));

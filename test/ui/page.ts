@@ -45,7 +45,7 @@ export async function startWorld(home: string): Promise<World> {
   return { hearth, browser, closePages };
 }
 
-async function startBrowser(): Promise<Browser> {
+export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: await browserPath(), args: FLAGS.filter((flag) => flag !== "--headless") });
 }
 

@@ -56,7 +56,7 @@ export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () =
     .get(
       "/docs",
       ({ request }) => answer(request, () => ({ kind: "text", body: PAGE, contentType: "text/html; charset=utf-8" })),
-      { detail: describe({ api: "server", summary: "This description as a page", reply: "text" }) },
+      { detail: describe({ api: "server", summary: "This description as a page", reply: "html" }) },
     )
     .get(
       "/docs/:file",

@@ -18,7 +18,13 @@ export const rootRoutes = ({ answer, version, findAsset }: RouteDeps) =>
         answer(request, () =>
           wantsPage(request) ? pageReply(findAsset, request) : { kind: "text", body: PROBE_TEXT },
         ),
-      { detail: describe({ api: "native", summary: "That this server runs", reply: "text" }) },
+      {
+        detail: describe({
+          api: "native",
+          summary: "That this server runs; to browsers the page",
+          reply: ["text", "html"],
+        }),
+      },
     )
     .get(
       "/api/version",

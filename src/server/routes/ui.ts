@@ -4,23 +4,25 @@
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import type { FindAsset, ServedAsset } from "../../ui/assets.ts";
+import { FIRST_STYLE, type FindAsset, type ServedAsset } from "../../ui/assets.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
 /** What the page may do: run its own scripts, talk to this server, and show pictures that it was given. */
-const POLICY = [
+const policy = (): string[] => [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'", // the kernels and grammars of a model in the page
   "worker-src 'self'",
   "connect-src 'self'",
-  "style-src 'self'",
+  `style-src 'self' 'sha256-${sha256(FIRST_STYLE)}'`,
   "img-src 'self' data: blob:",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ];
+
+const sha256 = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("base64");
 
 /** No text of the page becomes markup or a script's address. Workers, which have no document, start threads. */
 const TRUSTED_TYPES = ["require-trusted-types-for 'script'", "trusted-types hearth"];
@@ -37,7 +39,7 @@ const HEADERS = {
 export const uiRoutes = ({ answer, findAsset }: RouteDeps) =>
   new Elysia()
     .get("/ui", ({ request }) => answer(request, () => pageReply(findAsset, request)), {
-      detail: describe({ api: "server", summary: "The page: chats, models, the gateway", reply: "text" }),
+      detail: describe({ api: "server", summary: "The page: chats, models, the gateway", reply: "html" }),
     })
     .get(
       "/ui/:file",
@@ -64,7 +66,7 @@ function replyOf(asset: ServedAsset, request: Request): Reply {
   const { contentType, etag, isImmutable } = asset;
   const headers = new Headers({
     ...HEADERS,
-    "content-security-policy": [...POLICY, ...(contentType.startsWith("text/html") ? TRUSTED_TYPES : [])].join("; "),
+    "content-security-policy": [...policy(), ...(contentType.startsWith("text/html") ? TRUSTED_TYPES : [])].join("; "),
     etag,
     "content-type": contentType,
     "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",

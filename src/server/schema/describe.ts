@@ -5,7 +5,7 @@ import type { DocumentDecoration } from "elysia";
 type Api = "native" | "OpenAI" | "Anthropic" | "server" | "gateway";
 
 /** How a reply comes; several where the request chooses. */
-type ReplyKind = "json" | "ndjson" | "events" | "text" | "bytes" | "empty";
+type ReplyKind = "json" | "ndjson" | "events" | "text" | "html" | "bytes" | "empty";
 
 export interface RouteNote {
   readonly api: Api;
@@ -25,6 +25,7 @@ const MEDIA_TYPES: Readonly<Record<Exclude<ReplyKind, "empty">, string>> = {
   ndjson: "application/x-ndjson",
   events: "text/event-stream",
   text: "text/plain",
+  html: "text/html",
   bytes: "application/octet-stream",
 };
 
