@@ -233,6 +233,15 @@ test("no server: one line that says what to do", async () => {
   expect([code, stderr]).toEqual([1, line]);
 });
 
+test("a model that is nowhere: that it is not here, and why it does not come", async () => {
+  const name = "registry.invalid/x/nope";
+  const why = "cannot find registry.invalid: is this machine online? (HTTPS_PROXY is read)\n";
+  const { code, stderr } = await run(["run", name, "hi"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`Error: model '${name}' is not on this machine: ${why}`)]);
+  const pulled = await run(["pull", name]);
+  expect([pulled.code, pulled.stderr]).toEqual([1, expect.stringContaining(`Error: ${why}`)]);
+});
+
 test("a reader that has read enough ends the command quietly", async () => {
   const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
   const child = Bun.spawn(["bash", "-c", `'${HEARTH.join("' '")}' show hearth --verbose | head -1`], {

@@ -2,8 +2,7 @@
  * `hearth run`: one question, or a conversation where a person sits at the terminal. A model that is not here yet is
  * pulled first; one that makes embeddings prints them.
  */
-import { messageOf } from "../../base/errors.ts";
-import type { Json } from "../client.ts";
+import { ApiError, type Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
 import { showAnswer } from "../run/answer.ts";
 import { canSee, type ChatSettings } from "../run/chat.ts";
@@ -96,7 +95,10 @@ async function pullMissing(context: CliContext, model: string, { insecure }: Run
   try {
     await pull(context, model, insecure ? { insecure: true } : {});
   } catch (error) {
-    if (!/file does not exist/.test(messageOf(error))) throw error;
+    if (!(error instanceof ApiError)) throw error;
+    if (!/file does not exist/.test(error.message)) {
+      throw new ApiError(error.status, `model '${model}' is not on this machine: ${error.message}`);
+    }
     const hint = await hintFor(context.client, model);
     throw new Error(`model '${model}' not found, neither here nor in its registry: ${hint}`, { cause: error });
   }

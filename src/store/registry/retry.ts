@@ -27,15 +27,24 @@ export const LIMITS: Limits = {
 };
 const PAUSE_MS_MAX = 60_000;
 
+interface TransientDetails {
+  readonly afterMs?: number;
+  readonly isExplained?: boolean;
+  readonly cause?: unknown;
+}
+
 /** A failure that may pass: a broken connection, an overloaded server. Never leaves `retry`. */
 export class Transient extends Error {
   override readonly name = "Transient";
   /** What the server asked us to wait, if it did. */
   readonly afterMs: number;
+  /** Whether the message says what is wrong, however often it was tried. */
+  readonly isExplained: boolean;
 
-  constructor(message: string, { afterMs = 0, cause }: { afterMs?: number; cause?: unknown } = {}) {
+  constructor(message: string, { afterMs = 0, isExplained = false, cause }: TransientDetails = {}) {
     super(message, { cause });
     this.afterMs = afterMs;
+    this.isExplained = isExplained;
   }
 }
 
@@ -57,7 +66,8 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
       if (!(error instanceof Transient)) throw error;
       failures = progress() > before ? 1 : failures + 1;
       if (failures >= limits.tries) {
-        throw new AppError("registry", `max retries exceeded: ${error.message}`, { cause: error });
+        const message = error.isExplained ? error.message : `max retries exceeded: ${error.message}`;
+        throw new AppError("registry", message, { cause: error });
       }
       const pauseMs = Math.max(error.afterMs, limits.backoffMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2));
       await pause(Math.min(pauseMs, PAUSE_MS_MAX), signal);

@@ -36,11 +36,17 @@ export class StallWatch {
   translate(error: unknown, where: string): Error {
     if (error instanceof AppError || error instanceof Transient) return error;
     if (this.#wanted.aborted) return new AppError("cancelled", "request canceled");
-    if (this.#hasStalled) return new Transient(`${where}: nothing moved for ${this.#stallMs / 1000} s`);
-    const { code = "" } = error as { code?: string }; // whatever fetch throws
-    const message = `${where}: ${reasonOf(error)}`;
-    if (!UNTRUSTED.has(code)) return new Transient(message, { cause: error });
-    return new AppError("registry", `${message} ('insecure' allows it)`, { cause: error });
+    if (this.#hasStalled) return new Transient(stalled(where, this.#stallMs), { isExplained: true });
+    const { code = "", message = String(error) } = error as { code?: string; message?: string };
+    const certificate = TLS[code];
+    if (certificate !== undefined) {
+      return new AppError("registry", `${where}: ${certificate} ('insecure' allows it)`, { cause: error });
+    }
+    const said = CONNECTING[code]?.(where);
+    return new Transient(said ?? `${where}: ${REASONS[code] ?? message}`, {
+      cause: error,
+      isExplained: said !== undefined,
+    });
   }
 
   [Symbol.dispose](): void {
@@ -50,29 +56,51 @@ export class StallWatch {
   }
 }
 
-/** No TLS, or a certificate that does not hold: it will be no other next time. */
-const UNTRUSTED: ReadonlySet<string> = new Set([
-  "EPROTO",
-  "CERT_HAS_EXPIRED",
-  "CERT_NOT_YET_VALID",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_GET_ISSUER_CERT",
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-]);
+/** What is wrong between us and everything outside, as often as not. */
+const ONLINE = "is this machine online? (HTTPS_PROXY is read)";
 
-/** Codes whose messages give advice that does not fit here. */
+const stalled = (where: string, stallMs: number): string =>
+  `nothing came from ${where} for ${stallMs / 1000} s: ${ONLINE}`;
+
+const unknown = (where: string): string => `cannot find ${where}: ${ONLINE}`;
+const refused = (where: string): string =>
+  `cannot connect to ${where}: connection refused: does a registry listen there? (HTTPS_PROXY is read)`;
+const unreachable = (where: string): string => `cannot reach ${where}: ${ONLINE}`;
+
+/** Why there is no connection, by the codes of `fetch` and of the system. */
+const CONNECTING: Readonly<Record<string, (where: string) => string>> = {
+  ENOTFOUND: unknown,
+  EAI_AGAIN: unknown,
+  EAI_FAIL: unknown,
+  ENODATA: unknown,
+  ConnectionRefused: refused,
+  ECONNREFUSED: refused,
+  FailedToOpenSocket: unreachable,
+  EHOSTUNREACH: unreachable,
+  ENETUNREACH: unreachable,
+  ENETDOWN: unreachable,
+  ETIMEDOUT: unreachable,
+  Timeout: unreachable,
+};
+
+const UNVERIFIED = "nobody that this machine trusts has signed its certificate";
+
+/** No TLS, or a certificate that does not hold: it will be no other next time. */
+const TLS: Readonly<Record<string, string>> = {
+  EPROTO: "it does not answer in TLS",
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  CERT_NOT_YET_VALID: "its certificate is not valid yet",
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNVERIFIED,
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
+  SELF_SIGNED_CERT_IN_CHAIN: UNVERIFIED,
+  UNABLE_TO_GET_ISSUER_CERT: UNVERIFIED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNVERIFIED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNVERIFIED,
+  UNKNOWN_CERTIFICATE_VERIFICATION_ERROR: "its certificate does not hold",
+};
+
+/** Codes of a connection that broke, whose messages give advice that does not fit here. */
 const REASONS: Readonly<Record<string, string>> = {
-  ConnectionRefused: "connection refused",
-  ECONNREFUSED: "connection refused",
-  FailedToOpenSocket: "cannot connect",
   ConnectionClosed: "the connection was closed",
   ECONNRESET: "the connection was closed",
 };
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string }; // whatever fetch throws
-  return REASONS[code ?? ""] ?? message ?? String(error);
-}
