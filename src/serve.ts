@@ -9,7 +9,6 @@ import { availableMemory, totalMemory } from "./base/available-memory.ts";
 import { systemClock } from "./base/clock.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import type { ModelSource } from "./agent/models.ts";
-import { watchDescriptors } from "./base/descriptors.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeStreamLogger, type Logger } from "./base/log.ts";
 import { isLoopback } from "./base/loopback.ts";
