@@ -329,6 +329,9 @@ async function ask(
         onText?.(text);
         break;
       }
+      case "cutCall":
+        progress.text += withoutNul(event.call.text);
+        break;
       case "prompt":
         break;
       case "thinking":

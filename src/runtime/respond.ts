@@ -18,6 +18,7 @@ import { makeAnswerParser } from "./parse/answer-parser.ts";
 import type { ParsedEvent, TextParser, ToolFormat } from "./parse/format.ts";
 import { detectToolFormat, toolFormats } from "./parse/index.ts";
 import { callsInJson } from "./parse/json-calls.ts";
+import { cutCallsIn } from "./parse/cut-calls.ts";
 import { makePlainParser } from "./parse/plain.ts";
 import { makeThinkingSplitter } from "./parse/thinking.ts";
 import type { RunnerEvent } from "./runner-client.ts";
@@ -110,7 +111,8 @@ function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase
       if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
       if (!parser || event.kind === "prompt") return [tell(event)];
       if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
-      return [...parser.end(event.reason === "length").map(toEvent), tell(event)];
+      const last = parser.end(event.reason === "length").map((each) => orText(each, shape.tools));
+      return [...last.map(toEvent), tell(event)];
     },
   };
 }
@@ -138,7 +140,7 @@ function constrained(loaded: Loaded, question: Question, shape: Shape & Reading)
       options: { ...options, num_predict: after?.predictMax ?? options.num_predict, ...(forced ? { stop: [] } : {}) },
       ...(forced ? { format: forced.schema } : {}),
     };
-    return underGrammar(loaded, { ...question, asked, settings }, { after, isCall: forced !== undefined });
+    return underGrammar(loaded, { ...question, asked, settings }, { after, required });
   };
   if (!tags) return answer(endedBy(question.asked, { text: open }));
   if (think === false) {
@@ -235,26 +237,42 @@ const isThinking = (event: ParsedEvent) => event.kind === "thinking";
 function underGrammar(
   loaded: Loaded,
   question: Question,
-  { after, isCall }: { after: Thought | undefined; isCall: boolean },
+  { after, required }: { after: Thought | undefined; required: readonly Tool[] | undefined },
 ): Phase {
   const tell = teller(loaded, question);
   let text = "";
   return {
     request: requestOf(question),
-    ...(isCall ? { explain: namingTools } : {}),
+    ...(required ? { explain: namingTools } : {}),
     read(event) {
       if (event.kind === "prompt") return after ? [] : [tell(event)]; // of the prompt without thoughts it was told
       if (event.kind === "done") {
-        // a call that the answer ended in is no call, and no text for people either
-        const calls = isCall ? callsInJson(text).map(toEvent) : [];
-        return [...calls, withThinking(tell(event), after?.statistics)];
+        const calls = required ? forcedCalls(text, required) : [];
+        return [...calls.map(toEvent), withThinking(tell(event), after?.statistics)];
       }
-      if (!isCall) return [tell(event)];
+      if (!required) return [tell(event)];
       text += event.text;
       return event.logprobs ? [{ kind: "text", text: "", logprobs: event.logprobs }] : [];
     },
   };
 }
+
+/** The call in an answer that must be one. Where it was cut before its name, the only tool there is has it. */
+function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
+  const calls = callsInJson(text);
+  if (calls.length > 0 || text.trim() === "") return calls;
+  const cut = cutCallsIn(text, { text, callsIn: callsInJson }).find(({ name }) => isOffered(name, required));
+  const [only, ...more] = new Set(required.map((tool) => tool.function.name));
+  if (cut) return [cut];
+  if (only === undefined || more.length > 0) return [{ kind: "text", text }];
+  return [{ kind: "cutCall", name: only, arguments: "", text }];
+}
+
+const isOffered = (name: string, tools: readonly Tool[]): boolean => tools.some((tool) => tool.function.name === name);
+
+/** A cut call of a tool that nobody offered may be half of a name: it is text. */
+const orText = (event: ParsedEvent, tools: readonly Tool[]): ParsedEvent =>
+  event.kind === "cutCall" && !isOffered(event.name, tools) ? { kind: "text", text: event.text } : event;
 
 /** Adds what thinking took to the statistics of the answer. */
 function withThinking(event: InferenceEvent, thinking: Statistics | undefined): InferenceEvent {
@@ -283,7 +301,16 @@ function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): I
   return logprobs ? [{ kind: "text", text: "", logprobs }, ...events] : events;
 }
 
-const toEvent = (event: ParsedEvent): InferenceEvent =>
-  event.kind === "toolCall"
-    ? { kind: "toolCall", call: { function: { name: event.name, arguments: event.arguments } } }
-    : event;
+function toEvent(event: ParsedEvent): InferenceEvent {
+  switch (event.kind) {
+    case "toolCall":
+      return { kind: "toolCall", call: { function: { name: event.name, arguments: event.arguments } } };
+    case "cutCall":
+      return {
+        kind: "cutCall",
+        call: { function: { name: event.name, arguments: event.arguments }, text: event.text },
+      };
+    default:
+      return event;
+  }
+}

@@ -13,6 +13,19 @@ export interface ToolCall {
   readonly function: { readonly index?: number; readonly name: string; readonly arguments: Record<string, unknown> };
 }
 
+/** A tool call that the end of the answer cut. */
+export interface CutCall {
+  readonly id?: string;
+  readonly function: {
+    readonly index?: number;
+    readonly name: string;
+    /** JSON of the arguments so far, never a whole object; empty: there were none yet. */
+    readonly arguments: string;
+  };
+  /** The call as the model wrote it, for clients that take whole calls only. */
+  readonly text: string;
+}
+
 export interface Message {
   readonly role: string;
   readonly content: string;
@@ -128,6 +141,7 @@ export type InferenceEvent =
   | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "toolCall"; readonly call: ToolCall }
+  | { readonly kind: "cutCall"; readonly call: CutCall }
   | {
       readonly kind: "done";
       readonly reason: "stop" | "length" | "load" | "unload";

@@ -3,6 +3,7 @@ import { AppError, assert } from "../base/errors.ts";
 import type {
   ChatRequest,
   ChosenLogprob,
+  CutCall,
   GenerateRequest,
   InferenceEvent,
   Statistics,
@@ -93,6 +94,8 @@ export interface Answer {
   readonly text: string;
   readonly thinking: string;
   readonly calls: readonly ToolCall[];
+  /** The last call, where the answer's end cut it. */
+  readonly cutCall: CutCall | undefined;
   /** Empty where none were asked for. */
   readonly logprobs: readonly ChosenLogprob[];
   readonly done: DoneEvent;
@@ -103,11 +106,13 @@ export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answe
   let text = "";
   let thinking = "";
   let done: DoneEvent | undefined;
+  let cutCall: CutCall | undefined;
   const calls: ToolCall[] = [];
   const logprobs: ChosenLogprob[] = [];
   for await (const event of events) {
     if (event.kind === "done") done = event;
     else if (event.kind === "toolCall") calls.push(event.call);
+    else if (event.kind === "cutCall") cutCall = event.call;
     else {
       if (event.kind === "text") text += event.text;
       else thinking += event.text;
@@ -115,5 +120,5 @@ export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answe
     }
   }
   assert(done, "an answer without its last event");
-  return { text, thinking, calls, logprobs, done };
+  return { text, thinking, calls, cutCall, logprobs, done };
 }

@@ -2,7 +2,8 @@
  * Custom tools of the OpenAI API: what the client gets is a text of any form, not JSON. The model is given a function
  * whose one argument is that text, and calls of the history are shown as calls of that function.
  */
-import type { Tool } from "../runtime/runtime.ts";
+import { fieldsOfPrefix } from "../base/json-prefix.ts";
+import type { Tool, ToolCall } from "../runtime/runtime.ts";
 import { optional, readFields, readName, readText, type Fields } from "./fields.ts";
 
 const ARGUMENT = "input";
@@ -33,8 +34,13 @@ function readFormat(value: unknown, path: string): { rule?: string; pattern?: st
 /** The arguments of a call whose text is `input`. */
 export const customArguments = (input: string): Record<string, unknown> => ({ [ARGUMENT]: input });
 
-/** The text of a call; whatever else a model says is handed on as it is. */
-export function customInput(args: Readonly<Record<string, unknown>>): string {
-  const input = args[ARGUMENT];
-  return typeof input === "string" ? input : JSON.stringify(args);
+/** The arguments of a call as JSON: what was written of them, where the call was cut. */
+export const argumentsText = (args: ToolCall["function"]["arguments"] | string): string =>
+  typeof args === "string" ? args : JSON.stringify(args);
+
+/** The text of a call, or as much as was written of it; whatever else a model says is handed on as it is. */
+export function customInput(args: ToolCall["function"]["arguments"] | string): string {
+  const fields = typeof args === "string" ? fieldsOfPrefix(args) : args;
+  const input = fields?.[ARGUMENT];
+  return typeof input === "string" ? input : argumentsText(args);
 }

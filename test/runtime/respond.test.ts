@@ -15,26 +15,68 @@ const FACTS = {
 } as const;
 const STATISTICS = { promptEvalCount: 1, promptCachedCount: 0, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
 
-/** What kinds of events an answer gives that ends for a reason. */
-function read(text: string, reason: "stop" | "length"): Set<InferenceEvent["kind"]> {
+interface Asked {
+  readonly reason: "stop" | "length";
+  readonly source?: string;
+  /** Names of the tools. */
+  readonly tools?: readonly string[];
+  /** Whether one of them must be called. */
+  readonly isRequired?: boolean;
+}
+
+/** What an answer gives that ends for a reason. */
+function read(
+  text: string,
+  { reason, source = FACTS.source, tools: names = ["write"], isRequired = false }: Asked,
+): InferenceEvent[] {
   const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no more of it is looked at
   const settings = { options: SAMPLING_DEFAULTS, shift: true };
-  const tools = [{ type: "function", function: { name: "write" } }] as const;
+  const tools = names.map((name) => ({ type: "function", function: { name } }));
   const phase = respond(
     loaded,
     { asked: { kind: "text", text: "", context: [] }, settings, wantsContext: false },
-    { facts: FACTS, think: undefined, tools },
+    { facts: { ...FACTS, source }, think: undefined, tools, ...(isRequired ? { required: tools } : {}) },
   );
   const events: RunnerEvent[] = [
     { kind: "prompt", id: 1, tokens: 1, cached: 0, end: "" },
     { kind: "text", id: 1, text },
     { kind: "done", id: 1, reason, statistics: STATISTICS, tokens: new Int32Array(0) },
   ];
-  return new Set(events.flatMap((event) => phase.read(event)).map(({ kind }) => kind));
+  return events.flatMap((event) => phase.read(event)).slice(1, -1);
 }
 
-test("a call that an answer's length cuts is text, one that lacks its closing tag is a call", () => {
+const cutCall = (name: string, args: string, text: string): InferenceEvent => ({
+  kind: "cutCall",
+  call: { function: { name, arguments: args }, text },
+});
+
+const HERMES = '<tool_call>{"name": "arguments"';
+
+test("a call that an answer's length cuts keeps what was written, one that lacks its closing tag is a call", () => {
   const begun = "<tool_call>\n<function=write>\n<parameter=text>\nrm -rf /tmp";
-  expect(read(begun, "length")).toEqual(new Set(["prompt", "text", "done"]));
-  expect(read(`${begun}/a\n</parameter>\n</function>`, "stop")).toEqual(new Set(["prompt", "toolCall", "done"]));
+  const [cut] = read(begun, { reason: "length" });
+  expect(cut).toMatchObject(cutCall("write", '{"text":"rm -rf /tmp', begun.slice("<tool_call>".length)));
+  const [call] = read(`${begun}/a\n</parameter>\n</function>`, { reason: "stop" });
+  expect(call).toMatchObject({ kind: "toolCall", call: { function: { arguments: { text: "rm -rf /tmp/a" } } } });
+});
+
+test("a cut call of a name that no tool has is text", () => {
+  const begun = '<tool_call>{"name": "wri';
+  expect(read(begun, { reason: "length", source: HERMES })).toEqual([{ kind: "text", text: '{"name": "wri' }]);
+});
+
+test.each<[string, readonly string[], InferenceEvent[]]>([
+  ['{"name": "write", "arguments": {"text": "Once', ["write", "read"], [cutCall("write", '{"text":"Once', "")]],
+  ['{"name": "write", "arg', ["write", "read"], [cutCall("write", "", "")]],
+  ['{"name": "wri', ["write"], [cutCall("write", "", "")]],
+  ['{"name": "wri', ["write", "read"], [{ kind: "text", text: '{"name": "wri' }]],
+  ["", ["write"], []],
+])("a required call that is cut as %p, of the tools %p, gives %p", (text, tools, expected) => {
+  for (const reason of ["length", "stop"] as const) {
+    const found = read(text, { reason, source: HERMES, tools, isRequired: true });
+    const withText = expected.map((event) =>
+      event.kind === "cutCall" ? { ...event, call: { ...event.call, text } } : event,
+    );
+    expect(found).toEqual(withText);
+  }
 });

@@ -30,6 +30,7 @@ export const deepseek: ToolFormat = {
       closes: [ALL_CLOSE],
       makeScan: () => scanToTagOutsideStrings({ opens: [ALL_OPEN], closes: [ALL_CLOSE] }),
       callsIn,
+      closings: ["\n```"],
     }),
 };
 

@@ -10,7 +10,16 @@ export type CallEvent = {
   readonly name: string;
   readonly arguments: Record<string, unknown>;
 };
-export type ParsedEvent = TextEvent | CallEvent | { readonly kind: "thinking"; readonly text: string };
+/** A call that the end of the answer cut. */
+export type CutCallEvent = {
+  readonly kind: "cutCall";
+  readonly name: string;
+  /** JSON of the arguments so far, never a whole object; empty: there were none yet. */
+  readonly arguments: string;
+  /** The call as the model wrote it. */
+  readonly text: string;
+};
+export type ParsedEvent = TextEvent | CallEvent | CutCallEvent | { readonly kind: "thinking"; readonly text: string };
 
 /**
  * Takes a model's text piece by piece. However it is cut, the same text and the same calls come out, each as early as
@@ -20,7 +29,7 @@ export interface TextParser {
   push(text: string): ParsedEvent[];
   /**
    * What was held back until more text could decide it.
-   * @param isCut there would have been more text: a call that has not ended is none
+   * @param isCut there would have been more text: a call that has not ended is a cut one
    */
   end(isCut?: boolean): ParsedEvent[];
 }

@@ -22,6 +22,7 @@ function gemmaCalls({ open, close, quote }: { open: string; close: string; quote
         opens,
         closes,
         makeScan: (): Scan => scanToTag({ opens, closes }),
+        closings: ["}", `${quote}}`, "]}", `${quote}]}`],
         callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callIn(body, quote)),
       }),
   };

@@ -35,6 +35,7 @@ export const glimmer: ToolFormat = {
         return recipient === "self" ? "thinking" : recipient === "user" ? "text" : { call: recipient };
       },
       callsIn: (body) => callsInInvokes(body.replaceAll(OPEN, "").replaceAll(CLOSE, ""), { prefix: "atem:", tools }),
+      closings: ["</atem:parameter>"],
     }),
   marks: {
     thinking: { open: ` to=self${MESSAGE}`, close: "<|eom|>" },

@@ -27,6 +27,7 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
         opens,
         closes,
         makeScan: () => scanToTag({ opens, closes }),
+        closings: [`</${prefix}parameter>`],
         callsIn: (body) =>
           body.trimStart().startsWith("{") ? callsInJson(body) : callsInInvokes(body, { prefix, tools }),
       }),

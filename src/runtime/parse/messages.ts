@@ -2,6 +2,7 @@
  * The machine behind formats whose answers are a row of messages, each with a header that says what it is: thinking, a
  * call, or text. The prompt ends inside the first header.
  */
+import { cutCallsIn } from "./cut-calls.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 
 type Kind = "text" | "thinking";
@@ -19,6 +20,8 @@ interface Messages {
   readonly kindOf: (header: string, tag: string) => Kind | { readonly call: string } | undefined;
   /** None where the body is no call: it comes out as text. */
   readonly callsIn: (body: string, name: string) => readonly CallEvent[];
+  /** What may close the body of a call that was cut, beside brackets. */
+  readonly closings?: readonly string[];
 }
 
 /** Longer text without a message behind it is no header. */
@@ -30,7 +33,7 @@ type State =
   | { readonly in: "message"; readonly kind: Kind }
   | { readonly in: "call"; readonly name: string };
 
-export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, callsIn }: Messages): TextParser {
+export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, callsIn, closings }: Messages): TextParser {
   const headerStarts = [...starts, ...firsts, ...bodies];
   const tags = [...ends, ...starts, ...bodies.filter((tag) => tag.trim() !== "")]; // bodies have line breaks
   let pending = "";
@@ -56,8 +59,14 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     return true;
   };
 
-  const finishCall = (events: ParsedEvent[], text: string, name: string): void => {
-    const calls = callsIn(text, name);
+  const finishCall = (
+    events: ParsedEvent[],
+    text: string,
+    { name, isCut }: { name: string; isCut?: boolean },
+  ): void => {
+    const calls = isCut
+      ? cutCallsIn(text, { text, callsIn: (body) => callsIn(body, name), closings })
+      : callsIn(text, name);
     if (calls.length > 0) events.push(...calls);
     else add(events, "text", text);
   };
@@ -71,7 +80,7 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     lead = found && ends.includes(found.tag) ? found.tag : "";
     pending = pending.slice(end + lead.length);
     if (!found) return false;
-    if (state.in === "call") finishCall(events, body, state.name);
+    if (state.in === "call") finishCall(events, body, state);
     body = "";
     state = { in: "header" };
     return true;
@@ -86,8 +95,7 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     },
     end(isCut = false) {
       const events: ParsedEvent[] = [];
-      if (state.in === "call" && isCut) add(events, "text", body + pending);
-      else if (state.in === "call") finishCall(events, body + pending, state.name);
+      if (state.in === "call") finishCall(events, body + pending, { name: state.name, isCut });
       else if (state.in === "message") add(events, state.kind, pending);
       else if (pending.trim() !== "" && kindOf(pending, "") === undefined) add(events, "text", lead + pending);
       pending = "";

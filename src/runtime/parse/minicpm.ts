@@ -21,7 +21,13 @@ export const minicpm: ToolFormat = {
   markup: [OPEN, CLOSE],
   forced: plainForced,
   makeParser: (tools) =>
-    makeTaggedParser({ opens: [OPEN], closes: [CLOSE], makeScan, callsIn: (body) => callsIn(body, tools) }),
+    makeTaggedParser({
+      opens: [OPEN],
+      closes: [CLOSE],
+      makeScan,
+      callsIn: (body) => callsIn(body, tools),
+      closings: [`${RAW_END}</param>`, "</param>"],
+    }),
 };
 
 /** Ends at the closing tag outside raw text. */

@@ -29,6 +29,7 @@ export const minimaxM3: ToolFormat = {
       opens: OPENS,
       closes: CLOSES,
       makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES }),
+      closings: [`${MARK}</invoke>`],
       callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
     }),
 };

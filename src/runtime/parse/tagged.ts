@@ -3,8 +3,9 @@
  *
  * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags
  * and is no call comes out as text, without them. A call without its closing tag counts where the text ends or another
- * call begins, but not where the text was cut: its last argument may be half of one.
+ * call begins. Where the text was cut it is a cut call: its last argument may be half of one.
  */
+import { cutCallsIn } from "./cut-calls.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 import type { Cut, Scan } from "./scan.ts";
 
@@ -17,6 +18,8 @@ interface Tagged {
   readonly makeScan: (open: string) => Scan;
   /** The calls in a body, none where any part of it is no call. */
   readonly callsIn: (body: string, open: string) => readonly CallEvent[];
+  /** What may close a body that was cut, beside brackets. */
+  readonly closings?: readonly string[];
   /** An opening text that counts only where nothing but white space stands before it; it belongs to the body. */
   readonly openAtStart?: string;
 }
@@ -56,7 +59,10 @@ export function makeTaggedParser(format: Tagged): TextParser {
 
   /** Ends the call at a cut; one that is none, at the first tag in it: a quote before that tag began no string. */
   const closeCall = (events: ParsedEvent[], cut: Cut, { open, isCut }: { open: string; isCut?: boolean }): void => {
-    const calls = isCut ? [] : format.callsIn(pending.slice(0, cut.at), open);
+    const found = pending.slice(0, cut.at);
+    const callsIn = (text: string): readonly CallEvent[] => format.callsIn(text, open);
+    const { closings } = format;
+    const calls = isCut ? cutCallsIn(found, { text: gap + found, callsIn, closings }) : callsIn(found);
     const end = calls.length > 0 ? cut : (firstTag(pending.slice(0, cut.at + cut.length), format) ?? cut);
     isAfterCall = calls.length > 0;
     isStart = isAfterCall && format.openAtStart !== undefined;

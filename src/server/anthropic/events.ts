@@ -4,8 +4,10 @@
  * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
-import type { Statistics, ToolCall } from "../../runtime/runtime.ts";
+import { fieldsOfPrefix } from "../../base/json-prefix.ts";
+import type { CutCall, Statistics, ToolCall } from "../../runtime/runtime.ts";
 import type { AnswerEvent } from "../answer.ts";
+import { argumentsText } from "../custom-tools.ts";
 import { withoutBlanks } from "../http/blanks.ts";
 
 export type Block =
@@ -108,6 +110,10 @@ class Blocks {
       case "text":
         return yield* this.#say(event.text);
       case "toolCall":
+        this.called = true;
+        return yield* this.#call(event.call);
+      case "cutCall":
+        this.called = false; // what counts is that the answer was cut
         return yield* this.#call(event.call);
       case "done":
         return yield* this.#close();
@@ -137,11 +143,10 @@ class Blocks {
     yield this.#delta({ type: "text_delta", text });
   }
 
-  *#call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall): Generator<StreamEvent> {
+  *#call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall | CutCall): Generator<StreamEvent> {
     yield* this.#close();
-    this.called = true;
     yield this.#start({ type: "tool_use", id, name, input: {} });
-    yield this.#delta({ type: "input_json_delta", partial_json: JSON.stringify(input) });
+    yield this.#delta({ type: "input_json_delta", partial_json: argumentsText(input) });
     yield { type: "content_block_stop", index: this.#index };
   }
 
@@ -212,7 +217,7 @@ function sum(events: readonly StreamEvent[]): Reply | undefined {
         else if (last) extend(last, event.delta);
         break;
       case "content_block_stop":
-        if (last?.type === "tool_use") last.input = JSON.parse(input);
+        if (last?.type === "tool_use") last.input = fieldsOfPrefix(input) ?? {}; // of a cut call: as far as it goes
         input = "";
         break;
       case "message_delta":

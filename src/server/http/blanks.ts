@@ -27,7 +27,7 @@ export function withoutBlanks(): Stage {
       return speaking ? [release()] : [];
     }
     if (event.kind === "thinking") logprobs = []; // they told of what was thought
-    if (event.kind === "toolCall") {
+    if (event.kind === "toolCall" || event.kind === "cutCall") {
       called = true;
       [held, logprobs] = ["", []];
     }

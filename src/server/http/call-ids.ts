@@ -5,10 +5,12 @@ import type { Stage } from "../answer.ts";
 export function withCallIds(): Stage {
   let index = 0;
   return (event) => {
-    if (event.kind !== "toolCall") return [event];
-    const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
-    index++;
-    return [{ kind: "toolCall", call }];
+    if (event.kind !== "toolCall" && event.kind !== "cutCall") return [event];
+    const id = event.call.id ?? callId();
+    const at = index++;
+    return event.kind === "toolCall"
+      ? [{ kind: "toolCall", call: { id, function: { index: at, ...event.call.function } } }]
+      : [{ kind: "cutCall", call: { ...event.call, id, function: { index: at, ...event.call.function } } }];
   };
 }
 
@@ -22,8 +24,9 @@ function callId(): string {
 export function firstCallOnly(): Stage {
   let called = false;
   return (event) => {
-    if (event.kind === "toolCall" && called) return [];
-    called ||= event.kind === "toolCall";
+    const isCall = event.kind === "toolCall" || event.kind === "cutCall";
+    if (isCall && called) return [];
+    called ||= isCall;
     return [event];
   };
 }

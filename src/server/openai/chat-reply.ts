@@ -1,7 +1,7 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
-import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import { collect, type AnswerEvent, type DoneEvent } from "../answer.ts";
-import { customInput } from "../custom-tools.ts";
+import { argumentsText, customInput } from "../custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
@@ -18,12 +18,13 @@ export interface ChatReplyOptions {
 
 /** All events in one object. */
 export async function completion(events: AsyncIterable<AnswerEvent>, options: ChatReplyOptions): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events);
+  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
+  const all = [...calls, ...(cutCall ? [cutCall] : [])];
   const message = {
     role: "assistant",
-    content: calls.length > 0 ? text.trim() : text, // blanks around a call are no answer
+    content: all.length > 0 ? text.trim() : text, // blanks around a call are no answer
     ...(thinking === "" ? {} : { reasoning: thinking }),
-    ...(calls.length > 0 ? callFields(calls, options) : {}),
+    ...(all.length > 0 ? callFields(all, options) : {}),
   };
   const choice = {
     index: 0,
@@ -48,9 +49,10 @@ export async function* chunks(
       yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, { called, ...options }) }] });
       if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
     } else {
+      const isCall = event.kind === "toolCall" || event.kind === "cutCall";
       called ||= event.kind === "toolCall";
       const delta = { ...role, ...deltaOf(event, options) };
-      const logprobs = wantsLogprobs ? { logprobs: logprobsOf(event.kind === "toolCall" ? [] : event.logprobs) } : {};
+      const logprobs = wantsLogprobs ? { logprobs: logprobsOf(isCall ? [] : event.logprobs) } : {};
       role = {};
       yield chunk({ choices: [{ index: 0, delta, finish_reason: null, ...logprobs }] });
     }
@@ -66,6 +68,7 @@ function deltaOf(event: Exclude<AnswerEvent, DoneEvent>, options: Calls): object
     case "thinking":
       return { content: "", reasoning: event.text };
     case "toolCall":
+    case "cutCall":
       return { content: "", ...callFields([event.call], options) };
     default:
       return event satisfies never;
@@ -74,17 +77,20 @@ function deltaOf(event: Exclude<AnswerEvent, DoneEvent>, options: Calls): object
 
 type Calls = Pick<ChatReplyOptions, "customTools" | "hasFunctions">;
 
-function callFields(calls: readonly ToolCall[], options: Calls): object {
+function callFields(calls: readonly (ToolCall | CutCall)[], options: Calls): object {
   const [first] = calls;
   if (!first || !options.hasFunctions) return { tool_calls: calls.map((call) => callOf(call, options)) };
   const { name, arguments: args } = first.function;
-  return { function_call: { name, arguments: JSON.stringify(args) } };
+  return { function_call: { name, arguments: argumentsText(args) } };
 }
 
-function callOf({ id, function: { index, name, arguments: args } }: ToolCall, { customTools }: Calls): object {
+function callOf(
+  { id, function: { index, name, arguments: args } }: ToolCall | CutCall,
+  { customTools }: Calls,
+): object {
   return customTools.has(name)
     ? { id, index, type: "custom", custom: { name, input: customInput(args) } }
-    : { id, index, type: "function", function: { name, arguments: JSON.stringify(args) } };
+    : { id, index, type: "function", function: { name, arguments: argumentsText(args) } };
 }
 
 function finishReason({ reason }: DoneEvent, { called, hasFunctions }: { called: boolean; hasFunctions: boolean }) {

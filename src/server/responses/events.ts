@@ -4,9 +4,9 @@
  * Events: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { messageOf } from "../../base/errors.ts";
-import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import type { AnswerEvent } from "../answer.ts";
-import { customInput } from "../custom-tools.ts";
+import { argumentsText, customInput } from "../custom-tools.ts";
 import { withoutBlanks } from "../http/blanks.ts";
 import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
 import { isCustom, splitName } from "./tools.ts";
@@ -80,7 +80,9 @@ export class ResponseWriter {
       case "text":
         return yield* this.#say(event.text, event.logprobs ?? []);
       case "toolCall":
-        return yield* this.#call(event.call);
+        return yield* this.#call(event.call, "completed");
+      case "cutCall":
+        return yield* this.#call(event.call, "incomplete");
       case "done":
         return yield* this.#end(event);
       default:
@@ -122,7 +124,10 @@ export class ResponseWriter {
     yield this.#of(this.#open, { type: "response.output_text.delta", content_index: 0, delta: text, logprobs });
   }
 
-  *#call({ id, function: { name, arguments: args } }: ToolCall): Generator<Unnumbered> {
+  *#call(
+    { id, function: { name, arguments: args } }: ToolCall | CutCall,
+    status: "completed" | "incomplete",
+  ): Generator<Unnumbered> {
     yield* this.#close("completed");
     const { tools } = this.#head;
     const called = { status: "in_progress", call_id: id ?? makeId("call"), ...splitName(name, tools) } as const;
@@ -135,12 +140,12 @@ export class ResponseWriter {
       yield this.#of(item, { type: "response.custom_tool_call_input.delta", delta: item.input });
       yield this.#of(item, { type: "response.custom_tool_call_input.done", input: item.input });
     } else {
-      item.arguments = JSON.stringify(args);
+      item.arguments = argumentsText(args);
       const done = { name: item.name, arguments: item.arguments };
       yield this.#of(item, { type: "response.function_call_arguments.delta", delta: item.arguments });
       yield this.#of(item, { type: "response.function_call_arguments.done", ...done });
     }
-    item.status = "completed";
+    item.status = status;
     yield this.#done(item);
   }
 

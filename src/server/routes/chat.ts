@@ -122,6 +122,9 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
       case "toolCall":
         yield { ...head, message: assistant("", [event.call]), done: false };
         break;
+      case "cutCall":
+        yield { ...head, message: assistant(event.call.text), done: false };
+        break;
       case "done":
         yield { ...head, message: assistant(""), ...doneFields(event) };
         break;
@@ -133,8 +136,9 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events);
-  const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
+  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
+  const said = text + (cutCall?.text ?? ""); // its arguments would have to be an object
+  const content = calls.length > 0 ? said.trim() : said; // blanks around a call are no answer
   return {
     model,
     created_at: formatTime(now().getTime()),

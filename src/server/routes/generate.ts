@@ -93,6 +93,9 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
       case "toolCall":
         yield { ...head, response: "", tool_calls: [event.call], done: false };
         break;
+      case "cutCall":
+        yield { ...head, response: event.call.text, done: false };
+        break;
       case "done":
         yield { ...head, response: "", ...doneFields(event) };
         break;
@@ -104,12 +107,12 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events);
+  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
   const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
   return {
     model,
     created_at: formatTime(now().getTime()),
-    response: text,
+    response: text + (cutCall?.text ?? ""),
     ...extras,
     ...doneFields(done),
     ...logprobsField(logprobs),

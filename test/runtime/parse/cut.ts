@@ -17,7 +17,7 @@ export function parseWith(parser: TextParser, pieces: readonly string[], isCut =
   const joined: ParsedEvent[] = [];
   for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(isCut)]) {
     const last = joined.at(-1);
-    if (event.kind !== "toolCall" && last?.kind === event.kind) {
+    if (event.kind !== "toolCall" && event.kind !== "cutCall" && last?.kind === event.kind) {
       joined[joined.length - 1] = { kind: event.kind, text: last.text + event.text };
     } else joined.push(event);
   }

@@ -79,6 +79,8 @@ function told(event: InferenceEvent): AnswerEvent[] {
       const { name, arguments: args } = event.call.function;
       return [{ kind: "call", call: { name, arguments: args } }];
     }
+    case "cutCall":
+      return [{ kind: "text", text: event.call.text }];
     case "done":
       return [doneOf(event)];
     default:
