@@ -8,5 +8,6 @@ const line = (value: object): string => `${jsonLine(value)}\n`;
 export const NDJSON: Encoding<object> = {
   headers: { "content-type": "application/x-ndjson", "x-accel-buffering": "no" }, // else nginx collects lines
   value: line,
+  isApart: true,
   error: (error) => line(errorBody(error)),
 };

@@ -18,6 +18,8 @@ export interface Encoding<T> {
   readonly value: (value: T) => string;
   /** What ends a stream that failed. */
   readonly error: (error: unknown) => string;
+  /** Whether each value is a chunk of its own: some clients parse chunks where they should parse lines. */
+  readonly isApart?: boolean;
   /** Sent whenever nothing else was for `everyMs`; absent: silence may last. */
   readonly keepAlive?: { readonly text: string; readonly everyMs: number };
 }
@@ -44,6 +46,7 @@ function body<T>(parts: {
   let { opening } = parts;
   const { gone, onEnd } = hooks;
   const encoder = new TextEncoder();
+  const apart = encoding.isApart ? makeTurns() : undefined;
   let pending: Promise<Item<T>> | undefined = parts.first;
   let ended = false;
   const end = (error?: unknown): void => {
@@ -74,10 +77,12 @@ function body<T>(parts: {
       async pull(controller) {
         try {
           const text = await next();
+          await apart?.();
           if (ended) return;
           if (text !== undefined) return controller.enqueue(encoder.encode(text));
           end();
         } catch (error) {
+          await apart?.();
           if (ended) return;
           controller.enqueue(encoder.encode(encoding.error(error)));
           end(error);
@@ -88,6 +93,15 @@ function body<T>(parts: {
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Waits, where it was called in this turn of the event loop already: Bun joins what is enqueued in one. */
+function makeTurns(): () => Promise<void> {
+  let over: Promise<void> = Promise.resolve();
+  return async () => {
+    await over;
+    over = new Promise((resolve) => setImmediate(resolve));
+  };
 }
 
 /** What a promise resolves to, or undefined where that takes longer than `ms`. */

@@ -159,6 +159,42 @@ test("each piece is sent when it is there, not when the next one is", async () =
   await untilIdle();
 });
 
+/** How many lines each chunk of an answer has. */
+async function linesPerChunk(path: string, body: object): Promise<number[]> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  const text = JSON.stringify(body);
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n`,
+  );
+  socket.write(text);
+  const parts: Buffer[] = [];
+  for await (const part of socket) parts.push(part);
+  const answer = Buffer.concat(parts).toString();
+  const lines: number[] = [];
+  for (let at = answer.indexOf("\r\n\r\n") + 4; at < answer.length;) {
+    const start = answer.indexOf("\r\n", at) + 2;
+    const end = start + parseInt(answer.slice(at, start), 16);
+    if (end > start) lines.push(answer.slice(start, end).split("\n").length - 1);
+    at = end + 2;
+  }
+  return lines;
+}
+
+test("each line of a stream is a chunk of its own, its failure too, however fast they come", async () => {
+  const words = Array.from({ length: 200 }, (_, i) => ({ kind: "text", text: `${i}` }) as const);
+  harness.runtime.script = async function* () {
+    yield* words;
+    throw new Error("the model is gone");
+  };
+  const failed = Array.from({ length: 201 }, () => 1);
+  expect(await linesPerChunk("/api/chat", JSON.parse(BODY))).toEqual(failed);
+  expect(await linesPerChunk("/api/generate", { model: "m", prompt: "hi" })).toEqual(failed);
+  const steps = await linesPerChunk("/api/create", { model: "new", from: "m" });
+  expect(steps).toEqual(steps.map(() => 1));
+  expect(steps.length).toBeGreaterThan(1);
+});
+
 test("version answers while streams run, and many streams run at once", async () => {
   harness.runtime.script = play(
     [
