@@ -1,6 +1,7 @@
 /** The model that a request names: whether there is one, and whether it can do what is asked of it. */
 import { AppError } from "../base/errors.ts";
 import { quoteGo } from "../base/quote.ts";
+import type { Logger } from "../base/log.ts";
 import type { Think } from "../runtime/runtime.ts";
 import type { ModelRef, Store } from "../store/store.ts";
 import type { Inspect } from "./inspect.ts";
@@ -24,6 +25,35 @@ export async function findThinker(
     throw new AppError("bad_request", `${quoteGo(model)} does not support thinking`);
   }
   return ref;
+}
+
+/** Characters of a wish in the log. */
+const WISH_SHOWN = 80;
+
+interface ThinkWish {
+  readonly model: string;
+  /** What the model is asked, as far as the wish was understood. */
+  readonly think: Think | undefined;
+  /** As the request has it. */
+  readonly said: unknown;
+}
+
+/**
+ * As `findModel`, with what the model is asked of a wish for thinking: nothing where it cannot think. Clients have one
+ * setting for all models, so that such a wish is no error.
+ */
+export async function findWisher(
+  { store, inspect, log }: { store: Store; inspect: Inspect; log: Logger },
+  { model, think, said }: ThinkWish,
+): Promise<{ readonly ref: ModelRef; readonly think?: Think }> {
+  const ref = await findModel(store, model);
+  const facts = think ? await inspect(ref) : undefined;
+  if (think !== undefined && (!facts || facts.capabilities.includes("thinking"))) return { ref, think };
+  if (said !== undefined && said !== "") {
+    const wish = JSON.stringify(said).slice(0, WISH_SHOWN);
+    log.debug("a wish for thinking changes nothing", { model, wish });
+  }
+  return { ref };
 }
 
 /** As `findModel`, in the words of the routes that embed. */

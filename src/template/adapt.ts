@@ -89,9 +89,26 @@ export function joinThoughts(messages: readonly PromptMessage[]): PromptMessage[
 
 const hasSeveralCalls = ({ tool_calls: calls = [] }: PromptMessage): boolean => calls.length > 1;
 
-/** A level of thinking as a template names it; undefined where it is no level. */
+const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+/** The list that a template checks a level against. */
+const CHECKED = /reasoning_effort\s+not\s+in\s*[[(]([^\])]*)/;
+
+/**
+ * A level of thinking as a template names it; undefined where it is no level. Where the template refuses all but some,
+ * it is the nearest of them, and of two the higher one.
+ */
 export function effortOf(think: Think | undefined, source: string): string | undefined {
   if (typeof think !== "string") return undefined;
+  const listed = CHECKED.exec(source)?.[1]
+    ?.match(/\w+/g)
+    ?.filter((level) => level !== "none" && LEVELS.includes(level));
+  if (listed?.length) {
+    const distance = (level: string): number => LEVELS.indexOf(level) - LEVELS.indexOf(think);
+    return listed.reduce((best, level) => {
+      const [found, now] = [distance(level), distance(best)];
+      return Math.abs(found) < Math.abs(now) || (found === -now && found > 0) ? level : best;
+    });
+  }
   const names = (level: string): boolean => source.includes(`'${level}'`) || source.includes(`"${level}"`);
   return think === "high" && !names("high") && names("xhigh") ? "xhigh" : think;
 }

@@ -357,7 +357,6 @@ describe("requests that cannot be answered", () => {
     [{ top_p: 1e300 }, 400, 'option "top_p" must be of type float32'],
     [{ truncation: "some" }, 400, 'truncation: expected "auto" or "disabled", got "some"'],
     [{ top_logprobs: 21 }, 400, "top_logprobs must be between 0 and 20"],
-    [{ reasoning: { effort: "high" } }, 400, '"m" does not support thinking'],
     [
       { text: { format: { type: "xml" } } },
       400,

@@ -1,4 +1,4 @@
-/** What requests of the Anthropic and Responses APIs ask of a model that can think. */
+/** What requests of the APIs under `/v1` ask of a model that can think, and of one that cannot. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChatRequest } from "../../src/runtime/runtime.ts";
 import { putModel } from "../store/fixture.ts";
@@ -40,7 +40,38 @@ test.each([
   ["minimal", "low"],
   ["high", "high"],
   ["xhigh", "max"],
+  ["High", "high"],
+  ["vast", undefined],
 ])("POST /v1/responses with an effort of %s: %p", async (given, think) => {
   const body = { input: "hi", reasoning: { effort: given, summary: "auto" } };
   expect(await thinkAskedBy("/v1/responses", body)).toBe(think as boolean);
+});
+
+const messages = [{ role: "user", content: "hi" }];
+const wishes: (readonly [path: string, (wish: unknown) => object])[] = [
+  ["/v1/chat/completions", (wish) => ({ messages, reasoning_effort: wish })],
+  ["/v1/chat/completions", (wish) => ({ messages, reasoning: { effort: wish } })],
+  ["/v1/completions", (wish) => ({ prompt: "hi", reasoning_effort: wish })],
+  ["/v1/responses", (wish) => ({ input: "hi", reasoning: { effort: wish } })],
+  ["/v1/messages", (wish) => ({ max_tokens: 5, messages, output_config: { effort: wish } })],
+  ["/v1/messages", (wish) => ({ max_tokens: 5, messages, thinking: { type: wish, budget_tokens: 1024 } })],
+];
+const WISHES = ["minimal", "low", "medium", "high", "xhigh", "max", "vast", "enabled", "adaptive", "", 3, true, null];
+
+test.each(wishes)("%s takes any wish for thinking, and tells the log what it left out", async (path, bodyOf) => {
+  for (const wish of WISHES) {
+    await thinkAskedBy(path, bodyOf(wish));
+    const logged = harness.logs.length;
+    expect([wish, await thinkAskedBy(path, { ...bodyOf(wish), model: "m" })]).toEqual([wish, undefined]);
+    const left = harness.logs.slice(logged).filter(({ msg }) => String(msg).includes("wish for thinking"));
+    if (typeof wish === "string" && wish !== "") expect(left).toMatchObject([{ level: "debug", model: "m" }]);
+  }
+  for (const model of ["m", "thinker"]) {
+    expect((await thinkAskedBy(path, { ...bodyOf("none"), model })) || false).toBe(false);
+  }
+});
+
+test("a native request that asks a model to think which cannot is still refused", async () => {
+  const response = await harness.post("/api/chat", { model: "m", messages, think: "high" });
+  expect([response.status, await response.json()]).toEqual([400, { error: '"m" does not support thinking' }]);
 });

@@ -65,6 +65,11 @@ test("a level of thinking goes by the name that the template knows", () => {
   const levels = "{% if reasoning_effort not in ['low', 'medium', 'xhigh'] %}?{% endif %}{{ reasoning_effort }}";
   expect(render(levels, [user("hi")], { think: "high" })).toBe("xhigh");
   expect(render(levels, [user("hi")], { think: "low" })).toBe("low");
+  expect(render(levels, [user("hi")], { think: "max" })).toBe("xhigh");
+  const few =
+    "{% if reasoning_effort not in ('none', \"high\") %}{{ raise_exception('no') }}{% endif %}{{ reasoning_effort }}";
+  for (const think of ["low", "medium", "high", "max"] as const)
+    expect(render(few, [user("hi")], { think })).toBe("high");
   expect(render("{{ reasoning_effort }}/'high'/'xhigh'", [user("hi")], { think: "high" })).toBe("high/'high'/'xhigh'");
 });
 

@@ -17,6 +17,8 @@ import { readTools, type Tools } from "./tools.ts";
 export interface Wanted {
   readonly chat: Omit<ChatRequest, "model" | "signal" | "think">;
   readonly think: Think | undefined;
+  /** What the request says of it. */
+  readonly effort: unknown;
   readonly tools: Tools;
 }
 
@@ -42,6 +44,7 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wante
       ...(truncation === "disabled" ? { truncate: false } : {}),
     },
     think: toThink(body.reasoning?.effort),
+    effort: body.reasoning?.effort,
     tools,
   };
 }

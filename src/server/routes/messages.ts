@@ -10,7 +10,7 @@ import type { RouteDeps } from "../deps.ts";
 import { anthropicErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, type AnswerEvent } from "../answer.ts";
-import { findModel, requireModel } from "../find-model.ts";
+import { findWisher, requireModel } from "../find-model.ts";
 import { warnLeft } from "../server-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../http/sse.ts";
@@ -80,10 +80,9 @@ async function chatRequest(
   const { singleCall, think, left, ...wanted } = readMessagesRequest(body);
   exchange.note({ model });
   warnLeft(deps.log, { model, left });
-  const ref = await findModel(deps.store, model);
-  const thinks =
-    think !== undefined && (think === false || (await deps.inspect(ref))?.capabilities.includes("thinking"));
-  return { request: { model, ref, ...wanted, ...(thinks ? { think } : {}), signal: exchange.signal }, singleCall };
+  const said = body.thinking ?? body.output_config;
+  const heard = await findWisher(deps, { model, think, said });
+  return { request: { model, ...heard, ...wanted, signal: exchange.signal }, singleCall };
 }
 
 async function* frames(

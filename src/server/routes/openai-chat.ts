@@ -9,7 +9,7 @@ import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
-import { findThinker, requireModel } from "../find-model.ts";
+import { findWisher, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
@@ -62,10 +62,9 @@ async function chatRequest(
 ): Promise<ChatRequest> {
   const model = requireModel(body.model);
   exchange.note({ model });
-  const think = toThink(body.reasoning?.effort ?? body.reasoning_effort);
+  const said = body.reasoning?.effort ?? body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_completion_tokens ?? body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toChat(body), options, ...limitsOf(body), signal: exchange.signal };
-  const ref = await findThinker(deps, { model, think });
-  return { ...request, ref, ...(think === undefined ? {} : { think }) };
+  return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
 }

@@ -7,7 +7,7 @@ import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
-import { findThinker, requireModel } from "../find-model.ts";
+import { findWisher, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
@@ -46,10 +46,9 @@ async function generateRequest(
 ): Promise<GenerateRequest> {
   const model = requireModel(body.model);
   exchange.note({ model });
-  const think = toThink(body.reasoning_effort);
+  const said = body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toGenerate(body), options, ...limitsOf(body), signal: exchange.signal };
-  const ref = await findThinker(deps, { model, think });
-  return { ...request, ref, ...(think === undefined ? {} : { think }) };
+  return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
 }

@@ -9,7 +9,7 @@ import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, type AnswerEvent } from "../answer.ts";
-import { findThinker, requireModel } from "../find-model.ts";
+import { findWisher, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
@@ -75,14 +75,13 @@ async function readAsked(deps: Deps, exchange: Exchange) {
   return { body, model, wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
 }
 
-/** Throws `not_found`, and `bad_request` where a model shall think that cannot. */
+/** Throws `not_found`. */
 async function chatRequest(
   deps: RouteDeps,
   { model, wanted, exchange }: { model: string; wanted: Wanted; exchange: Exchange },
 ): Promise<ChatRequest & { readonly ref: ModelRef }> {
-  const { chat, think } = wanted;
-  const ref = await findThinker(deps, { model, think });
-  return { model, ref, ...chat, ...(think === undefined ? {} : { think }), signal: exchange.signal };
+  const { chat, think, effort: said } = wanted;
+  return { model, ...(await findWisher(deps, { model, think, said })), ...chat, signal: exchange.signal };
 }
 
 function headOf(
