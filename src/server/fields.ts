@@ -29,10 +29,13 @@ export const readBoolean: Read<boolean> = (value, path) => {
   return value;
 };
 
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** Throws `bad_request`. */
 export const readFields: Read<Fields> = (value, path) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw unexpected(path, "an object", value);
-  return value as Fields; // JSON
+  if (!isFields(value)) throw unexpected(path, "an object", value);
+  return value;
 };
 
 /** Throws `bad_request`, also for what `read` refuses. */

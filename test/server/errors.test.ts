@@ -93,8 +93,8 @@ describe("bodies", () => {
     ],
     [
       "chat",
-      '{"messages":[{"tool_calls":[{"function":{"arguments":"{}"}}]}]}',
-      "json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments",
+      '{"messages":[{"tool_calls":[{"function":{"arguments":7}}]}]}',
+      "json: cannot unmarshal number into Go struct field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments",
     ],
     [
       "chat",

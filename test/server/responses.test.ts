@@ -392,11 +392,6 @@ describe("requests that cannot be answered", () => {
       "image URLs are not currently supported, please use base64 encoded data instead",
     ],
     [
-      item({ type: "function_call", call_id: "c", name: "f", arguments: "[" }),
-      400,
-      'input.0.arguments: expected a JSON object as text, got "["',
-    ],
-    [
       { tools: [{ type: "code_interpreter" }] },
       400,
       'tools.0.type: expected "function" or "custom": a tool that the client runs, got "code_interpreter"',

@@ -1,14 +1,15 @@
 /**
  * The conversation of an Anthropic request as messages of ours: content blocks are put together into texts, images,
- * thinking and tool calls, and tool results become messages of their own. What a model here could not read is refused,
- * never dropped.
+ * thinking and tool calls, and tool results become messages of their own.
  * Blocks: https://docs.anthropic.com/en/api/messages
  */
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
 import { joinParts, type ContentPart } from "../content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
+import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import {
+  isFields,
   optional,
   readBoolean,
   readFields,
@@ -19,11 +20,14 @@ import {
   type Read,
 } from "../fields.ts";
 
-/** Throws `bad_request`. */
-export function readConversation(body: { system?: unknown; messages?: unknown[] }): Message[] {
+/** Throws `bad_request`. @param left is told what of the conversation was left out */
+export function readConversation(body: { system?: unknown; messages?: unknown[] }, left: LeftOut = []): Message[] {
   const callNames = new Map<string, string>(); // tool by the id of its call
+  const answers = (body.messages ?? []).findLastIndex((each) => isFields(each) && each["role"] === "assistant");
   const system = optional(readSystem)(body.system, "system");
-  const turns = (body.messages ?? []).flatMap((value, i) => readTurn(value, { path: `messages.${i}`, callNames }));
+  const turns = (body.messages ?? []).flatMap((value, i) =>
+    readTurn(value, { path: `messages.${i}`, isNew: i > answers, callNames, left }),
+  );
   return [...(system ? [{ role: "system", content: system }] : []), ...turns];
 }
 
@@ -39,18 +43,22 @@ const readTextBlock: Read<string> = (value, path) => {
 
 interface Place {
   readonly path: string;
+  /** Whether nobody has answered yet. */
+  readonly isNew: boolean;
   readonly callNames: Map<string, string>;
+  readonly left: LeftOut;
 }
 
-function readTurn(value: unknown, { path, callNames }: Place): Message[] {
+function readTurn(value: unknown, { path, ...place }: Place): Message[] {
   const { role: given, content } = readFields(value, path);
   const role = readText(given, `${path}.role`);
   if (!["user", "assistant", "system"].includes(role)) {
     throw unexpected(`${path}.role`, '"user", "assistant" or "system"', role);
   }
   if (typeof content === "string") return [{ role, content: content.toWellFormed() }];
+  if (!place.isNew && (content === undefined || content === null)) return [{ role, content: "" }];
   const at = `${path}.content`;
-  const draft = new Draft(role, callNames);
+  const draft = new Draft(role, place);
   readList((block, where) => draft.add(readFields(block, where), where))(content, at);
   return draft.finish();
 }
@@ -58,39 +66,36 @@ function readTurn(value: unknown, { path, callNames }: Place): Message[] {
 /** One turn in the making. A tool result ends what the assistant said before it; the user speaks after all of them. */
 class Draft {
   readonly #role: string;
-  readonly #callNames: Map<string, string>;
+  readonly #place: Omit<Place, "path">;
+  readonly #reader: PartReader;
   readonly #finished: Message[] = [];
   #parts: ContentPart[] = [];
   #thinking = "";
   #calls: ToolCall[] = [];
   #begun = false;
 
-  constructor(role: string, callNames: Map<string, string>) {
+  constructor(role: string, place: Omit<Place, "path">) {
     this.#role = role;
-    this.#callNames = callNames;
+    this.#place = place;
+    this.#reader = readerOf({
+      isNew: place.isNew && role === "user",
+      isAnswer: role === "assistant",
+      left: place.left,
+    });
   }
 
   add(block: Fields, path: string): void {
     const type = readText(block["type"], `${path}.type`);
-    switch (type) {
-      case "tool_use":
-      case "server_tool_use":
-        return this.#addCall(block, path);
-      case "tool_result":
-      case "web_search_tool_result":
-        return this.#addResult(readResult(block, path));
-      case "redacted_thinking":
-        return; // encrypted for someone else
-      case "thinking":
-        this.#thinking += readText(block["thinking"], `${path}.thinking`);
-        break;
-      default:
-        this.#parts.push(...readContentBlock(block, path));
-    }
+    if (CALLS.has(type)) return this.#addCall(block, path);
+    if (RESULT.test(type)) return this.#addResult(readResult(block, path, this.#place.left));
+    if (type === "redacted_thinking") return; // encrypted for someone else
+    if (type === "thinking") this.#thinking += optional(readText)(block["thinking"], `${path}.thinking`) ?? "";
+    else this.#parts.push(...this.#reader.read(block, path));
     this.#begun = true;
   }
 
   finish(): Message[] {
+    if (this.#finished.length === 0) this.#reader.finish();
     if (this.#begun || this.#finished.length === 0) this.#flush();
     return this.#finished;
   }
@@ -98,15 +103,14 @@ class Draft {
   #addCall(block: Fields, path: string): void {
     const id = readRequired(block, { path, key: "id" });
     const name = readRequired(block, { path, key: "name" });
-    const input = optional(readFields)(block["input"], `${path}.input`) ?? {};
-    this.#callNames.set(id, name);
-    this.#calls.push({ id, function: { name, arguments: { ...input } } });
+    this.#place.callNames.set(id, name);
+    this.#calls.push({ id, function: { name, arguments: readArguments(block["input"], this.#place.left) } });
     this.#begun = true;
   }
 
   #addResult({ id, parts }: ToolResult): void {
     if (this.#role === "assistant" && this.#begun) this.#flush();
-    const name = this.#callNames.get(id);
+    const name = this.#place.callNames.get(id);
     this.#finished.push({
       role: "tool",
       ...joinParts(parts, ""),
@@ -126,15 +130,23 @@ class Draft {
   }
 }
 
+/** Calls of the client's tools, and of tools that ran on servers of others. */
+const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
+const RESULT = /(?:^|_)tool_result$/;
+
 interface ToolResult {
   readonly id: string;
   readonly parts: readonly ContentPart[];
 }
 
-function readResult(block: Fields, path: string): ToolResult {
+function readResult(block: Fields, path: string, left: LeftOut): ToolResult {
   const id = readRequired(block, { path, key: "tool_use_id" });
   const isError = optional(readBoolean)(block["is_error"], `${path}.is_error`) ?? false;
-  const parts = readContent(block["content"] ?? "", `${path}.content`);
+  const { content } = block;
+  const reader = readerOf({ isNew: false, left });
+  const parts = Array.isArray(content)
+    ? content.flatMap((each, i) => reader.read(each, `${path}.content.${i}`))
+    : [toldOf(content)];
   return { id, parts: isError && !/^\s*error\b/i.test(textOf(parts)) ? ["Error: ", ...parts] : parts };
 }
 
@@ -146,24 +158,36 @@ function readContent(value: unknown, path: string): readonly ContentPart[] {
 
 const textOf = (parts: readonly ContentPart[]): string => parts.filter((part) => typeof part === "string").join("");
 
+/** How blocks of content are read. */
+const READERS = {
+  text: (block: Fields, path: string) => [readText(block["text"], `${path}.text`)],
+  image: (block: Fields, path: string) => [readImage(block["source"], `${path}.source`)],
+  document: readDocument,
+  search_result: (block: Fields, path: string) => {
+    const found = textOf(readContent(block["content"], `${path}.content`));
+    const [title, source] = [readText(block["title"], `${path}.title`), readText(block["source"], `${path}.source`)];
+    return [`${title} (${source})\n${found}\n`];
+  },
+  /** Its content is encrypted. */
+  web_search_result: (block: Fields, path: string) => [
+    `${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`,
+  ],
+  /** A tool that a search of tools found. */
+  tool_reference: (block: Fields, path: string) => [`tool ${readText(block["tool_name"], `${path}.tool_name`)}\n`],
+  /** What was said before, in short. */
+  compaction: (block: Fields, path: string) => [optional(readText)(block["content"], `${path}.content`) ?? ""],
+};
+
+const readerOf = (about: { isNew: boolean; isAnswer?: boolean; left: LeftOut }): PartReader =>
+  new PartReader({ readers: READERS, unknown, ...about });
+
+const unknown = (type: unknown, path: string): AppError =>
+  unexpected(`${path}.type`, "a block of text, image, tool_use, tool_result or thinking", type);
+
 function readContentBlock(block: Fields, path: string): readonly ContentPart[] {
-  switch (block["type"]) {
-    case "text":
-      return [readText(block["text"], `${path}.text`)];
-    case "image":
-      return [readImage(block["source"], `${path}.source`)];
-    case "document":
-      return readDocument(block, path);
-    case "search_result": {
-      const found = textOf(readContent(block["content"], `${path}.content`));
-      const [title, source] = [readText(block["title"], `${path}.title`), readText(block["source"], `${path}.source`)];
-      return [`${title} (${source})\n${found}\n`];
-    }
-    case "web_search_result": // its content is encrypted
-      return [`${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`];
-    default:
-      throw unexpected(`${path}.type`, "a block of text, image, tool_use, tool_result or thinking", block["type"]);
-  }
+  const { type } = block;
+  if (type !== "text" && type !== "image") throw unknown(type, path);
+  return READERS[type](block, path);
 }
 
 function readImage(value: unknown, path: string): Uint8Array {

@@ -6,6 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
 import { parseOptions, type Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected, type Fields } from "../fields.ts";
+import type { LeftOut } from "../history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readToolChoice, readTools, type Choice } from "./tools.ts";
@@ -18,11 +19,14 @@ export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolCh
   readonly singleCall: boolean;
   /** Types of tools that the model is not given. */
   readonly left: readonly string[];
+  /** What of the conversation the model is not told. */
+  readonly leftOut: LeftOut;
 }
 
 /** Throws `bad_request`. */
 export function readMessagesRequest(body: MessagesBody): Wanted {
-  const messages = readConversation(body);
+  const leftOut: LeftOut = [];
+  const messages = readConversation(body, leftOut);
   const { tools, left } = readTools(body.tools ?? []);
   const output = optional(readFields)(body.output_config, "output_config") ?? {};
   const think = readThinking(body.thinking, output);
@@ -31,6 +35,7 @@ export function readMessagesRequest(body: MessagesBody): Wanted {
   return {
     messages,
     left,
+    leftOut,
     options: optionsOf(body),
     ...toolFields(tools, body.tool_choice),
     ...(format === undefined ? {} : { format }),

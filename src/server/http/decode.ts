@@ -66,6 +66,7 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
       if (Array.isArray(value)) return value.map((item) => decodeItem(schema["items"] as TSchema, item, place));
       break;
     case "object":
+      if (schema["orText"] === true && typeof value === "string") return value;
       if (!isObject(value)) break;
       if (!schema["properties"]) return value; // an open map
       return decodeStruct(schema, value, { ...place, struct: schema["goStruct"] ?? place.struct });

@@ -4,6 +4,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/runtime.ts";
 import { readCustomTool } from "../custom-tools.ts";
 import { readFields, readText } from "../fields.ts";
+import type { LeftOut } from "../history.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
 import { checkStrict } from "../strict-schema.ts";
@@ -38,17 +39,19 @@ export const ChatCompletionBody = t.Object(
 );
 export type ChatCompletionBody = Static<typeof ChatCompletionBody>;
 
-type Part = Pick<ChatRequest, "messages" | "format" | "tools" | "toolChoice" | "logprobs">;
+type Part = { readonly left: LeftOut } & Pick<ChatRequest, "messages" | "format" | "tools" | "toolChoice" | "logprobs">;
 
 /** What is said, and what may be answered. Throws `bad_request`. */
 export function toChat(body: ChatCompletionBody): Part {
   checkCount("n", body.n);
-  const messages = toMessages(body.messages);
+  const left: LeftOut = [];
+  const messages = toMessages(body.messages, left);
   const format = toFormat(body.response_format);
   const logprobs = toLogprobs(body);
   const tools = (body.tools ?? []).map(toTool);
   return {
     messages,
+    left,
     ...(format ? { format } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...toolFields(chooseTools(body.tool_choice, { tools, shape: CHOICE })),

@@ -2,12 +2,17 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { joinParts, type ContentPart } from "../content-parts.ts";
+import { joinParts } from "../content-parts.ts";
 import { customArguments } from "../custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
-import { parseFirstJson } from "../http/json.ts";
+import { isFields, type Fields } from "../fields.ts";
+import { PartReader, readArguments, type LeftOut } from "../history.ts";
 
-const FunctionBody = t.Object({ name: t.Optional(t.String()), arguments: t.Optional(t.String()) });
+const FunctionBody = t.Object({
+  name: t.Optional(t.String()),
+  /** A text of JSON; from some clients the object itself. */
+  arguments: t.Optional(t.Unknown()),
+});
 
 const CallBody = t.Object({
   id: t.Optional(t.String()),
@@ -37,18 +42,18 @@ export const MessageBody = t.Object(
 );
 type MessageBody = Static<typeof MessageBody>;
 
-/** Throws `bad_request`. */
-export function toMessages(bodies: readonly MessageBody[] = []): Message[] {
+/** Throws `bad_request`. @param left is told what of the conversation was left out */
+export function toMessages(bodies: readonly MessageBody[] = [], left: LeftOut = []): Message[] {
   if (bodies.length === 0) throw new AppError("bad_request", "[] is too short - 'messages'");
   const names = new Map<string, string>(); // of functions, by the ids of the calls so far
+  const answers = bodies.findLastIndex((body) => roleOf(body) === "assistant");
   return bodies.map((body, i) => {
-    const place = `messages[${i}]`;
-    const calls = callsOf(body).map((call) => toCall(call, place));
+    const calls = callsOf(body).map((call) => toCall(call, left));
     for (const call of calls) if (call.id) names.set(call.id, call.function.name);
     const thinking = body.reasoning ?? body.reasoning_content;
     return {
       role: roleOf(body),
-      ...contentOf(body, place),
+      ...contentOf(body, { place: `messages[${i}]`, isNew: roleOf(body) === "user" && i > answers, left }),
       ...(thinking ? { thinking } : {}),
       ...(calls.length > 0 ? { tool_calls: calls } : {}),
       ...toolFields(body, names),
@@ -74,59 +79,51 @@ function toolFields(body: MessageBody, names: ReadonlyMap<string, string>): Part
   return { ...(name ? { tool_name: name } : {}), ...(id ? { tool_call_id: id } : {}) };
 }
 
-function toCall({ id, function: body = {}, custom }: Static<typeof CallBody>, place: string): ToolCall {
-  const { name = "", arguments: text = "" } = body;
+function toCall({ id, function: body = {}, custom }: Static<typeof CallBody>, left: LeftOut): ToolCall {
+  const { name = "" } = body;
   const called = custom
     ? { name: custom.name ?? "", arguments: customArguments(custom.input ?? "") }
-    : { name, arguments: parseArguments(text, place) };
+    : { name, arguments: readArguments(body.arguments, left) };
   return { function: called, ...(id ? { id } : {}) };
 }
 
-/** No text is no arguments. */
-function parseArguments(text: string, place: string): Record<string, unknown> {
-  const value = text.trim() === "" ? {} : tryParse(text);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new AppError("bad_request", `invalid tool call arguments: ${place}: expected a JSON object as text`);
+interface Place {
+  readonly place: string;
+  /** Whether the user says it now. */
+  readonly isNew: boolean;
+  readonly left: LeftOut;
 }
 
-function tryParse(text: string): unknown {
-  try {
-    return parseFirstJson(text);
-  } catch {
-    return undefined; // the caller says what it expected
-  }
-}
-
-function contentOf(body: MessageBody, place: string): ReturnType<typeof joinParts> {
-  const { content, refusal, reasoning, reasoning_content } = body;
+function contentOf(body: MessageBody, { place, isNew, left }: Place): ReturnType<typeof joinParts> {
+  const { content, refusal } = body;
   if (typeof content === "string") return { content: content.toWellFormed() };
-  if (Array.isArray(content))
-    return joinParts(
-      content.map((part, i) => readPart(part, `${place}.content[${i}]`)),
-      "\n",
-    );
-  const isSaid = callsOf(body).length > 0 || refusal || reasoning || reasoning_content;
-  if (content === undefined && isSaid) return { content: (refusal ?? "").toWellFormed() };
+  if (Array.isArray(content)) {
+    const reader = new PartReader({ readers: READERS, unknown, isNew, isAnswer: roleOf(body) === "assistant", left });
+    const parts = content.flatMap((part, i) => reader.read(part, `${place}.content[${i}]`));
+    reader.finish();
+    return joinParts(parts, "\n");
+  }
+  if (content === undefined && !isNew) return { content: (refusal ?? "").toWellFormed() };
   const found = content === undefined ? "null" : typeof content;
   throw new AppError("bad_request", `invalid message content type: ${place}: expected text or parts, got ${found}`);
 }
 
-function readPart(part: unknown, place: string): ContentPart {
-  if (typeof part === "string") return part.toWellFormed();
-  const fields = isObject(part) ? part : {};
-  switch (fields["type"]) {
-    case "text":
-      return textOf(fields["text"], place);
-    case "refusal":
-      return textOf(fields["refusal"], place);
-    case "image_url":
-      return readImage(fields["image_url"], place);
-    case "input_audio":
-      throw new AppError("bad_request", `${place}: audio input is not supported`);
-    default:
-      throw new AppError("bad_request", `invalid message format: ${place}: expected a part of type text or image_url`);
-  }
-}
+const READERS = {
+  text: (part: Fields, place: string) => [textOf(part["text"], place)],
+  refusal: (part: Fields, place: string) => [textOf(part["refusal"], place)],
+  image_url: (part: Fields, place: string) => [readImage(part["image_url"], place)],
+  input_audio: (_: Fields, place: string) => {
+    throw new AppError("bad_request", `${place}: audio input is not supported`);
+  },
+  file: (_: Fields, place: string) => {
+    throw new AppError("bad_request", `${place}: file inputs are not currently supported`);
+  },
+  thinking: () => [], // what others thought is theirs
+  reasoning: () => [],
+};
+
+const unknown = (_: unknown, place: string): AppError =>
+  new AppError("bad_request", `invalid message format: ${place}: expected a part of type text or image_url`);
 
 function textOf(value: unknown, place: string): string {
   if (typeof value === "string") return value.toWellFormed();
@@ -135,7 +132,7 @@ function textOf(value: unknown, place: string): string {
 
 /** A data URI, bare or under `url`. */
 export function readImage(value: unknown, place: string): Uint8Array {
-  const url = isObject(value) ? value["url"] : value;
+  const url = isFields(value) ? value["url"] : value;
   if (typeof url === "string" && /^https?:/i.test(url)) {
     throw new AppError("bad_request", "image URLs are not currently supported, please use base64 encoded data instead");
   }
@@ -143,8 +140,4 @@ export function readImage(value: unknown, place: string): Uint8Array {
   if (typeof url === "string" && head !== undefined) return decodeBase64(url.slice(head.length));
   const expected = "expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif";
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

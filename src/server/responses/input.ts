@@ -5,28 +5,43 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { optional, readFields, readList, readText, unexpected, type Fields, type Read } from "../fields.ts";
+import { isFields, optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
+import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import { customArguments } from "../custom-tools.ts";
-import { joinParts, type ContentPart } from "../content-parts.ts";
+import { joinParts } from "../content-parts.ts";
 import { readImage } from "../openai/messages.ts";
+import { foreignCall, isAnswer, isForeignOutput } from "./foreign-items.ts";
 import { joinedName } from "./tools.ts";
 
 /** What was said under an id; undefined where that is not known any more. */
 export type FindItem = (id: string) => Fields | undefined;
 
+interface InputAids {
+  readonly find?: FindItem;
+  /** Is told what of the conversation was left out. */
+  readonly left?: LeftOut;
+}
+
 /** Throws `bad_request`. */
 export function readInput(
   { input, instructions }: { input?: unknown; instructions?: string },
-  find: FindItem = () => undefined,
+  { find = () => undefined, left = [] }: InputAids = {},
 ): Message[] {
   if (input === undefined) throw new AppError("bad_request", "input is required");
-  const conversation = new Conversation(find);
+  const conversation = new Conversation(find, left);
   if (typeof input === "string") conversation.say({ role: "user", content: input.toWellFormed() });
-  else readList((item, path) => conversation.add(readFields(item, path), path))(input, "input");
+  else conversation.addAll(readList(readFields)(input, "input"));
   const messages = conversation.finish();
   if (messages.length === 0)
     throw new AppError("bad_request", "input: expected a text or at least one message, got none");
   return [...(instructions ? [{ role: "system", content: instructions }] : []), ...messages];
+}
+
+/** Where an item stands. */
+interface Place {
+  readonly path: string;
+  /** Whether nobody has answered yet. */
+  readonly isNew: boolean;
 }
 
 interface Turn {
@@ -37,24 +52,43 @@ interface Turn {
 
 class Conversation {
   readonly #find: FindItem;
+  readonly #left: LeftOut;
   readonly #messages: Message[] = [];
   readonly #callNames = new Map<string, string>(); // tool by the id of its call
   #thinking = "";
   /** The turn of the assistant that the next item may still belong to. */
   #turn: Turn | undefined;
 
-  constructor(find: FindItem) {
+  constructor(find: FindItem, left: LeftOut) {
     this.#find = find;
+    this.#left = left;
   }
 
-  add(item: Fields, path: string): void {
+  /** Throws `bad_request` for the last item too, where nobody knows it and nothing else is to be answered. */
+  addAll(items: readonly Fields[]): void {
+    const answers = items.findLastIndex((item) => item["role"] === "assistant" || isAnswer(String(item["type"])));
+    const pathOf = (i: number): string => `input.${i}`;
+    let leftAt = -1;
+    for (const [i, item] of items.entries()) {
+      if (!this.#add(item, { path: pathOf(i), isNew: i > answers })) leftAt = i;
+    }
+    const last = items.at(-1);
+    if (!last || leftAt < items.length - 1) return;
+    if (["user", "tool"].includes(this.finish().at(-1)?.role ?? "")) return;
+    const name = JSON.stringify(String(last["type"]).slice(0, 80));
+    throw new AppError("bad_request", `${pathOf(leftAt)}: unknown input item type: ${name}`);
+  }
+
+  /** Whether the item is of a kind that is known. */
+  #add(item: Fields, place: Place): boolean {
+    const { path } = place;
     const type =
       optional(readText)(item["type"], `${path}.type`) ?? (item["role"] === undefined ? undefined : "message");
     switch (type) {
       case "message":
-        return this.#addMessage(item, path);
+        return this.#addMessage(item, place);
       case "function_call":
-        return this.#addCall(item, path, readArguments(item["arguments"], `${path}.arguments`));
+        return this.#addCall(item, path, readArguments(item["arguments"], this.#left));
       case "custom_tool_call":
         return this.#addCall(item, path, customArguments(readText(item["input"], `${path}.input`)));
       case "function_call_output":
@@ -63,16 +97,29 @@ class Conversation {
       case "reasoning":
         this.#endTurn();
         this.#thinking += readReasoning(item, path);
-        return;
+        return true;
       case "item_reference":
-        return this.add(this.#said(item, path), path);
+        return this.#add(this.#said(item, path), place);
       case "web_search_call":
-        return; // says that there was a search, not what it found
+        return true; // says that there was a search, not what it found
       case undefined:
         throw new AppError("bad_request", `${path}: input item missing required 'type' field`);
       default:
-        throw new AppError("bad_request", `${path}: unknown input item type: ${JSON.stringify(type.slice(0, 80))}`);
+        return isForeignOutput(type) ? this.#addResult(item, path) : this.#addForeign(item, type);
     }
+  }
+
+  #addForeign(item: Fields, type: string): boolean {
+    const call = foreignCall(item, type, this.#left);
+    if (!call) {
+      this.#left.push(type.slice(0, 40));
+      return false;
+    }
+    const { id, name, arguments: args, result } = call;
+    if (id !== undefined) this.#callNames.set(id, name);
+    this.#assistant().calls.push({ ...(id === undefined ? {} : { id }), function: { name, arguments: args } });
+    if (result !== undefined) this.#told({ content: result }, id);
+    return true;
   }
 
   /** The assistant's words join its turn; anyone else ends it. */
@@ -101,33 +148,41 @@ class Conversation {
     throw new AppError("bad_request", `${text}; expected the item itself (clients send it with store: false)`);
   }
 
-  #addMessage(item: Fields, path: string): void {
+  #addMessage(item: Fields, { path, isNew }: Place): true {
     const role = readText(item["role"], `${path}.role`);
-    const said = readContent(item["content"], `${path}.content`);
-    const ours = role === "developer" ? "system" : role;
-    if (!["system", "user", "assistant"].includes(ours)) {
-      throw unexpected(`${path}.role`, '"user", "assistant", "system" or "developer"', role);
-    }
-    this.say({ role: ours, ...said });
+    const isKnown = ["system", "user", "assistant", "developer"].includes(role);
+    if (!isKnown && isNew) throw unexpected(`${path}.role`, '"user", "assistant", "system" or "developer"', role);
+    const ours = !isKnown ? "user" : role === "developer" ? "system" : role;
+    const about = { isNew: isNew && ours === "user", isAnswer: ours === "assistant", left: this.#left };
+    this.say({ role: ours, ...readContent(item["content"], `${path}.content`, about) });
+    return true;
   }
 
-  #addCall(item: Fields, path: string, args: Record<string, unknown>): void {
+  #addCall(item: Fields, path: string, args: Record<string, unknown>): true {
     const id = readText(item["call_id"], `${path}.call_id`);
     const namespace = optional(readText)(item["namespace"], `${path}.namespace`);
     const name = joinedName(namespace, readText(item["name"], `${path}.name`));
     this.#callNames.set(id, name);
     this.#assistant().calls.push({ id, function: { name, arguments: args } });
+    return true;
   }
 
-  #addResult(item: Fields, path: string): void {
-    const id = readText(item["call_id"], `${path}.call_id`);
-    const result = readContent(item["output"], `${path}.output`);
-    const name = this.#callNames.get(id);
+  #addResult(item: Fields, path: string): true {
+    const id = optional(readText)(item["call_id"] ?? item["id"], `${path}.call_id`);
+    const output = item["output"] ?? item["status"];
+    const parts = Array.isArray(output) ? output : isFields(output) ? [output] : undefined;
+    const about = { isNew: false, left: this.#left };
+    this.#told(parts?.some(hasReader) ? readContent(parts, `${path}.output`, about) : { content: toldOf(output) }, id);
+    return true;
+  }
+
+  #told(result: ReturnType<typeof joinParts>, id: string | undefined): void {
+    const name = id === undefined ? undefined : this.#callNames.get(id);
     this.finish();
     this.#messages.push({
       role: "tool",
       ...result,
-      tool_call_id: id,
+      ...(id === undefined ? {} : { tool_call_id: id }),
       ...(name === undefined ? {} : { tool_name: name }),
     });
   }
@@ -152,52 +207,55 @@ class Conversation {
   }
 }
 
-/** A text, or parts, whose texts become lines. */
-function readContent(value: unknown, path: string): ReturnType<typeof joinParts> {
-  return typeof value === "string"
-    ? { content: value.toWellFormed() }
-    : joinParts(readList(readPart)(value, path), "\n");
+interface About {
+  /** Whether the user says it now. */
+  readonly isNew: boolean;
+  readonly isAnswer?: boolean;
+  readonly left: LeftOut;
 }
 
-const readPart: Read<ContentPart> = (value, path) => {
-  const part = readFields(value, path);
-  switch (part["type"]) {
-    case "input_text":
-    case "output_text":
-    case "text":
-      return readText(part["text"], `${path}.text`);
-    case "refusal":
-      return readText(part["refusal"], `${path}.refusal`);
-    case "input_image":
-      return readImage(part["image_url"], path);
-    case "input_file":
-      throw new AppError("bad_request", `${path}: file inputs are not currently supported`);
-    default:
-      throw unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', part["type"]);
-  }
+/** A text, or parts, whose texts become lines. */
+function readContent(value: unknown, path: string, about: About): ReturnType<typeof joinParts> {
+  if (typeof value === "string") return { content: value.toWellFormed() };
+  if (!about.isNew && (value === undefined || value === null)) return { content: "" };
+  const reader = new PartReader({ readers: READERS, unknown, ...about });
+  const parts = readList((part, at) => reader.read(part, at))(value, path);
+  reader.finish();
+  return joinParts(parts.flat(), "\n");
+}
+
+const textIn = (part: Fields, path: string) => [readText(part["text"], `${path}.text`)];
+const imageIn = (part: Fields, path: string) => [readImage(part["image_url"], path)];
+
+const READERS = {
+  input_text: textIn,
+  output_text: textIn,
+  text: textIn,
+  refusal: (part: Fields, path: string) => [readText(part["refusal"], `${path}.refusal`)],
+  input_image: imageIn,
+  computer_screenshot: imageIn,
+  input_file: (_: Fields, path: string) => {
+    throw new AppError("bad_request", `${path}: file inputs are not currently supported`);
+  },
 };
+
+const hasReader = (part: unknown): boolean => isFields(part) && Object.hasOwn(READERS, String(part["type"]));
+
+const unknown = (type: unknown, path: string): AppError =>
+  unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', type);
 
 /** What the model thought: as we sent it, or as others did. */
 function readReasoning(item: Fields, path: string): string {
   const texts = (key: string): string =>
     (
-      optional(readList((part, at) => readText(readFields(part, at)["text"], `${at}.text`)))(
+      optional(readList((part, at) => optional(readText)(readFields(part, at)["text"], `${at}.text`) ?? ""))(
         item[key],
         `${path}.${key}`,
       ) ?? []
     ).join("\n");
-  return texts("content") || texts("summary") || (optional(readText)(item["encrypted_content"], path) ?? "");
+  const kept = optional(readText)(item["encrypted_content"], path) ?? "";
+  return texts("content") || texts("summary") || (isEncrypted(kept) ? "" : kept);
 }
 
-/** A JSON object as text; no text is no arguments. */
-function readArguments(value: unknown, path: string): Record<string, unknown> {
-  const text = optional(readText)(value, path) ?? "";
-  if (text.trim() === "") return {};
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    throw unexpected(path, "a JSON object as text", text);
-  }
-  return { ...readFields(parsed, path) };
-}
+/** What others keep there is one long word; ours is a text. */
+const isEncrypted = (text: string): boolean => text.length > 64 && /^[\w+/=-]+$/.test(text);

@@ -6,6 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
+import type { LeftOut } from "../history.ts";
 import { checkTopLogprobs } from "../logprobs.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
@@ -20,12 +21,15 @@ export interface Wanted {
   /** What the request says of it. */
   readonly effort: unknown;
   readonly tools: Tools;
+  /** What of the conversation the model is not told. */
+  readonly leftOut: LeftOut;
 }
 
 /** Throws `bad_request`. */
 export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wanted {
   refuseState(body);
-  const messages = readInput(body, find);
+  const leftOut: LeftOut = [];
+  const messages = readInput(body, { find, left: leftOut });
   const tools = readTools(body);
   const format = readFormat(body.text?.["format"]);
   const logprobs = readLogprobs(body);
@@ -46,6 +50,7 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wante
     think: toThink(body.reasoning?.effort),
     effort: body.reasoning?.effort,
     tools,
+    leftOut,
   };
 }
 

@@ -10,6 +10,7 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { earlySettings } from "../early-settings.ts";
+import { readArguments, warnLeftOut, type LeftOut } from "../history.ts";
 import { lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
 import { parseToolChoice } from "../tool-choice.ts";
@@ -46,10 +47,11 @@ async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: Ch
   exchange.note({ model });
   const ref = await findThinker(deps, { model, think });
   const toolChoice = parseToolChoice(body.tool_choice);
+  const left: LeftOut = [];
   const request: ChatRequest = {
     model,
     ref,
-    messages: (body.messages ?? []).map(messageOf),
+    messages: (body.messages ?? []).map((message) => messageOf(message, left)),
     signal: exchange.signal,
     ...lateSettings(body, deps.log),
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
@@ -58,6 +60,7 @@ async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: Ch
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
     ...(body.outside ? { isOutside: true } : {}),
   };
+  warnLeftOut(deps.log, { model, left });
   return { body, request };
 }
 
@@ -83,10 +86,10 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   return { kind: "json", body: await whole(events, at) };
 }
 
-function messageOf({ role = "", content = "", tool_calls, ...rest }: MessageBody): Message {
+function messageOf({ role = "", content = "", tool_calls, ...rest }: MessageBody, left: LeftOut): Message {
   const calls = tool_calls?.map((call): ToolCall => {
-    const { name = "", arguments: args = {}, index } = call.function ?? {};
-    const named = { name, arguments: args, ...(index === undefined ? {} : { index }) };
+    const { name = "", arguments: args, index } = call.function ?? {};
+    const named = { name, arguments: readArguments(args, left), ...(index === undefined ? {} : { index }) };
     return { function: named, ...(call.id ? { id: call.id } : {}) };
   });
   return { ...rest, role: role.toLowerCase(), content, ...(calls && calls.length > 0 ? { tool_calls: calls } : {}) };

@@ -10,6 +10,7 @@ import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findWisher, requireModel } from "../find-model.ts";
+import { warnLeftOut } from "../history.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
@@ -65,6 +66,8 @@ async function chatRequest(
   const said = body.reasoning?.effort ?? body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_completion_tokens ?? body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, ...toChat(body), options, ...limitsOf(body), signal: exchange.signal };
+  const { left, ...asked } = toChat(body);
+  warnLeftOut(deps.log, { model, left });
+  const request = { model, ...asked, options, ...limitsOf(body), signal: exchange.signal };
   return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
 }

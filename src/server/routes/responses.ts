@@ -16,6 +16,7 @@ import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
 import { SaidItems } from "../responses/said-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
+import { warnLeftOut } from "../history.ts";
 import { warnLeft } from "../server-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
@@ -72,6 +73,7 @@ async function readAsked(deps: Deps, exchange: Exchange) {
   const wanted = readResponsesRequest(body, (id) => deps.said.find(id));
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
+  warnLeftOut(deps.log, { model, left: wanted.leftOut });
   return { body, model, wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
 }
 

@@ -83,9 +83,10 @@ const ERRORS: Readonly<Record<Api, object>> = {
   Anthropic: object({ type: text, error: object({ type: text, message: text }), request_id: text }),
 };
 
-/** Drops the names that our schemas carry for error messages. */
+/** What our schemas carry for error messages and for `decode` alone. */
+const OURS: ReadonlySet<string> = new Set(["goType", "goStruct", "orText"]);
+
+/** Drops what is no JSON Schema. */
 function withoutGoNames(schema: TSchema): object {
-  return JSON.parse(
-    JSON.stringify(schema, (key, value) => (key === "goType" || key === "goStruct" ? undefined : value)),
-  );
+  return JSON.parse(JSON.stringify(schema, (key, value) => (OURS.has(key) ? undefined : value)));
 }

@@ -28,7 +28,8 @@ export const inferenceFields = {
 const ToolCallFunction = t.Object({
   index: t.Optional(Int),
   name: t.Optional(t.String()),
-  arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments" })),
+  /** From clients that keep another API's history it is a text of JSON. */
+  arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments", orText: true })),
 });
 
 const ToolCall = t.Object({ id: t.Optional(t.String()), function: t.Optional(ToolCallFunction) });

@@ -87,6 +87,76 @@ test("documents and search results that are text are read", () => {
   ]);
 });
 
+describe("what others' histories hold", () => {
+  const hi = { role: "user", content: "hi" };
+  const answer = { role: "assistant", content: "Hello" };
+
+  test.each<[object, string]>([
+    [{ type: "document", source: { type: "base64", media_type: "application/pdf", data: "" } }, "[document left out]"],
+    [{ type: "image", source: { type: "url", url: "https://a.example/b" } }, "[image left out]"],
+    [{ type: "container_upload", file_id: "f" }, "[container_upload left out]"],
+    [{ type: "compaction", content: "In short." }, "In short."],
+    [{ type: "text" }, "[text left out]"],
+  ])("%j is %p in an old message, and in a result", (block, line) => {
+    const left: string[] = [];
+    const messages = [user(text("a "), block), answer, hi];
+    expect(readConversation({ messages }, left)[0]?.content).toBe(`a ${line}`);
+    expect(left.length).toBe(line.endsWith("]") ? 1 : 0);
+    expect(readConversation({ messages: [assistant(use), user(result([block]))] })[1]?.content).toBe(line);
+  });
+
+  test("a tool that was found by a search is named", () => {
+    const found = [
+      { type: "tool_reference", tool_name: "x" },
+      { type: "tool_reference", tool_name: "y" },
+    ];
+    expect(readConversation({ messages: [assistant(use), user(result(found))] })[1]?.content).toBe("tool x\ntool y\n");
+  });
+
+  test("no line takes the place of what an answer had", () => {
+    const blocks = [{ type: "thinking", signature: "s" }, text("Hello"), { type: "fallback", from: "a" }];
+    expect(readConversation({ messages: [hi, assistant(...blocks), hi] })[1]).toEqual({
+      role: "assistant",
+      content: "Hello",
+    });
+  });
+
+  test.each<[string, string, object, string]>([
+    ["mcp_tool_use", "mcp_tool_result", [text("4")], "4"],
+    [
+      "server_tool_use",
+      "code_execution_tool_result",
+      { type: "code_execution_result", stdout: "4", return_code: 0 },
+      '{"type":"code_execution_result","stdout":"4","return_code":0}',
+    ],
+    [
+      "server_tool_use",
+      "web_search_tool_result",
+      { type: "web_search_tool_result_error", error_code: "too_many" },
+      '{"type":"web_search_tool_result_error","error_code":"too_many"}',
+    ],
+    ["server_tool_use", "bash_code_execution_tool_result", [], ""],
+  ])("%s and %s are a call and its result", (calls, results, content, told) => {
+    const turn = assistant(
+      { type: calls, id: "s", name: "roll", input: '{"n":2', server_name: "d" },
+      { type: results, tool_use_id: "s", content },
+    );
+    expect(readConversation({ messages: [hi, turn, hi] }).slice(1, -1)).toEqual([
+      { role: "assistant", content: "", tool_calls: [{ id: "s", function: { name: "roll", arguments: {} } }] },
+      { role: "tool", content: told, tool_call_id: "s", tool_name: "roll" },
+    ]);
+  });
+
+  test("a new message may have a block that nobody knows beside others, not alone", () => {
+    const unknown = { type: "container_upload", file_id: "f" };
+    const read = (...blocks: unknown[]) => readConversation({ messages: [hi, answer, user(...blocks)] })[2]?.content;
+    expect(read(text("Look: "), unknown)).toBe("Look: [container_upload left out]");
+    expect(() => read(unknown)).toThrow("messages.2.content.0.type: expected a block of text");
+    const pdf = { type: "document", source: { type: "base64", data: "" } };
+    expect(() => read(text("Read:"), pdf)).toThrow("only documents that are text can be read");
+  });
+});
+
 test("half a character is replaced, wherever it stands", () => {
   const half = "\ud83d";
   const messages = [{ role: "user", content: half }, user(text(half)), user(result(half))];

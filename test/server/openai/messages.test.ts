@@ -24,7 +24,7 @@ describe("content", () => {
     const answer = { role: "assistant" };
     expect(one({ ...answer, refusal: "No." })).toEqual({ role: "assistant", content: "No." });
     expect(one({ ...answer, reasoning_content: "Hm." })).toEqual({ role: "assistant", content: "", thinking: "Hm." });
-    expect(() => one(answer)).toThrow("expected text or parts, got null");
+    expect(one(answer)).toEqual({ role: "assistant", content: "" });
   });
 
   test("may be missing beside a call as it was before there could be several", () => {
@@ -79,6 +79,48 @@ describe("content", () => {
   });
 });
 
+describe("what others' histories hold", () => {
+  const asked = { role: "user", content: "What is this?" };
+  const answer = { role: "assistant", content: "A cat." };
+
+  test.each<[string, object]>([
+    ["[input_audio left out]", { type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }],
+    ["[file left out]", { type: "file", file: { file_id: "f" } }],
+    ["[image_url left out]", { type: "image_url", image_url: { url: "https://a.example/b.png" } }],
+    ["[video_url left out]", { type: "video_url", video_url: {} }],
+    ["[part left out]", {}],
+    ["said", { type: "hologram", text: "said" }],
+  ])("goes on with %p in the place of an old part, and the log hears of it", (line, part) => {
+    const left: string[] = [];
+    const [first] = toMessages([{ role: "user", content: [text("a"), part] }, answer, asked], left);
+    expect(first?.content).toBe(`a\n${line}`);
+    expect(left.length).toBe(line === "said" ? 0 : 1);
+    expect(toMessages([asked, answer, { role: "tool", tool_call_id: "x", content: [part] }])[2]?.content).toBe(line);
+  });
+
+  test("no line takes the place of what an answer had", () => {
+    const content = [{ type: "thinking", thinking: [] }, text("A cat."), { type: "hologram" }];
+    expect(toMessages([asked, { role: "assistant", content }, asked])[1]?.content).toBe("A cat.");
+  });
+
+  test("a new message may have a part that nobody knows beside others, not alone", () => {
+    const parts = (...content: object[]) => toMessages([asked, answer, { role: "user", content }])[2]?.content;
+    expect(parts(text("Look:"), { type: "hologram" })).toBe("Look:\n[hologram left out]");
+    const message = "messages[2].content[0]: expected a part of type text or image_url";
+    expect(() => parts({ type: "hologram" })).toThrow(message);
+    expect(() => parts({ type: "hologram" }, text(" "))).toThrow(message);
+    expect(() => parts(text("Hear:"), { type: "input_audio" })).toThrow("audio input is not supported");
+  });
+
+  test("content may be missing in all but a new message", () => {
+    expect(toMessages([{ role: "user" }, answer, { role: "tool" }]).map(({ content }) => content)).toEqual([
+      "",
+      "A cat.",
+      "",
+    ]);
+  });
+});
+
 describe("roles", () => {
   test.each([
     ["developer", "system"],
@@ -115,9 +157,23 @@ describe("tools", () => {
     });
   });
 
-  test.each(["[]", "7", "{", "null"])("arguments %p are refused", (args) => {
-    const message = "invalid tool call arguments: messages[0]: expected a JSON object as text";
-    expect(() => one({ role: "assistant", tool_calls: [call("c", "f", args)] })).toThrow(message);
+  test.each<[unknown, object, isLeft: boolean]>([
+    ['{"city":"Par', { city: "Par" }, true],
+    ['{"a":1,"b', { a: 1 }, true],
+    ["{", {}, true],
+    ["[]", { invalid_json: "[]" }, true],
+    ["7", { invalid_json: "7" }, true],
+    ["get it", { invalid_json: "get it" }, true],
+    ["{".repeat(3000), { invalid_json: "{".repeat(3000) }, true],
+    [{ a: 1 }, { a: 1 }, false],
+    [null, {}, false],
+    ['{"a":1} and so on', { a: 1 }, false],
+  ])("arguments %p are read as %j", (args, expected, isLeft) => {
+    const left: string[] = [];
+    const calls = [{ id: "c", function: { name: "f", arguments: args } }];
+    const [message] = toMessages([{ role: "assistant", tool_calls: calls }], left);
+    expect(message?.tool_calls).toEqual([{ id: "c", function: { name: "f", arguments: expected } }] as never);
+    expect(left.length > 0).toBe(isLeft);
   });
 
   test("results find the name of their function by the id of the call before them", () => {

@@ -1,0 +1,122 @@
+/**
+ * Conversations that began elsewhere, and go on here: what of them no model can be told is left out, with a line in its
+ * place and a warning in the log. What the user says now is another matter: a part of a kind that is known and cannot
+ * be taken is refused, and so is a message of nothing but what nobody knows.
+ */
+import { AppError } from "../base/errors.ts";
+import { fieldsOfPrefix } from "../base/json-prefix.ts";
+import type { Logger } from "../base/log.ts";
+import type { ContentPart } from "./content-parts.ts";
+import { isFields, type Fields } from "./fields.ts";
+import { parseFirstJson } from "./http/json.ts";
+
+/** What was left out of a conversation, in words for the log. */
+export type LeftOut = string[];
+
+const SHOWN = 16;
+
+export function warnLeftOut(log: Logger, { model, left }: { model: string; left: LeftOut }): void {
+  if (left.length === 0) return;
+  const what = [...new Set(left)].slice(0, SHOWN);
+  log.warn("parts of a conversation were left out: no model here can be told", { model, what });
+}
+
+const TYPE_LENGTH_MAX = 40;
+
+/** A type as it may stand in a line, or in the log. */
+const nameOf = (type: unknown): string =>
+  typeof type === "string" ? type.replace(/\W+/g, "_").slice(0, TYPE_LENGTH_MAX) : "part";
+
+/** Says that something stood in its place. */
+const placeholder = (type: unknown): string => `[${nameOf(type)} left out]`;
+
+interface Reading {
+  /** How parts are read, by type. They throw `bad_request`. */
+  readonly readers: Readonly<Record<string, (part: Fields, path: string) => readonly ContentPart[]>>;
+  /** The error about a type that has no reader. */
+  readonly unknown: (type: unknown, path: string) => AppError;
+  /** Whether the user says it now. */
+  readonly isNew: boolean;
+  /** Whether a model said it: lines in place of what is left out would be words of its own. */
+  readonly isAnswer?: boolean;
+  readonly left: LeftOut;
+}
+
+/** Reads the parts of one message. */
+export class PartReader {
+  readonly #reading: Reading;
+  #problem: AppError | undefined;
+  #isSaid = false;
+
+  constructor(reading: Reading) {
+    this.#reading = reading;
+  }
+
+  /** Throws `bad_request` for what the user says now in a known way and cannot be taken. */
+  read(part: unknown, path: string): readonly ContentPart[] {
+    const { readers, unknown, isNew, isAnswer, left } = this.#reading;
+    const fields: Fields = typeof part === "string" ? { type: "text", text: part } : isFields(part) ? part : {};
+    const { type, text } = fields;
+    const reader = typeof type === "string" && Object.hasOwn(readers, type) ? readers[type] : undefined;
+    try {
+      if (!reader && typeof text !== "string") throw unknown(type, path);
+      const parts = reader ? reader(fields, path) : [String(text).toWellFormed()];
+      this.#isSaid ||= parts.some((each) => typeof each !== "string" || each.trim() !== "");
+      return parts;
+    } catch (error) {
+      if (!(error instanceof AppError) || (isNew && reader)) throw error;
+      this.#problem ??= error;
+      left.push(nameOf(type));
+      return isAnswer ? [] : [placeholder(type)];
+    }
+  }
+
+  /** Throws `bad_request` where the user says nothing now that anybody knows. */
+  finish(): void {
+    if (this.#reading.isNew && this.#problem && !this.#isSaid) throw this.#problem;
+  }
+}
+
+/** Longer texts without a blank are data in base64, or encrypted. */
+const WORD_LENGTH_MAX = 2048;
+
+/** What a tool of others brought, as text. */
+export function toldOf(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "string") return isData(value) ? placeholder("data") : value.toWellFormed();
+  if (Array.isArray(value)) return value.map(toldOf).join("\n");
+  if (!isFields(value)) return String(value);
+  const text = value["text"] ?? value["logs"];
+  if (typeof text === "string") return text.toWellFormed();
+  const shown = (_: string, each: unknown): unknown =>
+    typeof each === "string" && isData(each) ? placeholder("data") : each;
+  return JSON.stringify(value, shown).toWellFormed();
+}
+
+const isData = (text: string): boolean => text.length > WORD_LENGTH_MAX && !/\s/.test(text);
+
+/** Under which a model sees arguments that are no JSON object. */
+const NO_JSON = "invalid_json";
+
+/**
+ * The arguments of a call in a conversation: an object, or its JSON as text. Of half a JSON text it is the half, and
+ * nothing is no arguments.
+ */
+export function readArguments(value: unknown, left: LeftOut): Record<string, unknown> {
+  if (value === undefined || value === null) return {};
+  if (isFields(value)) return { ...value };
+  const text = typeof value === "string" ? value.toWellFormed() : JSON.stringify(value);
+  if (text.trim() === "") return {};
+  const whole = tryParse(text);
+  if (isFields(whole)) return { ...whole };
+  left.push("arguments that are no JSON object");
+  return fieldsOfPrefix(text) ?? { [NO_JSON]: text };
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return parseFirstJson(text);
+  } catch {
+    return undefined; // it is told as it is
+  }
+}
