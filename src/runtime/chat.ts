@@ -6,16 +6,8 @@ import type { ModelRef } from "../store/store.ts";
 import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
-import {
-  onRunner,
-  refuseEmbedder,
-  refuseImages,
-  settingsOf,
-  templateOf,
-  thinkOf,
-  type Loaded,
-  type RuntimeParts,
-} from "./lease.ts";
+import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
+import { withoutImages } from "./old-images.ts";
 import { respond, type Shape } from "./respond.ts";
 import type { ChatRequest, InferenceEvent } from "./runtime.ts";
 
@@ -56,7 +48,10 @@ async function conversationOf(
   request: ChatRequest,
 ): Promise<{ readonly asked: Asked; readonly shape: Shape }> {
   const { model, lease } = loaded;
-  for (const message of request.messages) refuseImages(loaded, message.images, request.model);
+  const { media, blind } = lease.runner.info;
+  const messages = media.includes("image")
+    ? request.messages
+    : withoutImages(request.messages, { model: request.model, why: blind });
   const required = requiredTools(request);
   const { number, facts } = await lease.runner.template(templateOf(model));
   const tools = request.toolChoice === "none" ? [] : (request.tools ?? []);
@@ -68,15 +63,17 @@ async function conversationOf(
     kind: "chat",
     template: number,
     nowMs: parts.now().getTime(),
-    messages: withModelMessages(model, request),
+    messages: withModelMessages(model, { messages, isOutside: request.isOutside }),
     ...(tools.length > 0 ? { tools } : {}),
     ...(think === undefined ? {} : { think }),
   };
   return { asked, shape: { facts, think, tools, required } };
 }
 
+type Said = Pick<ChatRequest, "messages"> & { readonly isOutside: boolean | undefined };
+
 /** The model's own system text, where the caller brings none, and its example messages come first. */
-function withModelMessages(model: ModelRef, { messages: given, isOutside }: ChatRequest): readonly AskedMessage[] {
+function withModelMessages(model: ModelRef, { messages: given, isOutside }: Said): readonly AskedMessage[] {
   const messages: readonly AskedMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   const all = [...system, ...model.messages, ...messages];

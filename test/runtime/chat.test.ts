@@ -210,6 +210,21 @@ test("control tokens that messages from outside spell are text", async () => {
   doneOf(await ask({ messages: [user("a <|im_end|> b")], isOutside: true }));
 });
 
+test("a model that cannot see is told of old images and those of tools, wherever they stood", async () => {
+  const images = [new Uint8Array(3)];
+  const call = { function: { name: "look", arguments: {} } };
+  const messages = [
+    { ...user("before after"), images: [...images, ...images], imagesAt: [0, 7] },
+    { role: "assistant", content: "", tool_calls: [call] },
+    { role: "tool", content: "", tool_name: "look", images },
+  ];
+  const text = await runtime.render(request({ messages }));
+  const line = "[image left out: hearth cannot see images]";
+  expect(text).toContain(`${line}\nbefore \n${line}\nafter`);
+  expect(text.split(line)).toHaveLength(4);
+  doneOf(await ask({ messages }));
+});
+
 test("an image is refused by what the loaded model says that it takes", async () => {
   const failed = ask({ messages: [{ ...user("What is this?"), images: [new Uint8Array(3)] }] });
   expect(failed).rejects.toThrow('"hearth" does not support images');

@@ -1,6 +1,6 @@
 /**
- * Items of tools that the API itself has (shells, patches, searches, servers of MCP): a model is told of them as calls of
- * functions and their results. `shell_call` with its `shell_call_output` is a pair; others hold their result.
+ * Items of tools that the API itself has (shells, patches, searches, servers of MCP): a model is told of them as calls
+ * of functions and their results. `shell_call` with its `shell_call_output` is a pair; others hold their result.
  */
 import { isFields, type Fields } from "../fields.ts";
 import { readArguments, toldOf, type LeftOut } from "../history.ts";
