@@ -3,13 +3,15 @@ import { AppError } from "../base/errors.ts";
 import type { Asked, AskedMessage } from "../runner/messages.ts";
 import { fullName } from "../store/name.ts";
 import type { ModelRef } from "../store/store.ts";
+import { withoutNulls } from "../sampling/schema/nulls.ts";
 import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import { withoutImages } from "./old-images.ts";
+import { isObject } from "./parse/json-calls.ts";
 import { respond, type Shape } from "./respond.ts";
-import type { ChatRequest, InferenceEvent } from "./runtime.ts";
+import type { ChatRequest, InferenceEvent, Tool } from "./runtime.ts";
 
 export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
   return infer(parts, {
@@ -52,9 +54,10 @@ async function conversationOf(
   const messages = media.includes("image")
     ? request.messages
     : withoutImages(request.messages, { model: request.model, why: blind });
-  const required = requiredTools(request);
+  const offered = (request.tools ?? []).map(withoutNullKeywords);
+  const required = requiredTools({ tools: offered, toolChoice: request.toolChoice });
   const { number, facts } = await lease.runner.template(templateOf(model));
-  const tools = request.toolChoice === "none" ? [] : (request.tools ?? []);
+  const tools = request.toolChoice === "none" ? [] : offered;
   if (tools.length > 0 && !facts.capabilities.tools) {
     throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
   }
@@ -68,6 +71,14 @@ async function conversationOf(
     ...(think === undefined ? {} : { think }),
   };
   return { asked, shape: { facts, think, tools, required } };
+}
+
+/** Templates show parameters, and some go through lists that they take to be there. */
+function withoutNullKeywords(tool: Tool): Tool {
+  const { parameters } = tool.function;
+  return isObject(parameters)
+    ? { ...tool, function: { ...tool.function, parameters: withoutNulls(parameters) } }
+    : tool;
 }
 
 type Said = Pick<ChatRequest, "messages"> & { readonly isOutside: boolean | undefined };

@@ -3,13 +3,19 @@
  * tools and to arguments that fit that tool's parameters.
  */
 import { AppError } from "../base/errors.ts";
+import { DATA } from "../sampling/schema/nulls.ts";
 import { MAPS, TOO_DEEP, tooDeepAt } from "../sampling/schema/read.ts";
 import type { ForcedCall } from "./parse/format.ts";
 import { isObject } from "./parse/json-calls.ts";
-import type { ChatRequest, Tool } from "./runtime.ts";
+import type { Tool, ToolChoice } from "./runtime.ts";
+
+interface Choice {
+  readonly tools?: readonly Tool[] | undefined;
+  readonly toolChoice?: ToolChoice | undefined;
+}
 
 /** The tools of which one must be called; undefined where the model is free. Throws `bad_request`. */
-export function requiredTools({ tools = [], toolChoice = "auto" }: ChatRequest): readonly Tool[] | undefined {
+export function requiredTools({ tools = [], toolChoice = "auto" }: Choice): readonly Tool[] | undefined {
   if (toolChoice === "auto" || toolChoice === "none") return undefined;
   if (tools.length === 0) throw new AppError("bad_request", "tool_choice: expected tools to choose from, got none");
   if (toolChoice === "required") return tools;
@@ -64,8 +70,6 @@ const declaresNothing = (schema: Record<string, unknown>): boolean =>
   !Array.isArray(schema["required"]) &&
   DECLARES.every((key) => schema[key] === undefined);
 
-/** Keywords whose value is data. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
 /** A schema whose references point into itself at its new place. It is not too deep. */
 function moveRefs(schema: unknown, base: string): unknown {
   if (Array.isArray(schema)) return schema.map((each) => moveRefs(each, base));

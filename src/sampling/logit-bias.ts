@@ -10,17 +10,17 @@ export type LogitBias = Readonly<Record<string, number>>;
 const BIAS_MAX = 100;
 const BIASES_MAX = 1024;
 
-/** Throws `bad_request`. */
+/** A token whose bias is null has none. Throws `bad_request`. */
 export function parseLogitBias(given: unknown): LogitBias {
   if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong("an object", kindOf(given));
-  const entries = Object.entries(given);
+  const entries = Object.entries(given).filter(([, bias]) => bias !== null);
   if (entries.length > BIASES_MAX) throw wrong(`at most ${BIASES_MAX} tokens`, `${entries.length}`);
   for (const [id, bias] of entries) {
     if (!/^\d{1,9}$/.test(id)) throw wrong("ids of tokens as keys", JSON.stringify(id));
     if (typeof bias === "number" && Math.abs(bias) <= BIAS_MAX) continue;
     throw wrong(`numbers from -${BIAS_MAX} to ${BIAS_MAX}`, `${JSON.stringify(bias)} for token ${id}`);
   }
-  return { ...given };
+  return Object.fromEntries(entries);
 }
 
 /**

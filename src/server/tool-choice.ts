@@ -56,11 +56,13 @@ export function chooseTools(
   if (typeof value === "string") throw unexpected("tool_choice", '"auto", "none", "required" or an object', value);
   const readName: Read<string> = (item, path) => knownName(tools, nameIn(readFields(item, path), path));
   const choice = readFields(value, "tool_choice");
-  const { type = "function" } = choice;
+  const type = choice["type"] ?? "function";
   if (type === "function" || type === "custom") return { tools, toolChoice: { name: readName(choice, "tool_choice") } };
   if (type !== "allowed_tools") throw unexpected("tool_choice.type", '"function", "custom" or "allowed_tools"', type);
   const path = allowedKey === undefined ? "tool_choice" : `tool_choice.${allowedKey}`;
-  const { mode = "auto", tools: items } = allowedKey === undefined ? choice : readFields(choice[allowedKey], path);
+  const allowed = allowedKey === undefined ? choice : readFields(choice[allowedKey], path);
+  const { tools: items } = allowed;
+  const mode = allowed["mode"] ?? "auto";
   if (mode !== "auto" && mode !== "required") throw unexpected(`${path}.mode`, '"auto" or "required"', mode);
   const names = new Set(readList(readName)(items, `${path}.tools`));
   return { tools: tools.filter((tool) => names.has(tool.function.name)), toolChoice: mode };

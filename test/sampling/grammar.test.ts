@@ -239,7 +239,7 @@ test.each([
   ],
   [{ enum: [] }, "$.enum: no value is listed"],
   [{ anyOf: [{ $ref: "#", maxProperties: 2 }, { type: "null" }] }, "refers to itself without end"],
-  [{ allOf: [{ properties: {} }, { properties: null }] }, "$.properties: expected an object, got null"],
+  [{ allOf: [{ properties: {} }, { properties: 7 }] }, "$.properties: expected an object, got a number"],
   [{ allOf: [{ patternProperties: "a" }, { patternProperties: {} }] }, "expected an object, got a string"],
   [{ type: "string", pattern: "(?=x)y" }, "look-around"],
   [objects(65), "$.properties.a.properties.a.properties"],

@@ -18,6 +18,7 @@ import { constraintsOf, EXCLUDED, fittingValues, isOfType, TYPES, type Flat, typ
 import { numericGrammar } from "./numbers.ts";
 import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import { repeat } from "./budget.ts";
+import { withoutNulls } from "./nulls.ts";
 import { add, choice, define, makeRules, reserve, textOf, use } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
@@ -43,7 +44,8 @@ export function objectGrammar(): GrammarText {
  * Values that fit a schema. Throws `bad_request` naming the JSON path of what cannot be used. Where `if`, `not` and
  * their kin make it too complex or leave nothing, they are not held.
  */
-export function schemaGrammar(schema: Schema): GrammarText {
+export function schemaGrammar(given: Schema): GrammarText {
+  const schema = withoutNulls(given);
   try {
     return grammarOf(schema, true);
   } catch (error) {

@@ -74,7 +74,8 @@ export function toOptions(settings: Settings, maxTokens: number | undefined): { 
 }
 
 const isEmpty = (value: unknown): boolean =>
-  value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+  value === undefined ||
+  (typeof value === "object" && value !== null && Object.values(value).every((each) => each === null));
 
 /** `stop` of a request. Throws `bad_request`. */
 function toStop(value: unknown): string[] | undefined {

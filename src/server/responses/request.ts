@@ -75,6 +75,7 @@ function readFormat(value: unknown): Format | undefined {
   const format = optional(readFields)(value, "text.format");
   switch (format?.["type"]) {
     case undefined:
+    case null:
     case "text":
       return undefined;
     case "json_object":
