@@ -14,7 +14,7 @@ import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
+  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do is there on demand. */
   readonly capabilities: readonly string[];
 }
 
@@ -42,18 +42,22 @@ async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHead
 /** Models that can fill in the middle are known by their tokens. */
 const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
-/** What a configuration may say and only the files can tell: clients offer by it what may be refused. */
+/**
+ * What the configuration of others may say and only the files can tell: clients offer by it what may be refused. Who
+ * creates a model here decides for it.
+ */
 const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
 /** In the order in which clients are used to seeing them. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
   const pooling = statedPooling(metadata, String(metadata.get("general.architecture")));
   const { native, capabilities } = effectiveTemplate(entry, metadata);
+  const own = new Set(entry.config.hearth_capabilities);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
     (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
   );
   const found = [
-    ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
+    ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name) || own.has(name)),
     ...(native ? fromTemplate : []),
     pooling === undefined ? "completion" : "embedding",
     ...(sees ? ["vision"] : []),

@@ -326,12 +326,16 @@ function extrasOf({ extras, capabilities, template }: CreateRequest, base: Base 
     const value = base?.config[key];
     return typeof value === "string" ? [[key, value] as const] : [];
   });
-  const before = base?.config["capabilities"];
-  const all = [...new Set([...(Array.isArray(before) ? before.map(String) : []), ...capabilities])];
+  const withOwn = (key: "capabilities" | "hearth_capabilities"): Record<string, readonly string[]> => {
+    const before = base?.config[key];
+    const all = [...new Set([...(Array.isArray(before) ? before.map(String) : []), ...capabilities])];
+    return all.length > 0 ? { [key]: all } : {};
+  };
   return {
     ...Object.fromEntries(inherited),
     ...(template ? { hearth_template: "own" } : {}),
-    ...(all.length > 0 ? { capabilities: all } : {}),
+    ...withOwn("capabilities"),
+    ...withOwn("hearth_capabilities"),
     ...extras,
   };
 }

@@ -54,6 +54,8 @@ export interface ModelConfig {
   readonly embedding_length?: number;
   /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
   readonly hearth_embedded?: string;
+  /** Those of `capabilities` that were given to create on this server, and count whatever the files say. */
+  readonly hearth_capabilities?: readonly string[];
   /** `own`: the TEMPLATE was given to create on this server, and wins over the file's own. */
   readonly hearth_template?: string;
 }
@@ -286,7 +288,7 @@ function configOf(json: Record<string, unknown>): ModelConfig {
     "hearth_template",
   ];
   const numbers = ["context_length", "embedding_length"];
-  const lists = ["model_families", "capabilities"];
+  const lists = ["model_families", "capabilities", "hearth_capabilities"];
   const fits = ([key, value]: [string, unknown]): boolean =>
     (texts.includes(key) && typeof value === "string") ||
     (numbers.includes(key) && Number.isSafeInteger(value)) ||

@@ -187,6 +187,12 @@ const INFO = {
   embedding_length: { kind: "number", sets: "embedding_length" },
 } as const;
 
+/** Fields of `info` that change nothing here: they are of models on other servers, or nobody knows them. */
+export function idleInfo(info: CreateBody["info"]): string[] {
+  const used = new Set(["model_family", "quantization_level", "parameter_size", "capabilities"]);
+  return Object.entries(info ?? {}).flatMap(([key, value]) => (value === null || used.has(key) ? [] : [key]));
+}
+
 function parseInfo(info: CreateBody["info"]): ConfigExtras & { capabilities?: readonly string[] } {
   const extras: Record<string, string | number | readonly string[]> = {};
   for (const [key, { kind, sets }] of Object.entries(INFO)) {

@@ -23,8 +23,11 @@ export const createRoutes = (deps: RouteDeps) =>
 async function create(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
-  const { createRequest } = await import("../ollama/create-request.ts"); // reads model files
+  const { createRequest, idleInfo } = await import("../ollama/create-request.ts"); // reads model files
   const wanted = await createRequest(body, deps.library);
+  const idle = idleInfo(body.info).slice(0, 16);
+  if (idle.length > 0)
+    deps.log.warn("info: these fields change nothing", { model: body.model || body.name, fields: idle });
   return progressReply(withBase(deps, { wanted, insecure: body.insecure === true, signal }), body);
 }
 
