@@ -14,7 +14,7 @@ import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do is there on demand. */
+  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`: what a runner does, or its creator claims. */
   readonly capabilities: readonly string[];
 }
 

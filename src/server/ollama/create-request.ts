@@ -8,6 +8,7 @@ import type { CreateRequest } from "../../store/creation.ts";
 import { parseDigest } from "../../store/digest.ts";
 import type { ConfigExtras } from "../../store/image.ts";
 import type { Library } from "../../store/library.ts";
+import { checkRequires } from "../../store/modelfile.ts";
 import { readModelfileAt, requestOfModelfile } from "../../store/modelfile-request.ts";
 import { parseReference, type ModelName } from "../../store/name.ts";
 import { parseFileType } from "../../store/quantize-mix.ts";
@@ -114,6 +115,7 @@ function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
   if (!from && files && parts.sources.length === 0) throw new AppError("bad_request", "no files provided to convert");
   if (from) parseReference(from);
   const { capabilities = [], ...info } = parseInfo(body.info);
+  if (body.requires) checkRequires(body.requires);
   const texts = { renderer: body.renderer, parser: body.parser, requires: body.requires };
   const extras = Object.entries(texts).flatMap(([key, value]) => (value ? [[key, value] as const] : []));
   return {
@@ -173,6 +175,10 @@ function storedMessage({
 }: NonNullable<CreateBody["messages"]>[number]): StoredMessage {
   if (images?.length || calls?.length) {
     throw new AppError("unsupported", "messages: images and tool calls of stored messages are not supported yet");
+  }
+  if (!/^\w+$/.test(role)) {
+    const got = JSON.stringify(role.slice(0, 40));
+    throw new AppError("bad_request", `messages: expected a role such as "system", "user" or "assistant", got ${got}`);
   }
   return { role, content };
 }

@@ -9,7 +9,10 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
   return Object.entries(parameters)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((item: unknown) => ({ name, item })))
-    .map(({ name, item }) => `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? quoteGo(item) : String(item)}`)
+    .map(
+      ({ name, item }) =>
+        `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? quoteGo(item) : JSON.stringify(item)}`,
+    )
     .join("\n");
 }
 
