@@ -14,32 +14,43 @@ export interface Closed {
   readonly length?: number;
   /** What was written and is not kept. */
   readonly rest: string;
+  /** The same with something more where it was cut, to tell what that place belongs to; undefined inside a string. */
+  readonly more?: string;
+  /** Where the brackets stand that are still open. */
+  readonly open: readonly number[];
 }
 
 /** Closes the value that begins a text with a bracket. Anything may stand between the brackets; nothing is checked. */
 export function closePrefix(text: string): Closed {
   const open: string[] = [];
+  const places: number[] = [];
   let [isName, sureLength] = [false, 0]; // up to there it is enough to close what is open
   for (let at = 0; at < text.length; at++) {
     const char = text[at]!;
     if (char === '"' || char === "'") {
       const end = endOfString(text, at);
       const isValue = !isName || open.at(-1) !== "{";
-      if (end.isCut && isValue) return { text: text.slice(0, end.at) + char + closing(open), rest: text.slice(end.at) };
+      if (end.isCut && isValue)
+        return { text: text.slice(0, end.at) + char + closing(open), rest: text.slice(end.at), open: places };
       if (end.isCut) break;
       at = end.at - 1;
       if (isValue) sureLength = end.at;
     } else if (CLOSING[char] !== undefined) {
       open.push(char);
+      places.push(at);
       [isName, sureLength] = [true, at + 1];
     } else if (char === "}" || char === "]" || char === ")") {
       open.pop();
+      places.pop();
       sureLength = at + 1;
-      if (open.length === 0) return { text: text.slice(0, sureLength), length: sureLength, rest: "" };
+      if (open.length === 0) return { text: text.slice(0, sureLength), length: sureLength, rest: "", open: [] };
     } else if (char === ",") [isName, sureLength] = [true, at];
     else if (char === ":") isName = false;
   }
-  return { text: text.slice(0, sureLength) + closing(open), rest: text.slice(sureLength) };
+  const sure = text.slice(0, sureLength);
+  const comma = /[[{(]\s*$/.test(sure) ? "" : ",";
+  const more = sure + comma + (open.at(-1) === "{" ? '"more":0' : "0") + closing(open);
+  return { text: sure + closing(open), rest: text.slice(sureLength), more, open: places };
 }
 
 const closing = (open: readonly string[]): string => open.reduce((after, bracket) => CLOSING[bracket] + after, "");

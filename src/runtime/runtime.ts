@@ -19,7 +19,7 @@ export interface CutCall {
   readonly function: {
     readonly index?: number;
     readonly name: string;
-    /** JSON of the arguments so far, never a whole object; empty: there were none yet. */
+    /** JSON of the arguments so far, a whole object only where they are; empty: there were none yet. */
     readonly arguments: string;
   };
   /** The call as the model wrote it, for clients that take whole calls only. */

@@ -66,7 +66,14 @@ test("a cut call of a name that no tool has is text", () => {
 });
 
 test.each<[string, readonly string[], InferenceEvent[]]>([
-  ['{"name": "write", "arguments": {"text": "Once', ["write", "read"], [cutCall("write", '{"text":"Once', "")]],
+  ['{"name": "write", "arguments": {"text": "Once', ["write", "read"], [cutCall("write", '{"text": "Once', "")]],
+  ['{"name": "write", "arguments": {"n": 12', ["write"], [cutCall("write", '{"n": 12', "")]],
+  ['{"name": "write", "arguments": {"n": 12, "te', ["write"], [cutCall("write", '{"n": 12, "te', "")]],
+  ['{"name": "write", "arguments": {', ["write"], [cutCall("write", "{", "")]],
+  ['{"name": "write", "arguments": {"a": {"n": 12}', ["write"], [cutCall("write", '{"a": {"n": 12}', "")]],
+  ['{"name": "write", "arguments": {"n": 12}  \n', ["write"], [cutCall("write", '{"n":12}', "")]],
+  ['{"name": "write", "arguments": {}', ["write"], [cutCall("write", "{}", "")]],
+  ['{"name": "write"', ["write"], [cutCall("write", "", "")]],
   ['{"name": "write", "arg', ["write", "read"], [cutCall("write", "", "")]],
   ['{"name": "wri', ["write"], [cutCall("write", "", "")]],
   ['{"name": "wri', ["write", "read"], [{ kind: "text", text: '{"name": "wri' }]],

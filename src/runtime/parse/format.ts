@@ -14,7 +14,7 @@ export type CallEvent = {
 export type CutCallEvent = {
   readonly kind: "cutCall";
   readonly name: string;
-  /** JSON of the arguments so far, never a whole object; empty: there were none yet. */
+  /** JSON of the arguments so far, a whole object only where they are; empty: there were none yet. */
   readonly arguments: string;
   /** The call as the model wrote it. */
   readonly text: string;

@@ -59,7 +59,7 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
-  test("a call that is cut off has its name and a part of its arguments, which is never JSON", () => {
+  test("a call that is cut off has its name and a part of its arguments, which is no JSON before they are whole", () => {
     for (const { answer, events } of FIXTURES[name]) {
       const calls = events.filter((event) => event.kind === "toolCall");
       for (let at = 1; at < answer.length; at++) {
@@ -69,7 +69,8 @@ describe.each(names)("%s:", (name) => {
         if (part?.kind !== "cutCall" || !TOOLS.some((tool) => tool.function.name === part.name)) continue;
         const whole = calls[found.filter(({ kind }) => kind === "toolCall").length];
         if (whole) expect([begun, part.name]).toEqual([begun, whole.name]);
-        expect(() => JSON.parse(part.arguments)).toThrow();
+        const isWhole = part.arguments === JSON.stringify(whole?.arguments);
+        if (!isWhole) expect(() => JSON.parse(part.arguments)).toThrow();
         expect(begun.replace(/\s/g, "")).toContain(part.text.replace(/\s/g, "").slice(-8));
       }
     }
