@@ -1,6 +1,6 @@
 /**
- * JSON that was cut anywhere: as much of it as was written. Half a string is kept, half a number, word or name is not.
- * Parentheses count as brackets and apostrophes as quotes, for calls written as Python.
+ * Completes JSON that was cut at any place. A partial string stays; a partial number, word or key is dropped.
+ * Parentheses count as brackets and apostrophes as quotes, for calls in Python syntax.
  */
 import { nestsDeeper } from "./json-depth.ts";
 
@@ -8,23 +8,23 @@ const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", "(": ")"
 const DEPTH_MAX = 1000;
 
 export interface Closed {
-  /** What was written, with what closes it. */
+  /** The value with the missing closing brackets and quote. */
   readonly text: string;
   /** Characters up to the end of the first value; undefined: the text was cut before that. */
   readonly length?: number;
-  /** What was written and is not kept. */
+  /** The end of the input that was dropped. */
   readonly rest: string;
-  /** The same with something more where it was cut, to tell what that place belongs to; undefined inside a string. */
+  /** `text` with one more entry at the cut, which shows which value the cut is in; undefined inside a string. */
   readonly more?: string;
-  /** Where the brackets stand that are still open. */
+  /** Positions of the brackets that are still open. */
   readonly open: readonly number[];
 }
 
-/** Closes the value that begins a text with a bracket. Anything may stand between the brackets; nothing is checked. */
+/** Completes the value at the start of a text, which must be a bracket. Does not check what is between brackets. */
 export function closePrefix(text: string): Closed {
   const open: string[] = [];
   const places: number[] = [];
-  let [isName, sureLength] = [false, 0]; // up to there it is enough to close what is open
+  let [isName, sureLength] = [false, 0]; // the text up to there needs only closing brackets
   for (let at = 0; at < text.length; at++) {
     const char = text[at]!;
     if (char === '"' || char === "'") {
@@ -55,7 +55,7 @@ export function closePrefix(text: string): Closed {
 
 const closing = (open: readonly string[]): string => open.reduce((after, bracket) => CLOSING[bracket] + after, "");
 
-/** Behind the closing quote, or as far as the string is whole. */
+/** The position behind the closing quote, or behind the last complete character. */
 function endOfString(text: string, start: number): { readonly at: number; readonly isCut: boolean } {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === text[start]) return { at: at + 1, isCut: false };
@@ -67,10 +67,10 @@ function endOfString(text: string, start: number): { readonly at: number; readon
   return { at: text.length, isCut: true };
 }
 
-/** What JSON may have behind the last thing that is sure: a name and a colon, half of one, or half a number or word. */
+/** Valid rests: a key with or without a colon, a partial key, or a partial number or word. */
 const UNSURE = /^[\s,]*(?:"(?:[^"\\]|\\.)*(?:\\|"\s*:?\s*)?)?[-+.\w]*\s*$|^\\/s;
 
-/** The fields of an object that was written up to some place; undefined where the text is not the start of one. */
+/** The fields of an object that was cut at any place; undefined if the text is not the start of an object. */
 export function fieldsOfPrefix(text: string): Record<string, unknown> | undefined {
   const start = text.trimStart();
   if (!start.startsWith("{") || nestsDeeper(start, DEPTH_MAX)) return undefined;

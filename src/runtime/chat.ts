@@ -73,7 +73,7 @@ async function conversationOf(
   return { asked, shape: { facts, think, tools, required } };
 }
 
-/** Templates show parameters, and some go through lists that they take to be there. */
+/** Some templates loop over `required` or `properties` without a check for null. */
 function withoutNullKeywords(tool: Tool): Tool {
   const { parameters } = tool.function;
   return isObject(parameters)

@@ -1,13 +1,13 @@
 /**
- * A conversation with images, for a model that cannot see: a line takes the place of each image that a tool brought, or
- * that was answered already. Clients send it whole each time, so that one image would end it for good.
+ * Replaces images by a line of text for a model without vision: images in tool results and in answered messages.
+ * Clients send the whole conversation each time, so without this one image would make every later request fail.
  */
 import { AppError } from "../base/errors.ts";
 import type { Message } from "./runtime.ts";
 
 /**
- * Throws `bad_request` for an image that the user shows now.
- * @param about.why why the model cannot see, if that is known
+ * Throws `bad_request` for an image in a new message of the user.
+ * @param about.why why the model has no vision, if known
  */
 export function withoutImages(
   messages: readonly Message[],
@@ -22,7 +22,7 @@ export function withoutImages(
   });
 }
 
-/** The line stands where each image stood, on a line of its own. */
+/** Puts the line at the position of each image. */
 function withLines({ images = [], imagesAt, ...message }: Message, line: string): Message {
   const { content } = message;
   const places = images.map((_, i) => imagesAt?.[i] ?? 0);

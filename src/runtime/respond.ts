@@ -257,7 +257,7 @@ function underGrammar(
   };
 }
 
-/** The call in an answer that must be one. Where it was cut before its name, the only tool there is has it. */
+/** Reads a required call. If it was cut before its name and only one tool is allowed, that tool was meant. */
 function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
   const calls = callsInJson(text);
   if (calls.length > 0 || text.trim() === "") return calls;
@@ -270,7 +270,7 @@ function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
 
 const isOffered = (name: string, tools: readonly Tool[]): boolean => tools.some((tool) => tool.function.name === name);
 
-/** A cut call of a tool that nobody offered may be half of a name: it is text. */
+/** Turns a cut call with an unknown name into text: the name may be partial. */
 const orText = (event: ParsedEvent, tools: readonly Tool[]): ParsedEvent =>
   event.kind === "cutCall" && !isOffered(event.name, tools) ? { kind: "text", text: event.text } : event;
 

@@ -19,10 +19,10 @@ export interface CutCall {
   readonly function: {
     readonly index?: number;
     readonly name: string;
-    /** JSON of the arguments so far, a whole object only where they are; empty: there were none yet. */
+    /** The beginning of the arguments as JSON; complete if the model finished them, empty if it had not begun. */
     readonly arguments: string;
   };
-  /** The call as the model wrote it, for clients that take whole calls only. */
+  /** The call as the model wrote it, for APIs that can only show complete calls. */
   readonly text: string;
 }
 

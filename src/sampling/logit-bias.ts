@@ -10,7 +10,7 @@ export type LogitBias = Readonly<Record<string, number>>;
 const BIAS_MAX = 100;
 const BIASES_MAX = 1024;
 
-/** A token whose bias is null has none. Throws `bad_request`. */
+/** Ignores biases that are null. Throws `bad_request`. */
 export function parseLogitBias(given: unknown): LogitBias {
   if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong("an object", kindOf(given));
   const entries = Object.entries(given).filter(([, bias]) => bias !== null);

@@ -94,7 +94,7 @@ export interface Answer {
   readonly text: string;
   readonly thinking: string;
   readonly calls: readonly ToolCall[];
-  /** The last call, where the answer's end cut it. */
+  /** The last call, if the end of the answer cut it. */
   readonly cutCall: CutCall | undefined;
   /** Empty where none were asked for. */
   readonly logprobs: readonly ChosenLogprob[];

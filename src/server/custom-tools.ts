@@ -34,11 +34,11 @@ function readFormat(value: unknown, path: string): { rule?: string; pattern?: st
 /** The arguments of a call whose text is `input`. */
 export const customArguments = (input: string): Record<string, unknown> => ({ [ARGUMENT]: input });
 
-/** The arguments of a call as JSON: what was written of them, where the call was cut. */
+/** The arguments of a call as JSON; for a cut call, their beginning. */
 export const argumentsText = (args: ToolCall["function"]["arguments"] | string): string =>
   typeof args === "string" ? args : JSON.stringify(args);
 
-/** The text of a call, or as much as was written of it; whatever else a model says is handed on as it is. */
+/** The text of a call; for a cut call, its beginning. Other arguments are returned as JSON. */
 export function customInput(args: ToolCall["function"]["arguments"] | string): string {
   const fields = typeof args === "string" ? fieldsOfPrefix(args) : args;
   const input = fields?.[ARGUMENT];

@@ -27,20 +27,20 @@ export async function findThinker(
   return ref;
 }
 
-/** Characters of a wish in the log. */
+/** Characters of a wish that the log shows. */
 const WISH_SHOWN = 80;
 
 interface ThinkWish {
   readonly model: string;
-  /** What the model is asked, as far as the wish was understood. */
+  /** The wish as the runtime knows it; undefined if it is unknown. */
   readonly think: Think | undefined;
   /** As the request has it. */
   readonly said: unknown;
 }
 
 /**
- * As `findModel`, with what the model is asked of a wish for thinking: nothing where it cannot think. Clients have one
- * setting for all models, so that such a wish is no error.
+ * As `findModel`; drops a wish for thinking if the model cannot think. It is not an error, because clients have one
+ * setting for all models.
  */
 export async function findWisher(
   { store, inspect, log }: { store: Store; inspect: Inspect; log: Logger },

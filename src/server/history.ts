@@ -1,7 +1,7 @@
 /**
- * Conversations that began elsewhere, and go on here: what of them no model can be told is left out, with a line in its
- * place and a warning in the log. What the user says now is another matter: a part of a kind that is known and cannot
- * be taken is refused, and so is a message of nothing but what nobody knows.
+ * Lets conversations continue that started with another provider. Content that no model here can read is left out, with
+ * a line in its place and a warning in the log. New messages of the user are stricter: a known kind of part that cannot
+ * be read is an error, and so is a message with only unknown parts.
  */
 import { AppError } from "../base/errors.ts";
 import { fieldsOfPrefix } from "../base/json-prefix.ts";
@@ -10,7 +10,7 @@ import type { ContentPart } from "./content-parts.ts";
 import { isFields, type Fields } from "./fields.ts";
 import { parseFirstJson } from "./http/json.ts";
 
-/** What was left out of a conversation, in words for the log. */
+/** Types of the content that was left out, for the log. */
 export type LeftOut = string[];
 
 const SHOWN = 16;
@@ -23,21 +23,21 @@ export function warnLeftOut(log: Logger, { model, left }: { model: string; left:
 
 const TYPE_LENGTH_MAX = 40;
 
-/** A type as it may stand in a line, or in the log. */
+/** A type, safe to show in a line or in the log. */
 const nameOf = (type: unknown): string =>
   typeof type === "string" ? type.replace(/\W+/g, "_").slice(0, TYPE_LENGTH_MAX) : "part";
 
-/** Says that something stood in its place. */
+/** The line in place of content that was left out. */
 const placeholder = (type: unknown): string => `[${nameOf(type)} left out]`;
 
 interface Reading {
-  /** How parts are read, by type. They throw `bad_request`. */
+  /** Readers by type. They throw `bad_request`. */
   readonly readers: Readonly<Record<string, (part: Fields, path: string) => readonly ContentPart[]>>;
-  /** The error about a type that has no reader. */
+  /** The error for a type without a reader. */
   readonly unknown: (type: unknown, path: string) => AppError;
-  /** Whether the user says it now. */
+  /** Whether the message is a new one of the user. */
   readonly isNew: boolean;
-  /** Whether a model said it: lines in place of what is left out would be words of its own. */
+  /** Whether the message is a model's. It gets no lines, which the model would imitate. */
   readonly isAnswer?: boolean;
   readonly left: LeftOut;
 }
@@ -52,7 +52,7 @@ export class PartReader {
     this.#reading = reading;
   }
 
-  /** Throws `bad_request` for what the user says now in a known way and cannot be taken. */
+  /** Throws `bad_request` for a known type that cannot be read in a new message. */
   read(part: unknown, path: string): readonly ContentPart[] {
     const { readers, unknown, isNew, isAnswer, left } = this.#reading;
     const fields: Fields = typeof part === "string" ? { type: "text", text: part } : isFields(part) ? part : {};
@@ -71,16 +71,16 @@ export class PartReader {
     }
   }
 
-  /** Throws `bad_request` where the user says nothing now that anybody knows. */
+  /** Throws `bad_request` if a new message has only parts that could not be read. */
   finish(): void {
     if (this.#reading.isNew && this.#problem && !this.#isSaid) throw this.#problem;
   }
 }
 
-/** Longer texts without a blank are data in base64, or encrypted. */
+/** Longer texts without white space are base64 or encrypted data. */
 const WORD_LENGTH_MAX = 2048;
 
-/** What a tool of others brought, as text. */
+/** The result of another provider's tool, as text. */
 export function toldOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return isData(value) ? placeholder("data") : value.toWellFormed();
@@ -95,12 +95,12 @@ export function toldOf(value: unknown): string {
 
 const isData = (text: string): boolean => text.length > WORD_LENGTH_MAX && !/\s/.test(text);
 
-/** Under which a model sees arguments that are no JSON object. */
+/** The key for arguments that are not a JSON object. */
 const NO_JSON = "invalid_json";
 
 /**
- * The arguments of a call in a conversation: an object, or its JSON as text. Of half a JSON text it is the half, and
- * nothing is no arguments.
+ * The arguments of a call in a conversation: an object, or its JSON as text. Partial JSON gives the fields so far, and
+ * an absent or empty value gives no arguments.
  */
 export function readArguments(value: unknown, left: LeftOut): Record<string, unknown> {
   if (value === undefined || value === null) return {};
@@ -117,6 +117,6 @@ function tryParse(text: string): unknown {
   try {
     return parseFirstJson(text);
   } catch {
-    return undefined; // it is told as it is
+    return undefined; // not JSON: the caller handles it
   }
 }

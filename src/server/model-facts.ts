@@ -14,7 +14,7 @@ import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`: what a runner does, or its creator claims. */
+  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. */
   readonly capabilities: readonly string[];
 }
 
@@ -43,8 +43,8 @@ async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHead
 const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
 /**
- * What the configuration of others may say and only the files can tell: clients offer by it what may be refused. Who
- * creates a model here decides for it.
+ * Capabilities that a configuration can claim but only the files can prove. They count only if they were given to
+ * `create` on this server, because clients rely on them.
  */
 const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 

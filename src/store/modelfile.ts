@@ -1,8 +1,8 @@
 /**
  * Modelfiles: the text that describes a model (FROM, PARAMETER, TEMPLATE …), read and printed. Line based, values
  * optionally in quotes that may span lines, no escapes. Errors carry the line number. Unlike the parser that this
- * grammar comes from, format characters (joiners in emoji, no-break spaces) are kept, and a command behind the word
- * `JSON` has its value as a JSON string: texts that no quotes can hold are printed so.
+ * grammar comes from, format characters (joiners in emoji, no-break spaces) are kept, and `JSON` before a
+ * command means that its value is a JSON string: for texts that quotes cannot hold.
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import { parseLogitBias, type LogitBias } from "../sampling/logit-bias.ts";
@@ -151,14 +151,14 @@ export function printModelfile(file: Modelfile): string {
   ].join("\n");
 }
 
-/** The value as it is, in the fewest quotes that hold it, or as JSON where none do. */
+/** Prints a value bare, in quotes, or as JSON: the first form that is read back unchanged. */
 function lineOf(command: string, value: string): string {
   const fewest = value.includes('"') ? `"""${value}"""` : `"${value}"`;
   const found = [value, fewest].find((written) => isReadAs(value, written));
   return found === undefined ? `JSON ${command} ${JSON.stringify(value)}` : `${command} ${found}`;
 }
 
-/** Roles beside Ollama's are only read in a line of JSON. */
+/** Roles that Ollama does not know are only valid in a `JSON` line. */
 function messageLine({ role, content }: StoredMessage): string {
   const command = `MESSAGE ${role}`;
   return ROLES.includes(role) ? lineOf(command, content) : `JSON ${command} ${JSON.stringify(content)}`;
@@ -166,7 +166,7 @@ function messageLine({ role, content }: StoredMessage): string {
 
 function isReadAs(value: string, written: string): boolean {
   const source = sourceOf(written);
-  const first = source[0]!; // of any text there is a line
+  const first = source[0]!; // even an empty text has one line
   if (first.text.trim() === "") return false;
   const end = endOfValue(first.text, { source, at: 0 });
   return end !== undefined && end === source.length - 1 && valueOf(first.text, { source, at: 0, end }) === value;
@@ -174,12 +174,12 @@ function isReadAs(value: string, written: string): boolean {
 
 interface SourceLine {
   readonly text: string;
-  /** What ends it. */
+  /** Its line break; empty at the end of the text. */
   readonly end: string;
 }
 
 function sourceOf(text: string): SourceLine[] {
-  const parts = text.split(/(\r\n|\r|\n)/); // lines and what ends them, by turns
+  const parts = text.split(/(\r\n|\r|\n)/); // lines and line breaks alternate
   return Array.from({ length: (parts.length + 1) / 2 }, (_, i) => ({
     text: parts[2 * i]!,
     end: parts[2 * i + 1] ?? "",
@@ -235,7 +235,7 @@ function jsonText(text: string, number: number): string {
     const value: unknown = JSON.parse(text);
     if (typeof value === "string") return value.toWellFormed();
   } catch {
-    // said below
+    // reported below
   }
   throw new AppError("bad_request", `(line ${number}): JSON: expected a string in quotes, got ${text.slice(0, 40)}`);
 }
@@ -248,7 +248,7 @@ interface Lines {
 
 const quoteOf = (value: string): string => (value.startsWith('"""') ? '"""' : value.startsWith('"') ? '"' : "");
 
-/** The line where a value ends: where it opens a quote, the one that closes it; undefined where none does. */
+/** The index of the last line of a value; undefined if its quote is never closed. */
 function endOfValue(first: string, { source, at }: Lines): number | undefined {
   const quote = quoteOf(first.trim());
   if (quote === "" || closes(first.trim(), { quote, isFirst: true })) return at;
@@ -313,7 +313,7 @@ function parseInteger(text: string): number {
   throw new AppError("bad_request", `invalid int value [${text}]`);
 }
 
-/** Of tokens by their ids, as JSON. */
+/** An object in JSON: biases by token id. */
 function parseBiases(text: string): LogitBias {
   try {
     return parseLogitBias(JSON.parse(text));

@@ -54,7 +54,7 @@ export interface ModelConfig {
   readonly embedding_length?: number;
   /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
   readonly hearth_embedded?: string;
-  /** Those of `capabilities` that were given to create on this server, and count whatever the files say. */
+  /** Capabilities that were given to `create` on this server. They count even if the files do not prove them. */
   readonly hearth_capabilities?: readonly string[];
   /** `own`: the TEMPLATE was given to create on this server, and wins over the file's own. */
   readonly hearth_template?: string;

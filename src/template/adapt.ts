@@ -90,12 +90,12 @@ export function joinThoughts(messages: readonly PromptMessage[]): PromptMessage[
 const hasSeveralCalls = ({ tool_calls: calls = [] }: PromptMessage): boolean => calls.length > 1;
 
 const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-/** The list that a template checks a level against. */
+/** The list of levels that a template accepts. */
 const CHECKED = /reasoning_effort\s+not\s+in\s*[[(]([^\])]*)/;
 
 /**
- * A level of thinking as a template names it; undefined where it is no level. Where the template refuses all but some,
- * it is the nearest of them, and of two the higher one.
+ * A level of thinking as a template names it; undefined if `think` is not a level. If the template accepts only some
+ * levels, this is the nearest one, and the higher of two.
  */
 export function effortOf(think: Think | undefined, source: string): string | undefined {
   if (typeof think !== "string") return undefined;

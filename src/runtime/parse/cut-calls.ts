@@ -1,4 +1,4 @@
-/** Calls in a body that was cut: all are whole but the last, which has part of its arguments. */
+/** Reads the calls in a body that was cut: the last one has only part of its arguments. */
 import { closePrefix } from "../../base/json-prefix.ts";
 import type { CallEvent, CutCallEvent } from "./format.ts";
 import { parseJson } from "./json-calls.ts";
@@ -7,11 +7,11 @@ interface CutBody {
   /** The body as the model wrote it, with the white space before it. */
   readonly text: string;
   readonly callsIn: (body: string) => readonly CallEvent[];
-  /** What may close a body of this format, beside brackets; tried in order. */
+  /** Texts that can complete a body of this format, beside brackets; tried in order. */
   readonly closings?: readonly string[] | undefined;
 }
 
-/** None where the body does not tell the name of a tool yet, or cannot be closed. */
+/** Empty if the body has no complete tool name yet, or cannot be completed. */
 export function cutCallsIn(body: string, { text, callsIn, closings = [] }: CutBody): (CallEvent | CutCallEvent)[] {
   const closed = closeLast(body);
   let calls: readonly CallEvent[] = [];
@@ -27,10 +27,10 @@ export function cutCallsIn(body: string, { text, callsIn, closings = [] }: CutBo
   return [...calls.slice(0, -1), { kind: "cutCall", name: last.name, arguments: args, text }];
 }
 
-/** Brackets inside one another that may be those of arguments. */
+/** How many open brackets can be the start of the arguments. */
 const DEPTH_MAX = 8;
 
-/** The text of arguments from the bracket that begins it, as far as it was written; undefined where it is no JSON. */
+/** The arguments exactly as the model wrote them; undefined if the format does not write them as JSON. */
 function writtenAs(json: string, body: string, open: readonly number[]): string | undefined {
   const isBegun = (place: number): boolean => JSON.stringify(parseJson(closePrefix(body.slice(place)).text)) === json;
   const place = open.slice(0, DEPTH_MAX).find(isBegun);
@@ -38,9 +38,9 @@ function writtenAs(json: string, body: string, open: readonly number[]): string 
 }
 
 /**
- * Closes the brackets that are open at the end.
- * @returns `kept` of the body; `more`: with something more where it was cut, nothing where there is no such place;
- * `open`: where the brackets stand
+ * Completes the last bracketed value of a body.
+ * @returns `kept`: the part of the body that stayed; `more`: see `Closed`, empty if there is none; `open`: positions of
+ * open brackets
  */
 function closeLast(body: string) {
   for (let start = nextBracket(body, 0); start >= 0;) {

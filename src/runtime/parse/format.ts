@@ -14,7 +14,7 @@ export type CallEvent = {
 export type CutCallEvent = {
   readonly kind: "cutCall";
   readonly name: string;
-  /** JSON of the arguments so far, a whole object only where they are; empty: there were none yet. */
+  /** The beginning of the arguments as JSON; complete if the model finished them, empty if it had not begun. */
   readonly arguments: string;
   /** The call as the model wrote it. */
   readonly text: string;
@@ -29,7 +29,7 @@ export interface TextParser {
   push(text: string): ParsedEvent[];
   /**
    * What was held back until more text could decide it.
-   * @param isCut there would have been more text: a call that has not ended is a cut one
+   * @param isCut the answer was cut here: a call without its end is a cut call
    */
   end(isCut?: boolean): ParsedEvent[];
 }

@@ -20,7 +20,7 @@ interface Messages {
   readonly kindOf: (header: string, tag: string) => Kind | { readonly call: string } | undefined;
   /** None where the body is no call: it comes out as text. */
   readonly callsIn: (body: string, name: string) => readonly CallEvent[];
-  /** What may close the body of a call that was cut, beside brackets. */
+  /** Texts that can complete the body of a call that was cut, beside brackets. */
   readonly closings?: readonly string[];
 }
 

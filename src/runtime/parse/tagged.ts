@@ -3,7 +3,7 @@
  *
  * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags
  * and is no call comes out as text, without them. A call without its closing tag counts where the text ends or another
- * call begins. Where the text was cut it is a cut call: its last argument may be half of one.
+ * call begins. At a cut it is a cut call, whose last argument may be partial.
  */
 import { cutCallsIn } from "./cut-calls.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
@@ -18,7 +18,7 @@ interface Tagged {
   readonly makeScan: (open: string) => Scan;
   /** The calls in a body, none where any part of it is no call. */
   readonly callsIn: (body: string, open: string) => readonly CallEvent[];
-  /** What may close a body that was cut, beside brackets. */
+  /** Texts that can complete a body that was cut, beside brackets. */
   readonly closings?: readonly string[];
   /** An opening text that counts only where nothing but white space stands before it; it belongs to the body. */
   readonly openAtStart?: string;

@@ -20,7 +20,7 @@ import {
   type Read,
 } from "../fields.ts";
 
-/** Throws `bad_request`. @param left is told what of the conversation was left out */
+/** Throws `bad_request`. @param left collects what was left out */
 export function readConversation(body: { system?: unknown; messages?: unknown[] }, left: LeftOut = []): Message[] {
   const callNames = new Map<string, string>(); // tool by the id of its call
   const answers = (body.messages ?? []).findLastIndex((each) => isFields(each) && each["role"] === "assistant");
@@ -43,7 +43,7 @@ const readTextBlock: Read<string> = (value, path) => {
 
 interface Place {
   readonly path: string;
-  /** Whether nobody has answered yet. */
+  /** Whether no assistant message follows. */
   readonly isNew: boolean;
   readonly callNames: Map<string, string>;
   readonly left: LeftOut;
@@ -130,7 +130,7 @@ class Draft {
   }
 }
 
-/** Calls of the client's tools, and of tools that ran on servers of others. */
+/** Calls of the client's tools, and of tools that other servers ran. */
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 const RESULT = /(?:^|_)tool_result$/;
 
@@ -158,7 +158,7 @@ function readContent(value: unknown, path: string): readonly ContentPart[] {
 
 const textOf = (parts: readonly ContentPart[]): string => parts.filter((part) => typeof part === "string").join("");
 
-/** How blocks of content are read. */
+/** Readers of content blocks, by type. */
 const READERS = {
   text: (block: Fields, path: string) => [readText(block["text"], `${path}.text`)],
   image: (block: Fields, path: string) => [readImage(block["source"], `${path}.source`)],
@@ -172,9 +172,9 @@ const READERS = {
   web_search_result: (block: Fields, path: string) => [
     `${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`,
   ],
-  /** A tool that a search of tools found. */
+  /** A tool that a tool search found. */
   tool_reference: (block: Fields, path: string) => [`tool ${readText(block["tool_name"], `${path}.tool_name`)}\n`],
-  /** What was said before, in short. */
+  /** A summary of earlier messages. */
   compaction: (block: Fields, path: string) => [optional(readText)(block["content"], `${path}.content`) ?? ""],
 };
 

@@ -113,7 +113,7 @@ class Blocks {
         this.called = true;
         return yield* this.#call(event.call);
       case "cutCall":
-        this.called = false; // what counts is that the answer was cut
+        this.called = false; // the stop reason is then `max_tokens`
         return yield* this.#call(event.call);
       case "done":
         return yield* this.#close();
@@ -217,7 +217,7 @@ function sum(events: readonly StreamEvent[]): Reply | undefined {
         else if (last) extend(last, event.delta);
         break;
       case "content_block_stop":
-        if (last?.type === "tool_use") last.input = fieldsOfPrefix(input) ?? {}; // of a cut call: as far as it goes
+        if (last?.type === "tool_use") last.input = fieldsOfPrefix(input) ?? {}; // partial for a cut call
         input = "";
         break;
       case "message_delta":

@@ -19,7 +19,7 @@ export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolCh
   readonly singleCall: boolean;
   /** Types of tools that the model is not given. */
   readonly left: readonly string[];
-  /** What of the conversation the model is not told. */
+  /** Parts of the conversation that were left out. */
   readonly leftOut: LeftOut;
 }
 

@@ -18,7 +18,7 @@ export interface Encoding<T> {
   readonly value: (value: T) => string;
   /** What ends a stream that failed. */
   readonly error: (error: unknown) => string;
-  /** Whether each value is a chunk of its own: some clients parse chunks where they should parse lines. */
+  /** Whether each value is a separate HTTP chunk: some clients parse chunks instead of lines. */
   readonly isApart?: boolean;
   /** Sent whenever nothing else was for `everyMs`; absent: silence may last. */
   readonly keepAlive?: { readonly text: string; readonly everyMs: number };
@@ -95,7 +95,7 @@ function body<T>(parts: {
   );
 }
 
-/** Waits, where it was called in this turn of the event loop already: Bun joins what is enqueued in one. */
+/** Waits for the next turn of the event loop if this turn already had a value: Bun joins the values of one turn. */
 function makeTurns(): () => Promise<void> {
   let over: Promise<void> = Promise.resolve();
   return async () => {

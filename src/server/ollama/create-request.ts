@@ -193,7 +193,7 @@ const INFO = {
   embedding_length: { kind: "number", sets: "embedding_length" },
 } as const;
 
-/** Fields of `info` that change nothing here: they are of models on other servers, or nobody knows them. */
+/** Fields of `info` without an effect: unknown ones, and those for models on other servers. */
 export function idleInfo(info: CreateBody["info"]): string[] {
   const used = new Set(["model_family", "quantization_level", "parameter_size", "capabilities"]);
   return Object.entries(info ?? {}).flatMap(([key, value]) => (value === null || used.has(key) ? [] : [key]));

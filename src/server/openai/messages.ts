@@ -10,7 +10,7 @@ import { PartReader, readArguments, type LeftOut } from "../history.ts";
 
 const FunctionBody = t.Object({
   name: t.Optional(t.String()),
-  /** A text of JSON; from some clients the object itself. */
+  /** JSON as text; some clients send the object itself. */
   arguments: t.Optional(t.Unknown()),
 });
 
@@ -42,7 +42,7 @@ export const MessageBody = t.Object(
 );
 type MessageBody = Static<typeof MessageBody>;
 
-/** Throws `bad_request`. @param left is told what of the conversation was left out */
+/** Throws `bad_request`. @param left collects what was left out */
 export function toMessages(bodies: readonly MessageBody[] = [], left: LeftOut = []): Message[] {
   if (bodies.length === 0) throw new AppError("bad_request", "[] is too short - 'messages'");
   const names = new Map<string, string>(); // of functions, by the ids of the calls so far
@@ -89,7 +89,7 @@ function toCall({ id, function: body = {}, custom }: Static<typeof CallBody>, le
 
 interface Place {
   readonly place: string;
-  /** Whether the user says it now. */
+  /** Whether the message is a new one of the user. */
   readonly isNew: boolean;
   readonly left: LeftOut;
 }
@@ -118,7 +118,7 @@ const READERS = {
   file: (_: Fields, place: string) => {
     throw new AppError("bad_request", `${place}: file inputs are not currently supported`);
   },
-  thinking: () => [], // what others thought is theirs
+  thinking: () => [], // another model's thoughts
   reasoning: () => [],
 };
 

@@ -37,7 +37,7 @@ export const settingsFields = {
   stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
   n: t.Optional(Int),
   max_tokens: t.Optional(Int),
-  /** A wish: any value is taken. */
+  /** A wish: every value is valid. */
   reasoning_effort: t.Optional(t.Unknown()),
   ...samplingFields,
 };
@@ -106,7 +106,7 @@ const EFFORTS: Readonly<Record<string, Think>> = {
   max: "max",
 };
 
-/** Undefined: as the model does by itself, also where nobody knows what an effort means. */
+/** Undefined leaves it to the model, also for an unknown effort. */
 export function toThink(effort: unknown): Think | undefined {
   const name = typeof effort === "string" ? effort.toLowerCase() : "";
   return Object.hasOwn(EFFORTS, name) ? EFFORTS[name] : undefined;

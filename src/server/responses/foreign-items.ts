@@ -1,6 +1,6 @@
 /**
- * Items of tools that the API itself has (shells, patches, searches, servers of MCP): a model is told of them as calls
- * of functions and their results. `shell_call` with its `shell_call_output` is a pair; others hold their result.
+ * Turns items of OpenAI's own tools (shell, patches, searches, MCP) into function calls and their results. Some items
+ * come in pairs, such as `shell_call` and `shell_call_output`; others contain their result.
  */
 import { isFields, type Fields } from "../fields.ts";
 import { readArguments, toldOf, type LeftOut } from "../history.ts";
@@ -9,23 +9,23 @@ interface ForeignCall {
   readonly id: string | undefined;
   readonly name: string;
   readonly arguments: Record<string, unknown>;
-  /** Undefined: it is an item of its own, or nobody knows it. */
+  /** Undefined if the result is a separate item, or absent. */
   readonly result: string | undefined;
 }
 
-/** Calls that bring nothing a model can read. */
+/** Calls without a result that a model can read. */
 const UNTOLD: ReadonlySet<string> = new Set(["image_generation_call", "tool_search_call", "web_search_call"]);
 
 const CALL = /^(\w+)_call$/;
 
-/** Whether an item is something that the model's side said or did. */
+/** Whether an item belongs to the assistant. */
 export const isAnswer = (type: string): boolean => CALL.test(type) || ANSWERS.test(type);
 
 const ANSWERS = /^(?:reasoning|item_reference|\w*compaction\w*)$/;
 
 export const isForeignOutput = (type: string): boolean => type.endsWith("_call_output");
 
-/** Undefined where the item is no call that can be told of. */
+/** Undefined if the item is not a call with readable content. */
 export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignCall | undefined {
   const tool = CALL.exec(type)?.[1];
   if (tool === undefined || UNTOLD.has(type)) return undefined;
@@ -42,7 +42,7 @@ export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignC
   };
 }
 
-/** What is about the item, not about what was called. */
+/** Keys that describe the item and are no arguments. */
 const ABOUT: ReadonlySet<string> = new Set(
   "type id call_id name status output outputs results error server_label approval_request_id".split(" "),
 );

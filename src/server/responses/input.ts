@@ -18,7 +18,7 @@ export type FindItem = (id: string) => Fields | undefined;
 
 interface InputAids {
   readonly find?: FindItem;
-  /** Is told what of the conversation was left out. */
+  /** Collects what was left out. */
   readonly left?: LeftOut;
 }
 
@@ -37,10 +37,10 @@ export function readInput(
   return [...(instructions ? [{ role: "system", content: instructions }] : []), ...messages];
 }
 
-/** Where an item stands. */
+/** The position of an item. */
 interface Place {
   readonly path: string;
-  /** Whether nobody has answered yet. */
+  /** Whether no item of the assistant follows. */
   readonly isNew: boolean;
 }
 
@@ -64,7 +64,7 @@ class Conversation {
     this.#left = left;
   }
 
-  /** Throws `bad_request` for the last item too, where nobody knows it and nothing else is to be answered. */
+  /** Throws `bad_request` also if the last item is unknown and there is nothing else to answer. */
   addAll(items: readonly Fields[]): void {
     const answers = items.findLastIndex((item) => item["role"] === "assistant" || isAnswer(String(item["type"])));
     const pathOf = (i: number): string => `input.${i}`;
@@ -79,7 +79,7 @@ class Conversation {
     throw new AppError("bad_request", `${pathOf(leftAt)}: unknown input item type: ${name}`);
   }
 
-  /** Whether the item is of a kind that is known. */
+  /** Returns whether the type of the item is known. */
   #add(item: Fields, place: Place): boolean {
     const { path } = place;
     const type =
@@ -208,7 +208,7 @@ class Conversation {
 }
 
 interface About {
-  /** Whether the user says it now. */
+  /** Whether the message is a new one of the user. */
   readonly isNew: boolean;
   readonly isAnswer?: boolean;
   readonly left: LeftOut;
@@ -257,5 +257,5 @@ function readReasoning(item: Fields, path: string): string {
   return texts("content") || texts("summary") || (isEncrypted(kept) ? "" : kept);
 }
 
-/** What others keep there is one long word; ours is a text. */
+/** Other servers put base64 there; ours puts plain text. */
 const isEncrypted = (text: string): boolean => text.length > 64 && /^[\w+/=-]+$/.test(text);

@@ -18,10 +18,10 @@ import { readTools, type Tools } from "./tools.ts";
 export interface Wanted {
   readonly chat: Omit<ChatRequest, "model" | "signal" | "think">;
   readonly think: Think | undefined;
-  /** What the request says of it. */
+  /** The effort as the request has it. */
   readonly effort: unknown;
   readonly tools: Tools;
-  /** What of the conversation the model is not told. */
+  /** Parts of the conversation that were left out. */
   readonly leftOut: LeftOut;
 }
 

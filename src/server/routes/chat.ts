@@ -140,7 +140,7 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
 /** All events in one object. */
 async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
   const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
-  const said = text + (cutCall?.text ?? ""); // its arguments would have to be an object
+  const said = text + (cutCall?.text ?? ""); // this API has no partial arguments
   const content = calls.length > 0 ? said.trim() : said; // blanks around a call are no answer
   return {
     model,

@@ -83,10 +83,10 @@ const ERRORS: Readonly<Record<Api, object>> = {
   Anthropic: object({ type: text, error: object({ type: text, message: text }), request_id: text }),
 };
 
-/** What our schemas carry for error messages and for `decode` alone. */
+/** Keywords that only our error messages and `decode` use. */
 const OURS: ReadonlySet<string> = new Set(["goType", "goStruct", "orText"]);
 
-/** Drops what is no JSON Schema. */
+/** Removes keywords that are not JSON Schema. */
 function withoutGoNames(schema: TSchema): object {
   return JSON.parse(JSON.stringify(schema, (key, value) => (OURS.has(key) ? undefined : value)));
 }

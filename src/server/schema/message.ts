@@ -28,7 +28,7 @@ export const inferenceFields = {
 const ToolCallFunction = t.Object({
   index: t.Optional(Int),
   name: t.Optional(t.String()),
-  /** From clients that keep another API's history it is a text of JSON. */
+  /** An object. Clients that keep another API's history send JSON as text. */
   arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments", orText: true })),
 });
 
