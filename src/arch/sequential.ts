@@ -81,7 +81,7 @@ export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm
 export const qwen2vl = (model: Model): Step[] =>
   sequential(model, { rope: "neox", sections: "runs", bareLogits: true });
 export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
-export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm", normLast: true });
 export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
 export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox" });
 export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
