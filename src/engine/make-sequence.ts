@@ -37,6 +37,7 @@ export function makeSequence(
   const sampler = makeSampler(options, {
     vocabSize,
     ctxLen,
+    suppressed: tokenizer.suppressed,
     ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
   });
   for (const token of tokens) if (token >= 0) sampler.accept(token);

@@ -1,8 +1,8 @@
 /**
- * Chooses the next token: biases, penalties, then top-k → tail-free → typical-p → top-p → min-p → temperature, or
- * temperature → mirostat, then one draw. The order is llama.cpp's default chain (`common/sampling.cpp`). One sampler
- * belongs to one sequence and shares nothing: its draws depend on its seed and on how many came before, whatever else
- * runs.
+ * Chooses the next token: biases, suppressed tokens, penalties, then top-k → tail-free → typical-p → top-p → min-p →
+ * temperature, or temperature → mirostat, then one draw. The order is llama.cpp's default chain
+ * (`common/sampling.cpp`). One sampler belongs to one sequence and shares nothing: its draws depend on its seed and on
+ * how many came before, whatever else runs.
  */
 import { makeRng, randomSeed, type Rng } from "../base/rng.ts";
 import {
@@ -59,6 +59,8 @@ interface SamplerParts {
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly newlineId?: number;
+  /** Distinct ids that are never chosen; none. */
+  readonly suppressed?: Int32Array;
 }
 
 /** What choosing changes. */
@@ -89,6 +91,7 @@ function makeChain(
   const { addBias, penalties, rng, mirostat } = state;
   const candidates = makeCandidates();
   const scratch = makeScratch();
+  const suppressed = (parts.suppressed ?? NO_IDS).filter((id) => id < parts.vocabSize);
 
   const drawCut = (): number => {
     cut(candidates, options);
@@ -97,6 +100,7 @@ function makeChain(
   };
   const sample = (logits: Float32Array, mask?: Int32Array): number => {
     addBias?.(logits);
+    for (const id of suppressed) logits[id] = -Infinity;
     penalties?.apply(logits);
     if (mask) applyMask(logits, mask);
     if (options.temperature <= 0) return argmax(logits);
@@ -111,11 +115,12 @@ function makeChain(
   const k = Math.min(top, parts.vocabSize);
   const wish = (limits: OfferLimits): OfferWish | undefined => {
     if (addBias || top === Infinity || k > limits.k) return undefined;
-    const apart = penalties?.held() ?? NO_IDS;
+    const apart = joined(penalties?.held() ?? NO_IDS, suppressed);
     return apart.length > limits.apart ? undefined : { k, apart };
   };
   const choose = (offer: Offer): number => {
     penalties?.applyTo(offer);
+    suppressIn(offer, suppressed);
     selectOffered(candidates, offer, { k, scratch });
     return options.temperature <= 0 ? candidates.ids[0]! : drawCut();
   };
@@ -141,6 +146,16 @@ function makeAhead(
       return id;
     },
   };
+}
+
+/** Both lists, each id once. */
+function joined(held: Int32Array, suppressed: Int32Array): Int32Array {
+  return suppressed.length === 0 ? held : Int32Array.from(new Set([...held, ...suppressed]));
+}
+
+function suppressIn({ ids, logits }: Offer, suppressed: Int32Array): void {
+  if (suppressed.length === 0) return;
+  for (let i = 0; i < ids.length; i++) if (suppressed.includes(ids[i]!)) logits[i] = -Infinity;
 }
 
 /** How many of the likeliest tokens decide; Infinity: all of them. */

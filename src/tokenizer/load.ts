@@ -183,7 +183,7 @@ function stripRules(metadata: Metadata, { index, pieces, attributes }: Vocabular
 }
 
 function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules): LoadedTokenizer {
-  const { pieces, bos, eos, separator, addBos, addEos, addSpacePrefix, endOfGeneration } = vocabulary;
+  const { pieces, bos, eos, separator, addBos, addEos, addSpacePrefix, endOfGeneration, suppressed } = vocabulary;
   const { partition, findControl } = makePartition(vocabulary, strip);
   const bytesOf = makeBytesOf(vocabulary);
   const isWordPiece = family === "wpm"; // always between [CLS] and [SEP]
@@ -217,6 +217,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     before: first,
     after: last,
     endOfGeneration,
+    suppressed,
     ...(vocabulary.fill ? { fill: vocabulary.fill } : {}),
     encode: encodeText,
     findControl,
@@ -241,6 +242,7 @@ function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
     before: undefined,
     after: undefined,
     endOfGeneration: new Set(),
+    suppressed: new Int32Array(0),
     encode: () => {
       throw new AppError("unsupported", `${path}: expected ids, since the model has no tokenizer; got text`);
     },

@@ -34,6 +34,8 @@ export interface Tokenizer {
   readonly after: number | undefined;
   /** Ids that end a generation (eos, eot, eom, …). */
   readonly endOfGeneration: ReadonlySet<number>;
+  /** Distinct ids that an answer never has, whatever their logits. */
+  readonly suppressed: Int32Array;
   /** Neighbouring segments are one text: where they meet is no border but for control tokens. */
   encode(text: string | readonly TextSegment[], options: EncodeOptions): Int32Array;
   /** Where texts of control tokens are in a text, also where they overlap, and where one may begin at its end. */

@@ -34,6 +34,8 @@ export interface Vocabulary {
   /** Pieces are text as they stand, but for bytes. */
   readonly isVerbatim?: boolean;
   readonly endOfGeneration: ReadonlySet<number>;
+  /** Distinct ids that an answer never has. */
+  readonly suppressed: Int32Array;
   /** Markers for filling in the middle. */
   readonly fill: FillTokens | undefined;
 }
@@ -78,6 +80,7 @@ export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults)
     addSpacePrefix: getBool(metadata, "tokenizer.ggml.add_space_prefix", defaults.addSpacePrefix),
     escapesSpaces: defaults.escapesSpaces,
     endOfGeneration,
+    suppressed: readSuppressed(metadata, pieces.length),
     fill: findFillTokens(ids, (text) => {
       const id = findPiece(index, text);
       return id < 0 ? undefined : id;
@@ -132,6 +135,21 @@ function readEnds(metadata: Metadata, count: number): number[] {
   const wrong = ids.find((id) => !Number.isInteger(id) || inRange(id, count) === undefined);
   if (wrong === undefined) return ids;
   throw new AppError("bad_file", `metadata '${key}': expected ids from 0 to ${count - 1}, got ${wrong}`);
+}
+
+/** Ids outside of the vocabulary are left out, as llama.cpp leaves them out. */
+function readSuppressed(metadata: Metadata, count: number): Int32Array {
+  const key = "tokenizer.ggml.suppress_tokens";
+  const stored = getNumbers(metadata, key, undefined) ?? [];
+  const ids = new Set<number>();
+  for (const id of stored) {
+    if (!Number.isInteger(id)) throw new AppError("bad_file", `metadata '${key}': expected ids, got ${id}`);
+    if (inRange(id, count) !== undefined) ids.add(id);
+  }
+  if (ids.size === count) {
+    throw new AppError("bad_file", `metadata '${key}': expected fewer than all ${count} tokens, got all`);
+  }
+  return Int32Array.from(ids);
 }
 
 function inRange(id: number | undefined, count: number): number | undefined {

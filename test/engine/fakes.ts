@@ -39,6 +39,7 @@ export const byteTokenizer: Tokenizer = {
   before: undefined,
   after: undefined,
   endOfGeneration: new Set([END]),
+  suppressed: new Int32Array(0),
   encode: (text) => {
     const whole = typeof text === "string" ? text : text.map((segment) => segment.text).join("");
     return Int32Array.from(new TextEncoder().encode(whole));

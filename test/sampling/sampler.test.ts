@@ -59,6 +59,32 @@ test("a device that gives only its likeliest tokens is asked for all where there
   expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).wish(limits)).toBeUndefined();
 });
 
+test("a suppressed token never comes, whatever else is asked for", () => {
+  const [logits, vocabSize] = [logitsOf(0.5, 0.25, 0.25), 3];
+  const always: Partial<SamplingOptions>[] = [
+    { temperature: 0 },
+    {},
+    { top_k: 2 },
+    { top_p: 0.9 },
+    { mirostat: 1 },
+    { mirostat: 2 },
+    { logit_bias: { "0": 100 } },
+    { repeat_penalty: 0.5, repeat_last_n: 4 },
+  ];
+  for (const options of always) {
+    const parts = { vocabSize, ctxLen: 64, suppressed: Int32Array.of(0, 7) };
+    const sampler = makeSampler({ ...PLAIN, ...options }, parts);
+    const ahead = sampler.ahead();
+    ahead.begin();
+    for (let i = 0; i < 30; i++) {
+      expect(sampler.sample(logits.slice())).not.toBe(0);
+      expect(ahead.next(logits.slice())).not.toBe(0);
+    }
+    const onlyThat = Int32Array.of(1);
+    expect(() => sampler.sample(logits.slice(), onlyThat)).toThrow("no token can follow");
+  }
+});
+
 test("what chooses ahead has the biases too", () => {
   const ahead = samplerOf({ temperature: 0, logit_bias: { "2": 100 } }, 3).ahead();
   ahead.begin();

@@ -43,6 +43,16 @@ test("further ends that a file lists end an answer too, and one that is no id is
   expect(() => ends(Int32Array.of(-1))).toThrow("metadata 'tokenizer.ggml.eos_token_ids': expected ids from 0 to");
 });
 
+test("suppressed tokens are distinct ids of the vocabulary, never all of it", () => {
+  const suppressed = (value: MetadataValue) =>
+    load(bpeMetadata(MERGES, SPECIAL, { "tokenizer.ggml.suppress_tokens": value })).suppressed;
+  expect([...suppressed(Int32Array.of(5, 3, 5, -1, 1 << 30))]).toEqual([5, 3]);
+  expect([...load(bpeMetadata(MERGES, SPECIAL, {})).suppressed]).toEqual([]);
+  expect(() => suppressed(Int32Array.from({ length: 1000 }, (_, i) => i))).toThrow("expected fewer than all");
+  expect(() => suppressed(Float32Array.of(1.5))).toThrow("'tokenizer.ggml.suppress_tokens': expected ids, got 1.5");
+  expect(() => suppressed("80")).toThrow("tokenizer.ggml.suppress_tokens");
+});
+
 test("BPE joins the earliest merge first and leaves unknown words as bytes", () => {
   const tokenizer = load(bpeMetadata(MERGES, [], { "tokenizer.ggml.pre": "gpt-2" }));
   expect(show(tokenizer, "hello the whell é")).toBe("he|ll|o|Ġthe|Ġw|he|ll|Ġ|Ã|©");
