@@ -13,8 +13,10 @@ import type { OpenSource } from "../gguf/source.ts";
 import { projectorGguf, repairGguf, withDraftBlock } from "../gguf/repair/index.ts";
 import { floatBytes } from "../backend/sequence-state.ts";
 import { getNumber } from "../gguf/keys.ts";
+import { fileOptions, unusedSamplers } from "../sampling/file-options.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
 import type { OpenGrammarThread } from "../sampling/grammar-threads.ts";
+import type { Options } from "../sampling/options.ts";
 import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
@@ -98,6 +100,10 @@ export interface EngineInfo {
   readonly blind?: string;
   /** Why its draft model is not used. */
   readonly draftUnused?: string;
+  /** Options that the file recommends for sampling. */
+  readonly parameters: Options;
+  /** Keys by which the file recommends samplers that do not exist here. */
+  readonly samplersUnused: readonly string[];
 }
 
 type MediaKind = "image";
@@ -169,6 +175,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
       canFill: tokenizer.fill !== undefined,
       ranks: rank?.kind,
+      parameters: fileOptions(gguf.metadata),
+      samplersUnused: unusedSamplers(gguf.metadata),
       media: [], // whoever opens an encoder of images adds it
     };
     const engine = new Engine({

@@ -20,7 +20,7 @@ export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerat
     isEmpty: request.messages.length === 0,
     begin: async (loaded) => {
       const { asked, shape } = await conversationOf(parts, loaded, request);
-      return respond(loaded, { asked, settings: settingsOf(loaded.model, request), wantsContext: false }, shape);
+      return respond(loaded, { asked, settings: settingsOf(loaded, request), wantsContext: false }, shape);
     },
   });
 }
@@ -39,7 +39,7 @@ export async function renderChat(parts: RuntimeParts, request: ChatRequest): Pro
   return onRunner(parts, request, async (loaded) => {
     refuseEmbedder(loaded, { model: request.model, task: "chat" });
     const { asked } = await conversationOf(parts, loaded, request);
-    return loaded.lease.runner.render(asked, settingsOf(loaded.model, request));
+    return loaded.lease.runner.render(asked, settingsOf(loaded, request));
   });
 }
 

@@ -36,13 +36,13 @@ export async function renderQuestion(parts: RuntimeParts, request: GenerateReque
   return onRunner(parts, request, async (loaded) => {
     refuseEmbedder(loaded, { model: request.model, task: "generate" });
     const { asked } = await readingOf(parts, loaded, request);
-    return loaded.lease.runner.render(asked, settingsOf(loaded.model, request));
+    return loaded.lease.runner.render(asked, settingsOf(loaded, request));
   });
 }
 
 async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<Phase> {
   const { asked, facts } = await readingOf(parts, loaded, request);
-  const question = { asked, settings: settingsOf(loaded.model, request), wantsContext: !request.raw };
+  const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
   if (!facts || request.suffix) return unread(loaded, question);
   return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [] });
 }

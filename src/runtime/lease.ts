@@ -108,11 +108,11 @@ export function templateOf(model: ModelRef): TemplateChoice {
   };
 }
 
-/** How an answer is made: the request's settings over the model's over the defaults. */
-export function settingsOf({ parameters }: ModelRef, request: InferenceRequest): AnswerSettings {
+/** How an answer is made: the request's settings over the Modelfile's over the file's over the defaults. */
+export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
   const { options, format, logprobs, shift = true, truncate = true } = request;
   return {
-    options: samplingOptions(parameters, options),
+    options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
     shift,
     truncate,
     ...(format ? { format } : {}),

@@ -6,7 +6,10 @@ import type { LoadMessage } from "../runner/messages.ts";
 /** Weights that take more memory than the file times this are logged. */
 const WIDENED_MIN = 2;
 
-type Told = Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused">;
+type Told = Pick<
+  EngineInfo,
+  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused" | "samplersUnused"
+>;
 
 /** @param load of which files */
 export function tellLoad(
@@ -20,6 +23,9 @@ export function tellLoad(
   }
   if (info.draftUnused !== undefined) {
     log.warn("a model answers without its draft model", { file, draft, reason: info.draftUnused });
+  }
+  if (info.samplersUnused.length > 0) {
+    log.warn("a model's file recommends samplers that do not exist here", { file, keys: info.samplersUnused });
   }
   const paths = [file, ...(projector === undefined ? [] : [projector]), ...files.map(({ path }) => path)];
   const size = paths.reduce((sum, path) => sum + Bun.file(path).size, 0);

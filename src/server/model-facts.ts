@@ -5,6 +5,8 @@ import { RANK } from "../engine/rank-head.ts";
 import { readHeader } from "../files/header.ts";
 import type { Metadata, ModelHeader } from "../gguf/gguf.ts";
 import { projectorHeader, repairHeader } from "../gguf/repair/index.ts";
+import { fileOptions } from "../sampling/file-options.ts";
+import type { Options } from "../sampling/options.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { canFill } from "../tokenizer/fill-in-the-middle.ts";
@@ -16,6 +18,8 @@ export interface ModelFacts {
   readonly gguf: GgufDetails;
   /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. */
   readonly capabilities: readonly string[];
+  /** Options that the file recommends for sampling. */
+  readonly parameters: Options;
 }
 
 /** Throws `bad_file` where the files cannot be read, `not_found` where they are gone. */
@@ -23,7 +27,11 @@ export async function readFacts(entry: ModelEntry): Promise<ModelFacts> {
   const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
   const header = repairHeader(file);
   const sees = await seesImages(entry, file);
-  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata, { sees }) };
+  return {
+    gguf: describeGguf(header),
+    capabilities: capabilitiesOf(entry, header.metadata, { sees }),
+    parameters: fileOptions(header.metadata),
+  };
 }
 
 /** Whether a runner of the model would take images: by a projector file, or by what lies in the model's own. */

@@ -32,6 +32,8 @@ process.on("message", (received: ToRunner) => {
         vramBytes: hasGpu ? onGpu : 4,
         gpuLayers: hasGpu ? { count: onGpu, all: 8 } : undefined,
         canFill: false,
+        parameters: {},
+        samplersUnused: [],
         media: [],
       },
       template: { code: "bad_request", message: "a fake has no template" },

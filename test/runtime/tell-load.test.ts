@@ -4,14 +4,20 @@ import { tellLoad } from "../../src/runtime/tell-load.ts";
 const FILE = import.meta.path; // of any size
 const { size } = Bun.file(FILE);
 
-function told(info: { weights: number; gpuLayers?: { count: number; all: number } }): unknown[] {
+interface Loaded {
+  readonly weights: number;
+  readonly gpuLayers?: { count: number; all: number };
+  readonly samplersUnused?: readonly string[];
+}
+
+function told({ weights, gpuLayers, samplersUnused = [] }: Loaded): unknown[] {
   const lines: unknown[] = [];
   const log = {
     info: (msg: string, fields?: object) => void lines.push([msg, fields]),
     warn: (msg: string, fields?: object) => void lines.push([msg, fields]),
   };
-  const bytes = { weights: info.weights, kv: 0, scratch: 0 };
-  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers: info.gpuLayers }, { path: FILE });
+  const bytes = { weights, kv: 0, scratch: 0 };
+  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers, samplersUnused }, { path: FILE });
   return lines;
 }
 
@@ -27,4 +33,11 @@ test("weights that take a multiple of their file in memory, and a model on two d
     ["some layers of a model are on the GPU, the others on the CPU", { file: FILE, device: "d", vramBytes: 3 }],
   ]);
   expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
+});
+
+test("samplers that a file recommends and that do not exist here are told", () => {
+  const keys = ["general.sampling.sequence"];
+  expect(told({ weights: size, samplersUnused: keys })).toEqual([
+    ["a model's file recommends samplers that do not exist here", { file: FILE, keys }],
+  ]);
 });

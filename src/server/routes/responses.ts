@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
 import type { ModelRef } from "../../store/store.ts";
-import { SAMPLING_DEFAULTS } from "../../sampling/options.ts";
+import { SAMPLING_DEFAULTS, type Options } from "../../sampling/options.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -51,7 +51,8 @@ export function responsesRoutes(routeDeps: RouteDeps) {
 async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
   const { body, model, wanted, request } = await readAsked(deps, exchange);
   const now = (): number => seconds(deps.now());
-  const head = headOf(request.ref, { model, body, wanted, createdAt: now() });
+  const parameters = { ...(await deps.inspect(request.ref))?.parameters, ...request.ref.parameters };
+  const head = headOf(parameters, { model, body, wanted, createdAt: now() });
   const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
   const events = answerEvents(deps, request, { note: exchange.note, stages });
   const writer = new ResponseWriter(head, now, (items) => {
@@ -87,7 +88,7 @@ async function chatRequest(
 }
 
 function headOf(
-  { parameters }: ModelRef,
+  parameters: Options,
   { wanted, ...rest }: Pick<Head, "model" | "body" | "createdAt"> & { wanted: Wanted },
 ): Head {
   const { temperature, top_p, presence_penalty, frequency_penalty } = {

@@ -60,7 +60,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   const reply = {
     ...(entry.licenses.length > 0 ? { license: entry.licenses.join("\n") } : {}),
     modelfile: modelfileText(entry, template.native ? undefined : template.text),
-    parameters: parameterLines(entry.parameters),
+    parameters: parameterLines({ ...facts?.parameters, ...entry.parameters }),
     template: template.text,
     ...(template.problem === undefined ? {} : { template_error: template.problem }),
     ...(entry.system ? { system: entry.system } : {}),
