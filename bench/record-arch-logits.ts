@@ -1,7 +1,8 @@
 /**
- * Records what llama.cpp answers to the tiny models of test/arch/models.ts and families.ts, for test/arch/logits/, and
- * to those with the adapters of test/arch/adapters.ts. Run it after changing one there: `bun install --cwd bench && bun
- * bench/record-arch-logits.ts [NAME …]`, where a name may be `MODEL+adapter`. Float32 cache, no flash attention.
+ * Records what llama.cpp answers to the tiny models of test/arch/models.ts, families.ts and outlines.ts, for
+ * test/arch/logits/, and to those with the adapters of test/arch/adapters.ts. Run it after changing one there:
+ * `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`, where a name may be `MODEL+adapter`. Float32
+ * cache, no flash attention.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,31 +10,41 @@ import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type LlamaContextOptions, type Token } from "node-llama-cpp";
 import { writeGguf } from "../src/files/write.ts";
 import { makeAdapter, recordedAdapters } from "../test/arch/adapters.ts";
-import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "../test/arch/models.ts";
+import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS } from "../test/arch/models.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/arch/outlines.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
 const folder = await mkdtemp(join(tmpdir(), "hearth-arch-"));
 const adapted = Object.keys(recordedAdapters).map((name) => `${name}+adapter`);
-const names = process.argv.length > 2 ? process.argv.slice(2) : [...modelNames, ...adapted];
+const outlines = readOutlines();
+const names = process.argv.length > 2 ? process.argv.slice(2) : [...modelNames, ...outlines.keys(), ...adapted];
 try {
   for (const name of names) {
     const [base = name, adapter] = name.split("+");
-    const model = makeModel(base);
+    const outline = outlines.get(base);
+    const model = outline ? makeOutline(base, outline) : makeModel(base);
+    const tokens = outline ? OUTLINE_TOKENS : TOKENS;
     const modelPath = join(folder, `${base}.gguf`);
     await writeGguf(modelPath, model);
     const adapterPath = join(folder, `${name}.adapter.gguf`);
     if (adapter) await writeGguf(adapterPath, makeAdapter(model, recordedAdapters[base]!));
-    const logits = await logitsOf(modelPath, adapter ? { lora: { adapters: [{ filePath: adapterPath }] } } : {});
+    const more = adapter ? { lora: { adapters: [{ filePath: adapterPath }] } } : {};
+    const logits = await logitsOf(modelPath, tokens, more);
     await Bun.write(join(import.meta.dir, "../test/arch/logits", `${name}.f32`), logits);
-    console.log(`${name}: ${logits.length / VOCAB} positions`);
+    console.log(`${name}: ${logits.length} logits`);
+    await rm(modelPath);
   }
 } finally {
   await rm(folder, { recursive: true });
   await llama.dispose();
 }
 
-/** Logits after each of the last RECORDED tokens, (RECORDED, VOCAB). */
-async function logitsOf(modelPath: string, more: Pick<LlamaContextOptions, "lora">): Promise<Float32Array> {
+/** Logits after each of the last RECORDED tokens, one row for each. */
+async function logitsOf(
+  modelPath: string,
+  tokens: Int32Array,
+  more: Pick<LlamaContextOptions, "lora">,
+): Promise<Float32Array> {
   const model = await llama.loadModel({ modelPath, useMmap: true, gpuLayers: 0 });
   const context = await model.createContext({
     contextSize: CTX_LEN,
@@ -43,15 +54,15 @@ async function logitsOf(modelPath: string, more: Pick<LlamaContextOptions, "lora
     experimentalKvCacheValueType: "F32",
     ...more,
   });
-  const wanted = TOKENS.length - RECORDED;
-  const input = Array.from(TOKENS, (id, i): Token | [Token, { generateNext: { logits: true } }] => {
-    const token = id as Token; // a token is a number with a brand
-    return i < wanted ? token : [token, { generateNext: { logits: true } }];
+  // of all rows: asked for some only, llama.cpp gives those of others for an architecture or two
+  const input = Array.from(tokens, (id): [Token, { generateNext: { logits: true } }] => {
+    return [id as Token, { generateNext: { logits: true } }]; // a token is a number with a brand
   });
   const outputs = await context.getSequence().controlledEvaluate(input);
-  const logits = new Float32Array(RECORDED * VOCAB);
-  for (const [row, output] of outputs.slice(wanted).entries()) {
-    for (const [token, logit] of output!.next.logits!) logits[row * VOCAB + token] = logit;
+  const rows = outputs.slice(-RECORDED).map((output) => output!.next.logits!);
+  const logits = new Float32Array(rows.reduce((sum, { size }) => sum + size, 0));
+  for (const [row, { size }] of rows.entries()) {
+    for (const [token, logit] of rows[row]!) logits[row * size + token] = logit;
   }
   await context.dispose();
   await model.dispose();

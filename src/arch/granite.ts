@@ -14,6 +14,9 @@ export const granite = (model: Model): Step[] =>
   // A file that was trained without positions says so with this key.
   layers(model, { windows: [], turns: () => model.keys.flag("rope.scaling.finetuned", true) });
 
+/** Granite 3 with experts: it turns always, whatever that key says, as llama.cpp does. */
+export const graniteMoe = (model: Model): Step[] => layers(model, { windows: [], turns: () => true });
+
 /** Granite 4.1: layers with a window, and some that do not turn queries and keys. */
 export function graniteSwa(model: Model): Step[] {
   const { keys } = model;

@@ -91,7 +91,7 @@ import { falconH1 } from "./falcon-h1.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
-import { granite, graniteSwa } from "./granite.ts";
+import { granite, graniteMoe, graniteSwa } from "./granite.ts";
 import { graniteHybrid } from "./granite-hybrid.ts";
 import { keysOf } from "./hparams.ts";
 import { jamba } from "./jamba.ts";
@@ -162,7 +162,7 @@ export const archs = {
   granite,
   granite_swa: graniteSwa,
   granitehybrid: graniteHybrid,
-  granitemoe: granite,
+  granitemoe: graniteMoe,
   grok,
   grovemoe,
   hrm_text: hrmText,

@@ -16,6 +16,7 @@ interface Options {
   readonly rope: RopeScaling["style"] | null;
   /** As for `ropeOf`. */
   readonly sections?: "runs" | "interleaved";
+  readonly factors?: boolean;
   readonly act?: Activation;
   readonly norm?: NormKind;
   /** Limit of ALiBi's slopes. */
@@ -40,8 +41,9 @@ interface Options {
 /** An architecture whose layers are all alike. */
 export function sequential(model: Model, options: Options): Step[] {
   const { act = "silu", norm = "rms", ffnDim } = options;
-  const { rope: style, sections } = options;
-  const rope = style === null ? undefined : ropeOf(model, { style, ...(sections && { sections }) });
+  const { rope: style, sections, factors = true } = options;
+  const rope = style === null ? undefined : ropeOf(model, { style, factors, ...(sections && { sections }) });
+  if (!factors) model.values("rope_freqs", model.headDim / 2);
   const scale = model.keys.number("attention.scale", 0);
   return decoder(model, {
     ...options,
@@ -83,7 +85,8 @@ export const qwen2vl = (model: Model): Step[] =>
 export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
 export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm", normLast: true });
 export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
-export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox" });
+/** Its files may have factors for the rotation, which llama.cpp leaves out. */
+export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox", factors: false });
 export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
 export const jais2 = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "relu_sqr" });
 export const exaone = (model: Model): Step[] => sequential(model, { rope: "neox" });

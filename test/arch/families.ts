@@ -93,6 +93,12 @@ export const families: Readonly<Record<string, Family>> = {
       ...mlp(),
     })),
   },
+  baichuan: {
+    arch: "baichuan",
+    keys: heads(4, 4),
+    shapes: { output: [DIM, VOCAB] },
+    layers: each(32, () => ({ ...norms("attn_norm", "ffn_norm"), ...attention(4, 4), ...mlp() })),
+  },
   "kimi-linear": {
     arch: "kimi-linear",
     keys: {

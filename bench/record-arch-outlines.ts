@@ -1,0 +1,89 @@
+/**
+ * Writes test/arch/outlines.jsonl: hyperparameters, names and shapes of the models that llama.cpp's own test of
+ * architectures makes, without their weights. `bun bench/record-arch-outlines.ts FOLDER`, where FOLDER is what
+ * `test-llama-archs -o FOLDER` wrote; then bench/record-arch-logits.ts.
+ */
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { archs } from "../src/arch/index.ts";
+import { openGguf } from "../src/files/gguf.ts";
+import type { Gguf, MetadataValue } from "../src/gguf/gguf.ts";
+import type { Outline } from "../test/arch/outlines.ts";
+
+/** More positions than a model reads would hide what a window does. */
+const WINDOW = 8;
+/** With as many experts as are used, none would be chosen. */
+const EXPERTS = 4;
+
+/** Models that nobody has made: with experts that llama.cpp leaves out, and without the 32 layers that it rotates. */
+const LEFT_OUT = ["refact-moe", "baichuan-dense"];
+/** Tensors that no real file has: factors that llama.cpp takes of another layer, a norm that it leaves out. */
+const UNREAL: Readonly<Record<string, RegExp>> = { hrm_text: /\.scale$/, mpt: /attn_k_norm/ };
+/** Keys that must be there, though they say nothing. */
+const WANTED = /ssm\.group_count$|^qwen2vl\.attention\.layer_norm_rms_epsilon$/;
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error("expected a folder of GGUF files");
+const lines: string[] = [];
+for (const file of readdirSync(folder).sort()) {
+  if (!file.endsWith(".gguf") || LEFT_OUT.includes(basename(file, ".gguf"))) continue;
+  const gguf = openGguf(join(folder, file));
+  const outline = outlineOf(gguf);
+  gguf.close();
+  if (Object.hasOwn(archs, outline.arch)) lines.push(JSON.stringify({ name: basename(file, ".gguf"), ...outline }));
+  else console.log(`left out, for the architecture is unknown: ${file}`);
+}
+await Bun.write(join(import.meta.dir, "../test/arch/outlines.jsonl"), `${lines.join("\n")}\n`);
+console.log(`${lines.length} outlines`);
+
+function outlineOf({ metadata, tensors }: Gguf): Outline {
+  const arch = String(metadata.get("general.architecture"));
+  const numbers: Record<string, number | readonly number[]> = {};
+  const others: Record<string, string | boolean> = {};
+  for (const [name, value] of metadata) {
+    if (!name.startsWith(`${arch}.`) || (isNothing(value) && !WANTED.test(name))) continue;
+    const key = name.slice(arch.length + 1);
+    if (typeof value === "string" || typeof value === "boolean") others[key] = value;
+    else numbers[key] = typeof value === "object" ? Array.from(value, Number) : sharpened(key, Number(value));
+  }
+  const shapes: Record<string, readonly number[]> = {};
+  for (const { name, shape } of tensors.values()) {
+    if (name.endsWith("input_scale") || UNREAL[arch]?.test(name)) continue;
+    shapes[name] = isOfExperts(name) ? [...shape.slice(0, -1), EXPERTS] : shape;
+  }
+  return { arch, numbers, others, shapes: together(shapes) };
+}
+
+function sharpened(key: string, value: number): number {
+  if (key === "attention.sliding_window") return WINDOW;
+  return key === "expert_count" ? EXPERTS : value;
+}
+
+function isOfExperts(name: string): boolean {
+  return !/norm/.test(name) && /_(ch)?exps\.(weight|bias|scale)$|ffn_gate_inp\.|exp_probs_b/.test(name);
+}
+
+/** What a file says that says nothing: zeros, no texts, and lists of marks that there is nothing. */
+function isNothing(value: MetadataValue): boolean {
+  const each = typeof value === "object" ? Array.from<unknown>(value as ArrayLike<unknown>) : [value];
+  return each.every((one) => one === 0 || one === "" || one === -1 || one === 0xffff_ffff || one === -Infinity);
+}
+
+/** Tensors of layers with one shape under one name: `blk.0,1.attn_q.weight`. */
+function together(shapes: Readonly<Record<string, readonly number[]>>): Record<string, readonly number[]> {
+  const layers = new Map<string, { rest: string; shape: readonly number[]; ids: string[] }>();
+  const found: Record<string, readonly number[]> = {};
+  for (const [name, shape] of Object.entries(shapes)) {
+    const [, id, rest] = /^blk\.(\d+)\.(.+)$/.exec(name) ?? [];
+    if (id === undefined || rest === undefined) {
+      found[name] = shape;
+      continue;
+    }
+    const key = `${rest} ${shape.join("x")}`;
+    const same = layers.get(key) ?? { rest, shape, ids: [] };
+    same.ids.push(id);
+    layers.set(key, same);
+  }
+  for (const { rest, shape, ids } of layers.values()) found[`blk.${ids.join(",")}.${rest}`] = shape;
+  return found;
+}
