@@ -28,6 +28,7 @@ import {
   type Thing,
   tuple,
   typeName,
+  presentOr,
   undefinedOf,
   type Value,
 } from "./value.ts";
@@ -183,11 +184,10 @@ function loopFields(
     length,
     depth: 1,
     depth0: 0,
-    previtem: items[i - 1] ?? undefinedOf("there is no previous item"),
-    nextitem: items[i + 1] ?? undefinedOf("there is no next item"),
-    cycle: callable(
-      "cycle",
-      ({ positional }) => positional[i % positional.length] ?? undefinedOf("no items for cycling given"),
+    previtem: presentOr(items[i - 1], "there is no previous item"),
+    nextitem: presentOr(items[i + 1], "there is no next item"),
+    cycle: callable("cycle", ({ positional }) =>
+      presentOr(positional[i % positional.length], "no items for cycling given"),
     ),
     changed: callable("changed", ({ positional }) => changed(tuple(positional))),
   };

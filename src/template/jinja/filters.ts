@@ -26,6 +26,7 @@ import {
   textOf,
   tuple,
   typeName,
+  presentOr,
   undefinedOf,
   type Value,
 } from "./value.ts";
@@ -58,8 +59,10 @@ const length: Filter = (value, _, budget) => {
 };
 const orDefault: Filter = (value, args) => {
   const missing = isUndefined(value) || (isTrue(argument(args, 1, "boolean") ?? false) && !isTrue(value));
-  return missing ? (argument(args, 0, "default_value") ?? "") : value;
+  return missing ? givenOr(argument(args, 0, "default_value"), "") : value;
 };
+/** What was given, none included. */
+const givenOr = (value: Value | undefined, fallback: Value): Value => (value === undefined ? fallback : value);
 /** An escape for a character costs more than looking at it. */
 const escaping = (change: (text: string) => string): Filter =>
   text((value, _, budget) => {
@@ -91,12 +94,12 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   dictsort: dictSort,
   e: escape,
   escape,
-  first: (value, _, budget) => itemsOf(value, budget)[0] ?? undefinedOf("No first item, sequence was empty."),
-  float: (value, args) => parseFloatOr(value, argument(args, 0, "default") ?? float(0)),
+  first: (value, _, budget) => presentOr(itemsOf(value, budget)[0], "No first item, sequence was empty."),
+  float: (value, args) => parseFloatOr(value, givenOr(argument(args, 0, "default"), float(0))),
   format: (value, args, budget) => formatPercent(textOf(value, budget), tuple(args.positional), budget),
   groupby: groupBy,
   indent: text(indent),
-  int: (value, args) => parseIntOr(value, argument(args, 0, "default") ?? 0, intArgument(args, 1, "base") ?? 10),
+  int: (value, args) => parseIntOr(value, givenOr(argument(args, 0, "default"), 0), intArgument(args, 1, "base") ?? 10),
   items: (value) => {
     if (isUndefined(value)) return list([]);
     if (!isDict(value)) throw fail("can only get item pairs from a mapping");
@@ -105,9 +108,9 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   join: (value, args, budget) => {
     const by = argument(args, 1, "attribute");
     const parts = itemsOf(value, budget).map((item) => textOf(by ? attributePath(item, by, budget) : item, budget));
-    return joinTexts(parts, textOf(argument(args, 0, "d") ?? "", budget), budget);
+    return joinTexts(parts, textOf(givenOr(argument(args, 0, "d"), ""), budget), budget);
   },
-  last: (value, _, budget) => itemsOf(value, budget).at(-1) ?? undefinedOf("No last item, sequence was empty."),
+  last: (value, _, budget) => presentOr(itemsOf(value, budget).at(-1), "No last item, sequence was empty."),
   length,
   list: (value, _, budget) => list(itemsOf(value, budget)),
   lower: text((value) => value.toLowerCase()),

@@ -52,7 +52,7 @@ function bind<T>(
 
 /** Argument by position or name. */
 export const argument = (args: Arguments, index: number, name: string): Value | undefined =>
-  args.positional[index] ?? args.named.get(name);
+  index < args.positional.length ? args.positional[index] : args.named.get(name);
 
 /** @throws AppError where it is missing or no string */
 export function textArgument(args: Arguments, index: number, name: string): string {

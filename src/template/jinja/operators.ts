@@ -21,6 +21,7 @@ import {
   spendOn,
   textOf,
   typeName,
+  presentOr,
   undefinedOf,
   type Value,
 } from "./value.ts";
@@ -195,7 +196,7 @@ function elementAt(object: string | Sequence, index: number, budget: Budget): Va
   if (typeof object === "string") spendOn(object, budget);
   const items = typeof object === "string" ? (hasAstral(object) ? itemsOf(object, budget) : object) : object.items;
   const element = items[index < 0 ? items.length + index : index];
-  return element ?? undefinedOf(`'${objectName(object)}' has no element ${index}`);
+  return presentOr(element, `'${objectName(object)}' has no element ${index}`);
 }
 
 const objectName = (value: Value): string => (value === null ? "None" : `${typeName(value)} object`);

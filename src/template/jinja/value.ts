@@ -75,6 +75,10 @@ export const dict = (entries: Iterable<readonly [Key, Value]>): Dict => ({ kind:
 export const float = (value: number): Float => ({ kind: "float", value });
 export const undefinedOf = (reason: string): Undefined => ({ kind: "undefined", reason });
 
+/** An item of a list, which may be none; undefined with the reason where the list has no such item. */
+export const presentOr = (item: Value | undefined, reason: string): Value =>
+  item === undefined ? undefinedOf(reason) : item;
+
 /** Python's name for the type of a value. */
 export function typeName(value: Value): string {
   if (value === null) return "NoneType";
