@@ -1,6 +1,7 @@
 /**
- * Records what llama.cpp answers to the tiny encoders of test/arch/encoders.ts, for test/arch/embeddings/. Run it after
- * changing a model there: `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
+ * Records what llama.cpp answers to the tiny encoders of test/arch/encoders.ts and the models of
+ * test/arch/embedders.ts, for test/arch/embeddings/. Run it after changing a model there:
+ * `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,6 +11,8 @@ import { normalized } from "../src/engine/pooling.ts";
 import { openGguf } from "../src/files/gguf.ts";
 import { writeGguf } from "../src/files/write.ts";
 import { loadTokenizer } from "../src/tokenizer/load.ts";
+import { readEmbedders } from "../test/arch/embedders.ts";
+import { makeOutline, OUTLINE_TOKENS } from "../test/arch/outlines.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS, type EncoderSpec } from "../test/arch/encoders.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
@@ -24,6 +27,14 @@ try {
     await Bun.write(join(import.meta.dir, "../test/arch/embeddings", `${name}.f32`), new Blob(vectors));
     console.log(`${name}: ${vectors.length} texts`);
   }
+  for (const [name, outline] of readEmbedders()) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const path = join(folder, `${name}.gguf`);
+    await writeGguf(path, makeOutline(name, outline));
+    const vectors = await vectorsOf(path, [OUTLINE_TOKENS]);
+    await Bun.write(join(import.meta.dir, "../test/arch/embeddings", `${name}.f32`), new Blob(vectors));
+    console.log(`${name}: one text`);
+  }
 } finally {
   await rm(folder, { recursive: true });
   await llama.dispose();
@@ -33,16 +44,20 @@ try {
 async function embeddingsOf(path: string): Promise<Float32Array<ArrayBuffer>[]> {
   const gguf = openGguf(path);
   const tokenizer = loadTokenizer(gguf.metadata, path);
+  const texts = RECORDED_TEXTS.map((text) => tokenizer.encode(text, { addSpecial: true, parseSpecial: true }));
+  gguf.close();
+  return vectorsOf(path, texts);
+}
+
+async function vectorsOf(path: string, texts: readonly Int32Array[]): Promise<Float32Array<ArrayBuffer>[]> {
   const model = await llama.loadModel({ modelPath: path, useMmap: true, gpuLayers: 0 });
   const context = await model.createEmbeddingContext({ contextSize: 64, batchSize: 64 });
   const vectors: Float32Array<ArrayBuffer>[] = [];
-  for (const text of RECORDED_TEXTS) {
-    const ids = tokenizer.encode(text, { addSpecial: true, parseSpecial: true });
+  for (const ids of texts) {
     const { vector } = await context.getEmbeddingFor(Array.from(ids) as Token[]); // numbers with a brand
     vectors.push(Float32Array.from(normalized(Float64Array.from(vector))));
   }
   await context.dispose();
   await model.dispose();
-  gguf.close();
   return vectors;
 }

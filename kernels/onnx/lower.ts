@@ -257,6 +257,7 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
   causalConv: "unsupported",
+  centeredConv: "unsupported",
   deltaRule: "unsupported",
   selectiveScan: "unsupported",
   multiplyVector: "unsupported",

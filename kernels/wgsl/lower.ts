@@ -205,6 +205,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
   causalConv: "unsupported",
+  centeredConv: "unsupported",
   deltaRule: "unsupported",
   selectiveScan: "unsupported",
   multiply: "unsupported",

@@ -18,7 +18,8 @@ import { hrmText } from "./hrm-text.ts";
 import { bailingmoe3, kimiLinear } from "./kimi-linear.ts";
 import { mimo2 } from "./mimo2.ts";
 import { plamo, plamo2, plamo3 } from "./plamo.ts";
-import { bert, nomicBert, nomicBertMoe } from "./bert.ts";
+import { bert, jinaBertV2, jinaBertV3, nomicBert, nomicBertMoe } from "./bert.ts";
+import { euroBert, modernBert, neoBert } from "./encoders.ts";
 import {
   bailingmoe,
   bailingmoe2,
@@ -110,6 +111,7 @@ import { qwen35, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
 import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
+import { twoSided } from "./two-sided.ts";
 import { talkie } from "./talkie.ts";
 import { smollm3 } from "./smollm3.ts";
 
@@ -143,6 +145,7 @@ export const archs = {
   dots1,
   ernie4_5: ernie45,
   "ernie4_5-moe": ernie45moe,
+  eurobert: euroBert,
   exaone,
   "exaone-moe": exaoneMoe,
   exaone4,
@@ -174,11 +177,14 @@ export const archs = {
   jais,
   jais2,
   jamba,
+  "jina-bert-v2": jinaBertV2,
+  "jina-bert-v3": jinaBertV3,
   "kimi-linear": kimiLinear,
   laguna,
   lfm2,
   lfm2moe: lfm2,
   llama,
+  "llama-embed": llama,
   llama4,
   maincoder,
   mamba,
@@ -191,10 +197,12 @@ export const archs = {
   "minimax-m2": minimaxM2,
   mistral3,
   mistral4: deepseek2,
+  "modern-bert": modernBert,
   mpt,
   "muse-glimmer": museGlimmer,
   nanbeige,
   nemotron,
+  "neo-bert": neoBert,
   nemotron_h: nemotronH,
   nemotron_h_moe: nemotronH,
   "nomic-bert": nomicBert,
@@ -302,7 +310,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   }
   const keys = keysOf(gguf, String(arch));
   const model = openModel(gguf, keys, { uneven: UNEVEN.has(keys.arch) });
-  const steps = takeRowsEarly(architecture(model));
+  const steps = takeRowsEarly(sided(model, architecture(model)));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
@@ -316,4 +324,10 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     weights: gguf,
   };
   return applyAdapters(program, gguf, adapters);
+}
+
+/** Of a decoder whose file says that it looks both ways. */
+function sided(model: Model, steps: readonly Step[]): readonly Step[] {
+  if (runsWhole(steps)) return steps;
+  return model.keys.flag("attention.causal", true) ? steps : twoSided(model, steps);
 }

@@ -79,10 +79,11 @@ function convolution(model: Model, layer: number): Step[] {
   const blk = `blk.${layer}.shortconv`;
   const taps = keys.count("shortconv.l_cache", { min: 2, max: CONV_KERNEL_MAX });
   const all = { name: "conv.all", dim: 3 * dim };
-  const [b, c, x] = [
+  const [b, c, x, mixed] = [
     { name: "conv.b", dim },
     { name: "conv.c", dim },
     { name: "conv.x", dim },
+    { name: "conv.mixed", dim },
   ];
   return [
     { op: "linear", out: all, x: h, w: model.matrix(`${blk}.in_proj`, { inDim: dim, outDim: all.dim }) },
@@ -90,8 +91,8 @@ function convolution(model: Model, layer: number): Step[] {
     { op: "slice", out: c, x: all, heads: 1, at: dim },
     { op: "slice", out: x, x: all, heads: 1, at: 2 * dim },
     { op: "multiply", out: x, a: x, b },
-    { op: "causalConv", out: x, x, w: model.matrix(`${blk}.conv`, { inDim: taps, outDim: dim }), layer },
-    { op: "multiply", out: x, a: x, b: c },
-    { op: "linear", out: y, x, w: model.matrix(`${blk}.out_proj`, { inDim: dim, outDim: dim }) },
+    { op: "causalConv", out: mixed, x, w: model.matrix(`${blk}.conv`, { inDim: taps, outDim: dim }), layer },
+    { op: "multiply", out: mixed, a: mixed, b: c },
+    { op: "linear", out: y, x: mixed, w: model.matrix(`${blk}.out_proj`, { inDim: dim, outDim: dim }) },
   ];
 }

@@ -161,11 +161,18 @@ export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; 
 /** An MLP whose gate and up are fused in `ffn_up`, in this order. */
 export function fusedMlp(model: Model, layer: number): Mlp {
   const { dim, ffnDim } = model;
-  const fused = model.matrix(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim });
+  const { w: fused, b } = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim }, { scaled: false });
+  const { w: down, b: downB } = model.linear(
+    `blk.${layer}.ffn_down`,
+    { inDim: ffnDim, outDim: dim },
+    { scaled: false },
+  );
   return {
     gate: { ...fused, outDim: ffnDim },
     up: { ...fused, outDim: ffnDim, rowStart: ffnDim },
-    down: model.matrix(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim }),
+    down,
+    ...(b && { gateB: { ...b, inDim: ffnDim }, upB: { ...b, inDim: ffnDim, rowStart: 1 } }),
+    ...(downB && { downB }),
   };
 }
 

@@ -139,6 +139,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     sees: "past",
     keeps: ({ layer, x, w }) => ({ kind: "conv", layer, rows: w.inDim - 1, dim: x.dim }),
   },
+  centeredConv: { buffers: norm, weights: { w: "vector", b: "vector" }, sees: "run" },
   deltaRule: {
     buffers: { q: "read", k: "read", v: "read", alpha: "read", beta: "read", out: "written" },
     weights: { a: "vector", dt: "vector" },

@@ -177,6 +177,19 @@ export type Step =
       readonly layer: number;
     }
   /**
+   * As `causalConv` over rows on both sides, none of which are kept: out[r] = act(b + Σ_j w[j] ⊙ x[r − m + j]) with
+   * m = floor((n − 1) / 2), where rows beyond the sequence are zeros. `out` is not `x`.
+   */
+  | {
+      readonly op: "centeredConv";
+      readonly out: Buf;
+      readonly x: Buf;
+      /** One row of n for each channel. */
+      readonly w: Weight;
+      readonly b?: Weight;
+      readonly act?: Activation;
+    }
+  /**
    * The gated delta rule (arXiv:2412.06464). Of each value head a state M (headDim, headDim) is kept, at first zeros.
    * With g = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ;
    * out = scale · M q.

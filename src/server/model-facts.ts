@@ -58,7 +58,9 @@ const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
 /** In the order in which clients are used to seeing them. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
-  const pooling = statedPooling(metadata, String(metadata.get("general.architecture")));
+  const arch = String(metadata.get("general.architecture"));
+  const pooling = statedPooling(metadata, arch);
+  const embeds = pooling !== undefined || metadata.get(`${arch}.attention.causal`) === false;
   const { native, capabilities } = effectiveTemplate(entry, metadata);
   const own = new Set(entry.config.hearth_capabilities);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
@@ -67,7 +69,7 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees:
   const found = [
     ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name) || own.has(name)),
     ...(native ? fromTemplate : []),
-    pooling === undefined ? "completion" : "embedding",
+    embeds ? "embedding" : "completion",
     ...(sees ? ["vision"] : []),
     ...(pooling === RANK ? ["rerank"] : []),
     ...(native ? [] : fromTemplate),

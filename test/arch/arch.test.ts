@@ -13,6 +13,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
 import { joined, nmse } from "../backend/compare.ts";
 import { golden, goldenTest } from "../golden.ts";
+import { readEmbedders } from "./embedders.ts";
 import { readOutlines } from "./outlines.ts";
 import { archOf, CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "./models.ts";
 
@@ -117,7 +118,7 @@ describe("models made in code", () => {
   }
 
   test("every architecture has one, an outline, or a reference model", () => {
-    const outlined = [...readOutlines().values()].map(({ arch }) => arch);
+    const outlined = [...readOutlines().values(), ...readEmbedders().values()].map(({ arch }) => arch);
     const made = [...modelNames.map(archOf), ...outlined, ...ENCODERS, ...REFERENCE_ONLY];
     expect([...new Set(made)].sort()).toEqual(Object.keys(archs).sort());
   });

@@ -38,6 +38,8 @@ const SIGNED = /dimension_sections|deepstack_mapping/;
 
 export function makeOutline(name: string, { arch, numbers, others, shapes }: Outline): WriteModel {
   const metadata: Record<string, WriteValue> = { "general.architecture": arch, ...vocabulary() };
+  const types = shapes["token_types.weight"]?.[1];
+  if (types !== undefined) metadata["tokenizer.ggml.token_type_count"] = { u32: types };
   for (const [key, value] of Object.entries(others)) metadata[`${arch}.${key}`] = value;
   for (const [key, value] of Object.entries(numbers)) metadata[`${arch}.${key}`] = numberValue(key, value);
   const rng = makeRng(Bun.hash.crc32(name));

@@ -29,7 +29,6 @@ async function load(name: string, keys: Readonly<Record<string, WriteValue>>): P
 
 const refused: readonly (readonly [string, string, WriteValue])[] = [
   ["llama", "llama.attention.sliding_window", { u32: 32 }],
-  ["llama", "llama.attention.causal", false],
   ["llama", "llama.attention.temperature_scale", { f32: 0.1 }],
   ["llama", "llama.rope.freq_scale", { f32: 0.5 }],
   ["llama", "llama.rope.scaling.yarn_log_multiplier", { f32: 0.1 }],
@@ -42,6 +41,10 @@ for (const [model, key, value] of refused) {
     expect(await load(model, { [key]: value })).toContain(`'${key}': '${model}' does not know it`);
   });
 }
+
+test("whether rows see those behind them: an error where that is neither yes nor no", async () => {
+  expect(await load("llama", { "llama.attention.causal": { u32: 0 } })).toContain("'llama.attention.causal': expected");
+});
 
 const neutral: readonly (readonly [string, Readonly<Record<string, WriteValue>>])[] = [
   [

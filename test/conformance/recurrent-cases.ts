@@ -2,7 +2,7 @@
 import type { Buf, Step } from "../../src/backend/step.ts";
 import { linear, longBatches, makeCase, type Case, type CaseOptions, type Draft } from "./draft.ts";
 
-type RecurrentOp = "causalConv" | "deltaRule" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";
 
 const project = (draft: Draft, name: string, outDim: number): Buf =>
   linear(draft, draft.matrix({ inDim: draft.x.dim, outDim }), undefined, name);
@@ -76,6 +76,25 @@ export const recurrentBuilders: Readonly<Record<Extract<Step["op"], RecurrentOp>
           return out;
         }),
       ),
+    ),
+
+  centeredConv: () =>
+    (
+      [
+        ["one tap", { taps: 1 }],
+        ["three taps", { taps: 3 }],
+        ["three taps, a bias, silu", { taps: 3, bias: true, act: "silu" }],
+        ["four taps", { taps: 4 }],
+        ["five taps, a bias", { taps: 5, bias: true }],
+      ] as const
+    ).map(([name, { taps, ...more }]) =>
+      makeCase(`centeredConv: ${name}`, { dim: 70 }, ({ x, steps, matrix, vector }) => {
+        const out = { name: "y", dim: 70 };
+        const w = matrix({ inDim: taps, outDim: 70, size: 0.6 });
+        const bias = "bias" in more && { b: vector(70) };
+        steps.push({ op: "centeredConv", out, x, w, ...bias, ...("act" in more && { act: more.act }) });
+        return out;
+      }),
     ),
 
   deltaRule: () => [

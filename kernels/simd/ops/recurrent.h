@@ -7,8 +7,29 @@
 
 #define CHANNELS 64 // of a convolution in a chunk
 
+// Without a state, rows see those of their own sequence on both sides; out is not x then.
+NOINL void centered_conv(Thread *t, const CausalConv *op, int first, int end) {
+  const i32 *cells = AT(i32, t->p.cells);
+  const int before = (op->taps - 1) / 2;
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const f32 *x = floats_at(t, op->x) + row * op->n;
+    f32 *y = floats_at(t, op->out) + row * op->n;
+    for (int c = first; c < end; c++) {
+      const f32 *w = AT(f32, op->weight) + (i64)c * op->taps;
+      f32 sum = op->bias ? AT(f32, op->bias)[c] : 0;
+      for (int j = 0; j < op->taps; j++) {
+        const i64 away = j - before, at = row + away;
+        if (at < 0 || at >= t->p.rows || cells[at] - cells[row] != away) continue;
+        sum = FMA(w[j], x[away * op->n + c], sum);
+      }
+      y[c] = op->act >= 0 ? activate(op->act, splat(sum))[0] : sum;
+    }
+  }
+}
+
 NOINL void causal_conv_chunk(Thread *t, const CausalConv *op, int chunk) {
   const int first = chunk * CHANNELS, end = MIN(op->n, first + CHANNELS), back = op->taps - 1;
+  if (!op->state) return centered_conv(t, op, first, end);
   for (i64 row = 0; row < t->p.rows; row++) {
     const f32 *x = floats_at(t, op->x) + row * op->n;
     f32 *y = floats_at(t, op->out) + row * op->n;

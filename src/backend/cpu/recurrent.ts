@@ -9,7 +9,7 @@ import { stateOf } from "../describe.ts";
 import { activations, softplus, vector, whole } from "./math.ts";
 import type { Pass } from "./pass.ts";
 
-type RecurrentOp = "causalConv" | "deltaRule" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";
 
 export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
   causalConv(step, pass) {
@@ -30,6 +30,27 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
       }
       past.copyWithin(0, x.dim);
       past.set(row, (taps - 2) * x.dim);
+    }
+  },
+
+  centeredConv(step, pass) {
+    const x = pass.get(step.x);
+    const out = pass.make(step.out, x.rows);
+    const taps = step.w.inDim;
+    const before = Math.floor((taps - 1) / 2);
+    const w = whole(step.w, pass);
+    const bias = step.b && vector(step.b, pass).slice();
+    const activate = step.act ? activations[step.act] : (value: number): number => value;
+    for (let r = 0; r < x.rows; r++) {
+      for (let c = 0; c < x.dim; c++) {
+        let sum = bias?.[c] ?? 0;
+        for (let j = 0; j < taps; j++) {
+          const at = r + j - before;
+          const isOwn = pass.sequences[at] === pass.sequences[r];
+          if (isOwn) sum += w[c * taps + j]! * x.data[at * x.dim + c]!;
+        }
+        out.data[r * out.dim + c] = activate(sum);
+      }
     }
   },
 

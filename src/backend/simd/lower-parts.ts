@@ -13,6 +13,7 @@ type PartOp =
   | "bareLayerNorm"
   | "headLinear"
   | "causalConv"
+  | "centeredConv"
   | "deltaRule"
   | "selectiveScan"
   | "multiply"
@@ -58,6 +59,22 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
       x: from.address,
       out: y.address,
       state: stateOf(step, lowering),
+      weight: weights.vector(w),
+      bias: b ? weights.vector(b) : 0,
+      n: x.dim,
+      taps: w.inDim,
+      act: actOf(act),
+    });
+  },
+
+  centeredConv(step, { list, weights }) {
+    const { x, w, b, act } = step;
+    const from = list.get(x);
+    const y = list.make(step.out, from);
+    list.add("causalConv", y, {
+      x: from.address,
+      out: y.address,
+      state: 0, // nothing is kept
       weight: weights.vector(w),
       bias: b ? weights.vector(b) : 0,
       n: x.dim,
