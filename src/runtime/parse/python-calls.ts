@@ -28,6 +28,19 @@ export function callsInPython(text: string, { suffix = "" }: { suffix?: string }
   }
 }
 
+/** The value of a text that is one list, tuple or dict of Python; undefined for any other text. */
+export function literalInPython(text: string): unknown {
+  const reader = makeReader(text);
+  if (!["[", "(", "{"].some((open) => reader.peeks(open))) return undefined;
+  try {
+    const value = readValue(reader, 0);
+    return reader.atEnd() ? value : undefined;
+  } catch (error) {
+    if (error instanceof NotPython) return undefined;
+    throw error;
+  }
+}
+
 type Reader = ReturnType<typeof makeReader>;
 
 /** Reads tokens, past white space. */

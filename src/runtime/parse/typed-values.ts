@@ -1,10 +1,12 @@
 /** Arguments that a format writes as bare text: what they mean is in the tool's schema. */
 import type { Tool } from "../runtime.ts";
 import { isObject, parseJson } from "./json-calls.ts";
+import { literalInPython } from "./python-calls.ts";
 
 /**
  * The value of an argument that was written as text. Texts stay texts where the schema wants one; else JSON is read
- * where it is JSON of a type that the schema allows.
+ * where it is JSON of a type that the schema allows. Some templates print lists and objects as Python does: these are
+ * read where the schema names them.
  */
 export function typedValue(tools: readonly Tool[], at: { name: string; argument: string }, text: string): unknown {
   const types = typesOf(tools, at);
@@ -13,11 +15,14 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   const lower = word.toLowerCase();
   if (types?.has("boolean") && (lower === "true" || lower === "false")) return lower === "true";
   if (types?.has("null") && (lower === "null" || lower === "none")) return null;
-  const value = parseJson(word);
+  const isNested = types?.has("array") || types?.has("object");
+  const value = parseJson(word) ?? (isNested ? ofType(types!, literalInPython(word)) : undefined);
   if (value === undefined) return text;
   if (types?.has("string") && !types.has(typeOf(value))) return text;
   return value;
 }
+
+const ofType = (types: ReadonlySet<string>, value: unknown): unknown => (types.has(typeOf(value)) ? value : undefined);
 
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 

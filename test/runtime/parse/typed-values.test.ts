@@ -1,0 +1,51 @@
+/** Arguments that are written as text, read by the tool's schema. */
+import { expect, test } from "bun:test";
+import type { Tool } from "../../../src/runtime/runtime.ts";
+import { typedValue } from "../../../src/runtime/parse/typed-values.ts";
+
+const types: Readonly<Record<string, object>> = {
+  tags: { type: "array" },
+  options: { type: "object" },
+  either: { anyOf: [{ type: "string" }, { type: "array" }] },
+  text: { type: "string" },
+  free: {},
+};
+const tools: Tool[] = [
+  { type: "function", function: { name: "f", parameters: { type: "object", properties: types } } },
+];
+const read = (argument: string, text: string): unknown => typedValue(tools, { name: "f", argument }, text);
+
+test("lists and objects as Python prints them are read where the schema names them", () => {
+  expect(read("tags", "['a', 'b c']")).toEqual(["a", "b c"]);
+  expect(read("tags", `["it's", 'say "hi"', None, True, -1.5, ('x', 1)]`)).toEqual([
+    "it's",
+    'say "hi"',
+    null,
+    true,
+    -1.5,
+    ["x", 1],
+  ]);
+  expect(read("tags", "\n[]\n")).toEqual([]);
+  expect(read("options", "{'a': {'b': [1, False]}, 2: 'c'}")).toEqual({ a: { b: [1, false] }, "2": "c" });
+  expect(read("either", "['a']")).toEqual(["a"]);
+});
+
+test("JSON goes first, and what is neither stays text", () => {
+  expect(read("tags", '["true", null]')).toEqual(["true", null]);
+  for (const text of ["['a'", "['a'] and more", "[a]", "plain", "{'a': 1}", `${"[".repeat(100)}${"]".repeat(100)}x`]) {
+    expect(read("tags", text)).toBe(text);
+  }
+  expect(read("tags", "['".repeat(20_000))).toBeString();
+});
+
+test("texts stay texts, and a schema that names no type reads JSON alone", () => {
+  expect(read("text", "['a']")).toBe("['a']");
+  expect(read("free", "['a']")).toBe("['a']");
+  expect(read("either", "{'a': 1}")).toBe("{'a': 1}");
+});
+
+test("names that objects have by themselves are keys like others", () => {
+  const value = read("options", "{'__proto__': {'x': 1}, 'constructor': 2}") as object;
+  expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
+  expect(({} as { x?: number }).x).toBeUndefined();
+});
