@@ -6,14 +6,21 @@
  *                                               golden/archs, and writes down in checked.json what it found; what that
  *                                               says of models that are not here stays
  */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { archs } from "../src/arch/index.ts";
 import { simdBackend } from "../src/backend/host/simd.ts";
 import { onnxBackend } from "../src/backend/onnx/index.ts";
 import { webGpuBackend } from "../src/backend/host/webgpu.ts";
+import { normalized } from "../src/engine/pooling.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { nmse } from "../test/backend/compare.ts";
-import { answerOf, isRanker, openReference, referencesWith } from "../test/arch/references.ts";
+import { readEmbedders } from "../test/arch/embedders.ts";
+import { archOf, makeModel, modelNames, TOKENS } from "../test/arch/models.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines, type Outline } from "../test/arch/outlines.ts";
+import { answerOf, isRanker, openReference, referencesWith, type Reference } from "../test/arch/references.ts";
 import { BACKENDS, makeTable, type CheckedModels } from "./models/table.ts";
 
 const { values, positionals } = parseArgs({ options: { check: { type: "boolean" } }, allowPositionals: true });
@@ -35,7 +42,8 @@ interface Found {
 }
 
 async function check(more: string | undefined): Promise<CheckedModels> {
-  const references = referencesWith(more);
+  const folder = await mkdtemp(join(tmpdir(), "hearth-models-table-"));
+  const references = [...referencesWith(more), ...(await madeIn(folder))];
   const found = await before(new Set(references.map(({ name }) => name)));
   for (const reference of references) {
     const opened = openReference(reference);
@@ -43,7 +51,8 @@ async function check(more: string | undefined): Promise<CheckedModels> {
     try {
       if (isRanker(model, arch) || !Object.hasOwn(archs, arch)) continue;
       const { program, got, expected } = await answerOf(reference, opened);
-      const error = nmse(got, expected);
+      const isUnit = reference.logits.includes("/embeddings/");
+      const error = nmse(isUnit ? normalized(got) : got, expected);
       if (!(error < reference.nmseMax)) throw new Error(`NMSE ${error}`);
       const entry = found.get(arch) ?? { references: new Set(), nmse: 0, looseNmse: 0, missing: new Map() };
       found.set(arch, entry);
@@ -61,8 +70,40 @@ async function check(more: string | undefined): Promise<CheckedModels> {
       model.close();
     }
   }
+  await rm(folder, { recursive: true });
   const sorted = [...found].toSorted(([a], [b]) => a.localeCompare(b, "en"));
   return Object.fromEntries(sorted.map(([arch, entry]) => [arch, plain(entry)]));
+}
+
+/** Decoders that look both ways, as few of their files do, and fewer backends. */
+function isTurned(name: string, { arch }: Outline): boolean {
+  return name.endsWith("-two-sided") && arch !== "llama-embed";
+}
+
+/** The models that are made in code, as files. */
+async function madeIn(folder: string): Promise<Reference[]> {
+  const made: Reference[] = [];
+  const kinds = [
+    ["logits", readOutlines()],
+    ["embeddings", readEmbedders()],
+  ] as const;
+  for (const [kind, outlines] of kinds) {
+    for (const [name, outline] of outlines) {
+      if (isTurned(name, outline)) continue;
+      const gguf = join(folder, `${kind}-${name}.gguf`);
+      await writeGguf(gguf, makeOutline(name, outline));
+      const logits = join(import.meta.dir, "../test/arch", kind, `${name}.f32`);
+      made.push({ name: `made/${name}`, gguf, logits, tokens: OUTLINE_TOKENS, nmseMax: QUANTIZED });
+    }
+  }
+  const outlined = new Set([...readOutlines().values()].map(({ arch }) => arch));
+  for (const name of modelNames.filter((each) => !outlined.has(archOf(each)))) {
+    const gguf = join(folder, `model-${name}.gguf`);
+    await writeGguf(gguf, makeModel(name));
+    const logits = join(import.meta.dir, "../test/arch/logits", `${name}.f32`);
+    made.push({ name: `made/${name}`, gguf, logits, tokens: TOKENS, nmseMax: QUANTIZED });
+  }
+  return made;
 }
 
 /** What was found the last time of models that are not here now. */

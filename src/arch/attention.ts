@@ -4,7 +4,7 @@
  * llama-graph.cpp.
  */
 import type { Activation, Buf, RopeScaling, Step, Weight } from "../backend/step.ts";
-import type { NormKind } from "./decoder.ts";
+import { normSteps, type NormKind } from "./decoder.ts";
 import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
@@ -32,6 +32,8 @@ interface AttentionOptions {
   readonly queries?: readonly Step[];
   /** A bias of the projection back is left out, as llama.cpp leaves it out; false. */
   readonly bareResult?: boolean;
+  /** The norm of what attention gives, before it is projected back; without `blk.N.`. */
+  readonly resultNorm?: string;
   /** What a projection of the input (`attn_gate`) does to what attention gives: one for each head, or each value. */
   readonly gate?: Activation;
   /** Where they are not those of every layer. */
@@ -88,6 +90,9 @@ export function attention(model: Model, layer: number, options: AttentionOptions
           ...(options.chunked && { chunked: true }),
         },
     ...(options.gate ? resultGate(model, layer, { heads, nHeads, from, act: options.gate }) : []),
+    ...(options.resultNorm
+      ? normSteps(model, "rms", { out: heads, x: heads, name: `${blk}.${options.resultNorm}` })
+      : []),
     { op: "linear", out: y, x: heads, ...(options.bareResult ? withoutBias(result) : result) },
   ];
 }

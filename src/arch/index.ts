@@ -19,6 +19,7 @@ import { bailingmoe3, kimiLinear } from "./kimi-linear.ts";
 import { mimo2 } from "./mimo2.ts";
 import { plamo, plamo2, plamo3 } from "./plamo.ts";
 import { bert, jinaBertV2, jinaBertV3, nomicBert, nomicBertMoe } from "./bert.ts";
+import { bitnet } from "./bitnet.ts";
 import { euroBert, modernBert, neoBert } from "./encoders.ts";
 import {
   bailingmoe,
@@ -130,6 +131,7 @@ export const archs = {
   bailingmoe2,
   bailingmoe3,
   bert,
+  bitnet,
   bloom,
   chatglm,
   codeshell,

@@ -93,6 +93,16 @@ export const families: Readonly<Record<string, Family>> = {
       ...mlp(),
     })),
   },
+  bitnet: {
+    arch: "bitnet",
+    keys: heads(4, 2),
+    layers: each(2, () => ({
+      ...norms("attn_norm", "attn_sub_norm", "ffn_norm"),
+      ...attention(),
+      ...mlp(),
+      ffn_sub_norm: [FFN],
+    })),
+  },
   baichuan: {
     arch: "baichuan",
     keys: heads(4, 4),
