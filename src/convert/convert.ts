@@ -18,6 +18,7 @@ import { describeOnnx } from "./describe-onnx.ts";
 import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
+import { samplingDefaults } from "./sampling-defaults.ts";
 import { poolingType } from "./sentence-transformers.ts";
 import { tensorData } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
@@ -96,7 +97,9 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
       ...Object.fromEntries(hyperparameters),
       [`${architecture.arch}.vocab_size`]: u32(rows),
       ...(architecture.arch === "bert" ? inputKinds(config) : {}),
+      ...(config.find("is_causal") === false ? { [`${architecture.arch}.attention.causal`]: false } : {}),
       ...(pooling === undefined ? {} : { [`${architecture.arch}.pooling_type`]: u32(pooling) }),
+      ...(await samplingDefaults(folder)),
       ...metadata,
     },
     tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],

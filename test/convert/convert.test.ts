@@ -7,6 +7,7 @@ import { cpuBackend } from "../../src/backend/cpu.ts";
 import { convertModel } from "../../src/convert/convert.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
+import { fileOptions } from "../../src/sampling/file-options.ts";
 import { CTX_LEN, TOKENS } from "../arch/models.ts";
 import { DTYPES, exactModel, plainFiles, writeFolder, type Dtype } from "./hugging-face.ts";
 
@@ -62,6 +63,27 @@ describe.each(MODELS)("%s:", (name) => {
       expect(original.logits.every(Number.isFinite)).toBe(true);
     },
   );
+});
+
+test("what the makers recommend for sampling, and that rows see both sides, is in the file", async () => {
+  const to = join(folder, "recommended.gguf");
+  const files = plainFiles(exactModel("qwen3", DTYPES.F16), "F16");
+  const config = { ...(files["config.json"] as object), is_causal: false };
+  const generation = { temperature: 0.6, top_k: 20, top_p: null, min_p: "0.1", repetition_penalty: 1.05 };
+  const all = { ...files, "config.json": config, "generation_config.json": generation };
+  await convertModel({ folder: await writeFolder(join(folder, "recommended"), all), to });
+  const gguf = openGguf(to);
+  const metadata = Object.fromEntries([...gguf.metadata].filter(([key]) => /sampling|causal/.test(key)));
+  const { logits } = loadProgram(gguf);
+  gguf.close();
+  expect(fileOptions(gguf.metadata)).toEqual({ temperature: 0.6, top_k: 20, repeat_penalty: 1.05 });
+  expect(Object.keys(metadata).sort()).toEqual([
+    "general.sampling.penalty_repeat",
+    "general.sampling.temp",
+    "general.sampling.top_k",
+    "qwen3.attention.causal",
+  ]);
+  expect(logits).toBeUndefined();
 });
 
 test("a decoder that sentence-transformers pools is a model for embeddings", async () => {
