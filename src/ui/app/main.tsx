@@ -25,7 +25,7 @@ async function start(): Promise<void> {
   const [kept, session] = [makeKept(() => localStorage), makeKept(() => sessionStorage)];
   const root = document.documentElement;
   const prefs = makePrefs(kept, root);
-  const words = makeWords({ language: prefs.language, preferred: navigator.languages, root });
+  const words = await makeWords({ language: prefs.language, preferred: navigator.languages, root });
   const db = await (async () => openDatabase(indexedDB))().catch((error: unknown): ChatDatabase => {
     notices.say(words.peek().base.notKept(String(error)));
     return memoryDatabase();

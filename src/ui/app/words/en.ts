@@ -28,3 +28,5 @@ export const en = {
   system,
   welcome,
 };
+
+export type Words = typeof en;

@@ -1,11 +1,14 @@
-/** The language of the page. English comes with it; another language is a script that is fetched when it is wanted. */
+/** The language of the page. English comes with it; the others are scripts that it fetches when they are wanted. */
 import { effect, signal, type ReadonlySignal } from "@preact/signals";
-import { en } from "./en.ts";
+import { en, type Words } from "./en.ts";
 
-export type Words = typeof en;
+export type { Words };
 
-/** How to get each language, by its code. Others: `de: async () => (await import("./de.ts")).de`. */
-const LANGUAGES = { en: async () => en } satisfies Readonly<Record<string, () => Promise<Words>>>;
+/** Each language by its code: its name in itself, and how to get its words. */
+export const LANGUAGES = {
+  en: { name: "English", load: async () => en },
+  de: { name: "Deutsch", load: async () => (await import("./de.ts")).de },
+} satisfies Readonly<Record<string, { readonly name: string; readonly load: () => Promise<Words> }>>;
 
 type Language = keyof typeof LANGUAGES;
 
@@ -23,19 +26,21 @@ interface LanguageParts {
   readonly root: HTMLElement;
 }
 
-/** The words of the language that is set, in English until they are there. */
-export function makeWords({ language, preferred, root }: LanguageParts): ReadonlySignal<Words> {
+/** The words of the language that is set. The page keeps the language it has where another one cannot be fetched. */
+export async function makeWords({ language, preferred, root }: LanguageParts): Promise<ReadonlySignal<Words>> {
   const words = signal<Words>(en);
   let asked = 0;
+  let loading: Promise<void> | undefined;
   effect(() => {
-    const code = chosen(language.value === "auto" ? preferred : [language.value]);
+    const code = chosen([language.value, ...preferred]);
     const number = ++asked;
     const show = (found: Words): void => {
       if (number !== asked) return; // another one was chosen meanwhile
       root.lang = code;
       words.value = found;
     };
-    LANGUAGES[code]().then(show, () => {}); // the page stays in the language that it has
+    loading = LANGUAGES[code].load().then(show, () => {});
   });
+  await loading; // so that nobody sees English first
   return words;
 }

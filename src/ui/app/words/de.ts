@@ -1,0 +1,31 @@
+/** The page in German, by part. */
+import { base } from "./de/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./de/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./de/views.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./de/chat.ts";
+import type { Words } from "./en.ts";
+
+export const de: Words = {
+  attachments,
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

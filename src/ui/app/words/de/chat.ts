@@ -1,0 +1,179 @@
+/** German: chats. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+/** The list of chats, and search in it. */
+export const chats: Words["chats"] = {
+  heading: "Chats",
+  none: "Chats werden nur in diesem Browser gespeichert.",
+  more: (title) => `Mehr zu ${title}`,
+  rename: "Umbenennen",
+  export: "Exportieren",
+  delete: "Löschen",
+  name: "Name des Chats",
+  running: "Das Modell antwortet",
+  transfer: "Import und Export",
+  import: "Chats importieren",
+  exportAll: "Alle Chats exportieren",
+  files: "Dateien mit Chats",
+  imported: (count) => counted("de", count, { one: "# Chat importiert.", other: "# Chats importiert." }),
+  notChats: (file) => `${file} enthält keine Chats von Hearth. Bitte eine Datei wählen, die hier exportiert wurde.`,
+  deleted: (title, messages) =>
+    `„${title}“ mit ${counted("de", messages, { one: "# Nachricht", other: "# Nachrichten" })} gelöscht.`,
+  notHere: "Dieser Chat ist nicht in diesem Browser. Er wurde gelöscht oder in einem anderen Browser begonnen.",
+  days: { today: "Heute", yesterday: "Gestern", week: "Letzte 7 Tage", month: "Letzte 30 Tage" },
+  search: "Chats durchsuchen",
+  results: "Suchergebnisse",
+  nothingFound: "Keine Treffer.",
+};
+
+/** A chat: its messages, and what can be done with them. */
+export const chat: Words["chat"] = {
+  new: "Neuer Chat",
+  pictureTitle: "Bild",
+  you: "Eigene Nachricht",
+  answer: "Antwort",
+  tool: "Werkzeug",
+  beingWritten: (who) => `${who}, wird geschrieben`,
+  messages: "Nachrichten",
+  toEnd: "Zum Ende springen",
+  answering: "Das Modell antwortet",
+  anotherTab: "Diese Antwort wird in einem anderen Tab geschrieben.",
+  waiting: "Warten auf das Modell",
+  writing: "Schreibt",
+  thinking: "Denkt nach",
+  thoughts: "Gedanken",
+  rate: (tokens) => `${tokens} Tokens/s`,
+  tokens: (count) => counted("de", count, { one: "# Token", other: "# Tokens" }),
+  wasCut: "die ältesten Nachrichten passten nicht mehr und wurden weggelassen",
+  inPage: "auf dieser Seite",
+  inWebLlm: "auf dieser Seite, mit WebLLM",
+  stopped: "Gestoppt.",
+  limit: "Die Antwort hat ihre maximale Länge erreicht.",
+  goOn: "Fortsetzen",
+  goOnWith: "Diese Antwort fortsetzen",
+  tryAgain: "Noch einmal versuchen",
+  getAnswer: "Antwort anfordern",
+  copy: "Kopieren",
+  edit: "Bearbeiten",
+  again: "Neu beantworten",
+  againWith: (model) => `Mit ${model} neu beantworten`,
+  more: "Mehr",
+  deleteFrom: (count) =>
+    counted("de", count, { one: "Diese Nachricht löschen", other: "# Nachrichten ab hier löschen" }),
+  deleted: (count) => counted("de", count, { one: "# Nachricht gelöscht.", other: "# Nachrichten gelöscht." }),
+  version: (at, all) => `Version ${at} von ${all}`,
+  versionBefore: "Vorherige Version",
+  versionAfter: "Nächste Version",
+  attached: "Angehängtes Bild",
+  toolSaid: (name) => `Ergebnis von ${name}`,
+  calls: (name) => `Ruft ${name} auf`,
+  result: (name) => `Ergebnis von ${name}`,
+  giveResults: "Ergebnisse senden",
+  yourMessage: "Eigene Nachricht",
+  theAnswer: "Antwort",
+  savePlace: "Speichern",
+  changed: "Nachricht geändert.",
+  discarded: "Änderungen verworfen.",
+  askAgain: "Als neue Version senden",
+  elsewhere: "Ein anderer Tab beantwortet diesen Chat gerade. Dort stoppen oder warten.",
+  notSaved: (why) => `Dieser Chat konnte nicht gespeichert werden: ${why}`,
+  noRoom: "Der Browser hat keinen Speicherplatz mehr für diese Seite. Bitte einige Chats exportieren und löschen.",
+  interrupted: "Die Seite wurde geschlossen, bevor diese Antwort fertig war.",
+  noEnd: "Die Antwort brach ohne Angabe eines Grundes ab.",
+  lost: "Der Server ist nicht erreichbar. Der bisherige Text ist gespeichert und lässt sich fortsetzen, sobald der Server wieder da ist.",
+  unreachable:
+    "Der Server ist nicht erreichbar. Die Nachricht ist gespeichert. Bitte noch einmal versuchen, sobald der Server wieder da ist.",
+};
+
+/** Where messages are written. */
+export const composer: Words["composer"] = {
+  message: "Nachricht",
+  placeholder: "Nachricht schreiben",
+  send: "Senden",
+  stop: "Stoppen",
+  attach: "Dateien anhängen",
+  files: "Dateien",
+  attachments: "Anhänge",
+  remove: (name) => `${name} entfernen`,
+  picture: "Bild",
+  removed: (name) => `${name} entfernt.`,
+  context: "Belegter Kontext",
+  contextHint: (tokens) => `Dieser Chat belegt etwa ${tokens} Tokens im Kontext des Modells.`,
+  contextOf: (used, size) => `${used} von ${size} Tokens`,
+  contextUsed: (used) => `${used} Tokens`,
+  cannotSee: (model) => `${model} kann keine Bilder sehen.`,
+  cannotChat: (model) => `${model} kann nicht chatten: Es erzeugt Embeddings.`,
+  gone: (model) => `${model} ist nicht mehr auf dem Server.`,
+  use: (model) => `${model} verwenden`,
+  getSeeing: "Ein Modell holen, das Bilder sieht",
+  getModel: "Ein Modell holen",
+  removePictures: "Bilder entfernen",
+};
+
+/** Files that cannot be attached. */
+export const attachments: Words["attachments"] = {
+  textTooLarge: (file, limit) => `${file} ist zu groß. Eine Textdatei darf höchstens ${limit} haben.`,
+  pictureTooLarge: (file, limit) => `${file} ist zu groß. Ein Bild darf höchstens ${limit} haben.`,
+  unknown: (file) => `${file} ist weder ein Bild noch eine Textdatei.`,
+  unreadable: (file) => `Dieser Browser kann das Bild ${file} nicht lesen.`,
+};
+
+/** A chat that has not begun. */
+export const welcome: Words["welcome"] = {
+  title: "Worum geht es?",
+  private: "Modelle laufen auf dem eigenen Rechner. Chats bleiben in diesem Browser.",
+  prompts: [
+    { label: "Eine Geschichte erzählen", text: "Erzähle mir eine kurze Geschichte über einen Leuchtturmwärter." },
+    { label: "Eine Datei erklären", text: "Erkläre diese Datei.", wantsFile: true },
+    { label: "JSON schreiben", text: "Schreibe ein JSON-Objekt, das ein Buch beschreibt. Antworte nur mit JSON." },
+  ],
+  demo: (size) => `Das ist ein Demomodell mit ${size}.`,
+  getUseful: "Ein brauchbares holen →",
+  noModel: "Auf diesem Server gibt es kein Modell, das chatten kann.",
+  getOne: "Eines holen →",
+};
+
+/** The menu of models. */
+export const modelMenu: Words["modelMenu"] = {
+  button: (model) => `Modell: ${model}`,
+  title: "Modell wählen",
+  none: "Kein Modell",
+  gone: "gelöscht",
+  search: "Modelle durchsuchen",
+  nothingFound: "Keine Treffer.",
+  more: "Weitere Modelle holen …",
+  loaded: "im Speicher",
+  sees: "kann Bilder sehen",
+  calls: "kann Werkzeuge aufrufen",
+  thinks: "kann vorher nachdenken",
+  where: (place) => `Läuft ${place}`,
+  places: { server: "auf dem Server", page: "auf dieser Seite", webllm: "auf dieser Seite, mit WebLLM" },
+  whyNot: {
+    server: "Dieses Modell läuft nur mit WebLLM.",
+    page: "Das Format dieses Modells läuft nicht auf einer Seite.",
+    webllm: "Mit WebLLM laufen nur Modelle, die MLC kompiliert hat.",
+  },
+};
+
+/** Settings of a chat. */
+export const options: Words["options"] = {
+  title: "Einstellungen dieses Chats",
+  system: "Systemprompt",
+  systemHint: "Anweisungen an das Modell, vor der ersten Nachricht",
+  think: "Nachdenken",
+  thinking: { auto: "Vorgabe des Modells", on: "Ein", off: "Aus" },
+  names: {
+    temperature: "Temperatur",
+    top_p: "Top p",
+    top_k: "Top k",
+    min_p: "Min p",
+    repeat_penalty: "Wiederholungsstrafe",
+    seed: "Seed",
+    num_predict: "Maximale Antwortlänge, Tokens",
+    num_ctx: "Kontext, Tokens",
+  },
+  modelsOwn: "Vorgabe",
+  tools: "Werkzeuge, als JSON",
+  notTools: 'Das ist keine Liste von Werkzeugen. Erwartet wird JSON wie [{"type": "function", …}].',
+};

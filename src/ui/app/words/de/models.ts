@@ -1,0 +1,138 @@
+/** German: the models of the server, and of this page. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+export const models: Words["models"] = {
+  title: "Modelle",
+  create: "Erstellen",
+  pullLabel: "Name des Modells, das heruntergeladen werden soll",
+  pullHint: "Modell herunterladen: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
+  pull: "Herunterladen",
+  list: "Modelle auf dem Server",
+  none: "Noch keine Modelle. Eines lässt sich mit seinem Namen herunterladen, zum Beispiel llama3.2:1b.",
+  chat: "Chatten",
+  more: (model) => `Mehr zu ${model}`,
+  show: "Details",
+  load: "Jetzt laden",
+  unload: "Entladen",
+  update: "Aktualisieren",
+  createFrom: "Modell daraus erstellen",
+  copy: "Kopieren",
+  copyTitle: (model) => `${model} kopieren`,
+  copyName: "Name der Kopie",
+  delete: "Löschen",
+  deleted: (model, size) => `${model} gelöscht (${size}).`,
+  embeds: "erzeugt Embeddings",
+  inMemory: (size) => `Im Speicher: ${size}`,
+  onCpu: "auf der CPU",
+  onGpu: (percent) => `${percent}\u00a0% auf der GPU`,
+  context: (tokens) => `Kontext von ${tokens} Tokens`,
+  leaves: (when) => `wird ${when} entladen`,
+  stays: "bleibt geladen",
+};
+
+/** Downloads, and models that are being created. */
+export const jobs: Words["jobs"] = {
+  title: "Downloads",
+  pause: "Anhalten",
+  stop: "Stoppen",
+  resume: "Fortsetzen",
+  close: "Schließen",
+  forget: "Entfernen",
+  forgot: (model) => `Download von ${model} entfernt.`,
+  withoutTls: "Ohne TLS herunterladen",
+  progress: (model) => `Fortschritt von ${model}`,
+  paused: "Angehalten. Der Server behält den heruntergeladenen Teil eine Woche lang.",
+  waiting: "Wartet",
+  downloading: "Wird heruntergeladen",
+  downloaded: "Heruntergeladen.",
+  created: "Erstellt.",
+  amount: (done, total) => `${done} von ${total}`,
+  rate: (size) => `${size}/s`,
+  left: (time) => `noch ${time}`,
+};
+
+/** The form that makes a model. */
+export const create: Words["create"] = {
+  title: "Modell erstellen",
+  name: "Name",
+  modelfile: "Modelfile",
+  quantize: "Quantisieren",
+  asIs: "Nein",
+  action: "Erstellen",
+};
+
+/** Details of a model. */
+export const show: Words["show"] = {
+  reading: "Modell wird gelesen …",
+  system: "Systemprompt",
+  parameters: "Parameter",
+  template: "Template",
+  modelfile: "Modelfile",
+  license: "Lizenz",
+  copy: (part) => `Kopieren: ${part}`,
+  facts: {
+    architecture: "Architektur",
+    parameter_size: "Parameter",
+    quantization_level: "Quantisierung",
+    context_length: "Kontext, Tokens",
+    embedding_length: "Embedding-Länge",
+    block_count: "Blöcke",
+    "attention.head_count": "Attention-Köpfe",
+    vocab_size: "Vokabular",
+    expert_count: "Experten",
+  },
+};
+
+/** Models that run in this page. */
+export const inPage: Words["inPage"] = {
+  title: "Modelle auf dieser Seite",
+  insecure: "Modelle laufen auf dieser Seite nur über HTTPS oder auf localhost.",
+  about:
+    "Das Modell eines Chats kann statt auf dem Server auf dieser Seite laufen. Die Seite lädt das Modell einmal herunter und behält es in diesem Browser. Modelle, die MLC kompiliert hat, laufen nur hier, mit WebLLM, das WebGPU braucht.",
+  runsOn: "Ausführen auf",
+  backends: {
+    auto: "dem Schnellsten, was es gibt",
+    webgpu: "der Grafikkarte (WebGPU)",
+    wasm: "dem Prozessor (WebAssembly)",
+    cpu: "der Referenzimplementierung (langsam)",
+  },
+  look: "Zwischengespeicherte Modelle anzeigen",
+  nothing: "Keine zwischengespeicherten Modelle.",
+  used: (usage, quota) => `${usage} von ${quota} belegt`,
+  weights: "Gewichte eines Modells",
+  webllm: "Ein Modell für WebLLM",
+  partOf: (what) => `Teil von: ${what}`,
+  remove: "Entfernen",
+  unload: "Entladen",
+  onWebLlm: "läuft mit WebLLM",
+  on: (size, backend) => `${size} auf ${backend}`,
+  context: (tokens) => counted("de", tokens, { one: "Kontext von # Token", other: "Kontext von # Tokens" }),
+};
+
+/** What an engine in this page tells while it works. */
+export const engine: Words["engine"] = {
+  insecure:
+    "Modelle laufen auf dieser Seite nur über HTTPS oder auf localhost. Das Modell bitte auf dem Server ausführen.",
+  starting: "Die Engine dieser Seite startet",
+  startingWebLlm: "WebLLM startet auf dieser Seite",
+  otherChat: "Warten auf die Antwort in einem anderen Chat",
+  noWebGpu: "Dieser Browser hat kein WebGPU. Das Modell läuft deshalb auf dem Prozessor. Der Server ist schneller.",
+  loading: "Modell wird geladen",
+  fetching: (done, total) => `Das Modell wird auf diese Seite heruntergeladen: ${done} von ${total}`,
+  busy: "Ein anderer Tab lädt dieses Modell herunter. Diese Seite wartet darauf.",
+  notKept: (why) => `Die Seite kann das Modell nicht behalten (${why}). Sie liest es jedes Mal vom Server.`,
+  reading: "Modell wird vom Server gelesen",
+  advice: {
+    runner:
+      "Die Seite hat das Modell aus ihrem Speicher verloren. „Fortsetzen“ oder „Noch einmal versuchen“ lädt es wieder. Scheitert das erneut, hilft der Prozessor (Modelle, Modelle auf dieser Seite) oder der Server.",
+    upstream:
+      "Die Seite behält, was sie heruntergeladen hat. Ein neuer Versuch holt den Rest, sobald der Server wieder da ist.",
+    too_large:
+      "Ein kleineres Modell oder einen kleineren Kontext wählen, oder das Modell auf dem Prozessor (Modelle, Modelle auf dieser Seite) oder auf dem Server ausführen.",
+  },
+  noPictures: "WebLLM nimmt hier keine Bilder an. Bitte ein GGUF-Modell wählen, das Bilder sieht.",
+  onlyMlc:
+    "WebLLM führt nur Modelle aus, die MLC kompiliert hat. Dieses Modell läuft auf dem Server oder auf dieser Seite.",
+  cannotLoad: (why) => `WebLLM kann das Modell nicht laden: ${why}`,
+};
