@@ -8,6 +8,7 @@ export type { Words };
 export const LANGUAGES = {
   en: { name: "English", load: async () => en },
   de: { name: "Deutsch", load: async () => (await import("./de.ts")).de },
+  es: { name: "Español", load: async () => (await import("./es.ts")).es },
 } satisfies Readonly<Record<string, { readonly name: string; readonly load: () => Promise<Words> }>>;
 
 type Language = keyof typeof LANGUAGES;

@@ -1,0 +1,31 @@
+/** The page in Spanish, by part. */
+import { base } from "./es/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./es/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./es/views.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./es/chat.ts";
+import type { Words } from "./en.ts";
+
+export const es: Words = {
+  attachments,
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

@@ -1,0 +1,191 @@
+/** Spanish: chats. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+/** The list of chats, and search in it. */
+export const chats: Words["chats"] = {
+  heading: "Chats",
+  none: "Tus chats se guardan solo en este navegador.",
+  more: (title) => `Más acciones para ${title}`,
+  rename: "Cambiar nombre",
+  export: "Exportar",
+  delete: "Eliminar",
+  name: "Nombre del chat",
+  running: "El modelo está respondiendo",
+  transfer: "Importar y exportar",
+  import: "Importar chats",
+  exportAll: "Exportar todos los chats",
+  files: "Archivos con chats",
+  imported: (count) =>
+    counted("es", count, { one: "# chat importado.", many: "# de chats importados.", other: "# chats importados." }),
+  notChats: (file) => `${file} no contiene chats de Hearth. Elige un archivo creado con «Exportar».`,
+  deleted: (title, messages) => {
+    const count = counted("es", messages, { one: "# mensaje", many: "# de mensajes", other: "# mensajes" });
+    return `Se eliminó «${title}» con ${count}.`;
+  },
+  notHere: "Este chat no está en este navegador. Se eliminó o se empezó en otro navegador.",
+  days: { today: "Hoy", yesterday: "Ayer", week: "Últimos 7 días", month: "Últimos 30 días" },
+  search: "Buscar en los chats",
+  results: "Resultados de la búsqueda",
+  nothingFound: "Sin resultados.",
+};
+
+/** A chat: its messages, and what can be done with them. */
+export const chat: Words["chat"] = {
+  new: "Nuevo chat",
+  pictureTitle: "Imagen",
+  you: "Tú",
+  answer: "Respuesta",
+  tool: "Herramienta",
+  beingWritten: (who) => `${who}, escribiendo`,
+  messages: "Mensajes",
+  toEnd: "Ir al final",
+  answering: "El modelo está respondiendo",
+  anotherTab: "Otra pestaña está escribiendo esta respuesta.",
+  waiting: "Esperando al modelo",
+  writing: "Escribiendo",
+  thinking: "Pensando",
+  thoughts: "Razonamiento",
+  rate: (tokens) => `${tokens} tokens/s`,
+  tokens: (count) => counted("es", count, { one: "# token", many: "# de tokens", other: "# tokens" }),
+  wasCut: "los mensajes más antiguos no cabían y se omitieron",
+  inPage: "en esta página",
+  inWebLlm: "en esta página, con WebLLM",
+  stopped: "Detenida.",
+  limit: "La respuesta alcanzó su longitud máxima.",
+  goOn: "Continuar",
+  goOnWith: "Continuar esta respuesta",
+  tryAgain: "Reintentar",
+  getAnswer: "Obtener una respuesta",
+  copy: "Copiar",
+  edit: "Editar",
+  again: "Responder de nuevo",
+  againWith: (model) => `Responder de nuevo con ${model}`,
+  more: "Más",
+  deleteFrom: (count) =>
+    counted("es", count, {
+      one: "Eliminar este mensaje",
+      many: "Eliminar # de mensajes desde aquí",
+      other: "Eliminar # mensajes desde aquí",
+    }),
+  deleted: (count) =>
+    counted("es", count, {
+      one: "Se eliminó # mensaje.",
+      many: "Se eliminaron # de mensajes.",
+      other: "Se eliminaron # mensajes.",
+    }),
+  version: (at, all) => `Versión ${at} de ${all}`,
+  versionBefore: "Versión anterior",
+  versionAfter: "Versión siguiente",
+  attached: "Imagen adjunta",
+  toolSaid: (name) => `Resultado de ${name}`,
+  calls: (name) => `Llama a ${name}`,
+  result: (name) => `Resultado de ${name}`,
+  giveResults: "Enviar resultados",
+  yourMessage: "Tu mensaje",
+  theAnswer: "La respuesta",
+  savePlace: "Guardar",
+  changed: "Mensaje modificado.",
+  discarded: "Cambios descartados.",
+  askAgain: "Enviar como versión nueva",
+  elsewhere: "Otra pestaña está respondiendo en este chat. Espera a que termine o detenla allí.",
+  notSaved: (why) => `No se pudo guardar este chat: ${why}`,
+  noRoom: "el navegador no tiene más espacio para esta página. Exporta y elimina algunos chats.",
+  interrupted: "La página se cerró antes de que terminara esta respuesta.",
+  noEnd: "La respuesta terminó sin indicar el motivo.",
+  lost: "No se puede acceder al servidor. Lo que llegó está guardado: continúa cuando el servidor vuelva a estar disponible.",
+  unreachable:
+    "No se puede acceder al servidor. Tu mensaje está guardado: inténtalo de nuevo cuando el servidor vuelva a estar disponible.",
+};
+
+/** Where messages are written. */
+export const composer: Words["composer"] = {
+  message: "Mensaje",
+  placeholder: "Escribe un mensaje",
+  send: "Enviar",
+  stop: "Detener",
+  attach: "Adjuntar archivos",
+  files: "Archivos",
+  attachments: "Archivos adjuntos",
+  remove: (name) => `Quitar ${name}`,
+  picture: "imagen",
+  removed: (name) => `Se quitó ${name}.`,
+  context: "Contexto usado",
+  contextHint: (tokens) => `Este chat usa unos ${tokens} tokens del contexto del modelo.`,
+  contextOf: (used, size) => `${used} de ${size} tokens`,
+  contextUsed: (used) => `${used} tokens`,
+  cannotSee: (model) => `${model} no puede ver imágenes.`,
+  cannotChat: (model) => `${model} no puede chatear: genera embeddings.`,
+  gone: (model) => `${model} ya no está en el servidor.`,
+  use: (model) => `Usar ${model}`,
+  getSeeing: "Obtener un modelo que vea imágenes",
+  getModel: "Obtener un modelo",
+  removePictures: "Quitar las imágenes",
+};
+
+/** Files that cannot be attached. */
+export const attachments: Words["attachments"] = {
+  textTooLarge: (file, limit) => `${file} es demasiado grande. Un archivo de texto puede ocupar hasta ${limit}.`,
+  pictureTooLarge: (file, limit) => `${file} es demasiado grande. Una imagen puede ocupar hasta ${limit}.`,
+  unknown: (file) => `${file} no es una imagen ni un archivo de texto.`,
+  unreadable: (file) => `Este navegador no puede leer la imagen ${file}.`,
+};
+
+/** A chat that has not begun. */
+export const welcome: Words["welcome"] = {
+  title: "¿Qué tienes en mente?",
+  private: "Los modelos se ejecutan en tu propio equipo. Los chats se quedan en este navegador.",
+  prompts: [
+    { label: "Contar una historia", text: "Cuéntame una historia corta sobre un farero." },
+    { label: "Explicar un archivo", text: "Explica este archivo.", wantsFile: true },
+    { label: "Escribir JSON", text: "Escribe un objeto JSON que describa un libro. Responde solo con JSON." },
+  ],
+  demo: (size) => `Este es un modelo de demostración de ${size}.`,
+  getUseful: "Obtener uno que sea útil →",
+  noModel: "Este servidor no tiene ningún modelo que pueda chatear.",
+  getOne: "Obtener uno →",
+};
+
+/** The menu of models. */
+export const modelMenu: Words["modelMenu"] = {
+  button: (model) => `Modelo: ${model}`,
+  title: "Elegir un modelo",
+  none: "Ningún modelo",
+  gone: "eliminado",
+  search: "Buscar modelos",
+  nothingFound: "Sin resultados.",
+  more: "Obtener más modelos…",
+  loaded: "en memoria",
+  sees: "puede ver imágenes",
+  calls: "puede llamar a herramientas",
+  thinks: "puede pensar primero",
+  where: (place) => `Se ejecuta ${place}`,
+  places: { server: "en el servidor", page: "en esta página", webllm: "en esta página, con WebLLM" },
+  whyNot: {
+    server: "Este modelo solo se ejecuta con WebLLM.",
+    page: "El formato de este modelo no se ejecuta en una página.",
+    webllm: "Con WebLLM solo se ejecutan modelos compilados por MLC.",
+  },
+};
+
+/** Settings of a chat. */
+export const options: Words["options"] = {
+  title: "Ajustes de este chat",
+  system: "Prompt del sistema",
+  systemHint: "Instrucciones para el modelo, antes del primer mensaje",
+  think: "Razonamiento",
+  thinking: { auto: "Según el modelo", on: "Activado", off: "Desactivado" },
+  names: {
+    temperature: "Temperatura",
+    top_p: "Top p",
+    top_k: "Top k",
+    min_p: "Min p",
+    repeat_penalty: "Penalización por repetición",
+    seed: "Semilla",
+    num_predict: "Longitud máxima, tokens",
+    num_ctx: "Contexto, tokens",
+  },
+  modelsOwn: "predeterminado",
+  tools: "Herramientas, en JSON",
+  notTools: 'Esto no es una lista de herramientas. Se esperaba JSON como [{"type": "function", …}].',
+};
