@@ -9,6 +9,7 @@ export const LANGUAGES = {
   en: { name: "English", load: async () => en },
   de: { name: "Deutsch", load: async () => (await import("./de.ts")).de },
   es: { name: "Español", load: async () => (await import("./es.ts")).es },
+  fr: { name: "Français", load: async () => (await import("./fr.ts")).fr },
 } satisfies Readonly<Record<string, { readonly name: string; readonly load: () => Promise<Words> }>>;
 
 type Language = keyof typeof LANGUAGES;

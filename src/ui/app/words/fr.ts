@@ -1,0 +1,31 @@
+/** The page in French, by part. */
+import { base } from "./fr/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./fr/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./fr/views.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./fr/chat.ts";
+import type { Words } from "./en.ts";
+
+export const fr: Words = {
+  attachments,
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

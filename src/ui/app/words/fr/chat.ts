@@ -1,0 +1,197 @@
+/** French: chats. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+/** The list of chats, and search in it. */
+export const chats: Words["chats"] = {
+  heading: "Discussions",
+  none: "Vos discussions sont enregistrées uniquement dans ce navigateur.",
+  more: (title) => `Plus d’actions pour ${title}`,
+  rename: "Renommer",
+  export: "Exporter",
+  delete: "Supprimer",
+  name: "Nom de la discussion",
+  running: "Le modèle répond",
+  transfer: "Importer et exporter",
+  import: "Importer des discussions",
+  exportAll: "Exporter toutes les discussions",
+  files: "Fichiers de discussions",
+  imported: (count) =>
+    counted("fr", count, {
+      one: "# discussion importée.",
+      many: "# de discussions importées.",
+      other: "# discussions importées.",
+    }),
+  notChats: (file) =>
+    `${file} ne contient aucune discussion de Hearth. Choisissez un fichier créé par «\u00a0Exporter\u00a0».`,
+  deleted: (title, messages) => {
+    const count = counted("fr", messages, { one: "# message", many: "# de messages", other: "# messages" });
+    return `«\u00a0${title}\u00a0» supprimée avec ${count}.`;
+  },
+  notHere:
+    "Cette discussion n’est pas dans ce navigateur. Elle a été supprimée, ou commencée dans un autre navigateur.",
+  days: { today: "Aujourd’hui", yesterday: "Hier", week: "7 derniers jours", month: "30 derniers jours" },
+  search: "Rechercher dans les discussions",
+  results: "Résultats de la recherche",
+  nothingFound: "Aucun résultat.",
+};
+
+/** A chat: its messages, and what can be done with them. */
+export const chat: Words["chat"] = {
+  new: "Nouvelle discussion",
+  pictureTitle: "Image",
+  you: "Vous",
+  answer: "Réponse",
+  tool: "Outil",
+  beingWritten: (who) => `${who}, en cours d’écriture`,
+  messages: "Messages",
+  toEnd: "Aller à la fin",
+  answering: "Le modèle répond",
+  anotherTab: "Un autre onglet écrit cette réponse.",
+  waiting: "En attente du modèle",
+  writing: "Écriture",
+  thinking: "Réflexion",
+  thoughts: "Raisonnement",
+  rate: (tokens) => `${tokens} tokens/s`,
+  tokens: (count) => counted("fr", count, { one: "# token", many: "# de tokens", other: "# tokens" }),
+  wasCut: "les messages les plus anciens ne tenaient pas et ont été écartés",
+  inPage: "dans cette page",
+  inWebLlm: "dans cette page, avec WebLLM",
+  stopped: "Arrêtée.",
+  limit: "La réponse a atteint sa longueur maximale.",
+  goOn: "Continuer",
+  goOnWith: "Continuer cette réponse",
+  tryAgain: "Réessayer",
+  getAnswer: "Obtenir une réponse",
+  copy: "Copier",
+  edit: "Modifier",
+  again: "Répondre à nouveau",
+  againWith: (model) => `Répondre à nouveau avec ${model}`,
+  more: "Plus",
+  deleteFrom: (count) =>
+    counted("fr", count, {
+      one: "Supprimer ce message",
+      many: "Supprimer # de messages à partir d’ici",
+      other: "Supprimer # messages à partir d’ici",
+    }),
+  deleted: (count) =>
+    counted("fr", count, {
+      one: "# message supprimé.",
+      many: "# de messages supprimés.",
+      other: "# messages supprimés.",
+    }),
+  version: (at, all) => `Version ${at} sur ${all}`,
+  versionBefore: "Version précédente",
+  versionAfter: "Version suivante",
+  attached: "Image jointe",
+  toolSaid: (name) => `Résultat de ${name}`,
+  calls: (name) => `Appelle ${name}`,
+  result: (name) => `Résultat de ${name}`,
+  giveResults: "Envoyer les résultats",
+  yourMessage: "Votre message",
+  theAnswer: "La réponse",
+  savePlace: "Enregistrer",
+  changed: "Message modifié.",
+  discarded: "Modifications abandonnées.",
+  askAgain: "Envoyer comme nouvelle version",
+  elsewhere: "Un autre onglet répond dans cette discussion. Attendez la fin, ou arrêtez la réponse là-bas.",
+  notSaved: (why) => `Impossible d’enregistrer cette discussion\u00a0: ${why}`,
+  noRoom: "le navigateur n’a plus de place pour cette page. Exportez et supprimez quelques discussions.",
+  interrupted: "La page a été fermée avant la fin de cette réponse.",
+  noEnd: "La réponse s’est terminée sans raison.",
+  lost: "Le serveur est injoignable. Ce qui est arrivé est enregistré\u00a0: continuez quand le serveur sera de retour.",
+  unreachable:
+    "Le serveur est injoignable. Votre message est enregistré\u00a0: réessayez quand le serveur sera de retour.",
+};
+
+/** Where messages are written. */
+export const composer: Words["composer"] = {
+  message: "Message",
+  placeholder: "Écrire un message",
+  send: "Envoyer",
+  stop: "Arrêter",
+  attach: "Joindre des fichiers",
+  files: "Fichiers",
+  attachments: "Pièces jointes",
+  remove: (name) => `Retirer ${name}`,
+  picture: "image",
+  removed: (name) => `Pièce jointe retirée\u00a0: ${name}.`,
+  context: "Contexte utilisé",
+  contextHint: (tokens) => `Cette discussion utilise environ ${tokens} tokens du contexte du modèle.`,
+  contextOf: (used, size) => `${used} sur ${size} tokens`,
+  contextUsed: (used) => `${used} tokens`,
+  cannotSee: (model) => `${model} ne peut pas voir les images.`,
+  cannotChat: (model) => `${model} ne peut pas discuter\u00a0: il produit des embeddings.`,
+  gone: (model) => `${model} n’est plus sur le serveur.`,
+  use: (model) => `Utiliser ${model}`,
+  getSeeing: "Obtenir un modèle qui voit les images",
+  getModel: "Obtenir un modèle",
+  removePictures: "Retirer les images",
+};
+
+/** Files that cannot be attached. */
+export const attachments: Words["attachments"] = {
+  textTooLarge: (file, limit) => `${file} est trop volumineux. Un fichier texte peut faire jusqu’à ${limit}.`,
+  pictureTooLarge: (file, limit) => `${file} est trop volumineux. Une image peut faire jusqu’à ${limit}.`,
+  unknown: (file) => `${file} n’est ni une image ni un fichier texte.`,
+  unreadable: (file) => `Ce navigateur ne peut pas lire l’image ${file}.`,
+};
+
+/** A chat that has not begun. */
+export const welcome: Words["welcome"] = {
+  title: "Qu’avez-vous en tête\u202f?",
+  private: "Les modèles tournent sur votre propre machine. Les discussions restent dans ce navigateur.",
+  prompts: [
+    { label: "Raconter une histoire", text: "Raconte-moi une courte histoire sur un gardien de phare." },
+    { label: "Expliquer un fichier", text: "Explique ce fichier.", wantsFile: true },
+    { label: "Écrire du JSON", text: "Écris un objet JSON qui décrit un livre. Réponds uniquement en JSON." },
+  ],
+  demo: (size) => `Ceci est un modèle de démonstration de ${size}.`,
+  getUseful: "En obtenir un qui soit utile →",
+  noModel: "Ce serveur n’a aucun modèle capable de discuter.",
+  getOne: "En obtenir un →",
+};
+
+/** The menu of models. */
+export const modelMenu: Words["modelMenu"] = {
+  button: (model) => `Modèle\u00a0: ${model}`,
+  title: "Choisir un modèle",
+  none: "Aucun modèle",
+  gone: "supprimé",
+  search: "Rechercher des modèles",
+  nothingFound: "Aucun résultat.",
+  more: "Obtenir d’autres modèles…",
+  loaded: "en mémoire",
+  sees: "peut voir les images",
+  calls: "peut appeler des outils",
+  thinks: "peut réfléchir d’abord",
+  where: (place) => `S’exécute ${place}`,
+  places: { server: "sur le serveur", page: "dans cette page", webllm: "dans cette page, avec WebLLM" },
+  whyNot: {
+    server: "Ce modèle ne s’exécute qu’avec WebLLM.",
+    page: "Le format de ce modèle ne s’exécute pas dans une page.",
+    webllm: "Seuls les modèles compilés par MLC s’exécutent avec WebLLM.",
+  },
+};
+
+/** Settings of a chat. */
+export const options: Words["options"] = {
+  title: "Paramètres de cette discussion",
+  system: "Prompt système",
+  systemHint: "Instructions pour le modèle, avant le premier message",
+  think: "Réflexion",
+  thinking: { auto: "Selon le modèle", on: "Activée", off: "Désactivée" },
+  names: {
+    temperature: "Température",
+    top_p: "Top p",
+    top_k: "Top k",
+    min_p: "Min p",
+    repeat_penalty: "Pénalité de répétition",
+    seed: "Graine",
+    num_predict: "Longueur maximale, tokens",
+    num_ctx: "Contexte, tokens",
+  },
+  modelsOwn: "par défaut",
+  tools: "Outils, en JSON",
+  notTools: 'Ce n’est pas une liste d’outils. Attendu\u00a0: du JSON tel que [{"type": "function", …}].',
+};
