@@ -10,6 +10,7 @@ export const LANGUAGES = {
   de: { name: "Deutsch", load: async () => (await import("./de.ts")).de },
   es: { name: "Español", load: async () => (await import("./es.ts")).es },
   fr: { name: "Français", load: async () => (await import("./fr.ts")).fr },
+  ja: { name: "日本語", load: async () => (await import("./ja.ts")).ja },
 } satisfies Readonly<Record<string, { readonly name: string; readonly load: () => Promise<Words> }>>;
 
 type Language = keyof typeof LANGUAGES;

@@ -1,0 +1,31 @@
+/** The page in Japanese, by part. */
+import { base } from "./ja/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./ja/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./ja/views.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./ja/chat.ts";
+import type { Words } from "./en.ts";
+
+export const ja: Words = {
+  attachments,
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

@@ -1,0 +1,179 @@
+/** Japanese: chats. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+/** The list of chats, and search in it. */
+export const chats: Words["chats"] = {
+  heading: "チャット",
+  none: "チャットはこのブラウザーにのみ保存されます。",
+  more: (title) => `「${title}」のその他の操作`,
+  rename: "名前を変更",
+  export: "エクスポート",
+  delete: "削除",
+  name: "チャットの名前",
+  running: "モデルが回答中",
+  transfer: "インポートとエクスポート",
+  import: "チャットをインポート",
+  exportAll: "すべてのチャットをエクスポート",
+  files: "チャットのファイル",
+  imported: (count) => counted("ja", count, { other: "# 件のチャットをインポートしました。" }),
+  notChats: (file) =>
+    `${file} には Hearth のチャットが含まれていません。「エクスポート」で作成したファイルを選択してください。`,
+  deleted: (title, messages) =>
+    `「${title}」を削除しました（${counted("ja", messages, { other: "メッセージ # 件" })}）。`,
+  notHere: "このチャットはこのブラウザーにありません。削除されたか、別のブラウザーで開始されたものです。",
+  days: { today: "今日", yesterday: "昨日", week: "過去 7 日間", month: "過去 30 日間" },
+  search: "チャットを検索",
+  results: "検索結果",
+  nothingFound: "見つかりませんでした。",
+};
+
+/** A chat: its messages, and what can be done with them. */
+export const chat: Words["chat"] = {
+  new: "新しいチャット",
+  pictureTitle: "画像",
+  you: "自分",
+  answer: "回答",
+  tool: "ツール",
+  beingWritten: (who) => `${who}、生成中`,
+  messages: "メッセージ",
+  toEnd: "末尾へ移動",
+  answering: "モデルが回答中",
+  anotherTab: "この回答は別のタブで生成中です。",
+  waiting: "モデルを待機中",
+  writing: "生成中",
+  thinking: "思考中",
+  thoughts: "思考の過程",
+  rate: (tokens) => `${tokens} トークン/秒`,
+  tokens: (count) => counted("ja", count, { other: "# トークン" }),
+  wasCut: "収まりきらない古いメッセージは省かれました",
+  inPage: "このページ内",
+  inWebLlm: "このページ内（WebLLM）",
+  stopped: "停止しました。",
+  limit: "回答が長さの上限に達しました。",
+  goOn: "続ける",
+  goOnWith: "この回答を続ける",
+  tryAgain: "再試行",
+  getAnswer: "回答を生成",
+  copy: "コピー",
+  edit: "編集",
+  again: "回答し直す",
+  againWith: (model) => `${model} で回答し直す`,
+  more: "その他",
+  deleteFrom: (count) =>
+    count === 1 ? "このメッセージを削除" : counted("ja", count, { other: "ここから # 件のメッセージを削除" }),
+  deleted: (count) => counted("ja", count, { other: "# 件のメッセージを削除しました。" }),
+  version: (at, all) => `バージョン ${at}/${all}`,
+  versionBefore: "前のバージョン",
+  versionAfter: "次のバージョン",
+  attached: "添付した画像",
+  toolSaid: (name) => `${name} の結果`,
+  calls: (name) => `${name} を呼び出し`,
+  result: (name) => `${name} の結果`,
+  giveResults: "結果を送信",
+  yourMessage: "自分のメッセージ",
+  theAnswer: "回答",
+  savePlace: "保存",
+  changed: "メッセージを変更しました。",
+  discarded: "変更を破棄しました。",
+  askAgain: "新しいバージョンとして送信",
+  elsewhere: "別のタブがこのチャットに回答中です。完了を待つか、そのタブで停止してください。",
+  notSaved: (why) => `このチャットを保存できませんでした：${why}`,
+  noRoom: "このページで使えるブラウザーの保存領域がありません。チャットをいくつかエクスポートして削除してください。",
+  interrupted: "この回答が完了する前にページが閉じられました。",
+  noEnd: "回答が理由の通知なしに終了しました。",
+  lost: "サーバーに接続できません。受信済みの内容は保存されています。サーバーが復旧したら続けられます。",
+  unreachable: "サーバーに接続できません。メッセージは保存されています。サーバーが復旧してからもう一度お試しください。",
+};
+
+/** Where messages are written. */
+export const composer: Words["composer"] = {
+  message: "メッセージ",
+  placeholder: "メッセージを入力",
+  send: "送信",
+  stop: "停止",
+  attach: "ファイルを添付",
+  files: "ファイル",
+  attachments: "添付ファイル",
+  remove: (name) => `${name} を削除`,
+  picture: "画像",
+  removed: (name) => `${name} を削除しました。`,
+  context: "コンテキストの使用量",
+  contextHint: (tokens) => `このチャットはモデルのコンテキストを約 ${tokens} トークン使用しています。`,
+  contextOf: (used, size) => `${used} / ${size} トークン`,
+  contextUsed: (used) => `${used} トークン`,
+  cannotSee: (model) => `${model} は画像を認識できません。`,
+  cannotChat: (model) => `${model} は埋め込み用のモデルのため、チャットできません。`,
+  gone: (model) => `${model} はサーバーにありません。`,
+  use: (model) => `${model} を使用`,
+  getSeeing: "画像を認識できるモデルを入手",
+  getModel: "モデルを入手",
+  removePictures: "画像を削除",
+};
+
+/** Files that cannot be attached. */
+export const attachments: Words["attachments"] = {
+  textTooLarge: (file, limit) => `${file} は大きすぎます。テキストファイルの上限は ${limit} です。`,
+  pictureTooLarge: (file, limit) => `${file} は大きすぎます。画像の上限は ${limit} です。`,
+  unknown: (file) => `${file} は画像でもテキストファイルでもありません。`,
+  unreadable: (file) => `このブラウザーは画像 ${file} を読み込めません。`,
+};
+
+/** A chat that has not begun. */
+export const welcome: Words["welcome"] = {
+  title: "何について話しましょうか？",
+  private: "モデルは自分のマシンで動作します。チャットはこのブラウザーに残ります。",
+  prompts: [
+    { label: "物語を聞く", text: "灯台守についての短い物語を聞かせてください。" },
+    { label: "ファイルを説明する", text: "このファイルについて説明してください。", wantsFile: true },
+    { label: "JSON を書く", text: "本を表す JSON オブジェクトを書いてください。JSON だけで答えてください。" },
+  ],
+  demo: (size) => `これは ${size} のデモ用モデルです。`,
+  getUseful: "実用的なモデルを入手 →",
+  noModel: "このサーバーにはチャットできるモデルがありません。",
+  getOne: "モデルを入手 →",
+};
+
+/** The menu of models. */
+export const modelMenu: Words["modelMenu"] = {
+  button: (model) => `モデル：${model}`,
+  title: "モデルを選択",
+  none: "モデルなし",
+  gone: "削除済み",
+  search: "モデルを検索",
+  nothingFound: "見つかりませんでした。",
+  more: "ほかのモデルを入手…",
+  loaded: "メモリに読み込み済み",
+  sees: "画像を認識できる",
+  calls: "ツールを呼び出せる",
+  thinks: "先に思考できる",
+  where: (place) => `実行場所：${place}`,
+  places: { server: "サーバー", page: "このページ内", webllm: "このページ内（WebLLM）" },
+  whyNot: {
+    server: "このモデルは WebLLM でのみ動作します。",
+    page: "このモデルの形式はページ内では動作しません。",
+    webllm: "WebLLM で動作するのは、MLC でコンパイルされたモデルのみです。",
+  },
+};
+
+/** Settings of a chat. */
+export const options: Words["options"] = {
+  title: "このチャットの設定",
+  system: "システムプロンプト",
+  systemHint: "最初のメッセージの前にモデルへ与える指示",
+  think: "思考",
+  thinking: { auto: "モデルの既定", on: "オン", off: "オフ" },
+  names: {
+    temperature: "温度",
+    top_p: "Top p",
+    top_k: "Top k",
+    min_p: "Min p",
+    repeat_penalty: "繰り返しペナルティ",
+    seed: "シード",
+    num_predict: "回答の最大トークン数",
+    num_ctx: "コンテキスト（トークン）",
+  },
+  modelsOwn: "既定",
+  tools: "ツール（JSON）",
+  notTools: 'ツールのリストではありません。[{"type": "function", …}] のような JSON を入力してください。',
+};

@@ -1,0 +1,139 @@
+/** Japanese: the models of the server, and of this page. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+export const models: Words["models"] = {
+  title: "モデル",
+  create: "作成",
+  pullLabel: "ダウンロードするモデルの名前",
+  pullHint: "モデルをダウンロード：llama3.2:1b、hf.co/owner/model-GGUF:Q4_K_M",
+  pull: "ダウンロード",
+  list: "サーバー上のモデル",
+  none: "モデルはまだありません。名前を指定してダウンロードしてください（例：llama3.2:1b）。",
+  chat: "チャット",
+  more: (model) => `${model} のその他の操作`,
+  show: "詳細",
+  load: "今すぐ読み込む",
+  unload: "メモリから解放",
+  update: "更新",
+  createFrom: "このモデルから新規作成",
+  copy: "コピー",
+  copyTitle: (model) => `${model} をコピー`,
+  copyName: "コピーの名前",
+  delete: "削除",
+  deleted: (model, size) => `${model} を削除しました（${size}）。`,
+  embeds: "埋め込みを生成",
+  inMemory: (size) => `メモリ使用量：${size}`,
+  onCpu: "CPU 上",
+  onGpu: (percent) => `${percent}% が GPU 上`,
+  context: (tokens) => `コンテキスト ${tokens} トークン`,
+  leaves: (when) => `解放：${when}`,
+  stays: "読み込んだまま保持",
+};
+
+/** Downloads, and models that are being created. */
+export const jobs: Words["jobs"] = {
+  title: "ダウンロード",
+  pause: "一時停止",
+  stop: "停止",
+  resume: "再開",
+  close: "閉じる",
+  forget: "削除",
+  forgot: (model) => `${model} のダウンロードを削除しました。`,
+  withoutTls: "TLS なしでダウンロード",
+  progress: (model) => `${model} の進行状況`,
+  paused: "一時停止中。ダウンロード済みの部分はサーバーに 1 週間保持されます。",
+  waiting: "待機中",
+  downloading: "ダウンロード中",
+  downloaded: "ダウンロードしました。",
+  created: "作成しました。",
+  amount: (done, total) => `${done} / ${total}`,
+  rate: (size) => `${size}/秒`,
+  left: (time) => `残り ${time}`,
+};
+
+/** The form that makes a model. */
+export const create: Words["create"] = {
+  title: "モデルを作成",
+  name: "名前",
+  modelfile: "Modelfile",
+  quantize: "量子化",
+  asIs: "しない",
+  action: "作成",
+};
+
+/** Details of a model. */
+export const show: Words["show"] = {
+  reading: "モデルを読み取り中",
+  system: "システムプロンプト",
+  parameters: "パラメーター",
+  template: "テンプレート",
+  modelfile: "Modelfile",
+  license: "ライセンス",
+  copy: (part) => `コピー：${part}`,
+  facts: {
+    architecture: "アーキテクチャ",
+    parameter_size: "パラメーター数",
+    quantization_level: "量子化",
+    context_length: "コンテキスト（トークン）",
+    embedding_length: "埋め込みの次元数",
+    block_count: "ブロック数",
+    "attention.head_count": "アテンションヘッド数",
+    vocab_size: "語彙数",
+    expert_count: "エキスパート数",
+  },
+};
+
+/** Models that run in this page. */
+export const inPage: Words["inPage"] = {
+  title: "このページ内のモデル",
+  insecure: "このページ内でモデルを実行できるのは、HTTPS または localhost の場合のみです。",
+  about:
+    "チャットのモデルは、サーバーの代わりにこのページ内で実行できます。モデルは一度だけダウンロードされ、このブラウザーに保持されます。MLC でコンパイルされたモデルは、ここでのみ WebLLM で動作します。WebLLM には WebGPU が必要です。",
+  runsOn: "実行方法",
+  backends: {
+    auto: "利用可能な最速の方法",
+    webgpu: "グラフィックカード（WebGPU）",
+    wasm: "プロセッサー（WebAssembly）",
+    cpu: "参照実装（低速）",
+  },
+  look: "キャッシュされたモデルを表示",
+  nothing: "キャッシュされたモデルはありません。",
+  used: (usage, quota) => `${quota} 中 ${usage} を使用`,
+  weights: "モデルの重み",
+  webllm: "WebLLM 用のモデル",
+  partOf: (what) => `一部：${what}`,
+  remove: "削除",
+  unload: "メモリから解放",
+  onWebLlm: "WebLLM で動作中",
+  on: (size, backend) => `${size}（${backend}）`,
+  context: (tokens) => counted("ja", tokens, { other: "コンテキスト # トークン" }),
+};
+
+/** What an engine in this page tells while it works. */
+export const engine: Words["engine"] = {
+  insecure:
+    "このページ内でモデルを実行できるのは、HTTPS または localhost の場合のみです。サーバーでモデルを実行してください。",
+  starting: "このページ内でエンジンを起動中",
+  startingWebLlm: "このページ内で WebLLM を起動中",
+  otherChat: "別のチャットの回答を待機中",
+  noWebGpu:
+    "このブラウザーでは WebGPU を使用できないため、モデルはプロセッサーで動作します。サーバーのほうが高速です。",
+  loading: "モデルを読み込み中",
+  fetching: (done, total) => `モデルをこのページにダウンロード中：${done} / ${total}`,
+  busy: "別のタブがこのモデルをダウンロード中です。完了を待っています。",
+  notKept: (why) => `ページにモデルを保持できないため（${why}）、毎回サーバーから読み取ります。`,
+  reading: "サーバーからモデルを読み取り中",
+  advice: {
+    runner:
+      "ページのメモリからモデルが失われました。「続ける」または「再試行」で読み込み直してください。再び失敗する場合は、プロセッサー（「モデル」の「このページ内のモデル」）またはサーバーで実行してください。",
+    upstream:
+      "ダウンロード済みの部分はページに保持されています。サーバーが復旧してから再試行すると、残りを取得します。",
+    too_large:
+      "より小さいモデルかコンテキストを選ぶか、プロセッサー（「モデル」の「このページ内のモデル」）またはサーバーで実行してください。",
+  },
+  noPictures: "ここでは WebLLM に画像を渡せません。画像を認識できる GGUF モデルを選択してください。",
+  onlyMlc:
+    "WebLLM で動作するのは、MLC でコンパイルされたモデルのみです。このモデルはサーバーまたはこのページ内で実行してください。",
+  cannotLoad: (why) => `WebLLM がモデルを読み込めません：${why}`,
+};
