@@ -11,6 +11,7 @@ export const LANGUAGES = {
   es: { name: "Español", load: async () => (await import("./es.ts")).es },
   fr: { name: "Français", load: async () => (await import("./fr.ts")).fr },
   ja: { name: "日本語", load: async () => (await import("./ja.ts")).ja },
+  zh: { name: "简体中文", load: async () => (await import("./zh.ts")).zh },
 } satisfies Readonly<Record<string, { readonly name: string; readonly load: () => Promise<Words> }>>;
 
 type Language = keyof typeof LANGUAGES;

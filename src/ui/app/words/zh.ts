@@ -1,0 +1,31 @@
+/** The page in Chinese, simplified, by part. */
+import { base } from "./zh/base.ts";
+import { create, engine, inPage, jobs, models, show } from "./zh/models.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./zh/views.ts";
+import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./zh/chat.ts";
+import type { Words } from "./en.ts";
+
+export const zh: Words = {
+  attachments,
+  base,
+  chat,
+  chats,
+  composer,
+  create,
+  deliveries,
+  engine,
+  gateway,
+  help,
+  inPage,
+  jobs,
+  keyboard,
+  keyDialog,
+  markdown,
+  modelMenu,
+  models,
+  options,
+  setup,
+  show,
+  system,
+  welcome,
+};

@@ -1,0 +1,134 @@
+/** Chinese, simplified: the models of the server, and of this page. */
+import { counted } from "../count.ts";
+import type { Words } from "../en.ts";
+
+export const models: Words["models"] = {
+  title: "模型",
+  create: "创建",
+  pullLabel: "要下载的模型名称",
+  pullHint: "下载模型：llama3.2:1b、hf.co/owner/model-GGUF:Q4_K_M",
+  pull: "下载",
+  list: "服务器上的模型",
+  none: "还没有模型。请按名称下载一个，例如 llama3.2:1b。",
+  chat: "对话",
+  more: (model) => `${model} 的更多操作`,
+  show: "详情",
+  load: "立即加载",
+  unload: "卸载",
+  update: "更新",
+  createFrom: "以此创建模型",
+  copy: "复制",
+  copyTitle: (model) => `复制 ${model}`,
+  copyName: "副本名称",
+  delete: "删除",
+  deleted: (model, size) => `已删除 ${model}（${size}）。`,
+  embeds: "生成嵌入",
+  inMemory: (size) => `占用内存：${size}`,
+  onCpu: "在 CPU 上",
+  onGpu: (percent) => `${percent}% 在 GPU 上`,
+  context: (tokens) => `上下文 ${tokens} 个 token`,
+  leaves: (when) => `${when}卸载`,
+  stays: "保持加载",
+};
+
+/** Downloads, and models that are being created. */
+export const jobs: Words["jobs"] = {
+  title: "下载",
+  pause: "暂停",
+  stop: "停止",
+  resume: "继续",
+  close: "关闭",
+  forget: "移除",
+  forgot: (model) => `已移除 ${model} 的下载。`,
+  withoutTls: "不使用 TLS 下载",
+  progress: (model) => `${model} 的进度`,
+  paused: "已暂停。已下载的部分会在服务器上保留一周。",
+  waiting: "等待中",
+  downloading: "正在下载",
+  downloaded: "已下载。",
+  created: "已创建。",
+  amount: (done, total) => `${done} / ${total}`,
+  rate: (size) => `${size}/s`,
+  left: (time) => `剩余 ${time}`,
+};
+
+/** The form that makes a model. */
+export const create: Words["create"] = {
+  title: "创建模型",
+  name: "名称",
+  modelfile: "Modelfile",
+  quantize: "量化",
+  asIs: "否",
+  action: "创建",
+};
+
+/** Details of a model. */
+export const show: Words["show"] = {
+  reading: "正在读取模型",
+  system: "系统提示词",
+  parameters: "参数",
+  template: "模板",
+  modelfile: "Modelfile",
+  license: "许可证",
+  copy: (part) => `复制：${part}`,
+  facts: {
+    architecture: "架构",
+    parameter_size: "参数量",
+    quantization_level: "量化",
+    context_length: "上下文（token）",
+    embedding_length: "嵌入长度",
+    block_count: "层数",
+    "attention.head_count": "注意力头数",
+    vocab_size: "词表大小",
+    expert_count: "专家数",
+  },
+};
+
+/** Models that run in this page. */
+export const inPage: Words["inPage"] = {
+  title: "此页面中的模型",
+  insecure: "只有通过 HTTPS 或在 localhost 上，模型才能在此页面中运行。",
+  about:
+    "对话的模型可以在此页面中运行，而不在服务器上运行。页面只需下载一次模型，并将其保存在此浏览器中。经 MLC 编译的模型只能在这里通过 WebLLM 运行，WebLLM 需要 WebGPU。",
+  runsOn: "运行方式",
+  backends: {
+    auto: "可用的最快方式",
+    webgpu: "显卡（WebGPU）",
+    wasm: "处理器（WebAssembly）",
+    cpu: "参考实现（较慢）",
+  },
+  look: "显示已缓存的模型",
+  nothing: "没有已缓存的模型。",
+  used: (usage, quota) => `已用 ${usage}，共 ${quota}`,
+  weights: "模型的权重",
+  webllm: "WebLLM 的模型",
+  partOf: (what) => `部分内容：${what}`,
+  remove: "移除",
+  unload: "卸载",
+  onWebLlm: "通过 WebLLM 运行",
+  on: (size, backend) => `${size}，${backend}`,
+  context: (tokens) => counted("zh", tokens, { other: "上下文 # 个 token" }),
+};
+
+/** What an engine in this page tells while it works. */
+export const engine: Words["engine"] = {
+  insecure: "只有通过 HTTPS 或在 localhost 上，模型才能在此页面中运行。请改为在服务器上运行模型。",
+  starting: "正在此页面中启动引擎",
+  startingWebLlm: "正在此页面中启动 WebLLM",
+  otherChat: "正在等待另一个对话的回答",
+  noWebGpu: "此浏览器不支持 WebGPU，因此模型在处理器上运行。服务器会更快。",
+  loading: "正在加载模型",
+  fetching: (done, total) => `正在将模型下载到此页面：${done} / ${total}`,
+  busy: "另一个标签页正在下载此模型，请稍候。",
+  notKept: (why) => `页面无法保存模型（${why}），因此每次都会从服务器读取。`,
+  reading: "正在从服务器读取模型",
+  advice: {
+    runner:
+      "页面内存中的模型已丢失。请继续或重试以重新加载。如果再次失败，请在处理器上（模型 → 此页面中的模型）或在服务器上运行。",
+    upstream: "页面会保留已下载的部分。请在服务器恢复后重试，其余部分会继续下载。",
+    too_large: "请选择更小的模型或上下文，或者在处理器上（模型 → 此页面中的模型）或在服务器上运行。",
+  },
+  noPictures: "WebLLM 在这里不接受图片。请选择能识别图片的 GGUF 模型。",
+  onlyMlc: "WebLLM 只能运行经 MLC 编译的模型。请在服务器上或在此页面中运行此模型。",
+  cannotLoad: (why) => `WebLLM 无法加载模型：${why}`,
+};
