@@ -7,6 +7,7 @@ import { browserRefusal } from "../browser/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
 import { chatCases } from "./chat-cases.ts";
 import { findingCases } from "./finding-cases.ts";
+import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
@@ -38,6 +39,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     belowPathCases,
     undoCases,
     findingCases,
+    formulaCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

@@ -14,6 +14,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { WebLlm } from "./engine/webllm.ts";
 import type { Admin } from "./gateway/admin.ts";
 import type { Highlight } from "./markdown/highlight.ts";
+import type { DrawMath } from "./markdown/temml.ts";
 import type { Jobs } from "./models/jobs.ts";
 import type { Models } from "./models/models.ts";
 import type { Words } from "./words/index.ts";
@@ -41,6 +42,7 @@ export interface App {
   /** Whether the list of chats covers a narrow page. */
   readonly isMenuOpen: Signal<boolean>;
   readonly loadHighlight: () => Promise<Highlight>;
+  readonly loadMath: () => Promise<DrawMath>;
 }
 
 export const AppContext = createContext<App | undefined>(undefined);

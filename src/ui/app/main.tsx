@@ -69,6 +69,7 @@ async function start(): Promise<void> {
     over: signal(undefined),
     isMenuOpen: signal(false),
     loadHighlight: once(async () => (await import("./markdown/highlight.ts")).makeHighlight()),
+    loadMath: once(async () => (await import("./markdown/temml.ts")).drawMath),
   };
   chats.running.subscribe(
     (running) => void (running.size === 0 && models.list.peek() && models.refreshLoaded().catch(() => {})),

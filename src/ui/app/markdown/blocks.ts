@@ -2,7 +2,8 @@
  * The blocks of a text that grows: those that are over are never read again, only the last one is. So a long answer
  * costs as much per frame as its last block.
  */
-import { Lexer, type Token } from "marked";
+import { Marked, type Token } from "marked";
+import { mathBlock, mathInline } from "./math.ts";
 
 /** One that is longer is shown as it is: nobody's answer, and slow to read. */
 const BLOCK_CHARS_MAX = 200_000;
@@ -46,7 +47,7 @@ function lexBlocks(text: string): Token[] {
   const isHuge = text.length > BLOCK_CHARS_MAX && !text.slice(0, BLOCK_CHARS_MAX).includes("\n\n");
   if (isHuge || NESTED.test(text)) return [plain(text)];
   try {
-    return new Lexer({ gfm: true }).lex(text);
+    return new Marked({ gfm: true, extensions: [mathBlock, mathInline] }).lexer(text);
   } catch {
     return [plain(text)];
   }

@@ -6,6 +6,8 @@ import type { Token, Tokens } from "marked";
 import { Component, type ComponentChildren } from "preact";
 import { useWords } from "../context.ts";
 import { CodeBlock } from "./code.tsx";
+import { Formula } from "./formula.tsx";
+import type { MathToken } from "./math.ts";
 
 /** Deeper nesting is shown as it was written. */
 const DEPTH_MAX = 24;
@@ -55,6 +57,8 @@ function blockOf(token: Token, at: At): ComponentChildren {
       return boxOf(token);
     case "hr":
       return <hr />;
+    case "math":
+      return <p>{formulaOf(token as MathToken, inside)}</p>;
     case "html":
       return <p class="raw">{token.raw.trimEnd()}</p>;
     default:
@@ -143,9 +147,17 @@ function inline(token: Token, at: At): ComponentChildren {
       return (token as Tokens.Escape).text;
     case "checkbox":
       return boxOf(token);
+    case "math":
+      return formulaOf(token as MathToken, inside);
     default:
       return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image too: as they were written
   }
+}
+
+/** One whose end has not come is its source while the answer grows, and text once that is over. */
+function formulaOf({ raw, text, isDisplay, isWhole }: MathToken, { isOver }: At) {
+  if (isWhole) return <Formula {...{ raw, text, isDisplay }} />;
+  return isOver ? raw : <code class="tex display">{raw.trim()}</code>;
 }
 
 const BLOCKS: ReadonlySet<string> = new Set(["paragraph", "list", "code", "blockquote", "heading", "table", "space"]);

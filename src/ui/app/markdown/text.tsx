@@ -1,12 +1,13 @@
 /** A text of Markdown that is whole, and one that grows. */
 import { useMemo, useRef } from "preact/hooks";
 import { blocksOf, NO_BLOCKS, normalLines, readBlocks, type Blocks } from "./blocks.ts";
+import { copyWithSource } from "./formula.tsx";
 import { Block } from "./render.tsx";
 
 export function MarkdownText({ text }: { text: string }) {
   const blocks = useMemo(() => blocksOf(normalLines(text)), [text]);
   return (
-    <div class="markdown">
+    <div class="markdown" onCopy={copyWithSource}>
       {blocks.map((token, i) => (
         <Block key={i} token={token} isOver />
       ))}
@@ -19,7 +20,7 @@ export function GrowingText({ text }: { text: string }) {
   const read = useRef<Blocks>(NO_BLOCKS);
   const { done, tail } = (read.current = readBlocks(read.current, normalLines(text)));
   return (
-    <div class="markdown">
+    <div class="markdown" onCopy={copyWithSource}>
       {done.map((token, i) => (
         <Block key={i} token={token} isOver />
       ))}
