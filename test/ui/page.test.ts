@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { browserRefusal } from "../browser/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
 import { chatCases } from "./chat-cases.ts";
+import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
@@ -40,6 +41,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     undoCases,
     findingCases,
     formulaCases,
+    exportCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

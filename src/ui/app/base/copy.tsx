@@ -22,7 +22,7 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
 }
 
 /** Pages that were not served over HTTPS have no clipboard of their own: a selection stands in. */
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if ("clipboard" in navigator && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");
   area.value = text;

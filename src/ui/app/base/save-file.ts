@@ -1,10 +1,19 @@
 /** Hands somebody a file to keep. */
 
-export function saveFile(name: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+export function saveFile(name: string, text: string, type = "application/json"): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** A name that every system takes, in whichever script the title is. */
+export function fileNameOf(title: string, ending: string): string {
+  const name = title
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{M}\p{N}_-]+/gu, "-")
+    .replace(/^-+|-+$/g, "");
+  return `${[...name].slice(0, 60).join("") || "chat"}.${ending}`;
 }

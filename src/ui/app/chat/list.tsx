@@ -7,9 +7,10 @@ import { dayText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { Menu } from "../base/menu.tsx";
 import { routeText } from "../base/route.ts";
-import { saveFile } from "../base/save-file.ts";
+import { fileNameOf, saveFile } from "../base/save-file.ts";
+import { chatMarkdown } from "./markdown-export.ts";
 import { fileOf, readChatFile } from "./transfer.ts";
-import type { Chat } from "./tree.ts";
+import { pathTo, type Chat } from "./tree.ts";
 
 export function ChatList() {
   const { chats, words } = useApp();
@@ -87,8 +88,8 @@ function Transfer() {
 }
 
 function ChatItem({ chat }: { chat: Chat }) {
-  const { chats, route, go, notices } = useApp();
-  const { chats: words } = useWords();
+  const { chats, db, route, go, notices } = useApp();
+  const { chats: words, chat: chatWords } = useWords();
   const isNamed = useSignal(false);
   const isHere = route.value.view === "chat" && route.value.id === chat.id;
   const rename = (title: string): void => {
@@ -101,7 +102,12 @@ function ChatItem({ chat }: { chat: Chat }) {
       [chat],
       messages.filter((each) => each.chat === chat.id),
     );
-    saveFile(`${chat.title.replace(/[^\w-]+/g, "-").slice(0, 60)}.json`, JSON.stringify(file));
+    saveFile(fileNameOf(chat.title, "json"), JSON.stringify(file));
+  };
+  const exportMarkdown = async (): Promise<void> => {
+    const messages = new Map((await db.messages(chat.id)).map((each) => [each.id, each]));
+    const text = chatMarkdown(chat, pathTo(messages, chat.leaf), chatWords);
+    saveFile(fileNameOf(chat.title, "md"), text, "text/markdown");
   };
   const remove = async (): Promise<void> => {
     if (isHere) go({ view: "chat" });
@@ -124,6 +130,7 @@ function ChatItem({ chat }: { chat: Chat }) {
         items={() => [
           { label: words.rename, icon: "edit", onChoose: () => (isNamed.value = true) },
           { label: words.export, icon: "download", onChoose: () => void exportOne() },
+          { label: words.exportMarkdown, icon: "file", onChoose: () => void exportMarkdown() },
           { label: words.delete, icon: "trash", isDangerous: true, onChoose: () => void remove() },
         ]}
       >

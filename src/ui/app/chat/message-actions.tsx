@@ -1,9 +1,10 @@
 /** The buttons below a message: copy, edit, ask again, go through its branches. */
 import { useApp, useWords } from "../context.ts";
-import { CopyButton } from "../base/copy.tsx";
+import { CopyButton, copyText } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Menu, type MenuItem } from "../base/menu.tsx";
 import { shortName } from "../models/models.ts";
+import { messageMarkdown } from "./markdown-export.ts";
 import type { Answering } from "./chat-types.ts";
 import { siblingsOf, withDescendants, type Message } from "./tree.ts";
 
@@ -65,8 +66,17 @@ function useMenuItems(message: Message, isLast: boolean): () => readonly MenuIte
     const gone = withDescendants(chats.open.peek()?.messages.peek() ?? new Map(), message.id);
     return { label: words.deleteFrom(gone.size), icon: "trash", isDangerous: true, onChoose: () => void remove() };
   };
+  const copy = (): MenuItem => ({
+    label: words.copyMarkdown,
+    icon: "copy",
+    onChoose: () =>
+      void copyText(messageMarkdown(message, words)).then(
+        () => notices.say(words.copied),
+        (error: unknown) => notices.say(String(error)),
+      ),
+  });
   return () => {
-    if (role !== "assistant") return [removal()];
+    if (role !== "assistant") return [copy(), removal()];
     const canGoOn = isLast && message.content !== "" && !message.calls?.length;
     const goOn: MenuItem = {
       label: words.goOnWith,
@@ -79,7 +89,7 @@ function useMenuItems(message: Message, isLast: boolean): () => readonly MenuIte
       icon: "retry",
       onChoose: () => again({ model: name, place: models.placeOf(name, place) }),
     }));
-    return [...(canGoOn ? [goOn] : []), ...others, removal()];
+    return [copy(), ...(canGoOn ? [goOn] : []), ...others, removal()];
   };
 }
 

@@ -183,7 +183,7 @@ const wireCall = ({ id, name, arguments: args }: ToolCall): object => ({
 });
 
 /** Between fences that are longer than any in the text. */
-function fenced(text: string): string {
+export function fenced(text: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/^`{3,}/gm)].map(([fence]) => fence.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${text}\n${fence}`;

@@ -1,0 +1,55 @@
+/** A chat, or one message of it, as Markdown for other programs: who said it, what was attached, and the text. */
+import type { Words } from "../words/index.ts";
+import { shortName } from "../models/models.ts";
+import { fenced, type Chat, type Message } from "./tree.ts";
+
+type ChatWords = Words["chat"];
+
+/** @param path the messages that the chat shows, first to last */
+export function chatMarkdown(chat: Chat, path: readonly Message[], words: ChatWords): string {
+  const system = chat.system.trim() === "" ? [] : [`## ${words.systemPrompt}\n\n${closed(chat.system.trim())}`];
+  const title = oneLine(chat.title);
+  return `${[`# ${title}`, ...system, ...path.map((message) => messageMarkdown(message, words))].join("\n\n")}\n`;
+}
+
+export function messageMarkdown(message: Message, words: ChatWords): string {
+  const { role, content, calls = [] } = message;
+  const attached = attachedOf(message, words);
+  const parts = [
+    `## ${oneLine(whoOf(message, words))}`,
+    ...(attached.length > 0 ? [`${words.attachedNames(attached.join(", "))}`] : []),
+    ...(content.trim() === "" ? [] : [role === "tool" ? fenced(content) : closed(content.trim())]),
+    ...calls.map((call) => `${words.calls(oneLine(call.name))}:\n\n${fenced(JSON.stringify(call.arguments, null, 2))}`),
+  ];
+  return parts.join("\n\n");
+}
+
+function whoOf({ role, model, toolName }: Message, words: ChatWords): string {
+  if (role === "user") return words.you;
+  if (role === "tool") return toolName === undefined ? words.tool : words.result(toolName);
+  return model ? shortName(model) : words.answer;
+}
+
+const attachedOf = ({ files = [], pictures = [] }: Message, words: ChatWords): string[] => [
+  ...files.map(({ name }) => oneLine(name)),
+  ...(pictures.length > 0 ? [words.pictures(pictures.length)] : []),
+];
+
+/** A name in a line of Markdown: no line ends, and nothing that begins markup. */
+const oneLine = (text: string): string =>
+  text
+    .replace(/\s+/g, " ")
+    .trim()
+    .replace(/[\\`*_[\]<>]/g, "\\$&");
+
+/** A text that was stopped within a block of code gets its end, so that what follows is not code. */
+function closed(text: string): string {
+  let open = "";
+  for (const line of text.split("\n")) {
+    const [, fence = "", info = ""] = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
+    if (fence === "") continue;
+    if (open === "") open = fence.startsWith("`") && info.includes("`") ? "" : fence;
+    else if (fence[0] === open[0] && fence.length >= open.length && info.trim() === "") open = "";
+  }
+  return open === "" ? text : `${text}\n${open}`;
+}
