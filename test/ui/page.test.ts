@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { browserRefusal } from "../browser/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
+import { catalogueCases } from "./catalogue-cases.ts";
 import { chatCases } from "./chat-cases.ts";
 import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
@@ -42,6 +43,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     findingCases,
     formulaCases,
     exportCases,
+    catalogueCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

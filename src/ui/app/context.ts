@@ -15,6 +15,7 @@ import type { WebLlm } from "./engine/webllm.ts";
 import type { Admin } from "./gateway/admin.ts";
 import type { Highlight } from "./markdown/highlight.ts";
 import type { DrawMath } from "./markdown/temml.ts";
+import type { Catalogue } from "./models/catalogue.ts";
 import type { Jobs } from "./models/jobs.ts";
 import type { Models } from "./models/models.ts";
 import type { Words } from "./words/index.ts";
@@ -30,6 +31,7 @@ export interface App {
   readonly webllm: WebLlm;
   readonly admin: Admin;
   readonly jobs: Jobs;
+  readonly catalogue: Catalogue;
   readonly notices: Notices;
   readonly questions: Questions;
   readonly prefs: Prefs;

@@ -12,6 +12,7 @@ import { Chats } from "./chat/chats.ts";
 import { openDatabase, type ChatDatabase } from "./chat/database.ts";
 import { AppContext, type App } from "./context.ts";
 import { memoryDatabase } from "./chat/memory-database.ts";
+import { Catalogue } from "./models/catalogue.ts";
 import { Jobs } from "./models/jobs.ts";
 import { Engine } from "./engine/engine.ts";
 import { WebLlm } from "./engine/webllm.ts";
@@ -57,6 +58,7 @@ async function start(): Promise<void> {
     db,
     models,
     jobs: new Jobs({ api, storage: kept, onDone: () => void models.refresh() }),
+    catalogue: new Catalogue(api),
     notices,
     questions: makeQuestions(),
     session,

@@ -169,7 +169,7 @@ const SIGNS = [
 ] as const satisfies readonly { icon: IconName; word: keyof Words["modelMenu"]; capability: string }[];
 
 /** What a model can do beside chatting. */
-export function Signs({ model: { capabilities = [] } }: { model: StoredModel }) {
+export function Signs({ model: { capabilities = [] } }: { model: Pick<StoredModel, "capabilities"> }) {
   const { modelMenu: words } = useWords();
   return (
     <span class="signs">

@@ -3,6 +3,7 @@ import { useApp, useWords } from "../context.ts";
 import { Mark } from "../base/icons.tsx";
 import { bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
+import { SuggestedModels } from "../models/catalogue-view.tsx";
 import { isDemo } from "../models/models.ts";
 
 /** A text for the field where messages are written. */
@@ -50,6 +51,7 @@ export function Suggestions({ onChoose }: { onChoose: (suggestion: Suggestion) =
           {words.demo(bytesText(chatting[0]!.size))} <a href="#/models">{words.getUseful}</a>
         </p>
       )}
+      {models.list.value && chatting.every(isDemo) && <SuggestedModels />}
       <p class="quiet">{words.private}</p>
     </div>
   );

@@ -62,11 +62,15 @@ function JobCard({ job }: { job: Job }) {
         <progress aria-label={texts.progress(name)} {...(total > 0 ? { max: total, value: done } : {})} />
       )}
       <p class={state === "failed" ? "problem" : "quiet"} role="status">
-        {error === undefined ? stateText(texts, job) : withoutHint(reasonOf(words, error))}
+        {jobText(words, job)}
       </p>
     </li>
   );
 }
+
+/** How far it is, or why it failed. */
+export const jobText = (words: Words, job: Job): string =>
+  job.error === undefined ? stateText(words.jobs, job) : withoutHint(reasonOf(words, job.error));
 
 /** Registries without TLS, or with a certificate that nobody vouches for: the server says which setting allows them. */
 const INSECURE = / \('insecure' allows it\)|^insecure protocol http$/;

@@ -5,6 +5,7 @@ import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { reasonOf } from "../base/reason.ts";
 import { ViewHead } from "../base/view-head.tsx";
+import { CatalogueSection } from "./catalogue-view.tsx";
 import { CreateDialog } from "./create.tsx";
 import { InPage } from "./in-page.tsx";
 import { JobList } from "./job-list.tsx";
@@ -39,6 +40,7 @@ export function ModelsView() {
         <PullField />
         <JobList />
         <ModelList onOver={(next) => (over.value = next)} />
+        <CatalogueSection />
         <InPage />
       </div>
       {over.value?.kind === "show" && <ShowDialog name={over.value.name} onClose={close} />}

@@ -1,12 +1,13 @@
 /** The page in English, by part. Other languages have the same shape. */
 import { base } from "./en/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./en/models.ts";
+import { catalogue, create, engine, inPage, jobs, models, show } from "./en/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./en/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
 export const en = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,

@@ -30,6 +30,23 @@ export const models = {
   stays: "stays loaded",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue = {
+  title: "Catalogue",
+  purpose: "Purpose",
+  all: "All",
+  purposes: { chat: "Chat", reasoning: "Reasoning", code: "Code", vision: "Pictures", embedding: "Embeddings" },
+  installed: "installed",
+  chatWith: (model: string) => `Chat with ${model}`,
+  download: (model: string) => `Download ${model}`,
+  pausing: (model: string) => `Pause the download of ${model}`,
+  fits: (free: string) => `Fits: ${free} of memory are free.`,
+  tight: (reason: string) => `Tight: ${reason}.`,
+  tooLarge: (reason: string) => `Does not fit: ${reason}.`,
+  updated: (month: string) => `As of ${month}. Sizes are approximate. Other models: by name, above.`,
+  suggested: "Suggested models",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs = {
   title: "Downloads",
