@@ -76,18 +76,20 @@ function checkInstalled(name: string): void {
 }
 
 async function buildPage(): Promise<PageFiles> {
-  const [page, worker, style, icon] = await Promise.all([
+  const [page, worker, files, style, icon] = await Promise.all([
     buildForBrowser(join(APP, "main.tsx")),
     buildForBrowser(),
+    buildForBrowser(join(APP, "work/file-worker.ts")),
     styleText(),
     Bun.file(join(APP, "icon.svg")).text(),
   ]);
   const names = {
     script: named(page.scripts[0]!),
     worker: named(worker.scripts[0]!),
+    files: named(files.scripts[0]!),
     style: `style-${hash(style)}.css`,
   };
-  const scripts = [...page.scripts, ...worker.scripts].map((script): [string, Asset] => [
+  const scripts = [...page.scripts, ...worker.scripts, ...files.scripts].map((script): [string, Asset] => [
     named(script),
     { contentType: JAVASCRIPT, text: script.text },
   ]);
@@ -131,10 +133,12 @@ function served(files: PageFiles): ReadonlyMap<string, ServedAsset> {
 const htmlOf = ({
   script,
   worker,
+  files,
   style,
 }: {
   script: string;
   worker: string;
+  files: string;
   style: string;
 }): string => `<!doctype html>
 <html lang="en">
@@ -143,6 +147,7 @@ const htmlOf = ({
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content">
 <meta name="color-scheme" content="light dark">
 <meta name="hearth-worker" content="ui/${worker}">
+<meta name="hearth-files" content="ui/${files}">
 <meta name="hearth-webllm" content="ui/${WEBLLM}">
 <title>Hearth</title>
 <link rel="icon" type="image/svg+xml" href="ui/icon.svg">

@@ -78,7 +78,7 @@ test("formulas become elements of MathML", () => {
     "\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}",
     "\\int_0^\\infty e^{-x^2}\\,dx = \\frac{\\sqrt\\pi}{2}",
     "\\begin{cases} x & x > 0 \\\\ -x & \\text{otherwise} \\end{cases}",
-    "\\newcommand{\\reals}{\\mathbb{R}} f: \\reals \\to \\reals",
+    "\\newcommand{\\foo}{\\mathbb{R}} f: \\foo \\to \\foo",
   ]) {
     expect(elements(drawMath(tex, true)).length).toBeGreaterThan(5);
   }

@@ -11,6 +11,7 @@ import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
+import { modelFilesCases } from "./model-files-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
 import { typingCases } from "./typing-cases.ts";
@@ -44,6 +45,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     formulaCases,
     exportCases,
     catalogueCases,
+    modelFilesCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

@@ -43,6 +43,10 @@ export interface App {
   readonly over: Signal<"search" | "keys" | "help" | undefined>;
   /** Whether the list of chats covers a narrow page. */
   readonly isMenuOpen: Signal<boolean>;
+  /** Model files that somebody dropped or chose, to make a model of. */
+  readonly modelFiles: Signal<readonly File[]>;
+  /** Files that somebody dropped, to attach to the message that is being written. */
+  readonly toAttach: Signal<readonly File[]>;
   readonly loadHighlight: () => Promise<Highlight>;
   readonly loadMath: () => Promise<DrawMath>;
 }

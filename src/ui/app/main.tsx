@@ -70,6 +70,8 @@ async function start(): Promise<void> {
     go,
     over: signal(undefined),
     isMenuOpen: signal(false),
+    modelFiles: signal([]),
+    toAttach: signal([]),
     loadHighlight: once(async () => (await import("./markdown/highlight.ts")).makeHighlight()),
     loadMath: once(async () => (await import("./markdown/temml.ts")).drawMath),
   };

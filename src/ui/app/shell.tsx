@@ -13,6 +13,8 @@ import { QuestionDialog } from "./base/question-dialog.tsx";
 import { THEMES, type Theme } from "./base/prefs.ts";
 import { routeText, type View } from "./base/route.ts";
 import { GatewayView } from "./gateway/view.tsx";
+import { DropZone } from "./drop-zone.tsx";
+import { ModelFilesDialog } from "./models/model-files-dialog.tsx";
 import { SystemView } from "./system/view.tsx";
 import { ModelsView } from "./models/view.tsx";
 
@@ -49,6 +51,8 @@ export function Shell() {
       <NoticeList />
       <KeyDialog />
       <QuestionDialog />
+      <DropZone />
+      <ModelFilesDialog />
       {over.value === "search" && <SearchDialog />}
       {over.value === "keys" && <KeysDialog />}
       {over.value === "help" && <HelpDialog />}

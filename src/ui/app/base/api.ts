@@ -5,6 +5,7 @@
 import type { Kept } from "./kept.ts";
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { linesOf } from "./lines.ts";
+import { sendFile, type UploadOptions } from "./upload.ts";
 
 /** What the server refused, in its words. */
 export class Refused extends Error {
@@ -34,7 +35,7 @@ export interface KeyQuestion {
 }
 
 export interface Ask {
-  readonly method?: "GET" | "POST" | "DELETE" | "PUT";
+  readonly method?: "GET" | "HEAD" | "POST" | "DELETE" | "PUT";
   readonly body?: object;
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
@@ -52,6 +53,8 @@ export interface Api {
   json<T>(path: string, ask?: Ask): Promise<T>;
   /** Objects, as they come. Throws as `json`, and `Refused` for an object that says what went wrong. */
   lines<T>(path: string, ask: Ask): AsyncGenerator<T, void, void>;
+  /** Sends a file as it lies on the disk. Throws as `json`, and the signal's reason. */
+  upload(path: string, file: Blob, options: UploadOptions): Promise<void>;
   /** Headers that make a request one of whoever has the key. */
   headers(): Readonly<Record<string, string>>;
   /** Forgets the key of this tab. Returns what brings it back. */
@@ -105,6 +108,13 @@ export function makeApi({ storage }: { storage: Kept }): Api {
     isReachable,
     question,
     headers,
+    async upload(path, file, options) {
+      const response = await sendFile({ address: addressOf(path), headers: headers(), file, ...options });
+      if (response?.ok) return;
+      if (response) throw new Refused(response.status, await reasonOf(response));
+      lookForServer(isReachable);
+      throw new ServerGone("the server went away in the middle of an upload");
+    },
     hasKey: () => storage.getItem(KEY) !== null,
     forgetKey() {
       const key = storage.getItem(KEY);

@@ -29,11 +29,10 @@ interface ComposerProps {
 const DRAFT = "hearth-draft-";
 
 export function Composer({ chat, model, place, onModel, onSend, onEditLast, suggestion }: ComposerProps) {
-  const { chats, models, session } = useApp();
+  const { chats, models, session, toAttach } = useApp();
   const kept = DRAFT + (chat?.id ?? "new");
   const content = useSignal(session.getItem(kept) ?? "");
   const { pictures, files, take } = useAttached();
-  const isOver = useSignal(false);
   const running = chat ? chats.running.value.get(chat.id) : undefined;
   const isEmpty = content.value.trim() === "" && files.value.length === 0 && pictures.value.length === 0;
   const trouble = useModelTrouble(model, place, pictures.value.length > 0 || hasPictures(chats.open.value, chat));
@@ -48,27 +47,19 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
       if (!isSent) [content.value, pictures.value, files.value] = [draft.content, draft.pictures, draft.files];
     });
   };
-  const onDrop = (event: DragEvent): void => {
-    isOver.value = false;
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    void take(event.dataTransfer?.files ?? []);
-  };
+  useEffect(() => {
+    const dropped = toAttach.value;
+    if (dropped.length === 0) return;
+    toAttach.value = [];
+    void take(dropped);
+  }, [toAttach.value]);
   return (
     <form
       class="composer"
-      data-over={isOver.value}
       onSubmit={(event) => {
         event.preventDefault();
         send();
       }}
-      onDragOver={(event) => {
-        if (!hasFiles(event)) return;
-        event.preventDefault();
-        isOver.value = true;
-      }}
-      onDragLeave={() => (isOver.value = false)}
-      onDrop={onDrop}
     >
       <Attachments pictures={pictures} files={files} />
       {trouble && (
@@ -122,9 +113,6 @@ const hasPictures = (open: OpenChat | undefined, chat: Chat | undefined): boolea
   open !== undefined &&
   open.chat.value.id === chat?.id &&
   pathTo(open.messages.value, open.chat.value.leaf).some(({ pictures = [] }) => pictures.length > 0);
-
-/** Else it is text, which the field takes by itself. */
-const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") ?? false;
 
 /** @param stop ends the answer that is being made, where one is */
 function SendButton({ stop, isReady }: { stop: (() => void) | undefined; isReady: boolean }) {

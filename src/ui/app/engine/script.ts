@@ -9,12 +9,12 @@ interface TrustedTypes {
 }
 
 /** @param name of the element in the page's head that has the address */
-export function startWorker(name: "hearth-worker" | "hearth-webllm"): PageWorker {
+export function startWorker<W = PageWorker>(name: "hearth-worker" | "hearth-webllm" | "hearth-files"): W {
   const address = document.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content ?? "";
-  if (!/^ui\/(worker-main-[0-9a-z]+|webllm)\.js$/.test(address)) {
+  if (!/^ui\/((?:worker-main|file-worker)-[0-9a-z]+|webllm)\.js$/.test(address)) {
     throw new Error("the page does not say where its Worker is");
   }
-  return new Worker(trusted(address) as string, { type: "module" }) as unknown as PageWorker;
+  return new Worker(trusted(address) as string, { type: "module" }) as unknown as W;
 }
 
 /** Browsers with Trusted Types take no plain text for a script's address. */

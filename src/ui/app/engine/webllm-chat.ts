@@ -147,7 +147,7 @@ function settingsOf({ options }: Question): Record<string, number> {
 }
 
 function start(key: string): Started {
-  const worker = startWorker("hearth-webllm") as unknown as Worker;
+  const worker = startWorker<Worker>("hearth-webllm");
   const started: Started = {
     key,
     send: (message) => worker.postMessage(message),

@@ -22,8 +22,10 @@ const CHARS_MAX = 5000;
 const DISPLAY = /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\])[ \t]*(?:\n|$)/;
 /** One that has begun, up to the end of the text. */
 const BEGUN = /^ {0,3}(?:\$\$|\\\[)(?:(?!\n[ \t]*\n)(?!\$\$|\\\])[\s\S])*$/;
-const INLINE =
-  /^(?:\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\]|\\\(((?:(?!\n[ \t]*\n)[\s\S])+?)\\\)|\$(?![\s$])((?:\\[^\n]|[^$\\`\n])+?)\$(?![\p{L}\p{N}$]))/u;
+const DISPLAY_INLINE = [/^\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$/, /^\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\]/] as const;
+const ROUND = /^\\\(((?:(?!\n[ \t]*\n)[\s\S])+?)\\\)/;
+/** Beside its content, and no letter or digit after it. */
+const SINGLE = /^\$(?![\s$])((?:\\[^\n]|[^$\\`\n])+?)\$(?![\p{L}\p{N}$])/u;
 /** An amount of money, and words after it. */
 const PRICE = /^\d[\d.,]*\s*(?:[kKMBm]|bn)?(?:[\s,;:/–-]+\p{L}{2,}|\s*[–-]\s*$)/u;
 
@@ -45,11 +47,14 @@ export const mathInline: TokenizerAndRendererExtension = {
   level: "inline",
   start: (src) => /\$|\\[([]/.exec(src)?.index,
   tokenizer(src) {
-    const found = INLINE.exec(src.slice(0, CHARS_MAX));
-    if (!found) return undefined;
-    const [raw, dollars, square, round, single] = found;
-    if (single !== undefined && (/\s$/.test(single) || PRICE.test(single))) return undefined;
-    return token(raw, dollars ?? square ?? round ?? single!, { isDisplay: (dollars ?? square) !== undefined });
+    const near = src.slice(0, CHARS_MAX);
+    const display = DISPLAY_INLINE[0].exec(near) ?? DISPLAY_INLINE[1].exec(near);
+    if (display) return token(display[0], display[1]!, { isDisplay: true });
+    const round = ROUND.exec(near);
+    if (round) return token(round[0], round[1]!, { isDisplay: false });
+    const found = SINGLE.exec(near);
+    if (!found || /\s\$$/.test(found[0]) || PRICE.test(found[1]!)) return undefined;
+    return token(found[0], found[1]!, { isDisplay: false });
   },
 };
 

@@ -80,10 +80,10 @@ const needsInsecure = (error: unknown): boolean => error instanceof Error && INS
 const withoutHint = (reason: string): string => reason.replace(/ \('insecure' allows it\)/, "");
 
 function stateText(words: Words["jobs"], job: Job): string {
-  const { kind, state, status } = job;
-  if (state === "paused") return words.paused;
+  const { kind, state, status, phase } = job;
+  if (state === "paused") return kind === "pull" ? words.paused : words.stopped;
   if (state === "done") return kind === "pull" ? words.downloaded : words.created;
-  const said = status === "" ? (job.total > 0 ? words.downloading : words.waiting) : status;
+  const said = phase ? words[phase] : status === "" ? (job.total > 0 ? words.downloading : words.waiting) : status;
   return [said, ...amountTexts(words, job)].join(" · ");
 }
 

@@ -2,6 +2,7 @@
 import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
+import { uploadSteps, type Phase, type Step } from "./upload-steps.ts";
 
 export interface Job {
   readonly name: string;
@@ -9,6 +10,8 @@ export interface Job {
   readonly state: "running" | "failed" | "paused" | "done";
   /** What the server says it is at; blank: it waits, or downloads. */
   readonly status: string;
+  /** What this page is at, before the server. */
+  readonly phase?: Phase;
   readonly done: number;
   readonly total: number;
   /** Bytes a second, over the last seconds. */
@@ -16,12 +19,13 @@ export interface Job {
   readonly error?: unknown;
 }
 
-interface Step {
-  readonly status: string;
-  readonly digest?: string;
-  readonly total?: number;
-  readonly completed?: number;
+/** What a model of files is made of. */
+export interface ModelFiles {
+  readonly name: string;
+  readonly files: readonly File[];
 }
+
+type Steps = (signal: AbortSignal) => AsyncIterable<Step>;
 
 const UNFINISHED = "hearth-pulls";
 const RATE_OVER_MS = 4000;
@@ -54,12 +58,19 @@ export class Jobs {
   async pull(name: string, { insecure = false }: { readonly insecure?: boolean } = {}): Promise<void> {
     if (insecure) this.#insecure.add(name);
     const more = this.#insecure.has(name) ? { insecure: true } : {};
-    await this.#run({ name, kind: "pull", path: "/api/pull", body: { model: name, ...more } });
+    const body = { model: name, ...more };
+    await this.#run({ name, kind: "pull", steps: (signal) => this.#lines("/api/pull", body, signal) });
   }
 
   async create(name: string, modelfile: string, quantize: string): Promise<void> {
     const body = { model: name, modelfile, ...(quantize === "" ? {} : { quantize }) };
-    await this.#run({ name, kind: "create", path: "/api/create", body });
+    await this.#run({ name, kind: "create", steps: (signal) => this.#lines("/api/create", body, signal) });
+  }
+
+  /** Makes a model of files of this device. */
+  async add({ name, files }: ModelFiles): Promise<void> {
+    const { api } = this.#parts;
+    await this.#run({ name, kind: "create", steps: (signal) => uploadSteps({ api, name, files, signal }) });
   }
 
   pause(name: string): void {
@@ -79,7 +90,11 @@ export class Jobs {
     this.#keep();
   }
 
-  async #run({ name, kind, path, body }: Pick<Job, "name" | "kind"> & { path: string; body: object }): Promise<void> {
+  #lines(path: string, body: object, signal: AbortSignal): AsyncIterable<Step> {
+    return this.#parts.api.lines<Step>(path, { body, signal });
+  }
+
+  async #run({ name, kind, steps }: Pick<Job, "name" | "kind"> & { steps: Steps }): Promise<void> {
     if (this.#stops.has(name)) return;
     const stopping = new AbortController();
     this.#stops.set(name, stopping);
@@ -87,7 +102,7 @@ export class Jobs {
     this.#keep();
     const progress = makeProgress();
     try {
-      for await (const step of this.#parts.api.lines<Step>(path, { body, signal: stopping.signal })) {
+      for await (const step of steps(stopping.signal)) {
         const shown = progress(step);
         if (shown) this.#set({ name, kind, state: "running", ...shown });
       }
@@ -133,11 +148,17 @@ function unfinished(storage: Kept): string[] {
 }
 
 /** Adds the blobs of a model up. Undefined: nothing that has to be shown already. */
-function makeProgress(): (step: Step) => Pick<Job, "status" | "done" | "total" | "rate"> | undefined {
+function makeProgress(): (step: Step) => Pick<Job, "status" | "phase" | "done" | "total" | "rate"> | undefined {
   const blobs = new Map<string, { done: number; total: number }>();
   const recent: { atMs: number; done: number }[] = [];
   let shownAtMs = 0;
-  return ({ status, digest, total = 0, completed = 0 }) => {
+  let last: Phase | undefined;
+  return ({ status, phase, digest, total = 0, completed = 0 }) => {
+    if (phase !== last) {
+      blobs.clear();
+      recent.length = 0;
+      last = phase;
+    }
     if (digest !== undefined) blobs.set(digest, { done: completed, total });
     const sums = [...blobs.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), {
       done: 0,
@@ -150,6 +171,6 @@ function makeProgress(): (step: Step) => Pick<Job, "status" | "done" | "total" |
     while (recent.length > 2 && atMs - recent[0]!.atMs > RATE_OVER_MS) recent.shift();
     const first = recent[0]!;
     const rate = atMs - first.atMs > 200 ? ((sums.done - first.done) * 1000) / (atMs - first.atMs) : 0;
-    return { status: digest === undefined ? status : "", ...sums, rate };
+    return { status: digest === undefined ? status : "", ...sums, rate, ...(phase === undefined ? {} : { phase }) };
   };
 }

@@ -10,6 +10,7 @@ import { CreateDialog } from "./create.tsx";
 import { InPage } from "./in-page.tsx";
 import { JobList } from "./job-list.tsx";
 import { LeftoverCard, ModelCard } from "./model-card.tsx";
+import { AddFilesButton } from "./model-files-dialog.tsx";
 import { ShowDialog } from "./show.tsx";
 
 /** How often models are looked at while they are shown. */
@@ -31,6 +32,7 @@ export function ModelsView() {
   return (
     <div class="view">
       <ViewHead title={words.title}>
+        <AddFilesButton />
         <button type="button" class="button" onClick={() => (over.value = { kind: "create", from: first })}>
           <Icon name="plus" size={16} />
           {words.create}

@@ -1,6 +1,6 @@
 /** The page in English, by part. Other languages have the same shape. */
 import { base } from "./en/base.ts";
-import { catalogue, create, engine, inPage, jobs, models, show } from "./en/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./en/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./en/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
@@ -21,6 +21,7 @@ export const en = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

@@ -59,6 +59,9 @@ export const jobs = {
   withoutTls: "Download without TLS",
   progress: (model: string) => `Progress of ${model}`,
   paused: "Paused. The server keeps the downloaded part for a week.",
+  stopped: "Stopped.",
+  checking: "Checking the file",
+  uploading: "Uploading",
   waiting: "Waiting",
   downloading: "Downloading",
   downloaded: "Downloaded.",
@@ -66,6 +69,27 @@ export const jobs = {
   amount: (done: string, total: string) => `${done} of ${total}`,
   rate: (size: string) => `${size}/s`,
   left: (time: string) => `${time} left`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles = {
+  title: "Add a model from files",
+  add: "Add files",
+  choose: "Model files",
+  name: "Name",
+  files: "Files",
+  action: "Add",
+  replaces: (model: string) => `The model ${model} exists. It will be replaced.`,
+  imagePart: "for pictures",
+  busy: (model: string) => `${model} is already being downloaded or created.`,
+  empty: (file: string) => `${file} is empty.`,
+  notGguf: (file: string) => `${file} is not a GGUF file. It was renamed, or its download is incomplete.`,
+  unreadable: (file: string) => `The browser cannot read ${file}. It was moved or changed.`,
+  missing: (count: number, files: string) =>
+    `${counted("en", count, { one: "A part of the model is missing:", other: "# parts of the model are missing:" })} ${files}. Choose all parts together.`,
+  several: "These files are more than one model. Add one model at a time.",
+  onlyImages: "This file is only the part of a model that reads pictures. Add the model's GGUF file with it.",
+  drop: "Drop files to attach them. GGUF files become a model.",
 };
 
 /** The form that makes a model. */

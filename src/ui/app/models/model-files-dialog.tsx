@@ -1,0 +1,125 @@
+/** The dialog that makes a model of files of this device, and the button that chooses them. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { useApp, useWords } from "../context.ts";
+import { Dialog } from "../base/dialog.tsx";
+import { bytesText } from "../base/format.ts";
+import { Icon } from "../base/icons.tsx";
+import { planOf, type ModelPlan } from "./model-files.ts";
+
+export function ModelFilesDialog() {
+  const { modelFiles } = useApp();
+  const files = modelFiles.value;
+  return files.length > 0 ? <Chosen key={files.map(({ name }) => name).join("\n")} files={files} /> : null;
+}
+
+function Chosen({ files }: { files: readonly File[] }) {
+  const { modelFiles } = useApp();
+  const { modelFiles: words, base } = useWords();
+  const plan = useSignal<ModelPlan | undefined>(undefined);
+  const problem = useSignal("");
+  const close = (): void => void (modelFiles.value = []);
+  useEffect(() => {
+    planOf(files, words).then(
+      (found) => (plan.value = found),
+      (error: unknown) => (problem.value = error instanceof Error ? error.message : String(error)),
+    );
+  }, [files]);
+  return (
+    <Dialog title={words.title} onClose={close}>
+      {plan.value && <PlanForm plan={plan.value} onClose={close} />}
+      {problem.value !== "" && (
+        <div class="stack">
+          <p class="problem" role="alert">
+            {problem.value}
+          </p>
+          <div class="row end">
+            <button type="button" class="button" onClick={close}>
+              {base.close}
+            </button>
+          </div>
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function PlanForm({ plan, onClose }: { plan: ModelPlan; onClose: () => void }) {
+  const { jobs, models, go } = useApp();
+  const { modelFiles: words, base } = useWords();
+  const name = useSignal(plan.name);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const wanted = name.value.trim();
+  const isBusy = jobs.list.value.some((job) => job.name === wanted && job.state === "running");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (wanted === "" || isBusy) return;
+    void jobs.add({ name: wanted, files: plan.files });
+    onClose();
+    go({ view: "models" });
+  };
+  return (
+    <form class="stack" onSubmit={submit}>
+      <ul class="file-list" aria-label={words.files}>
+        {plan.files.map((file) => (
+          <li>
+            <Icon name="file" size={16} />
+            <span>{file.name}</span>
+            <span class="quiet">
+              {bytesText(file.size)}
+              {file === plan.projector && ` · ${words.imagePart}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <label class="field">
+        <span>{words.name}</span>
+        <input
+          ref={field}
+          required
+          value={name.value}
+          autocapitalize="none"
+          spellcheck={false}
+          onInput={(event) => (name.value = event.currentTarget.value)}
+        />
+      </label>
+      {isBusy && <p class="problem">{words.busy(wanted)}</p>}
+      {!isBusy && wanted !== "" && models.find(wanted) && <p>{words.replaces(wanted)}</p>}
+      <div class="row end">
+        <button type="button" class="button" onClick={onClose}>
+          {base.cancel}
+        </button>
+        <button type="submit" class="button primary" disabled={isBusy}>
+          {words.action}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+export function AddFilesButton() {
+  const { modelFiles } = useApp();
+  const { modelFiles: words } = useWords();
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" class="button" onClick={() => input.current?.click()}>
+        <Icon name="upload" size={16} />
+        {words.add}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        accept=".gguf"
+        multiple
+        hidden
+        aria-label={words.choose}
+        onChange={(event) => {
+          modelFiles.value = [...(event.currentTarget.files ?? [])];
+          event.currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
