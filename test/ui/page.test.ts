@@ -12,6 +12,7 @@ import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { modelFilesCases } from "./model-files-cases.ts";
+import { libraryCases } from "./library-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
 import { typingCases } from "./typing-cases.ts";
@@ -46,6 +47,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     exportCases,
     catalogueCases,
     modelFilesCases,
+    libraryCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

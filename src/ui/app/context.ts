@@ -10,6 +10,7 @@ import type { Questions } from "./base/questions.ts";
 import type { Route } from "./base/route.ts";
 import type { Chats } from "./chat/chats.ts";
 import type { ChatDatabase } from "./chat/database.ts";
+import type { Library } from "./chat/library.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { WebLlm } from "./engine/webllm.ts";
 import type { Admin } from "./gateway/admin.ts";
@@ -26,6 +27,7 @@ export interface App {
   readonly api: Api;
   readonly chats: Chats;
   readonly db: ChatDatabase;
+  readonly library: Library;
   readonly models: Models;
   readonly engine: Engine;
   readonly webllm: WebLlm;

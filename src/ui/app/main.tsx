@@ -7,9 +7,11 @@ import { makeNotices } from "./base/notices.ts";
 import { makePrefs } from "./base/prefs.ts";
 import { makeQuestions } from "./base/questions.ts";
 import { makeRoute } from "./base/route.ts";
+import { notSaved } from "./chat/ends.ts";
 import { serverAnswerer, watchLoad } from "./chat/answers.ts";
 import { Chats } from "./chat/chats.ts";
 import { openDatabase, type ChatDatabase } from "./chat/database.ts";
+import { Library } from "./chat/library.ts";
 import { AppContext, type App } from "./context.ts";
 import { memoryDatabase } from "./chat/memory-database.ts";
 import { Catalogue } from "./models/catalogue.ts";
@@ -48,7 +50,12 @@ async function start(): Promise<void> {
     words: words.peek.bind(words),
     watchLoad: (take) => watchLoad(api, words.peek.bind(words), take),
     locks: "locks" in navigator ? navigator.locks : undefined,
-    channel: "BroadcastChannel" in globalThis ? new BroadcastChannel("hearth-chats") : undefined,
+    channel: channelOf("hearth-chats"),
+  });
+  const library = new Library({
+    db,
+    channel: channelOf("hearth-library"),
+    onError: (error) => notices.say(words.peek().chat.notSaved(notSaved(words.peek(), error))),
   });
   const { route, go } = makeRoute();
   const app: App = {
@@ -56,6 +63,7 @@ async function start(): Promise<void> {
     api,
     chats,
     db,
+    library,
     models,
     jobs: new Jobs({ api, storage: kept, onDone: () => void models.refresh() }),
     catalogue: new Catalogue(api),
@@ -78,7 +86,7 @@ async function start(): Promise<void> {
   chats.running.subscribe(
     (running) => void (running.size === 0 && models.list.peek() && models.refreshLoaded().catch(() => {})),
   );
-  await chats.loadList();
+  await Promise.all([chats.loadList(), library.load()]);
   void models.refresh();
   api.isReachable.subscribe((isReachable) => void (isReachable && models.refresh()));
   render(
@@ -88,6 +96,9 @@ async function start(): Promise<void> {
     document.querySelector("#app")!,
   );
 }
+
+const channelOf = (name: string): BroadcastChannel | undefined =>
+  "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;
 
 /** Begins at the first call, and again where that failed. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {

@@ -1,8 +1,10 @@
 /** Chats in the browser's own database (IndexedDB). A message is a record of its own: saving one writes one. */
+import type { RecordKind, Records } from "./library-types.ts";
 import type { Chat, Message } from "./tree.ts";
 
 const NAME = "hearth";
-const VERSION = 1;
+/** 1: chats and messages. 2: folders and prompts, too. */
+const VERSION = 2;
 
 export interface ChatDatabase {
   chats(): Promise<Chat[]>;
@@ -14,15 +16,21 @@ export interface ChatDatabase {
   save(change: { readonly chats?: readonly Chat[]; readonly messages?: readonly Message[] }): Promise<void>;
   removeChat(id: string): Promise<void>;
   removeMessages(ids: Iterable<string>): Promise<void>;
+  records<K extends RecordKind>(kind: K): Promise<Records[K][]>;
+  saveRecords<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void>;
+  removeRecord(kind: RecordKind, id: string): Promise<void>;
 }
 
 /** Throws where this browser keeps nothing, as in some private windows. */
 export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
   const request = factory.open(NAME, VERSION);
-  request.onupgradeneeded = () => {
+  request.onupgradeneeded = ({ oldVersion }) => {
     const db = request.result;
-    db.createObjectStore("chats", { keyPath: "id" });
-    db.createObjectStore("messages", { keyPath: "id" }).createIndex("chat", "chat");
+    if (oldVersion < 1) {
+      db.createObjectStore("chats", { keyPath: "id" });
+      db.createObjectStore("messages", { keyPath: "id" }).createIndex("chat", "chat");
+    }
+    for (const name of ["folders", "prompts"] satisfies RecordKind[]) db.createObjectStore(name, { keyPath: "id" });
   };
   const db = await settled(request);
   db.onversionchange = () => db.close(); // a newer page in another tab changes the layout
@@ -30,10 +38,12 @@ export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
   const change = async (write: (chats: IDBObjectStore, messages: IDBObjectStore) => void): Promise<void> => {
     const transaction = db.transaction(["chats", "messages"], "readwrite");
     write(transaction.objectStore("chats"), transaction.objectStore("messages"));
-    await new Promise<void>((resolve, reject) => {
-      transaction.oncomplete = () => resolve();
-      transaction.onerror = transaction.onabort = () => reject(transaction.error ?? new Error("not saved"));
-    });
+    await completed(transaction);
+  };
+  const changeRecords = async (kind: RecordKind, write: (store: IDBObjectStore) => void): Promise<void> => {
+    const transaction = db.transaction(kind, "readwrite");
+    write(transaction.objectStore(kind));
+    await completed(transaction);
   };
 
   return {
@@ -71,8 +81,21 @@ export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
       change((_, messages) => {
         for (const id of ids) messages.delete(id);
       }),
+    records: async <K extends RecordKind>(kind: K) =>
+      (await settled(db.transaction(kind).objectStore(kind).getAll())) as Records[K][],
+    saveRecords: (kind, records) =>
+      changeRecords(kind, (store) => {
+        for (const record of records) store.put(record);
+      }),
+    removeRecord: (kind, id) => changeRecords(kind, (store) => void store.delete(id)),
   };
 }
+
+const completed = (transaction: IDBTransaction): Promise<void> =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onerror = transaction.onabort = () => reject(transaction.error ?? new Error("not saved"));
+  });
 
 const settled = <T>(request: IDBRequest<T>): Promise<T> =>
   new Promise((resolve, reject) => {

@@ -1,11 +1,18 @@
 /** Chats of a browser that keeps none: gone with the tab. */
 import type { ChatDatabase } from "./database.ts";
+import type { RecordKind, Records } from "./library-types.ts";
 import type { Chat, Message } from "./tree.ts";
 
 export function memoryDatabase(): ChatDatabase {
   const chats = new Map<string, Chat>();
   const messages = new Map<string, Message>();
+  const records: { [K in RecordKind]: Map<string, Records[K]> } = { folders: new Map(), prompts: new Map() };
   return {
+    records: async <K extends RecordKind>(kind: K) => [...(records[kind] as Map<string, Records[K]>).values()],
+    saveRecords: async (kind, all) => {
+      for (const record of all) (records[kind] as Map<string, typeof record>).set(record.id, record);
+    },
+    removeRecord: async (kind, id) => void records[kind].delete(id),
     chats: async () => [...chats.values()],
     messages: async (chat) => [...messages.values()].filter((each) => each.chat === chat),
     some: async (ids) => ids.flatMap((id) => messages.get(id) ?? []),

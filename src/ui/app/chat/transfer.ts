@@ -1,29 +1,35 @@
 /** Chats as files: out of this browser, and back in, whoever wrote the file. */
 import { makeId } from "../base/ids.ts";
-import { isPlace, type Chat, type Message } from "./tree.ts";
+import type { Folder, Prompt } from "./library-types.ts";
+import { isPlace, isTitleAuthor, type Chat, type Message } from "./tree.ts";
 
 const FORMAT = "hearth-chats";
 const FILE_CHARS_MAX = 512 * 1024 * 1024;
 const MESSAGES_MAX = 200_000;
+const RECORDS_MAX = 10_000;
 
 export interface ChatFile {
   readonly format: typeof FORMAT;
   readonly version: 1;
   readonly chats: readonly Chat[];
   readonly messages: readonly Message[];
+  /** Absent in files of older pages. */
+  readonly folders?: readonly Folder[];
+  readonly prompts?: readonly Prompt[];
 }
 
-export const fileOf = (chats: readonly Chat[], messages: readonly Message[]): ChatFile => ({
-  format: FORMAT,
-  version: 1,
-  chats,
-  messages,
-});
+type Content = Pick<ChatFile, "chats" | "messages" | "folders" | "prompts">;
+
+export const fileOf = (
+  chats: readonly Chat[],
+  messages: readonly Message[],
+  more: Pick<Content, "folders" | "prompts"> = {},
+): ChatFile => ({ format: FORMAT, version: 1, chats, messages, ...more });
 
 /** The chats of a file under names of their own, so that none takes another's place. Throws what is wrong with it. */
-export function readChatFile(text: string): { chats: Chat[]; messages: Message[] } {
+export function readChatFile(text: string): { [K in keyof Content]-?: NonNullable<Content[K]> } {
   if (text.length > FILE_CHARS_MAX) throw new Error("the file is too large");
-  const { format, version, chats, messages } = record(JSON.parse(text), "the file");
+  const { format, version, chats, messages, folders, prompts } = record(JSON.parse(text), "the file");
   if (format !== FORMAT) throw new Error(`format: expected "${FORMAT}", got ${JSON.stringify(format) ?? "nothing"}`);
   if (version !== 1) throw new Error(`version: expected 1, got ${JSON.stringify(version)}`);
   if (list(messages, "messages").length > MESSAGES_MAX) throw new Error(`messages: expected at most ${MESSAGES_MAX}`);
@@ -39,7 +45,32 @@ export function readChatFile(text: string): { chats: Chat[]; messages: Message[]
   const said = list(messages, "messages")
     .map((each, i) => messageOf(record(each, `messages[${i}]`), renamed))
     .filter(({ chat }) => known.has(chat));
-  return { chats: read, messages: said };
+  return {
+    chats: read,
+    messages: said,
+    folders: records(folders, "folders").map((each) => folderOf(each, renamed)),
+    prompts: records(prompts, "prompts").map(promptOf),
+  };
+}
+
+function records(value: unknown, what: string): Fields[] {
+  const all = list(value ?? [], what);
+  if (all.length > RECORDS_MAX) throw new Error(`${what}: expected at most ${RECORDS_MAX}`);
+  return all.map((each, i) => record(each, `${what}[${i}]`));
+}
+
+const folderOf = ({ id, name, isClosed }: Fields, renamed: (id: string) => string): Folder => ({
+  id: renamed(text(id, "folders.id")),
+  name: text(name, "folders.name").slice(0, 200),
+  ...(isClosed === true ? { isClosed } : {}),
+});
+
+function promptOf({ kind, name, text: content }: Fields): Prompt {
+  if (kind !== "message" && kind !== "system") {
+    throw new Error(`prompts.kind: expected message or system, got ${JSON.stringify(kind)}`);
+  }
+  const said = text(content, "prompts.text");
+  return { id: makeId(), kind, name: text(name, "prompts.name").slice(0, 200), text: said };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -47,7 +78,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const timeOf = ({ id, at }: Fields) => [id, typeof at === "number" ? at : undefined] as const;
 
 function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
-  const { id, title, at, updated, model, system, leaf, options, think, tools } = fields;
+  const { id, title, at, updated, model, system, leaf, options, think, tools, titled, pinned, folder } = fields;
   return {
     id: renamed(text(id, "id")),
     title: text(title, "title").slice(0, 200),
@@ -60,6 +91,9 @@ function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
     tools: text(tools ?? "", "tools"),
     leaf: leaf === null || leaf === undefined ? null : renamed(text(leaf, "leaf")),
     ...(typeof think === "boolean" ? { think } : {}),
+    ...(isTitleAuthor(titled) ? { titled } : {}),
+    ...(pinned === true ? { pinned } : {}),
+    ...(typeof folder === "string" ? { folder: renamed(folder) } : {}),
   };
 }
 

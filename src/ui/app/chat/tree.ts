@@ -77,7 +77,17 @@ export interface Chat {
   readonly tools: string;
   /** The message at the end of the path that is shown. */
   readonly leaf: string | null;
+  /** Who wrote the title: the page from the first line, the model, or a person. Absent: an older page did not say. */
+  readonly titled?: TitleAuthor;
+  readonly pinned?: boolean;
+  /** A folder; one that does not exist counts as none. */
+  readonly folder?: string | null;
 }
+
+export type TitleAuthor = "line" | "model" | "person";
+
+export const isTitleAuthor = (value: unknown): value is TitleAuthor =>
+  value === "line" || value === "model" || value === "person";
 
 export type Messages = ReadonlyMap<string, Message>;
 

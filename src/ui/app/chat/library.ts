@@ -1,0 +1,102 @@
+/** Folders and saved prompts of this browser. Every change is saved, and other tabs hear of it. */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { makeId } from "../base/ids.ts";
+import type { ChatDatabase } from "./database.ts";
+import type { Folder, Prompt, RecordKind, Records } from "./library-types.ts";
+import type { Chat } from "./tree.ts";
+
+interface LibraryParts {
+  readonly db: Pick<ChatDatabase, "records" | "saveRecords" | "removeRecord">;
+  readonly channel: BroadcastChannel | undefined;
+  /** Is given what could not be saved. */
+  readonly onError: (error: unknown) => void;
+}
+
+type Lists = { readonly [K in RecordKind]: readonly Records[K][] };
+
+const byName = (a: { name: string }, b: { name: string }): number => a.name.localeCompare(b.name);
+
+export class Library {
+  readonly #parts: LibraryParts;
+  readonly #lists = signal<Lists>({ folders: [], prompts: [] });
+
+  constructor(parts: LibraryParts) {
+    this.#parts = parts;
+    parts.channel?.addEventListener("message", () => void this.load());
+  }
+
+  /** By name. */
+  get lists(): ReadonlySignal<Lists> {
+    return this.#lists;
+  }
+
+  async load(): Promise<void> {
+    const { db } = this.#parts;
+    const [folders, prompts] = await Promise.all([db.records("folders"), db.records("prompts")]);
+    this.#lists.value = { folders: folders.toSorted(byName), prompts: prompts.toSorted(byName) };
+  }
+
+  addFolder(name: string): Folder {
+    const folder = { id: makeId(), name: name.slice(0, 200) };
+    void this.save("folders", [folder]);
+    return folder;
+  }
+
+  async save<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void> {
+    const ids = new Set(records.map(({ id }) => id));
+    const kept = (this.#lists.peek()[kind] as readonly Records[K][]).filter(({ id }) => !ids.has(id));
+    this.#show(kind, [...kept, ...records].toSorted(byName));
+    await this.#keep(() => this.#parts.db.saveRecords(kind, records));
+  }
+
+  /** Returns what brings it back. */
+  async remove<K extends RecordKind>(kind: K, record: Records[K]): Promise<() => Promise<void>> {
+    const all = this.#lists.peek()[kind] as readonly Records[K][];
+    this.#show(
+      kind,
+      all.filter(({ id }) => id !== record.id),
+    );
+    await this.#keep(() => this.#parts.db.removeRecord(kind, record.id));
+    return () => this.save(kind, [record]);
+  }
+
+  /** Adds what a file holds. Folders of one name become one; the chats are returned in the folders that they got. */
+  async takeIn(file: {
+    readonly chats: readonly Chat[];
+    readonly folders: readonly Folder[];
+    readonly prompts: readonly Prompt[];
+  }): Promise<Chat[]> {
+    const { folders, prompts } = this.#lists.peek();
+    const known = new Map(folders.map(({ id, name }) => [name, id]));
+    const places = new Map<string, string>();
+    const fresh: Folder[] = [];
+    for (const folder of file.folders) {
+      const there = known.get(folder.name);
+      places.set(folder.id, there ?? folder.id);
+      if (there !== undefined) continue;
+      known.set(folder.name, folder.id);
+      fresh.push(folder);
+    }
+    const isKnown = (a: Prompt): boolean =>
+      prompts.some((b) => a.kind === b.kind && a.name === b.name && a.text === b.text);
+    await this.save("folders", fresh);
+    await this.save(
+      "prompts",
+      file.prompts.filter((each) => !isKnown(each)),
+    );
+    return file.chats.map((chat) => (chat.folder ? { ...chat, folder: places.get(chat.folder) ?? null } : chat));
+  }
+
+  #show(kind: RecordKind, list: readonly Records[RecordKind][]): void {
+    this.#lists.value = { ...this.#lists.peek(), [kind]: list };
+  }
+
+  async #keep(write: () => Promise<void>): Promise<void> {
+    try {
+      await write();
+      this.#parts.channel?.postMessage("changed");
+    } catch (error) {
+      this.#parts.onError(error);
+    }
+  }
+}

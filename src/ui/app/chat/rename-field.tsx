@@ -1,0 +1,28 @@
+/** A field in place of a name in the list. Enter or a press elsewhere renames, Escape leaves the name as it is. */
+import { isComposing } from "../base/keys.tsx";
+
+interface RenameProps {
+  readonly label: string;
+  readonly title: string;
+  readonly onDone: (title: string) => void;
+}
+
+export function RenameField({ label, title, onDone }: RenameProps) {
+  const focus = (input: HTMLInputElement | null): void => input?.select();
+  return (
+    <input
+      ref={focus}
+      class="rename"
+      aria-label={label}
+      defaultValue={title}
+      onBlur={(event) => onDone(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        if (isComposing(event)) return;
+        if (event.key === "Enter") event.currentTarget.blur();
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        onDone(title);
+      }}
+    />
+  );
+}
