@@ -1,4 +1,4 @@
-/** Pinned chats and folders: made, renamed, filled by menu and by drag, deleted with undo, in both tabs and in files. */
+/** Pinned chats and folders: made, renamed, filled, deleted with undo, in both tabs and in files. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
@@ -66,7 +66,8 @@ function folders(world: () => World): void {
     ] as const) {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
-      if (viewport === NARROW && colorScheme === "dark") await page.getByLabel("Chats and views").first().click();
+      if (viewport === NARROW && colorScheme === "dark")
+        await page.getByRole("button", { name: "Chats and views" }).click();
       expect(await violationsOf(page)).toEqual([]);
     }
     await page.setViewportSize(WIDE);

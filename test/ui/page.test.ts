@@ -13,6 +13,8 @@ import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { modelFilesCases } from "./model-files-cases.ts";
 import { libraryCases } from "./library-cases.ts";
+import { titleCases } from "./title-cases.ts";
+import { speechCases } from "./speech-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
 import { typingCases } from "./typing-cases.ts";
@@ -48,6 +50,8 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     catalogueCases,
     modelFilesCases,
     libraryCases,
+    titleCases,
+    speechCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

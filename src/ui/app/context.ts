@@ -11,6 +11,7 @@ import type { Route } from "./base/route.ts";
 import type { Chats } from "./chat/chats.ts";
 import type { ChatDatabase } from "./chat/database.ts";
 import type { Library } from "./chat/library.ts";
+import type { Speech } from "./chat/speech.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { WebLlm } from "./engine/webllm.ts";
 import type { Admin } from "./gateway/admin.ts";
@@ -37,6 +38,7 @@ export interface App {
   readonly notices: Notices;
   readonly questions: Questions;
   readonly prefs: Prefs;
+  readonly speech: Speech;
   /** Kept as long as this tab. */
   readonly session: Kept;
   readonly route: ReadonlySignal<Route>;

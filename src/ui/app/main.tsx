@@ -9,9 +9,12 @@ import { makeQuestions } from "./base/questions.ts";
 import { makeRoute } from "./base/route.ts";
 import { notSaved } from "./chat/ends.ts";
 import { serverAnswerer, watchLoad } from "./chat/answers.ts";
+import type { ChatParts } from "./chat/chat-types.ts";
 import { Chats } from "./chat/chats.ts";
 import { openDatabase, type ChatDatabase } from "./chat/database.ts";
 import { Library } from "./chat/library.ts";
+import { makeSpeech } from "./chat/speech.ts";
+import { writeTitles } from "./chat/title-writer.ts";
 import { AppContext, type App } from "./context.ts";
 import { memoryDatabase } from "./chat/memory-database.ts";
 import { Catalogue } from "./models/catalogue.ts";
@@ -43,15 +46,7 @@ async function start(): Promise<void> {
   });
   const webllm = new WebLlm(api, words.peek.bind(words));
   const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
-  const chats = new Chats({
-    db,
-    answerers,
-    notify: notices.say,
-    words: words.peek.bind(words),
-    watchLoad: (take) => watchLoad(api, words.peek.bind(words), take),
-    locks: "locks" in navigator ? navigator.locks : undefined,
-    channel: channelOf("hearth-chats"),
-  });
+  const chats = makeChats({ db, answerers, notices, words, api });
   const library = new Library({
     db,
     channel: channelOf("hearth-library"),
@@ -71,6 +66,7 @@ async function start(): Promise<void> {
     questions: makeQuestions(),
     session,
     prefs,
+    speech: makeSpeech(globalThis.speechSynthesis, () => root.lang || "en"),
     engine,
     webllm,
     admin: new Admin(api, session),
@@ -86,6 +82,7 @@ async function start(): Promise<void> {
   chats.running.subscribe(
     (running) => void (running.size === 0 && models.list.peek() && models.refreshLoaded().catch(() => {})),
   );
+  writeTitles({ chats, models, answer: answerers.server, isOn: prefs.titles });
   await Promise.all([chats.loadList(), library.load()]);
   void models.refresh();
   api.isReachable.subscribe((isReachable) => void (isReachable && models.refresh()));
@@ -96,6 +93,19 @@ async function start(): Promise<void> {
     document.querySelector("#app")!,
   );
 }
+
+type ChatWorld = Pick<App, "db" | "notices" | "words" | "api"> & Pick<ChatParts, "answerers">;
+
+const makeChats = ({ db, answerers, notices, words, api }: ChatWorld): Chats =>
+  new Chats({
+    db,
+    answerers,
+    notify: notices.say,
+    words: words.peek.bind(words),
+    watchLoad: (take) => watchLoad(api, words.peek.bind(words), take),
+    locks: "locks" in navigator ? navigator.locks : undefined,
+    channel: channelOf("hearth-chats"),
+  });
 
 const channelOf = (name: string): BroadcastChannel | undefined =>
   "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;

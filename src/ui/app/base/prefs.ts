@@ -6,11 +6,16 @@ import { PLACES, type Place } from "../chat/tree.ts";
 export const THEMES = ["auto", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 
+const SWITCH = ["on", "off"] as const;
+type Switch = (typeof SWITCH)[number];
+
 export interface Prefs {
   readonly theme: Signal<Theme>;
   /** The model of the last new chat. */
   readonly model: Signal<string>;
   readonly place: Signal<Place>;
+  /** Whether a model writes titles of chats. */
+  readonly titles: Signal<Switch>;
   /** Of the page: a code as in `de`, or `auto`. */
   readonly language: Signal<string>;
   /** What the page's own engine runs on: `auto`, `webgpu`, … */
@@ -30,6 +35,7 @@ export function makePrefs(storage: Kept, root: HTMLElement): Prefs {
     theme,
     model: kept<string>("model", ""),
     place: kept<Place>("place", "server", PLACES),
+    titles: kept<Switch>("titles", "on", SWITCH),
     language: kept<string>("language", "auto"),
     backend: kept<string>("backend", "auto"),
   };

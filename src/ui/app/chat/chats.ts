@@ -7,10 +7,10 @@ import { makeId } from "../base/ids.ts";
 import type { Answering, ChatParts, Draft, News, OpenChat, Removed, Running } from "./chat-types.ts";
 import { asInterrupted, asStopped, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
 import { makeLive, nextFrame } from "./live.ts";
+import { titleFields } from "./titles.ts";
 import {
   leafUnder,
   pathTo,
-  titleOf,
   toolsOf,
   wireMessages,
   withDescendants,
@@ -75,9 +75,7 @@ export class Chats {
   /** A chat that begins with a question. Returns its id. */
   async begin(about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">, draft: Draft) {
     const at = Date.now();
-    const words = this.#parts.words();
-    const title = titleOf(draft, { picture: words.chat.pictureTitle, newChat: words.chat.new });
-    const chat: Chat = { id: makeId(at), title, at, updated: at, leaf: null, ...about };
+    const chat: Chat = { id: makeId(at), title: "", titled: "line", at, updated: at, leaf: null, ...about };
     this.#held.set(chat.id, { chat: signal(chat), messages: signal<Messages>(new Map()) });
     await this.show(chat.id);
     void this.ask(chat.id, draft);
@@ -106,7 +104,7 @@ export class Chats {
       ...(pictures.length > 0 ? { pictures } : {}),
       ...(files.length > 0 ? { files } : {}),
     };
-    await this.#put(open, [question], { leaf: question.id });
+    await this.#put(open, [question], { leaf: question.id, ...titleFields(this.#parts.words(), open, question) });
     void this.answer(id, { parent: question.id });
     return true;
   }
@@ -155,7 +153,9 @@ export class Chats {
   async rewrite(id: string, message: string, content: string): Promise<void> {
     const open = await this.#load(id);
     const found = open?.messages.peek().get(message);
-    if (open && found) await this.#put(open, [{ ...found, content }], {});
+    if (!open || !found) return;
+    const changed = { ...found, content };
+    await this.#put(open, [changed], titleFields(this.#parts.words(), open, changed));
   }
 
   /** Shows the newest path through a message. */
@@ -168,6 +168,10 @@ export class Chats {
   async reveal(id: string, message: string): Promise<void> {
     await this.choose(id, message);
     this.sought.value = message;
+  }
+
+  read(id: string): Promise<OpenChat | undefined> {
+    return this.#load(id);
   }
 
   async change(id: string, fields: Partial<Omit<Chat, "id">>): Promise<void> {

@@ -36,27 +36,26 @@ export class Library {
     this.#lists.value = { folders: folders.toSorted(byName), prompts: prompts.toSorted(byName) };
   }
 
-  addFolder(name: string): Folder {
+  async addFolder(name: string): Promise<Folder> {
     const folder = { id: makeId(), name: name.slice(0, 200) };
-    void this.save("folders", [folder]);
+    await this.save("folders", [folder]);
     return folder;
   }
 
+  /** What is shown has been saved: a person who sees it may close the tab. */
   async save<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void> {
-    const ids = new Set(records.map(({ id }) => id));
-    const kept = (this.#lists.peek()[kind] as readonly Records[K][]).filter(({ id }) => !ids.has(id));
-    this.#show(kind, [...kept, ...records].toSorted(byName));
+    if (records.length === 0) return;
     await this.#keep(() => this.#parts.db.saveRecords(kind, records));
+    const ids = new Set(records.map(({ id }) => id));
+    const kept = this.#lists.peek()[kind].filter(({ id }) => !ids.has(id));
+    this.#show(kind, [...kept, ...records].toSorted(byName));
   }
 
   /** Returns what brings it back. */
   async remove<K extends RecordKind>(kind: K, record: Records[K]): Promise<() => Promise<void>> {
-    const all = this.#lists.peek()[kind] as readonly Records[K][];
-    this.#show(
-      kind,
-      all.filter(({ id }) => id !== record.id),
-    );
     await this.#keep(() => this.#parts.db.removeRecord(kind, record.id));
+    const left = this.#lists.peek()[kind].filter(({ id }) => id !== record.id);
+    this.#show(kind, left);
     return () => this.save(kind, [record]);
   }
 

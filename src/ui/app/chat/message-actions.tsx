@@ -6,6 +6,7 @@ import { Menu, type MenuItem } from "../base/menu.tsx";
 import { shortName } from "../models/models.ts";
 import { messageMarkdown } from "./markdown-export.ts";
 import type { Answering } from "./chat-types.ts";
+import { SpeakButton } from "./speak-button.tsx";
 import { siblingsOf, withDescendants, type Message } from "./tree.ts";
 
 interface ActionProps {
@@ -23,6 +24,7 @@ export function MessageActions({ message, isLast, branches, onEdit }: ActionProp
   return (
     <div class="actions">
       {branches > 1 && <Branches message={message} />}
+      {role === "assistant" && <SpeakButton message={message} />}
       <CopyButton text={() => message.content} label={words.copy} />
       {role !== "tool" && (
         <button

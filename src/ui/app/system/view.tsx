@@ -6,6 +6,7 @@ import { bytesText, countText, durationText } from "../base/format.ts";
 import type { Words } from "../words/index.ts";
 import { reasonOf } from "../base/reason.ts";
 import { ViewHead } from "../base/view-head.tsx";
+import { PageSettings } from "./page-settings.tsx";
 
 const LOOK_MS = 3000;
 
@@ -76,6 +77,7 @@ export function SystemView() {
         ))}
         {system.value && <MachineFacts system={system.value} free={health.value?.disk.free ?? null} />}
         {system.value?.settings && <Settings settings={system.value.settings} />}
+        <PageSettings />
         <KeySection />
         <Requests requests={requests.value} />
       </div>

@@ -1,7 +1,7 @@
 /** The page in English, by part. Other languages have the same shape. */
 import { base } from "./en/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./en/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./en/views.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./en/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
 export const en = {
@@ -25,6 +25,7 @@ export const en = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

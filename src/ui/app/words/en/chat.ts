@@ -73,6 +73,8 @@ export const chat = {
   attachedNames: (names: string) => `Attached: ${names}`,
   pictures: (count: number) => counted("en", count, { one: "# picture", other: "# pictures" }),
   edit: "Edit",
+  readAloud: "Read aloud",
+  stopReading: "Stop reading",
   again: "Answer again",
   againWith: (model: string) => `Answer again with ${model}`,
   more: "More",

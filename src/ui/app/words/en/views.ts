@@ -32,6 +32,16 @@ export const gateway = {
   open: "Open",
 };
 
+/** Settings of this page. */
+export const pageSettings = {
+  title: "This page",
+  language: "Language",
+  browserLanguage: "Browser's language",
+  titles: "Let the model write titles of chats",
+  titlesHint:
+    "After the first answer, when nothing else is being answered. Models below one billion parameters are not asked.",
+};
+
 export const deliveries = {
   state: "State",
   any: "Any",

@@ -1,0 +1,32 @@
+/** Reads an answer aloud, and stops. */
+import { useEffect } from "preact/hooks";
+import { useApp, useWords } from "../context.ts";
+import { Icon } from "../base/icons.tsx";
+import type { Message } from "./tree.ts";
+
+export function SpeakButton({ message: { id, content } }: { message: Message }) {
+  const { speech } = useApp();
+  const { chat: words } = useWords();
+  useEffect(
+    () => () => {
+      if (speech.message.peek() === id) speech.stop();
+    },
+    [id],
+  );
+  if (!speech.canSpeak.value || content === "") return null;
+  const isRead = speech.message.value === id;
+  const label = isRead ? words.stopReading : words.readAloud;
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={label}
+      title={label}
+      aria-pressed={isRead}
+      data-marked={isRead}
+      onClick={() => (isRead ? speech.stop() : speech.speak(id, content))}
+    >
+      <Icon name={isRead ? "stop" : "speaker"} size={16} />
+    </button>
+  );
+}
