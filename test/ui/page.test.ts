@@ -12,6 +12,7 @@ import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { modelFilesCases } from "./model-files-cases.ts";
+import { compareCases } from "./compare-cases.ts";
 import { libraryCases } from "./library-cases.ts";
 import { titleCases } from "./title-cases.ts";
 import { speechCases } from "./speech-cases.ts";
@@ -50,6 +51,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     catalogueCases,
     modelFilesCases,
     libraryCases,
+    compareCases,
     titleCases,
     speechCases,
   ];

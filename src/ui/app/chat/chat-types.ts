@@ -20,8 +20,8 @@ export interface OpenChat {
 }
 
 export interface Running {
-  readonly message: string;
-  readonly live: Live;
+  /** The answers that are being made, by message. */
+  readonly lives: ReadonlyMap<string, Live>;
   stop(): void;
 }
 
@@ -57,4 +57,16 @@ export interface Answering {
   readonly goOnWith?: Message;
   readonly model?: string;
   readonly place?: Place;
+}
+
+/** A model that answers beside the chat's own. */
+export interface AnsweredBy {
+  readonly model: string;
+  readonly place: Place;
+}
+
+export interface Asking {
+  /** What the question follows; undefined: the leaf of the chat. */
+  readonly parent?: string | null | undefined;
+  readonly others?: readonly AnsweredBy[] | undefined;
 }

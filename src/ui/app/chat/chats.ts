@@ -4,16 +4,27 @@
  */
 import { batch, signal, type ReadonlySignal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
-import type { Answering, ChatParts, Draft, News, OpenChat, Removed, Running } from "./chat-types.ts";
-import { asInterrupted, asStopped, endOf, explain, notSaved, withoutEnd } from "./ends.ts";
-import { makeLive, nextFrame } from "./live.ts";
+import { questionOf, resultsOf, startOf, writeAnswer, type ToolResult } from "./answering.ts";
+import type {
+  AnsweredBy,
+  Answering,
+  Asking,
+  ChatParts,
+  Draft,
+  News,
+  OpenChat,
+  Removed,
+  Running,
+} from "./chat-types.ts";
+import { asInterrupted, asStopped, notSaved } from "./ends.ts";
+import { makeLive, nextFrame, type Live } from "./live.ts";
 import { titleFields } from "./titles.ts";
 import {
+  columnsOf,
   leafUnder,
   pathTo,
-  toolsOf,
-  wireMessages,
   withDescendants,
+  withoutMark,
   type Chat,
   type Message,
   type Messages,
@@ -73,73 +84,55 @@ export class Chats {
   }
 
   /** A chat that begins with a question. Returns its id. */
-  async begin(about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">, draft: Draft) {
+  async begin(
+    about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">,
+    draft: Draft,
+    others?: readonly AnsweredBy[],
+  ) {
     const at = Date.now();
     const chat: Chat = { id: makeId(at), title: "", titled: "line", at, updated: at, leaf: null, ...about };
     this.#held.set(chat.id, { chat: signal(chat), messages: signal<Messages>(new Map()) });
     await this.show(chat.id);
-    void this.ask(chat.id, draft);
+    void this.ask(chat.id, draft, { others });
     return chat.id;
   }
 
   /**
    * Asks the next question of a chat, at its leaf or beside another message. Returns false where nothing was asked,
    * because the chat is being answered.
+   * @param others models that answer beside the chat's own
    */
-  async ask(id: string, draft: Draft, parent?: string | null): Promise<boolean> {
+  async ask(id: string, draft: Draft, { parent, others }: Asking = {}): Promise<boolean> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return false;
     if (await this.#isAnsweredElsewhere(id)) {
       this.#parts.notify(this.#parts.words().chat.elsewhere);
       return false;
     }
-    const { content, pictures, files } = draft;
-    const question: Message = {
-      id: makeId(),
-      chat: id,
-      parent: parent === undefined ? open.chat.peek().leaf : parent,
-      role: "user",
-      content,
-      at: Date.now(),
-      ...(pictures.length > 0 ? { pictures } : {}),
-      ...(files.length > 0 ? { files } : {}),
-    };
+    const question = questionOf(id, parent === undefined ? open.chat.peek().leaf : parent, draft);
     await this.#put(open, [question], { leaf: question.id, ...titleFields(this.#parts.words(), open, question) });
-    void this.answer(id, { parent: question.id });
+    void this.answer(id, { parent: question.id }, others);
     return true;
   }
 
   /** What a tool gave back; once every call of a message has something, the model goes on. */
-  async giveResults(id: string, parent: string, results: readonly { name: string; id?: string; content: string }[]) {
+  async giveResults(id: string, parent: string, results: readonly ToolResult[]) {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
-    let last = parent;
-    const messages = results.map(({ name, id: call, content }): Message => {
-      const message: Message = {
-        id: makeId(),
-        chat: id,
-        parent: last,
-        role: "tool",
-        content,
-        toolName: name,
-        at: Date.now(),
-        ...(call === undefined ? {} : { toolCallId: call }),
-      };
-      last = message.id;
-      return message;
-    });
+    const messages = resultsOf(id, parent, results);
+    const last = messages.at(-1)?.id ?? parent;
     await this.#put(open, messages, { leaf: last });
     await this.answer(id, { parent: last });
   }
 
-  /** Has a model answer, until it is done, stopped, or fails: the message says which. */
-  async answer(id: string, answering: Answering): Promise<void> {
+  /** Has a model answer, and others beside it, until each is done, stopped, or fails: the messages say which. */
+  async answer(id: string, answering: Answering, others: readonly AnsweredBy[] = []): Promise<void> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
     const { locks, notify, words } = this.#parts;
-    if (!locks) return this.#answer(open, answering);
+    if (!locks) return this.#answer(open, answering, others);
     await locks.request(lockName(id), { ifAvailable: true }, async (lock) => {
-      if (lock) return this.#answer(open, answering);
+      if (lock) return this.#answer(open, answering, others);
       notify(words().chat.elsewhere);
       return undefined;
     });
@@ -162,6 +155,14 @@ export class Chats {
   async choose(id: string, message: string): Promise<void> {
     const open = await this.#load(id);
     if (open) await this.#put(open, [], { leaf: leafUnder(open.messages.peek(), message) });
+  }
+
+  /** Goes on with one of several answers that stand side by side; the others are branches from now on. */
+  async settle(id: string, message: Message): Promise<void> {
+    const open = await this.#load(id);
+    if (!open || this.#isBusy(id)) return;
+    const group = columnsOf(open.messages.peek(), message);
+    await this.#put(open, group.map(withoutMark), { leaf: message.id });
   }
 
   /** Shows the newest path through a message, at that message. */
@@ -275,44 +276,31 @@ export class Chats {
     return held.some(({ name }) => name === lockName(id));
   }
 
-  async #answer(open: OpenChat, { parent, goOnWith, model, place }: Answering): Promise<void> {
+  async #answer(open: OpenChat, answering: Answering, others: readonly AnsweredBy[]): Promise<void> {
     const chat = open.chat.peek();
-    const by = { model: model ?? chat.model, place: place ?? chat.place };
-    const start: Message = goOnWith
-      ? { ...withoutEnd(goOnWith), ...by, state: "running" }
-      : {
-          id: makeId(),
-          chat: chat.id,
-          parent,
-          role: "assistant",
-          content: "",
-          at: Date.now(),
-          ...by,
-          state: "running",
-        };
+    const all: readonly Answering[] = [answering, ...others.map((by) => ({ ...by, parent: answering.parent }))];
+    const mark = others.length > 0 ? { together: true } : {};
+    const starts = all.map((each, i) => ({ ...startOf(chat, each, i), ...mark }));
     const stopping = new AbortController();
-    const words = this.#parts.words();
-    const live = makeLive(start, nextFrame);
-    const stop = (): void => stopping.abort();
-    this.#running.value = new Map(this.#running.peek()).set(chat.id, { message: start.id, live, stop });
-    await this.#put(open, [start], { leaf: start.id });
-    const saving = setInterval(() => void this.#save([live.message()], chat.id), SAVE_MS);
-    const endWatch = by.place === "server" ? this.#parts.watchLoad(live.wait) : () => {};
-    let end: Partial<Message> = {};
-    try {
-      const path = pathTo(open.messages.peek(), goOnWith ? start.id : parent);
-      const question = { model: by.model, messages: wireMessages(chat.system, path), options: chat.options };
-      const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools: toolsOf(chat.tools) };
-      for await (const event of this.#parts.answerers[by.place]({ ...question, ...more }, stopping.signal))
-        live.take(event);
-      end = endOf(words, live);
-    } catch (error) {
-      end = stopping.signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(words, error, live) };
-    } finally {
-      clearInterval(saving);
-      endWatch();
-      await this.#end(open, { ...withoutEnd(live.message()), ...end });
-    }
+    const lives = new Map(starts.map((start) => [start.id, makeLive(start, nextFrame)]));
+    this.#setRunning(chat.id, { lives, stop: () => stopping.abort() });
+    await this.#put(open, starts, { leaf: starts[0]!.id });
+    const unfinished = new Set(lives.values());
+    const save = (): void =>
+      void this.#save(
+        Array.from(unfinished, (live) => live.message()),
+        chat.id,
+      );
+    const saving = setInterval(save, SAVE_MS);
+    const write = async (live: Live): Promise<void> => {
+      const { id } = live.message();
+      const path = pathTo(open.messages.peek(), answering.goOnWith ? id : answering.parent);
+      const message = await writeAnswer(this.#parts, { chat, path, live, signal: stopping.signal });
+      unfinished.delete(live);
+      if (unfinished.size === 0) clearInterval(saving);
+      await this.#end(open, message);
+    };
+    await Promise.all(Array.from(lives.values(), write));
   }
 
   /** An answer is shown as over once it is kept: from then on it can be answered again. */
@@ -320,13 +308,21 @@ export class Chats {
     const id = message.chat;
     const isGone = (): boolean => this.#held.get(id) !== open; // somebody deleted the chat
     if (!isGone()) await this.#save([message], id, { ...open.chat.peek(), updated: Date.now() });
-    const rest = new Map(this.#running.peek());
-    rest.delete(id);
+    const running = this.#running.peek().get(id);
+    const lives = new Map(running?.lives);
+    lives.delete(message.id);
     batch(() => {
-      this.#running.value = rest;
+      this.#setRunning(id, running && lives.size > 0 ? { ...running, lives } : undefined);
       if (!isGone()) this.#show(open, [message], {});
     });
-    if (this.#open.peek() !== open) this.#held.delete(id);
+    if (lives.size === 0 && this.#open.peek() !== open) this.#held.delete(id);
+  }
+
+  #setRunning(id: string, running: Running | undefined): void {
+    const all = new Map(this.#running.peek());
+    if (running) all.set(id, running);
+    else all.delete(id);
+    this.#running.value = all;
   }
 
   /** Changes a chat and some of its messages, here and in the database. */

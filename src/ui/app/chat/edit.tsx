@@ -42,7 +42,7 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
   const branch = (): void => {
     onDone();
     const { pictures = [], files = [] } = message;
-    void chats.ask(message.chat, { content: content.value, pictures, files }, message.parent);
+    void chats.ask(message.chat, { content: content.value, pictures, files }, { parent: message.parent });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isComposing(event)) return;

@@ -5,10 +5,11 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 import { Icon } from "../base/icons.tsx";
 import { useApp, useWords } from "../context.ts";
 import type { OpenChat } from "./chat-types.ts";
+import { Columns } from "./columns.tsx";
 import { nextFrame } from "./live.ts";
 import { elementId, MessageItem, type Editing, type MessageRow, type OnEdit } from "./message.tsx";
 import { makeWatch, WatchContext, type Watch } from "./near.ts";
-import { branchCounts, branchKey, pathTo } from "./tree.ts";
+import { branchCounts, branchKey, columnsOf, pathTo } from "./tree.ts";
 
 /** Messages at the end that are drawn at once. */
 const FIRST_DRAWN = 8;
@@ -25,7 +26,7 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
   const root = useRef<HTMLDivElement>(null);
   const watch = useWatch(root);
   const isAtEnd = useSignal(true);
-  const path = useComputed(() => pathTo(open.messages.value, open.chat.value.leaf));
+  const { whole, columns, path } = useShownPath(open);
   const counts = useComputed(() => branchCounts(open.messages.value));
   const { id } = open.chat.value;
   const running = chats.running.value.get(id);
@@ -37,18 +38,18 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
   useLayoutEffect(() => {
     toEnd();
     if (path.value.length === 0) isAtEnd.value = true;
-  }, [path.value]);
+  }, [whole.value]);
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
     const { scrollTop, scrollHeight, clientHeight } = currentTarget; // it may come after the list is gone
     isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
   };
-  const last = path.value.length - 1;
+  const last = whole.value.length - 1;
   const added = useGrowing(Math.ceil(path.value.length / CHUNK));
   useLayoutEffect(toEnd, [added]);
   useSought(added === Infinity, () => (isAtEnd.value = false));
   const rows = path.value.map((message, i): MessageRow => ({
     message,
-    live: running?.message === message.id ? running.live : undefined,
+    live: running?.lives.get(message.id),
     isLast: i === last,
     isDrawn: i > last - FIRST_DRAWN,
     branches: counts.value.get(branchKey(message)) ?? 1,
@@ -69,25 +70,41 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
           {chunksOf(rows).map((chunk, i, all) =>
             i < all.length - added ? null : <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />,
           )}
+          {columns.value.length > 0 && (
+            <Columns messages={columns.value} {...{ running, editing, onEdit }} onGrow={toEnd} />
+          )}
         </WatchContext.Provider>
       </div>
       {!isAtEnd.value && (
-        <button
-          type="button"
-          class="to-end"
+        <ToEnd
           onClick={() => {
             isAtEnd.value = true;
             toEnd();
           }}
-        >
-          <Icon name="down" size={16} />
-          {words.toEnd}
-        </button>
+        />
       )}
       <Spoken open={open} />
     </div>
   );
 }
+
+/** The path of a chat, and the answers that stand side by side at its end, which `path` is without. */
+function useShownPath({ chat, messages }: OpenChat) {
+  const whole = useComputed(() => pathTo(messages.value, chat.value.leaf));
+  const columns = useComputed(() => {
+    const last = whole.value.at(-1);
+    return last ? columnsOf(messages.value, last) : [];
+  });
+  const path = useComputed(() => (columns.value.length > 0 ? whole.value.slice(0, -1) : whole.value));
+  return { whole, columns, path };
+}
+
+const ToEnd = ({ onClick }: { onClick: () => void }) => (
+  <button type="button" class="to-end" onClick={onClick}>
+    <Icon name="down" size={16} />
+    {useWords().chat.toEnd}
+  </button>
+);
 
 /** Watches what comes near inside a list. */
 function useWatch(root: { readonly current: HTMLElement | null }): Watch | undefined {

@@ -12,7 +12,8 @@ export function ContextMeter({ chat }: { chat: Chat }) {
     return open && pathTo(open.messages.value, open.chat.value.leaf).findLast((each) => each.stats)?.stats;
   });
   const last = stats.value;
-  const said = running ? running.live.shown.value.pieces + 1 : 0;
+  const [live] = running?.lives.values() ?? [];
+  const said = live ? live.shown.value.pieces + 1 : 0;
   const used = (last ? last.promptTokens + last.tokens : 0) + said;
   const size = {
     server: models.loadedOf(chat.model)?.context_length,

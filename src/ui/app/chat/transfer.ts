@@ -103,7 +103,7 @@ const STATES: ReadonlySet<unknown> = new Set(["stopped", "failed", "length"]);
 const TEXTS = ["thinking", "toolName", "toolCallId", "model", "error"] as const;
 
 function messageOf(fields: Fields, renamed: (id: string) => string): Message {
-  const { id, chat, parent, role, content, at, state, pictures, files, calls, stats, place } = fields;
+  const { id, chat, parent, role, content, at, state, pictures, files, calls, stats, place, together } = fields;
   if (!ROLES.has(role)) throw new Error(`role: expected user, assistant or tool, got ${JSON.stringify(role)}`);
   return {
     id: renamed(text(id, "id")),
@@ -115,6 +115,7 @@ function messageOf(fields: Fields, renamed: (id: string) => string): Message {
     ...Object.fromEntries(TEXTS.flatMap((name) => (typeof fields[name] === "string" ? [[name, fields[name]]] : []))),
     ...(STATES.has(state) ? { state: state as NonNullable<Message["state"]> } : {}),
     ...(isPlace(place) ? { place } : {}),
+    ...(together === true ? { together } : {}),
     ...(pictures === undefined ? {} : { pictures: list(pictures, "pictures").map(pictureOf) }),
     ...(files === undefined ? {} : { files: list(files, "files").map(fileIn) }),
     ...(calls === undefined ? {} : { calls: list(calls, "calls").map(callOf) }),

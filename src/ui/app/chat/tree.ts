@@ -59,6 +59,8 @@ export interface Message {
   readonly state?: "running" | "stopped" | "failed" | "length";
   /** What went wrong. */
   readonly error?: string;
+  /** It stands side by side with its siblings that have this mark, until one of them is chosen. */
+  readonly together?: boolean;
 }
 
 export interface Chat {
@@ -109,6 +111,17 @@ export function pathTo(messages: Messages, leaf: string | null): Message[] {
 export function siblingsOf(messages: Messages, { parent, role }: Message): Message[] {
   const found = [...messages.values()].filter((each) => each.parent === parent && each.role === role);
   return found.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The answers that stand side by side with one, itself included; none where it stands alone. */
+export function columnsOf(messages: Messages, message: Message): Message[] {
+  const group = message.together ? siblingsOf(messages, message).filter(({ together }) => together) : [];
+  return group.length > 1 ? group : [];
+}
+
+export function withoutMark(message: Message): Message {
+  const { together: _, ...rest } = message;
+  return rest;
 }
 
 /** How many branches there are at each parent: for all messages at once. */

@@ -4,7 +4,8 @@ import { useCallback, useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
-import type { Draft } from "./chat-types.ts";
+import type { AnsweredBy, Draft } from "./chat-types.ts";
+import { CompareButton, CompareLine, useOthers } from "./compare.tsx";
 import { Composer } from "./composer.tsx";
 import { ChatLog } from "./log.tsx";
 import { OptionsDialog, type ChatSettings } from "./options.tsx";
@@ -23,6 +24,7 @@ export function ChatView() {
   const suggestion = useSignal<Suggestion | undefined>(undefined);
   const isOptionsOpen = useSignal(false);
   const problem = useSignal("");
+  const others = useSignal<readonly AnsweredBy[]>([]);
   const open = chats.open.value;
   const isOpen = open !== undefined && open.chat.value.id === id;
   const chat = isOpen ? open.chat.value : undefined;
@@ -32,9 +34,10 @@ export function ChatView() {
   const model = chat?.model ?? models.preferred(prefs.model.value);
   const place = chat?.place ?? models.placeOf(model, prefs.place.value);
   const settings = chat ?? next.value;
+  const beside = useOthers({ model, others });
   const send = async (draft: Draft): Promise<boolean> => {
-    if (chat) return chats.ask(chat.id, draft);
-    const begun = await chats.begin({ ...next.value, model, place }, draft);
+    if (chat) return chats.ask(chat.id, draft, { others: beside });
+    const begun = await chats.begin({ ...next.value, model, place }, draft, beside);
     next.value = NOTHING;
     go({ view: "chat", id: begun });
     return true;
@@ -55,19 +58,12 @@ export function ChatView() {
   return (
     <div class="chat-view" data-new={id === undefined}>
       <ViewHead title={chat?.title ?? words.chat.new}>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={words.options.title}
-          title={`${words.options.title} (Ctrl ,)`}
-          data-marked={settings.system !== "" || Object.keys(settings.options).length > 0 || settings.tools !== ""}
-          onClick={() => (isOptionsOpen.value = true)}
-        >
-          <Icon name="sliders" />
-        </button>
+        <CompareButton {...{ model, others }} />
+        <SettingsButton settings={settings} onClick={() => (isOptionsOpen.value = true)} />
       </ViewHead>
       {isOpen && <ChatLog key={id} open={open} editing={editing.value} onEdit={onEdit} />}
       {id === undefined && <Greeting />}
+      <CompareLine {...{ model, others }} />
       <Composer
         key={id ?? "new"}
         {...{ chat, model, place, suggestion }}
@@ -80,6 +76,23 @@ export function ChatView() {
         <OptionsDialog {...{ settings, problem }} onChange={change} onClose={() => (isOptionsOpen.value = false)} />
       )}
     </div>
+  );
+}
+
+function SettingsButton({ settings, onClick }: { settings: ChatSettings; onClick: () => void }) {
+  const { options: words } = useWords();
+  const { system, options, tools } = settings;
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={words.title}
+      title={`${words.title} (Ctrl ,)`}
+      data-marked={system !== "" || Object.keys(options).length > 0 || tools !== ""}
+      onClick={onClick}
+    >
+      <Icon name="sliders" />
+    </button>
   );
 }
 

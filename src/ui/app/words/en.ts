@@ -2,7 +2,7 @@
 import { base } from "./en/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./en/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./en/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./en/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./en/chat.ts";
 
 export const en = {
   attachments,
@@ -10,6 +10,7 @@ export const en = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,

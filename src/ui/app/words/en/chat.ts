@@ -104,6 +104,18 @@ export const chat = {
   unreachable: "The server is unreachable. Your message is saved: try again when the server is back.",
 };
 
+/** Several models that answer one question. */
+export const compare = {
+  title: "Answers side by side",
+  hint: (model: string, others: number) =>
+    `Choose up to ${counted("en", others, { one: "# model", other: "# models" })} that answer each question, too. ` +
+    `${model} is the model of this chat.`,
+  also: (models: string) => `Also answers: ${models}`,
+  off: "Turn off",
+  goOn: "Go on with this answer",
+  goOnWith: (model: string) => `Go on with this answer of ${model}`,
+};
+
 /** Where messages are written. */
 export const composer = {
   message: "Message",

@@ -1,0 +1,70 @@
+/** Messages as they begin, and how a model writes an answer. */
+import { makeId } from "../base/ids.ts";
+import type { Answering, ChatParts, Draft } from "./chat-types.ts";
+import { endOf, explain, withoutEnd } from "./ends.ts";
+import type { Live } from "./live.ts";
+import { toolsOf, wireMessages, type Chat, type Message } from "./tree.ts";
+
+export const questionOf = (chat: string, parent: string | null, { content, pictures, files }: Draft): Message => ({
+  id: makeId(),
+  chat,
+  parent,
+  role: "user",
+  content,
+  at: Date.now(),
+  ...(pictures.length > 0 ? { pictures } : {}),
+  ...(files.length > 0 ? { files } : {}),
+});
+
+export interface ToolResult {
+  readonly name: string;
+  readonly id?: string;
+  readonly content: string;
+}
+
+/** Each follows the one before it. */
+export function resultsOf(chat: string, first: string, results: readonly ToolResult[]): Message[] {
+  let parent = first;
+  return results.map(({ name, id: call, content }): Message => {
+    const id = makeId();
+    const about = { toolName: name, at: Date.now(), ...(call === undefined ? {} : { toolCallId: call }) };
+    const message: Message = { id, chat, parent, role: "tool", content, ...about };
+    parent = id;
+    return message;
+  });
+}
+
+/** @param place of several answers at once, which keeps them in order */
+export function startOf(chat: Chat, { parent, goOnWith, model, place: where }: Answering, place = 0): Message {
+  const by = { model: model ?? chat.model, place: where ?? chat.place, state: "running" } as const;
+  if (goOnWith) return { ...withoutEnd(goOnWith), ...by };
+  const at = Date.now();
+  return { id: makeId(at + place), chat: chat.id, parent, role: "assistant", content: "", at, ...by };
+}
+
+interface Writing {
+  readonly chat: Chat;
+  /** The messages before the answer, and the answer itself where it goes on. */
+  readonly path: readonly Message[];
+  readonly live: Live;
+  readonly signal: AbortSignal;
+}
+
+/** Has a model write an answer. Returns the message at its end, however that came. */
+export async function writeAnswer(parts: ChatParts, { chat, path, live, signal }: Writing): Promise<Message> {
+  const { model = chat.model, place = chat.place } = live.message();
+  const endWatch = place === "server" ? parts.watchLoad(live.wait) : () => {};
+  const words = parts.words();
+  let end: Partial<Message>;
+  try {
+    const question = { model, messages: wireMessages(chat.system, path), options: chat.options };
+    const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools: toolsOf(chat.tools) };
+    for await (const event of parts.answerers[place]({ ...question, ...more }, signal)) live.take(event);
+    end = endOf(words, live);
+  } catch (error) {
+    end = signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(words, error, live) };
+  } finally {
+    endWatch();
+  }
+  return { ...withoutEnd(live.message()), ...end };
+}
