@@ -15,8 +15,8 @@ import { pathTo, type Chat } from "./tree.ts";
 export const CHAT_TYPE = "application/x-hearth-chat";
 
 export function ChatItem({ chat }: { chat: Chat }) {
-  const { chats, db, library, route, go, notices } = useApp();
-  const { chats: words, chat: chatWords } = useWords();
+  const { chats, route, go, notices } = useApp();
+  const { chats: words } = useWords();
   const isNamed = useSignal(false);
   const isMoving = useSignal(false);
   const isHere = route.value.view === "chat" && route.value.id === chat.id;
@@ -25,20 +25,7 @@ export function ChatItem({ chat }: { chat: Chat }) {
     const name = title.trim().slice(0, 200);
     if (name !== "" && name !== chat.title) void chats.change(chat.id, { title: name, titled: "person" });
   };
-  const exportOne = async (): Promise<void> => {
-    const { messages } = await chats.everything();
-    const file = fileOf(
-      [chat],
-      messages.filter((each) => each.chat === chat.id),
-      { folders: library.lists.peek().folders.filter(({ id }) => id === chat.folder) },
-    );
-    saveFile(fileNameOf(chat.title, "json"), JSON.stringify(file));
-  };
-  const exportMarkdown = async (): Promise<void> => {
-    const messages = new Map((await db.messages(chat.id)).map((each) => [each.id, each]));
-    const text = chatMarkdown(chat, pathTo(messages, chat.leaf), chatWords);
-    saveFile(fileNameOf(chat.title, "md"), text, "text/markdown");
-  };
+  const { exportOne, exportMarkdown } = useExports(chat);
   const remove = async (): Promise<void> => {
     if (isHere) go({ view: "chat" });
     const { messages, restore } = await chats.remove(chat.id);
@@ -86,4 +73,25 @@ export function ChatItem({ chat }: { chat: Chat }) {
       {isMoving.value && <MoveDialog chat={chat} onClose={() => (isMoving.value = false)} />}
     </li>
   );
+}
+
+/** What saves a chat as a file. */
+function useExports(chat: Chat) {
+  const { chats, db, library } = useApp();
+  const { chat: words } = useWords();
+  const exportOne = async (): Promise<void> => {
+    const { messages } = await chats.everything();
+    const file = fileOf(
+      [chat],
+      messages.filter((each) => each.chat === chat.id),
+      { folders: library.lists.peek().folders.filter(({ id }) => id === chat.folder) },
+    );
+    saveFile(fileNameOf(chat.title, "json"), JSON.stringify(file));
+  };
+  const exportMarkdown = async (): Promise<void> => {
+    const messages = new Map((await db.messages(chat.id)).map((each) => [each.id, each]));
+    const text = chatMarkdown(chat, pathTo(messages, chat.leaf), words);
+    saveFile(fileNameOf(chat.title, "md"), text, "text/markdown");
+  };
+  return { exportOne, exportMarkdown };
 }
