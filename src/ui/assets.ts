@@ -19,7 +19,18 @@ export interface ServedAsset extends Asset {
 
 const APP = join(import.meta.dir, "app");
 /** In the order of the cascade. */
-const STYLES = ["base", "shell", "controls", "chat", "compare", "models", "markdown", "views", "touch"] as const;
+const STYLES = [
+  "base",
+  "shell",
+  "controls",
+  "chat",
+  "compare",
+  "prompts",
+  "models",
+  "markdown",
+  "views",
+  "touch",
+] as const;
 /** WebLLM's Worker, and what it is made of. */
 const WEBLLM = "webllm.js";
 const WEBLLM_PACKAGE = "@mlc-ai/web-llm";

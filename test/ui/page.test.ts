@@ -14,6 +14,7 @@ import { inPageCases } from "./in-page-cases.ts";
 import { modelFilesCases } from "./model-files-cases.ts";
 import { compareCases } from "./compare-cases.ts";
 import { libraryCases } from "./library-cases.ts";
+import { promptCases } from "./prompt-cases.ts";
 import { titleCases } from "./title-cases.ts";
 import { speechCases } from "./speech-cases.ts";
 import { startWorld, type World } from "./page.ts";
@@ -51,6 +52,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     catalogueCases,
     modelFilesCases,
     libraryCases,
+    promptCases,
     compareCases,
     titleCases,
     speechCases,

@@ -44,7 +44,7 @@ export interface App {
   readonly route: ReadonlySignal<Route>;
   readonly go: (route: Route) => void;
   /** What stands over the page. */
-  readonly over: Signal<"search" | "keys" | "help" | undefined>;
+  readonly over: Signal<"search" | "keys" | "help" | "prompts" | undefined>;
   /** Whether the list of chats covers a narrow page. */
   readonly isMenuOpen: Signal<boolean>;
   /** Model files that somebody dropped or chose, to make a model of. */

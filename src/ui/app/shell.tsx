@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { ChatList } from "./chat/list.tsx";
 import { ChatView } from "./chat/view.tsx";
+import { PromptsDialog } from "./chat/prompts-dialog.tsx";
 import { SearchDialog } from "./chat/search-dialog.tsx";
 import { useApp, useWords } from "./context.ts";
 import { HelpDialog } from "./base/help.tsx";
@@ -55,6 +56,7 @@ export function Shell() {
       <ModelFilesDialog />
       {over.value === "search" && <SearchDialog />}
       {over.value === "keys" && <KeysDialog />}
+      {over.value === "prompts" && <PromptsDialog />}
       {over.value === "help" && <HelpDialog />}
     </div>
   );

@@ -10,6 +10,7 @@ import type { Draft, OpenChat } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
 import { ModelMenu } from "./model-menu.tsx";
 import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
+import { PromptMenu, useCompletion } from "./prompt-choice.tsx";
 import { pathTo, type Chat, type Picture, type TextFile } from "./tree.ts";
 import type { Suggestion } from "./welcome.tsx";
 
@@ -79,6 +80,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
       />
       <div class="composer-row">
         <AttachButton onFiles={(list) => void take(list)} suggestion={suggestion} />
+        <PromptMenu onChoose={(text) => (suggestion.value = { text })} />
         <ModelMenu model={model} place={place} onChoose={onModel} />
         <span class="grow" />
         {chat && <ContextMeter chat={chat} />}
@@ -158,8 +160,12 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: W
     onKeep();
     area.current?.focus();
   }, [suggestion.value]);
+  const completion = useCompletion(content, (text) => {
+    content.value = text;
+    onKeep();
+  });
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (isComposing(event)) return;
+    if (isComposing(event) || completion.onKeyDown(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
       event.preventDefault();
       onSend();
@@ -175,20 +181,24 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: W
     onFiles(files);
   };
   return (
-    <textarea
-      ref={area}
-      id="composer"
-      rows={1}
-      aria-label={words.message}
-      placeholder={words.placeholder}
-      value={content.value}
-      onInput={(event) => {
-        content.value = event.currentTarget.value;
-        onKeep();
-      }}
-      onKeyDown={onKeyDown}
-      onPaste={onPaste}
-    />
+    <>
+      {completion.popup}
+      <textarea
+        ref={area}
+        id="composer"
+        {...completion.field}
+        rows={1}
+        aria-label={words.message}
+        placeholder={words.placeholder}
+        value={content.value}
+        onInput={(event) => {
+          content.value = event.currentTarget.value;
+          onKeep();
+        }}
+        onKeyDown={onKeyDown}
+        onPaste={onPaste}
+      />
+    </>
   );
 }
 

@@ -42,6 +42,10 @@ export class Library {
     return folder;
   }
 
+  async addPrompt(kind: Prompt["kind"], name: string, text: string): Promise<void> {
+    await this.save("prompts", [{ id: makeId(), kind, name: name.slice(0, 200), text }]);
+  }
+
   /** What is shown has been saved: a person who sees it may close the tab. */
   async save<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void> {
     if (records.length === 0) return;

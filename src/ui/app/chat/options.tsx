@@ -3,6 +3,7 @@ import type { Signal } from "@preact/signals";
 import { useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import type { Words } from "../words/index.ts";
+import { SystemChoice } from "./prompt-choice.tsx";
 import { toolsOf, type Chat } from "./tree.ts";
 
 /** Of a chat, or of the next one. */
@@ -57,6 +58,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
             onInput={(event) => onChange({ system: event.currentTarget.value })}
           />
         </label>
+        <SystemChoice system={system} onChange={(text) => onChange({ system: text })} />
         <fieldset class="field">
           <legend>{words.think}</legend>
           <div class="choices">

@@ -10,6 +10,7 @@ import { Composer } from "./composer.tsx";
 import { ChatLog } from "./log.tsx";
 import { OptionsDialog, type ChatSettings } from "./options.tsx";
 import type { Editing } from "./message.tsx";
+import { SystemPills } from "./prompt-choice.tsx";
 import { pathTo, type Place } from "./tree.ts";
 import { Greeting, Suggestions, type Suggestion } from "./welcome.tsx";
 
@@ -71,6 +72,7 @@ export function ChatView() {
         onSend={send}
         onEditLast={editLast}
       />
+      {id === undefined && <SystemPills system={next.value.system} onChange={(system) => change({ system })} />}
       {id === undefined && <Suggestions onChoose={(each) => (suggestion.value = { ...each })} />}
       {isOptionsOpen.value && (
         <OptionsDialog {...{ settings, problem }} onChange={change} onClose={() => (isOptionsOpen.value = false)} />

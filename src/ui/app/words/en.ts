@@ -2,7 +2,7 @@
 import { base } from "./en/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./en/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./en/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./en/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./en/chat.ts";
 
 export const en = {
   attachments,
@@ -27,6 +27,7 @@ export const en = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

@@ -116,6 +116,32 @@ export const compare = {
   goOnWith: (model: string) => `Go on with this answer of ${model}`,
 };
 
+/** Texts that are saved for later. */
+export const prompts = {
+  title: "Saved prompts",
+  manage: "Edit saved prompts",
+  kinds: {
+    message: {
+      heading: "Prompts",
+      hint: "Write / and the name of a prompt in the message field to insert its text.",
+      add: "New prompt",
+    },
+    system: {
+      heading: "Saved system prompts",
+      hint: "A new chat can begin with one of these.",
+      add: "New system prompt",
+    },
+  },
+  name: "Name",
+  text: "Text",
+  save: "Save",
+  saveSystem: "Save this system prompt",
+  choose: "Choose a saved system prompt",
+  edit: (name: string) => `Edit ${name}`,
+  delete: (name: string) => `Delete ${name}`,
+  deleted: (name: string) => `Deleted the prompt "${name}".`,
+};
+
 /** Where messages are written. */
 export const composer = {
   message: "Message",

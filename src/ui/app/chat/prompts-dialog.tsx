@@ -1,0 +1,130 @@
+/** The saved prompts of this browser: texts for messages, and system prompts that chats begin with. */
+import { useSignal, type Signal } from "@preact/signals";
+import { useApp, useWords } from "../context.ts";
+import { Dialog } from "../base/dialog.tsx";
+import { Icon } from "../base/icons.tsx";
+import { makeId } from "../base/ids.ts";
+import type { Prompt } from "./library-types.ts";
+
+const KINDS = ["message", "system"] as const satisfies readonly Prompt["kind"][];
+
+export function PromptsDialog() {
+  const { over } = useApp();
+  const { prompts: words } = useWords();
+  const edited = useSignal<Prompt | undefined>(undefined);
+  return (
+    <Dialog title={words.title} kind="sheet" onClose={() => (over.value = undefined)}>
+      {edited.value ? (
+        <PromptForm key={edited.value.id} prompt={edited.value} onDone={() => (edited.value = undefined)} />
+      ) : (
+        <div class="stack">
+          {KINDS.map((kind) => (
+            <PromptSection key={kind} kind={kind} edited={edited} />
+          ))}
+          <UndoLine />
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function PromptSection({ kind, edited }: { kind: Prompt["kind"]; edited: Signal<Prompt | undefined> }) {
+  const { library, notices } = useApp();
+  const { prompts: words } = useWords();
+  const { heading, hint, add } = words.kinds[kind];
+  const list = library.lists.value.prompts.filter((each) => each.kind === kind);
+  const remove = async (prompt: Prompt): Promise<void> => {
+    const undo = await library.remove("prompts", prompt);
+    notices.offerUndo({ text: words.deleted(prompt.name), undo });
+  };
+  return (
+    <section aria-label={heading} class="prompts">
+      <h3>{heading}</h3>
+      <p class="quiet">{hint}</p>
+      <ul>
+        {list.map((prompt) => (
+          <li key={prompt.id}>
+            <span>
+              <strong>{prompt.name}</strong>
+              <span class="quiet">{prompt.text.slice(0, 200)}</span>
+            </span>
+            <RowButton icon="edit" label={words.edit(prompt.name)} onClick={() => (edited.value = prompt)} />
+            <RowButton icon="trash" label={words.delete(prompt.name)} onClick={() => void remove(prompt)} />
+          </li>
+        ))}
+      </ul>
+      <button
+        type="button"
+        class="button small"
+        onClick={() => (edited.value = { id: makeId(), kind, name: "", text: "" })}
+      >
+        <Icon name="plus" size={15} />
+        {add}
+      </button>
+    </section>
+  );
+}
+
+interface RowButtonProps {
+  readonly icon: "edit" | "trash";
+  readonly label: string;
+  readonly onClick: () => void;
+}
+
+const RowButton = ({ icon, label, onClick }: RowButtonProps) => (
+  <button type="button" class="icon-button" aria-label={label} title={label} onClick={onClick}>
+    <Icon name={icon} size={16} />
+  </button>
+);
+
+/** The notices of the page are behind the dialog. */
+function UndoLine() {
+  const { notices } = useApp();
+  const { base } = useWords();
+  const last = notices.list.value.findLast(({ undo }) => undo);
+  return (
+    <div role="status" class="row">
+      {last && (
+        <>
+          <span>{last.text}</span>
+          <button type="button" class="button small" onClick={last.undo}>
+            {base.undo}
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+function PromptForm({ prompt, onDone }: { prompt: Prompt; onDone: () => void }) {
+  const { library } = useApp();
+  const { prompts: words, base } = useWords();
+  const name = useSignal(prompt.name);
+  const text = useSignal(prompt.text);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (name.value.trim() === "" || text.value.trim() === "") return;
+    void library.save("prompts", [{ ...prompt, name: name.value.trim().slice(0, 200), text: text.value }]);
+    onDone();
+  };
+  return (
+    <form class="stack" onSubmit={submit}>
+      <label class="field">
+        <span>{words.name}</span>
+        <input required maxLength={200} value={name.value} onInput={(e) => (name.value = e.currentTarget.value)} />
+      </label>
+      <label class="field">
+        <span>{words.text}</span>
+        <textarea required rows={8} value={text.value} onInput={(e) => (text.value = e.currentTarget.value)} />
+      </label>
+      <div class="row end">
+        <button type="button" class="button" onClick={onDone}>
+          {base.cancel}
+        </button>
+        <button type="submit" class="button primary">
+          {words.save}
+        </button>
+      </div>
+    </form>
+  );
+}
