@@ -67,7 +67,7 @@ export const show: Words["show"] = {
   reading: "Modell wird gelesen …",
   system: "Systemprompt",
   parameters: "Parameter",
-  template: "Template",
+  template: "Vorlage",
   modelfile: "Modelfile",
   license: "Lizenz",
   copy: (part) => `Kopieren: ${part}`,
