@@ -30,7 +30,22 @@ const parts = (text: string): string[] => (text.match(/(state |lost )?(11|22|33)
 
 /** Names, units and terms that other languages have, too. A language whose text is another one does not mind. */
 const SAME = new Set(
-  ["Gateway", "System", "Version", "Name", "Modelfile", "Details", "Body", "Chats", "Downloads", "Backend", "Status"]
+  [
+    "Gateway",
+    "System",
+    "Version",
+    "Name",
+    "Modelfile",
+    "Details",
+    "Body",
+    "Chats",
+    "Chat",
+    "Catalogue",
+    "Embeddings",
+    "Downloads",
+    "Backend",
+    "Status",
+  ]
     .concat(["Top p", "Top k", "Min p", "Seed", "Prompt", "Code", "Code in 11", "Message", "Messages", "No", "true"])
     .concat(["Architecture", "Experts", "Tokens", "11 tokens", "11 tokens/s", "11/s"]),
 );

@@ -1,6 +1,6 @@
 /** The page in German, by part. */
 import { base } from "./de/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./de/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./de/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./de/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./de/chat.ts";
 import type { Words } from "./en.ts";
@@ -8,6 +8,7 @@ import type { Words } from "./en.ts";
 export const de: Words = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,
@@ -21,6 +22,7 @@ export const de: Words = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

@@ -1,6 +1,6 @@
 /** The page in Spanish, by part. */
 import { base } from "./es/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./es/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./es/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./es/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./es/chat.ts";
 import type { Words } from "./en.ts";
@@ -8,6 +8,7 @@ import type { Words } from "./en.ts";
 export const es: Words = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,
@@ -21,6 +22,7 @@ export const es: Words = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

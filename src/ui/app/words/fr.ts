@@ -1,6 +1,6 @@
 /** The page in French, by part. */
 import { base } from "./fr/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./fr/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./fr/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./fr/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./fr/chat.ts";
 import type { Words } from "./en.ts";
@@ -8,6 +8,7 @@ import type { Words } from "./en.ts";
 export const fr: Words = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,
@@ -21,6 +22,7 @@ export const fr: Words = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

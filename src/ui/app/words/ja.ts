@@ -1,6 +1,6 @@
 /** The page in Japanese, by part. */
 import { base } from "./ja/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./ja/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./ja/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./ja/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./ja/chat.ts";
 import type { Words } from "./en.ts";
@@ -8,6 +8,7 @@ import type { Words } from "./en.ts";
 export const ja: Words = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,
@@ -21,6 +22,7 @@ export const ja: Words = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

@@ -1,6 +1,6 @@
 /** The page in Chinese, simplified, by part. */
 import { base } from "./zh/base.ts";
-import { create, engine, inPage, jobs, models, show } from "./zh/models.ts";
+import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./zh/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./zh/views.ts";
 import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./zh/chat.ts";
 import type { Words } from "./en.ts";
@@ -8,6 +8,7 @@ import type { Words } from "./en.ts";
 export const zh: Words = {
   attachments,
   base,
+  catalogue,
   chat,
   chats,
   composer,
@@ -21,6 +22,7 @@ export const zh: Words = {
   keyboard,
   keyDialog,
   markdown,
+  modelFiles,
   modelMenu,
   models,
   options,

@@ -31,6 +31,23 @@ export const models: Words["models"] = {
   stays: "bleibt geladen",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue: Words["catalogue"] = {
+  title: "Katalog",
+  purpose: "Zweck",
+  all: "Alle",
+  purposes: { chat: "Chat", reasoning: "Nachdenken", code: "Code", vision: "Bilder", embedding: "Embeddings" },
+  installed: "installiert",
+  chatWith: (model) => `Mit ${model} chatten`,
+  download: (model) => `${model} herunterladen`,
+  pausing: (model) => `Download von ${model} anhalten`,
+  fits: (free) => `Passt: ${free} Speicher sind frei.`,
+  tight: (reason) => `Knapp: ${reason}.`,
+  tooLarge: (reason) => `Passt nicht: ${reason}.`,
+  updated: (month) => `Stand: ${month}. Größen sind ungefähr. Andere Modelle: oben mit ihrem Namen.`,
+  suggested: "Vorgeschlagene Modelle",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Downloads",
@@ -43,6 +60,9 @@ export const jobs: Words["jobs"] = {
   withoutTls: "Ohne TLS herunterladen",
   progress: (model) => `Fortschritt von ${model}`,
   paused: "Angehalten. Der Server behält den heruntergeladenen Teil eine Woche lang.",
+  stopped: "Gestoppt.",
+  checking: "Datei wird geprüft",
+  uploading: "Wird hochgeladen",
   waiting: "Wartet",
   downloading: "Wird heruntergeladen",
   downloaded: "Heruntergeladen.",
@@ -50,6 +70,27 @@ export const jobs: Words["jobs"] = {
   amount: (done, total) => `${done} von ${total}`,
   rate: (size) => `${size}/s`,
   left: (time) => `noch ${time}`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles: Words["modelFiles"] = {
+  title: "Modell aus Dateien hinzufügen",
+  add: "Dateien hinzufügen",
+  choose: "Modelldateien",
+  name: "Name",
+  files: "Dateien",
+  action: "Hinzufügen",
+  replaces: (model) => `Das Modell ${model} gibt es schon. Es wird ersetzt.`,
+  imagePart: "für Bilder",
+  busy: (model) => `${model} wird bereits heruntergeladen oder erstellt.`,
+  empty: (file) => `${file} ist leer.`,
+  notGguf: (file) => `${file} ist keine GGUF-Datei. Sie wurde umbenannt, oder ihr Download ist unvollständig.`,
+  unreadable: (file) => `Der Browser kann ${file} nicht lesen. Die Datei wurde verschoben oder geändert.`,
+  missing: (count, files) =>
+    `${counted("de", count, { one: "Ein Teil des Modells fehlt:", other: "# Teile des Modells fehlen:" })} ${files}. Bitte alle Teile zusammen wählen.`,
+  several: "Diese Dateien sind mehr als ein Modell. Bitte jedes Modell einzeln hinzufügen.",
+  onlyImages: "Diese Datei ist nur der Teil eines Modells, der Bilder liest. Die GGUF-Datei des Modells gehört dazu.",
+  drop: "Dateien hier ablegen, um sie anzuhängen. Aus GGUF-Dateien wird ein Modell.",
 };
 
 /** The form that makes a model. */

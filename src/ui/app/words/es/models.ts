@@ -31,6 +31,23 @@ export const models: Words["models"] = {
   stays: "sigue cargado",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue: Words["catalogue"] = {
+  title: "Catálogo",
+  purpose: "Uso",
+  all: "Todos",
+  purposes: { chat: "Chat", reasoning: "Razonamiento", code: "Código", vision: "Imágenes", embedding: "Embeddings" },
+  installed: "instalado",
+  chatWith: (model) => `Chatear con ${model}`,
+  download: (model) => `Descargar ${model}`,
+  pausing: (model) => `Pausar la descarga de ${model}`,
+  fits: (free) => `Cabe: hay ${free} de memoria libres.`,
+  tight: (reason) => `Justo: ${reason}.`,
+  tooLarge: (reason) => `No cabe: ${reason}.`,
+  updated: (month) => `Datos de ${month}. Los tamaños son aproximados. Otros modelos: arriba, por su nombre.`,
+  suggested: "Modelos sugeridos",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Descargas",
@@ -43,6 +60,9 @@ export const jobs: Words["jobs"] = {
   withoutTls: "Descargar sin TLS",
   progress: (model) => `Progreso de ${model}`,
   paused: "En pausa. El servidor conserva la parte descargada durante una semana.",
+  stopped: "Detenido.",
+  checking: "Comprobando el archivo",
+  uploading: "Subiendo",
   waiting: "En espera",
   downloading: "Descargando",
   downloaded: "Descargado.",
@@ -50,6 +70,27 @@ export const jobs: Words["jobs"] = {
   amount: (done, total) => `${done} de ${total}`,
   rate: (size) => `${size}/s`,
   left: (time) => `quedan ${time}`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles: Words["modelFiles"] = {
+  title: "Añadir un modelo a partir de archivos",
+  add: "Añadir archivos",
+  choose: "Archivos del modelo",
+  name: "Nombre",
+  files: "Archivos",
+  action: "Añadir",
+  replaces: (model) => `El modelo ${model} ya existe. Se reemplazará.`,
+  imagePart: "para imágenes",
+  busy: (model) => `${model} ya se está descargando o creando.`,
+  empty: (file) => `${file} está vacío.`,
+  notGguf: (file) => `${file} no es un archivo GGUF. Se le cambió el nombre o su descarga está incompleta.`,
+  unreadable: (file) => `El navegador no puede leer ${file}. El archivo se movió o se modificó.`,
+  missing: (count, files) =>
+    `${counted("es", count, { one: "Falta una parte del modelo:", other: "Faltan # partes del modelo:" })} ${files}. Elige todas las partes juntas.`,
+  several: "Estos archivos son más de un modelo. Añade los modelos de uno en uno.",
+  onlyImages: "Este archivo es solo la parte de un modelo que lee imágenes. Añade también el archivo GGUF del modelo.",
+  drop: "Suelta archivos para adjuntarlos. Los archivos GGUF se convierten en un modelo.",
 };
 
 /** The form that makes a model. */

@@ -22,7 +22,7 @@ export const gateway: Words["gateway"] = {
     locked:
       "La pasarela está en marcha, pero esta vista está bloqueada porque no hay ningún token definido. Añade gateway.token a hearth.json5 y reinicia el servidor.",
     docs: "El archivo docs/webhooks.md de Hearth explica cada ajuste.",
-    api: "Referencia de la API",
+    api: "Docs API",
   },
   token: "Token de la pasarela",
   tokenHint: "Introduce el gateway.token de hearth.json5. Esta pestaña lo guarda hasta que la cierres.",
@@ -78,7 +78,7 @@ export const setup: Words["setup"] = {
 
 export const system: Words["system"] = {
   title: "Sistema",
-  api: "Referencia de la API",
+  api: "Docs API",
   metrics: "Métricas",
   machine: "Este equipo",
   facts: {
@@ -179,7 +179,7 @@ export const help: Words["help"] = {
       text: "hearth -h muestra todos los comandos. La carpeta docs de Hearth explica cada ajuste.",
     },
   ],
-  api: "Referencia de la API",
+  api: "Docs API",
   keyboard: "Teclado",
 };
 

@@ -31,6 +31,23 @@ export const models: Words["models"] = {
   stays: "reste chargé",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue: Words["catalogue"] = {
+  title: "Catalogue",
+  purpose: "Usage",
+  all: "Tous",
+  purposes: { chat: "Discussion", reasoning: "Raisonnement", code: "Code", vision: "Images", embedding: "Embeddings" },
+  installed: "installé",
+  chatWith: (model) => `Discuter avec ${model}`,
+  download: (model) => `Télécharger ${model}`,
+  pausing: (model) => `Suspendre le téléchargement de ${model}`,
+  fits: (free) => `Convient\u00a0: ${free} de mémoire disponibles.`,
+  tight: (reason) => `Juste\u00a0: ${reason}.`,
+  tooLarge: (reason) => `Trop grand\u00a0: ${reason}.`,
+  updated: (month) => `État\u00a0: ${month}. Tailles approximatives. Autres modèles\u00a0: par leur nom, ci-dessus.`,
+  suggested: "Modèles suggérés",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Téléchargements",
@@ -43,6 +60,9 @@ export const jobs: Words["jobs"] = {
   withoutTls: "Télécharger sans TLS",
   progress: (model) => `Progression de ${model}`,
   paused: "Suspendu. Le serveur conserve la partie téléchargée pendant une semaine.",
+  stopped: "Arrêté.",
+  checking: "Vérification du fichier",
+  uploading: "Envoi en cours",
   waiting: "En attente",
   downloading: "Téléchargement en cours",
   downloaded: "Téléchargé.",
@@ -50,6 +70,27 @@ export const jobs: Words["jobs"] = {
   amount: (done, total) => `${done} sur ${total}`,
   rate: (size) => `${size}/s`,
   left: (time) => `reste ${time}`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles: Words["modelFiles"] = {
+  title: "Ajouter un modèle à partir de fichiers",
+  add: "Ajouter des fichiers",
+  choose: "Fichiers du modèle",
+  name: "Nom",
+  files: "Fichiers",
+  action: "Ajouter",
+  replaces: (model) => `Le modèle ${model} existe déjà. Il sera remplacé.`,
+  imagePart: "pour les images",
+  busy: (model) => `${model} est déjà en cours de téléchargement ou de création.`,
+  empty: (file) => `${file} est vide.`,
+  notGguf: (file) => `${file} n’est pas un fichier GGUF. Il a été renommé, ou son téléchargement est incomplet.`,
+  unreadable: (file) => `Le navigateur ne peut pas lire ${file}. Le fichier a été déplacé ou modifié.`,
+  missing: (count, files) =>
+    `${counted("fr", count, { one: "Il manque une partie du modèle\u00a0:", other: "Il manque # parties du modèle\u00a0:" })} ${files}. Choisissez toutes les parties ensemble.`,
+  several: "Ces fichiers forment plusieurs modèles. Ajoutez un modèle à la fois.",
+  onlyImages: "Ce fichier n’est que la partie d’un modèle qui lit les images. Ajoutez-y le fichier GGUF du modèle.",
+  drop: "Déposez des fichiers pour les joindre. Les fichiers GGUF deviennent un modèle.",
 };
 
 /** The form that makes a model. */

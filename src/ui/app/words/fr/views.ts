@@ -22,7 +22,7 @@ export const gateway: Words["gateway"] = {
     locked:
       "La passerelle fonctionne, mais cette vue est verrouillée car aucun jeton n’est défini. Ajoutez gateway.token à hearth.json5 et redémarrez le serveur.",
     docs: "Le fichier docs/webhooks.md de Hearth explique chaque paramètre.",
-    api: "Référence de l’API",
+    api: "Docs API",
   },
   token: "Jeton de la passerelle",
   tokenHint: "Saisissez le gateway.token de hearth.json5. Cet onglet le conserve jusqu’à sa fermeture.",
@@ -78,7 +78,7 @@ export const setup: Words["setup"] = {
 
 export const system: Words["system"] = {
   title: "Système",
-  api: "Référence de l’API",
+  api: "Docs API",
   metrics: "Métriques",
   machine: "Cette machine",
   facts: {
@@ -179,7 +179,7 @@ export const help: Words["help"] = {
       text: "hearth -h affiche toutes les commandes. Le dossier docs de Hearth explique chaque paramètre.",
     },
   ],
-  api: "Référence de l’API",
+  api: "Docs API",
   keyboard: "Clavier",
 };
 

@@ -31,6 +31,23 @@ export const models: Words["models"] = {
   stays: "読み込んだまま保持",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue: Words["catalogue"] = {
+  title: "カタログ",
+  purpose: "用途",
+  all: "すべて",
+  purposes: { chat: "チャット", reasoning: "推論", code: "コード", vision: "画像", embedding: "埋め込み" },
+  installed: "インストール済み",
+  chatWith: (model) => `${model} とチャット`,
+  download: (model) => `${model} をダウンロード`,
+  pausing: (model) => `${model} のダウンロードを一時停止`,
+  fits: (free) => `実行可能：メモリの空きは ${free} です。`,
+  tight: (reason) => `余裕なし：${reason}。`,
+  tooLarge: (reason) => `実行不可：${reason}。`,
+  updated: (month) => `${month}時点。サイズは概算です。ほかのモデルは、上の欄に名前を入力してください。`,
+  suggested: "おすすめのモデル",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "ダウンロード",
@@ -43,6 +60,9 @@ export const jobs: Words["jobs"] = {
   withoutTls: "TLS なしでダウンロード",
   progress: (model) => `${model} の進行状況`,
   paused: "一時停止中。ダウンロード済みの部分はサーバーに 1 週間保持されます。",
+  stopped: "停止しました。",
+  checking: "ファイルを確認中",
+  uploading: "アップロード中",
   waiting: "待機中",
   downloading: "ダウンロード中",
   downloaded: "ダウンロードしました。",
@@ -50,6 +70,29 @@ export const jobs: Words["jobs"] = {
   amount: (done, total) => `${done} / ${total}`,
   rate: (size) => `${size}/秒`,
   left: (time) => `残り ${time}`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles: Words["modelFiles"] = {
+  title: "ファイルからモデルを追加",
+  add: "ファイルを追加",
+  choose: "モデルのファイル",
+  name: "名前",
+  files: "ファイル",
+  action: "追加",
+  replaces: (model) => `モデル ${model} はすでに存在します。置き換えられます。`,
+  imagePart: "画像用",
+  busy: (model) => `${model} はすでにダウンロード中または作成中です。`,
+  empty: (file) => `${file} は空です。`,
+  notGguf: (file) =>
+    `${file} は GGUF ファイルではありません。名前が変更されたか、ダウンロードが完了していない可能性があります。`,
+  unreadable: (file) => `ブラウザーが ${file} を読み取れません。移動または変更されています。`,
+  missing: (count, files) =>
+    `${counted("ja", count, { other: "モデルのファイルが # 個足りません：" })}${files}。すべてまとめて選択してください。`,
+  several: "複数のモデルのファイルが含まれています。モデルは 1 つずつ追加してください。",
+  onlyImages:
+    "このファイルは、モデルのうち画像を読み取る部分だけです。モデルの GGUF ファイルも一緒に追加してください。",
+  drop: "ファイルをドロップすると添付されます。GGUF ファイルはモデルになります。",
 };
 
 /** The form that makes a model. */

@@ -31,6 +31,23 @@ export const models: Words["models"] = {
   stays: "保持加载",
 };
 
+/** Models that people run, as the server lists them. */
+export const catalogue: Words["catalogue"] = {
+  title: "模型目录",
+  purpose: "用途",
+  all: "全部",
+  purposes: { chat: "对话", reasoning: "推理", code: "代码", vision: "图片", embedding: "嵌入" },
+  installed: "已安装",
+  chatWith: (model) => `与 ${model} 对话`,
+  download: (model) => `下载 ${model}`,
+  pausing: (model) => `暂停下载 ${model}`,
+  fits: (free) => `可以运行：可用内存 ${free}。`,
+  tight: (reason) => `勉强可运行：${reason}。`,
+  tooLarge: (reason) => `无法运行：${reason}。`,
+  updated: (month) => `数据截至 ${month}。大小为近似值。其他模型请在上方按名称下载。`,
+  suggested: "推荐的模型",
+};
+
 /** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "下载",
@@ -43,6 +60,9 @@ export const jobs: Words["jobs"] = {
   withoutTls: "不使用 TLS 下载",
   progress: (model) => `${model} 的进度`,
   paused: "已暂停。已下载的部分会在服务器上保留一周。",
+  stopped: "已停止。",
+  checking: "正在检查文件",
+  uploading: "正在上传",
   waiting: "等待中",
   downloading: "正在下载",
   downloaded: "已下载。",
@@ -50,6 +70,27 @@ export const jobs: Words["jobs"] = {
   amount: (done, total) => `${done} / ${total}`,
   rate: (size) => `${size}/s`,
   left: (time) => `剩余 ${time}`,
+};
+
+/** Model files of this device that become a model of the server. */
+export const modelFiles: Words["modelFiles"] = {
+  title: "从文件添加模型",
+  add: "添加文件",
+  choose: "模型文件",
+  name: "名称",
+  files: "文件",
+  action: "添加",
+  replaces: (model) => `模型 ${model} 已存在，将被替换。`,
+  imagePart: "用于图片",
+  busy: (model) => `${model} 已在下载或创建中。`,
+  empty: (file) => `${file} 是空文件。`,
+  notGguf: (file) => `${file} 不是 GGUF 文件。它可能被重命名过，或者下载不完整。`,
+  unreadable: (file) => `浏览器无法读取 ${file}。文件已被移动或更改。`,
+  missing: (count, files) =>
+    `${counted("zh", count, { other: "缺少模型的 # 个部分：" })}${files}。请同时选择所有部分。`,
+  several: "这些文件属于多个模型。请每次只添加一个模型。",
+  onlyImages: "此文件只是模型中用于读取图片的部分。请同时添加模型的 GGUF 文件。",
+  drop: "拖放文件即可添加附件。GGUF 文件会成为模型。",
 };
 
 /** The form that makes a model. */
