@@ -50,8 +50,15 @@ function relative(ms: number): string {
 export function agoText(atMs: number, nowMs: number = Date.now()): string {
   const ms = Math.max(0, nowMs - atMs);
   if (ms < 45_000) return relative(0);
-  return ms < 7 * 86_400_000 ? relative(-ms) : new Date(atMs).toLocaleDateString(locale());
+  return ms < 7 * 86_400_000 ? relative(-ms) : new Date(atMs).toLocaleDateString(locale(), { dateStyle: "medium" });
 }
+
+/** `4:05:06 PM`. */
+export const timeText = (atMs: number): string => new Date(atMs).toLocaleTimeString(locale());
+
+/** `Nov 27, 2026, 4:05:06 PM`. */
+export const dateTimeText = (atMs: number): string =>
+  new Date(atMs).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "medium" });
 
 /** `in 4 minutes`. Undefined: so far away that it means never. */
 export function untilText(atMs: number, nowMs: number = Date.now()): string | undefined {

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import { Folded } from "../base/folded.tsx";
-import { bytesText } from "../base/format.ts";
+import { bytesText, dateTimeText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { fateOf, type Delivery, type Run } from "./admin.ts";
 
@@ -101,7 +101,7 @@ function Facts({ details }: { details: Details }) {
   const { receivedAt, title, mappingId, authKind, authId, bodyBytes, requestId, id } = details;
   const { deliveries: words } = useWords();
   const rows = [
-    [words.received, new Date(receivedAt).toLocaleString()],
+    [words.received, dateTimeText(receivedAt)],
     ...(title === null ? [] : [[words.about, title] as const]),
     [words.mapping, mappingId ?? words.noMapping],
     [words.sender, [authKind, authId].filter(Boolean).join(" · ")],

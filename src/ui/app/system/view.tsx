@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
-import { bytesText, countText, durationText } from "../base/format.ts";
+import { bytesText, countText, durationText, timeText } from "../base/format.ts";
 import type { Words } from "../words/index.ts";
 import { reasonOf } from "../base/reason.ts";
 import { ViewHead } from "../base/view-head.tsx";
@@ -206,7 +206,7 @@ function Requests({ requests }: { requests: readonly Asked[] }) {
 function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens, tokens, key } }: { asked: Asked }) {
   return (
     <tr>
-      <td>{new Date(at).toLocaleTimeString()}</td>
+      <td>{timeText(at)}</td>
       <td class="path" title={path}>
         {method} {path}
       </td>
