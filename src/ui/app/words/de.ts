@@ -1,8 +1,8 @@
 /** The page in German, by part. */
 import { base } from "./de/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./de/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./de/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./de/chat.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./de/views.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./de/chat.ts";
 import type { Words } from "./en.ts";
 
 export const de: Words = {
@@ -11,6 +11,7 @@ export const de: Words = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,
@@ -26,6 +27,7 @@ export const de: Words = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

@@ -1,8 +1,8 @@
 /** The page in Spanish, by part. */
 import { base } from "./es/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./es/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./es/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./es/chat.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./es/views.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./es/chat.ts";
 import type { Words } from "./en.ts";
 
 export const es: Words = {
@@ -11,6 +11,7 @@ export const es: Words = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,
@@ -26,6 +27,7 @@ export const es: Words = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

@@ -1,8 +1,8 @@
 /** The page in French, by part. */
 import { base } from "./fr/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./fr/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./fr/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./fr/chat.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./fr/views.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./fr/chat.ts";
 import type { Words } from "./en.ts";
 
 export const fr: Words = {
@@ -11,6 +11,7 @@ export const fr: Words = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,
@@ -26,6 +27,7 @@ export const fr: Words = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

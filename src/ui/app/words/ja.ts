@@ -1,8 +1,8 @@
 /** The page in Japanese, by part. */
 import { base } from "./ja/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./ja/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./ja/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./ja/chat.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./ja/views.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./ja/chat.ts";
 import type { Words } from "./en.ts";
 
 export const ja: Words = {
@@ -11,6 +11,7 @@ export const ja: Words = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,
@@ -26,6 +27,7 @@ export const ja: Words = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

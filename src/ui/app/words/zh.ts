@@ -1,8 +1,8 @@
 /** The page in Chinese, simplified, by part. */
 import { base } from "./zh/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./zh/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, setup, system } from "./zh/views.ts";
-import { attachments, chat, chats, composer, modelMenu, options, welcome } from "./zh/chat.ts";
+import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./zh/views.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./zh/chat.ts";
 import type { Words } from "./en.ts";
 
 export const zh: Words = {
@@ -11,6 +11,7 @@ export const zh: Words = {
   catalogue,
   chat,
   chats,
+  compare,
   composer,
   create,
   deliveries,
@@ -26,6 +27,7 @@ export const zh: Words = {
   modelMenu,
   models,
   options,
+  pageSettings,
   setup,
   show,
   system,

@@ -13,7 +13,7 @@ export const chats: Words["chats"] = {
   delete: "Löschen",
   name: "Name des Chats",
   running: "Das Modell antwortet",
-  transfer: "Import und Export",
+  transfer: "Ordner, Import und Export",
   import: "Chats importieren",
   exportAll: "Alle Chats exportieren",
   files: "Dateien mit Chats",
@@ -23,6 +23,18 @@ export const chats: Words["chats"] = {
     `„${title}“ mit ${counted("de", messages, { one: "# Nachricht", other: "# Nachrichten" })} gelöscht.`,
   notHere: "Dieser Chat ist nicht in diesem Browser. Er wurde gelöscht oder in einem anderen Browser begonnen.",
   days: { today: "Heute", yesterday: "Gestern", week: "Letzte 7 Tage", month: "Letzte 30 Tage" },
+  pinned: "Angeheftet",
+  pin: "Oben anheften",
+  unpin: "Loslösen",
+  move: "In Ordner verschieben",
+  moveTitle: (title) => `„${title}“ verschieben`,
+  noFolder: "Kein Ordner",
+  newFolder: "Neuer Ordner",
+  folderName: "Name des Ordners",
+  moreFolder: (name) => `Mehr zum Ordner ${name}`,
+  create: "Erstellen",
+  deleteFolder: "Ordner löschen, Chats behalten",
+  deletedFolder: (name) => `Ordner „${name}“ gelöscht. Seine Chats bleiben erhalten.`,
   search: "Chats durchsuchen",
   results: "Suchergebnisse",
   nothingFound: "Keine Treffer.",
@@ -62,6 +74,8 @@ export const chat: Words["chat"] = {
   attachedNames: (names) => `Angehängt: ${names}`,
   pictures: (count) => counted("de", count, { one: "# Bild", other: "# Bilder" }),
   edit: "Bearbeiten",
+  readAloud: "Vorlesen",
+  stopReading: "Vorlesen stoppen",
   again: "Neu beantworten",
   againWith: (model) => `Mit ${model} neu beantworten`,
   more: "Mehr",
@@ -90,6 +104,17 @@ export const chat: Words["chat"] = {
   lost: "Der Server ist nicht erreichbar. Der bisherige Text ist gespeichert und lässt sich fortsetzen, sobald der Server wieder da ist.",
   unreachable:
     "Der Server ist nicht erreichbar. Die Nachricht ist gespeichert. Bitte noch einmal versuchen, sobald der Server wieder da ist.",
+};
+
+/** Several models that answer one question. */
+export const compare: Words["compare"] = {
+  title: "Antworten nebeneinander",
+  hint: (model, others) =>
+    `Bis zu ${counted("de", others, { one: "# Modell", other: "# Modelle" })} wählen, die jede Frage ebenfalls beantworten. ${model} ist das Modell dieses Chats.`,
+  also: (models) => `Antwortet auch: ${models}`,
+  off: "Ausschalten",
+  goOn: "Mit dieser Antwort weitermachen",
+  goOnWith: (model) => `Mit dieser Antwort von ${model} weitermachen`,
 };
 
 /** Where messages are written. */

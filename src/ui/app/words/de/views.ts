@@ -30,6 +30,16 @@ export const gateway: Words["gateway"] = {
   open: "Öffnen",
 };
 
+/** Settings of this page. */
+export const pageSettings: Words["pageSettings"] = {
+  title: "Diese Seite",
+  language: "Sprache",
+  browserLanguage: "Sprache des Browsers",
+  titles: "Titel von Chats vom Modell schreiben lassen",
+  titlesHint:
+    "Nach der ersten Antwort, wenn sonst nichts beantwortet wird. Modelle unter einer Milliarde Parameter werden nicht gefragt.",
+};
+
 export const deliveries: Words["deliveries"] = {
   state: "Status",
   any: "Alle",

@@ -13,7 +13,7 @@ export const chats: Words["chats"] = {
   delete: "Eliminar",
   name: "Nombre del chat",
   running: "El modelo está respondiendo",
-  transfer: "Importar y exportar",
+  transfer: "Carpetas, importar y exportar",
   import: "Importar chats",
   exportAll: "Exportar todos los chats",
   files: "Archivos con chats",
@@ -26,6 +26,18 @@ export const chats: Words["chats"] = {
   },
   notHere: "Este chat no está en este navegador. Se eliminó o se empezó en otro navegador.",
   days: { today: "Hoy", yesterday: "Ayer", week: "Últimos 7 días", month: "Últimos 30 días" },
+  pinned: "Fijados",
+  pin: "Fijar arriba",
+  unpin: "Dejar de fijar",
+  move: "Mover a una carpeta",
+  moveTitle: (title) => `Mover «${title}»`,
+  noFolder: "Sin carpeta",
+  newFolder: "Nueva carpeta",
+  folderName: "Nombre de la carpeta",
+  moreFolder: (name) => `Más acciones para la carpeta ${name}`,
+  create: "Crear",
+  deleteFolder: "Eliminar la carpeta y conservar sus chats",
+  deletedFolder: (name) => `Se eliminó la carpeta «${name}». Sus chats se conservan.`,
   search: "Buscar en los chats",
   results: "Resultados de la búsqueda",
   nothingFound: "Sin resultados.",
@@ -65,6 +77,8 @@ export const chat: Words["chat"] = {
   attachedNames: (names) => `Archivos adjuntos: ${names}`,
   pictures: (count) => counted("es", count, { one: "# imagen", many: "# de imágenes", other: "# imágenes" }),
   edit: "Editar",
+  readAloud: "Leer en voz alta",
+  stopReading: "Detener la lectura",
   again: "Responder de nuevo",
   againWith: (model) => `Responder de nuevo con ${model}`,
   more: "Más",
@@ -102,6 +116,17 @@ export const chat: Words["chat"] = {
   lost: "No se puede acceder al servidor. Lo que llegó está guardado: continúa cuando el servidor vuelva a estar disponible.",
   unreachable:
     "No se puede acceder al servidor. Tu mensaje está guardado: inténtalo de nuevo cuando el servidor vuelva a estar disponible.",
+};
+
+/** Several models that answer one question. */
+export const compare: Words["compare"] = {
+  title: "Respuestas en paralelo",
+  hint: (model, others) =>
+    `Elige hasta ${counted("es", others, { one: "# modelo que responda", other: "# modelos que respondan" })} también a cada pregunta. ${model} es el modelo de este chat.`,
+  also: (models) => `También responde: ${models}`,
+  off: "Desactivar",
+  goOn: "Seguir con esta respuesta",
+  goOnWith: (model) => `Seguir con esta respuesta de ${model}`,
 };
 
 /** Where messages are written. */

@@ -22,12 +22,22 @@ export const gateway: Words["gateway"] = {
     locked:
       "La pasarela está en marcha, pero esta vista está bloqueada porque no hay ningún token definido. Añade gateway.token a hearth.json5 y reinicia el servidor.",
     docs: "El archivo docs/webhooks.md de Hearth explica cada ajuste.",
-    api: "Docs API",
+    api: "Referencia de la API",
   },
   token: "Token de la pasarela",
   tokenHint: "Introduce el gateway.token de hearth.json5. Esta pestaña lo guarda hasta que la cierres.",
   tokenRefused: "Este token no es correcto. Introduce el gateway.token de hearth.json5.",
   open: "Abrir",
+};
+
+/** Settings of this page. */
+export const pageSettings: Words["pageSettings"] = {
+  title: "Esta página",
+  language: "Idioma",
+  browserLanguage: "Idioma del navegador",
+  titles: "Dejar que el modelo escriba los títulos de los chats",
+  titlesHint:
+    "Después de la primera respuesta, cuando no hay otra en curso. No se recurre a modelos de menos de mil millones de parámetros.",
 };
 
 export const deliveries: Words["deliveries"] = {
@@ -78,7 +88,7 @@ export const setup: Words["setup"] = {
 
 export const system: Words["system"] = {
   title: "Sistema",
-  api: "Docs API",
+  api: "Referencia de la API",
   metrics: "Métricas",
   machine: "Este equipo",
   facts: {
@@ -179,7 +189,7 @@ export const help: Words["help"] = {
       text: "hearth -h muestra todos los comandos. La carpeta docs de Hearth explica cada ajuste.",
     },
   ],
-  api: "Docs API",
+  api: "Referencia de la API",
   keyboard: "Teclado",
 };
 

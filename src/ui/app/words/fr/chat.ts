@@ -13,7 +13,7 @@ export const chats: Words["chats"] = {
   delete: "Supprimer",
   name: "Nom de la discussion",
   running: "Le modèle répond",
-  transfer: "Importer et exporter",
+  transfer: "Dossiers, importation et exportation",
   import: "Importer des discussions",
   exportAll: "Exporter toutes les discussions",
   files: "Fichiers de discussions",
@@ -32,6 +32,18 @@ export const chats: Words["chats"] = {
   notHere:
     "Cette discussion n’est pas dans ce navigateur. Elle a été supprimée, ou commencée dans un autre navigateur.",
   days: { today: "Aujourd’hui", yesterday: "Hier", week: "7 derniers jours", month: "30 derniers jours" },
+  pinned: "Épinglées",
+  pin: "Épingler en haut",
+  unpin: "Désépingler",
+  move: "Déplacer vers un dossier",
+  moveTitle: (title) => `Déplacer «\u00a0${title}\u00a0»`,
+  noFolder: "Aucun dossier",
+  newFolder: "Nouveau dossier",
+  folderName: "Nom du dossier",
+  moreFolder: (name) => `Plus d’actions pour le dossier ${name}`,
+  create: "Créer",
+  deleteFolder: "Supprimer le dossier, garder ses discussions",
+  deletedFolder: (name) => `Dossier «\u00a0${name}\u00a0» supprimé. Ses discussions sont conservées.`,
   search: "Rechercher dans les discussions",
   results: "Résultats de la recherche",
   nothingFound: "Aucun résultat.",
@@ -71,6 +83,8 @@ export const chat: Words["chat"] = {
   attachedNames: (names) => `Pièces jointes\u00a0: ${names}`,
   pictures: (count) => counted("fr", count, { one: "# image", many: "# d’images", other: "# images" }),
   edit: "Modifier",
+  readAloud: "Lire à voix haute",
+  stopReading: "Arrêter la lecture",
   again: "Répondre à nouveau",
   againWith: (model) => `Répondre à nouveau avec ${model}`,
   more: "Plus",
@@ -108,6 +122,17 @@ export const chat: Words["chat"] = {
   lost: "Le serveur est injoignable. Ce qui est arrivé est enregistré\u00a0: continuez quand le serveur sera de retour.",
   unreachable:
     "Le serveur est injoignable. Votre message est enregistré\u00a0: réessayez quand le serveur sera de retour.",
+};
+
+/** Several models that answer one question. */
+export const compare: Words["compare"] = {
+  title: "Réponses côte à côte",
+  hint: (model, others) =>
+    `Choisissez jusqu’à ${counted("fr", others, { one: "# modèle qui répondra", other: "# modèles qui répondront" })} aussi à chaque question. ${model} est le modèle de cette discussion.`,
+  also: (models) => `Répond aussi\u00a0: ${models}`,
+  off: "Désactiver",
+  goOn: "Continuer avec cette réponse",
+  goOnWith: (model) => `Continuer avec cette réponse de ${model}`,
 };
 
 /** Where messages are written. */

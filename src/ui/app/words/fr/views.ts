@@ -22,12 +22,22 @@ export const gateway: Words["gateway"] = {
     locked:
       "La passerelle fonctionne, mais cette vue est verrouillée car aucun jeton n’est défini. Ajoutez gateway.token à hearth.json5 et redémarrez le serveur.",
     docs: "Le fichier docs/webhooks.md de Hearth explique chaque paramètre.",
-    api: "Docs API",
+    api: "Référence de l’API",
   },
   token: "Jeton de la passerelle",
   tokenHint: "Saisissez le gateway.token de hearth.json5. Cet onglet le conserve jusqu’à sa fermeture.",
   tokenRefused: "Ce jeton est incorrect. Saisissez le gateway.token de hearth.json5.",
   open: "Ouvrir",
+};
+
+/** Settings of this page. */
+export const pageSettings: Words["pageSettings"] = {
+  title: "Cette page",
+  language: "Langue",
+  browserLanguage: "Langue du navigateur",
+  titles: "Laisser le modèle rédiger les titres des discussions",
+  titlesHint:
+    "Après la première réponse, quand aucune autre réponse n’est en cours. Les modèles de moins d’un milliard de paramètres ne sont pas sollicités.",
 };
 
 export const deliveries: Words["deliveries"] = {
@@ -78,7 +88,7 @@ export const setup: Words["setup"] = {
 
 export const system: Words["system"] = {
   title: "Système",
-  api: "Docs API",
+  api: "Référence de l’API",
   metrics: "Métriques",
   machine: "Cette machine",
   facts: {
@@ -179,7 +189,7 @@ export const help: Words["help"] = {
       text: "hearth -h affiche toutes les commandes. Le dossier docs de Hearth explique chaque paramètre.",
     },
   ],
-  api: "Docs API",
+  api: "Référence de l’API",
   keyboard: "Clavier",
 };
 

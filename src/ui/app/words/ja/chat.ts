@@ -13,7 +13,7 @@ export const chats: Words["chats"] = {
   delete: "削除",
   name: "チャットの名前",
   running: "モデルが回答中",
-  transfer: "インポートとエクスポート",
+  transfer: "フォルダー、インポート、エクスポート",
   import: "チャットをインポート",
   exportAll: "すべてのチャットをエクスポート",
   files: "チャットのファイル",
@@ -24,6 +24,18 @@ export const chats: Words["chats"] = {
     `「${title}」を削除しました（${counted("ja", messages, { other: "メッセージ # 件" })}）。`,
   notHere: "このチャットはこのブラウザーにありません。削除されたか、別のブラウザーで開始されたものです。",
   days: { today: "今日", yesterday: "昨日", week: "過去 7 日間", month: "過去 30 日間" },
+  pinned: "固定済み",
+  pin: "先頭に固定",
+  unpin: "固定を解除",
+  move: "フォルダーに移動",
+  moveTitle: (title) => `「${title}」を移動`,
+  noFolder: "フォルダーなし",
+  newFolder: "新しいフォルダー",
+  folderName: "フォルダーの名前",
+  moreFolder: (name) => `フォルダー「${name}」のその他の操作`,
+  create: "作成",
+  deleteFolder: "フォルダーを削除（チャットは保持）",
+  deletedFolder: (name) => `フォルダー「${name}」を削除しました。チャットは保持されます。`,
   search: "チャットを検索",
   results: "検索結果",
   nothingFound: "見つかりませんでした。",
@@ -63,6 +75,8 @@ export const chat: Words["chat"] = {
   attachedNames: (names) => `添付：${names}`,
   pictures: (count) => counted("ja", count, { other: "画像 # 枚" }),
   edit: "編集",
+  readAloud: "読み上げる",
+  stopReading: "読み上げを停止",
   again: "回答し直す",
   againWith: (model) => `${model} で回答し直す`,
   more: "その他",
@@ -90,6 +104,17 @@ export const chat: Words["chat"] = {
   noEnd: "回答が理由の通知なしに終了しました。",
   lost: "サーバーに接続できません。受信済みの内容は保存されています。サーバーが復旧したら続けられます。",
   unreachable: "サーバーに接続できません。メッセージは保存されています。サーバーが復旧してからもう一度お試しください。",
+};
+
+/** Several models that answer one question. */
+export const compare: Words["compare"] = {
+  title: "回答を並べて比較",
+  hint: (model, others) =>
+    `各質問に同時に回答するモデルを ${counted("ja", others, { other: "# 個" })}まで選択できます。${model} はこのチャットのモデルです。`,
+  also: (models) => `同時に回答：${models}`,
+  off: "オフにする",
+  goOn: "この回答で続ける",
+  goOnWith: (model) => `${model} のこの回答で続ける`,
 };
 
 /** Where messages are written. */

@@ -30,6 +30,16 @@ export const gateway: Words["gateway"] = {
   open: "開く",
 };
 
+/** Settings of this page. */
+export const pageSettings: Words["pageSettings"] = {
+  title: "このページ",
+  language: "言語",
+  browserLanguage: "ブラウザーの言語",
+  titles: "チャットのタイトルをモデルに付けさせる",
+  titlesHint:
+    "最初の回答の後、ほかの回答が生成されていないときに実行します。10 億パラメーター未満のモデルは使用しません。",
+};
+
 export const deliveries: Words["deliveries"] = {
   state: "状態",
   any: "すべて",

@@ -13,7 +13,7 @@ export const chats: Words["chats"] = {
   delete: "删除",
   name: "对话名称",
   running: "模型正在回答",
-  transfer: "导入和导出",
+  transfer: "文件夹、导入和导出",
   import: "导入对话",
   exportAll: "导出所有对话",
   files: "对话文件",
@@ -22,6 +22,18 @@ export const chats: Words["chats"] = {
   deleted: (title, messages) => `已删除“${title}”及其${counted("zh", messages, { other: " # 条消息" })}。`,
   notHere: "此浏览器中没有这个对话。它可能已被删除，或是在其他浏览器中开始的。",
   days: { today: "今天", yesterday: "昨天", week: "过去 7 天", month: "过去 30 天" },
+  pinned: "已置顶",
+  pin: "置顶",
+  unpin: "取消置顶",
+  move: "移动到文件夹",
+  moveTitle: (title) => `移动“${title}”`,
+  noFolder: "无文件夹",
+  newFolder: "新建文件夹",
+  folderName: "文件夹名称",
+  moreFolder: (name) => `文件夹“${name}”的更多操作`,
+  create: "创建",
+  deleteFolder: "删除文件夹，保留其中的对话",
+  deletedFolder: (name) => `已删除文件夹“${name}”，其中的对话已保留。`,
   search: "搜索对话",
   results: "搜索结果",
   nothingFound: "没有匹配项。",
@@ -61,6 +73,8 @@ export const chat: Words["chat"] = {
   attachedNames: (names) => `附件：${names}`,
   pictures: (count) => counted("zh", count, { other: "# 张图片" }),
   edit: "编辑",
+  readAloud: "朗读",
+  stopReading: "停止朗读",
   again: "重新回答",
   againWith: (model) => `用 ${model} 重新回答`,
   more: "更多",
@@ -87,6 +101,17 @@ export const chat: Words["chat"] = {
   noEnd: "回答结束，但未说明原因。",
   lost: "无法连接服务器。已收到的内容已保存，服务器恢复后可继续。",
   unreachable: "无法连接服务器。你的消息已保存，请在服务器恢复后重试。",
+};
+
+/** Several models that answer one question. */
+export const compare: Words["compare"] = {
+  title: "并排对比回答",
+  hint: (model, others) =>
+    `最多再选择 ${counted("zh", others, { other: "# 个模型" })}来同时回答每个问题。${model} 是此对话的模型。`,
+  also: (models) => `同时回答：${models}`,
+  off: "关闭",
+  goOn: "以此回答继续",
+  goOnWith: (model) => `以 ${model} 的这个回答继续`,
 };
 
 /** Where messages are written. */

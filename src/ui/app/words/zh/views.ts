@@ -29,6 +29,15 @@ export const gateway: Words["gateway"] = {
   open: "打开",
 };
 
+/** Settings of this page. */
+export const pageSettings: Words["pageSettings"] = {
+  title: "此页面",
+  language: "语言",
+  browserLanguage: "浏览器语言",
+  titles: "由模型撰写对话标题",
+  titlesHint: "在第一条回答之后、没有其他回答正在进行时撰写。参数少于 10 亿的模型不会被使用。",
+};
+
 export const deliveries: Words["deliveries"] = {
   state: "状态",
   any: "全部",
