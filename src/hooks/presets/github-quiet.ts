@@ -12,6 +12,12 @@ const KINDS: readonly string[] = [
   "github_app_authorization",
   "merge_group",
   "pull_request_review_thread",
+  "deployment", // `deployment_status` says how it ended
+  "sub_issues",
+  "issue_dependencies",
+  "projects_v2_item",
+  "secret_scanning_scan",
+  "secret_scanning_alert_location", // one for each place; `secret_scanning_alert` tells of them once
 ];
 
 /** What someone writes, and that it changes: `deleted` of a repository, say, is not among these. */
@@ -46,7 +52,10 @@ const CHECKS: Readonly<Record<string, { readonly at: string; readonly told: read
   check_suite: { at: "check_suite.conclusion", told: ["failure", "timed_out", "action_required", "startup_failure"] },
   deployment_status: { at: "deployment_status.state", told: ["success", "failure", "error"] },
   status: { at: "state", told: ["failure", "error"] },
+  page_build: { at: "build.status", told: ["errored"] },
 };
+/** Someone asks for a check anew: its conclusion is still that of before. */
+const ASKS_ANEW: readonly string[] = ["rerequested", "requested_action"];
 
 const isBot = (sender: Fields): boolean => sender.text("type") === "Bot" || sender.text("login").endsWith("[bot]");
 
@@ -54,8 +63,8 @@ const isBot = (sender: Fields): boolean => sender.text("type") === "Bot" || send
 export function isQuiet(kind: string, fields: Fields): boolean {
   if (KINDS.includes(kind)) return true;
   const check = Object.hasOwn(CHECKS, kind) ? CHECKS[kind] : undefined;
-  if (check) return !check.told.includes(fields.text(check.at));
   const action = fields.text("action");
+  if (check) return ASKS_ANEW.includes(action) || !check.told.includes(fields.text(check.at));
   const byBot = isBot(fields.within("sender"));
   if (CONVERSATIONS.includes(kind)) {
     // a review of single lines comes with a comment for each of them, which says more
@@ -64,6 +73,7 @@ export function isQuiet(kind: string, fields: Fields): boolean {
     return QUIET_ACTIONS.has(action) || (byBot && COMMENTS.includes(kind));
   }
   if (kind === "push") return fields.has("deleted") || byBot;
+  if (kind === "create" || kind === "delete") return byBot; // as the pushes that they come with
   // one release comes as `created`, `published` and `released`
   if (kind === "release") return !["published", "unpublished", ""].includes(action);
   return kind === "star" && action === "deleted";

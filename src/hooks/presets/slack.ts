@@ -70,10 +70,20 @@ function isByPerson(event: Fields): boolean {
   return hasContent && PERSONS.includes(message.text("subtype")) && message.text("user") !== "USLACKBOT";
 }
 
+/** Requests outside of events that ask for no turn; Slack asks for suggestions at each key that a person presses. */
+const QUIET_REQUESTS: readonly string[] = [
+  "view_closed",
+  "dialog_cancellation",
+  "block_suggestion",
+  "dialog_suggestion",
+  "app_rate_limited",
+];
+
 function leavesOut(payload: unknown): boolean {
   const fields = fieldsOf(payload);
+  if (fields.has("ssl_check")) return true; // Slack tries the certificate of a command's address
   if (fields.has("command")) return false;
-  if (["view_closed", "app_rate_limited"].includes(fields.text("type"))) return true;
+  if (QUIET_REQUESTS.includes(fields.text("type"))) return true;
   const event = fields.within("event");
   const kind = event.text("type");
   const self = fields.has("authorizations.0.is_bot") ? fields.text("authorizations.0.user_id") : "";
