@@ -43,20 +43,43 @@ function parsed(rawBody: Uint8Array): unknown {
 }
 
 const LINE_END = "\r\n";
+/** Headers of a part are shorter than this. */
+const HEAD_BYTES_MAX = 4096;
 
-/** Finds short texts alone: files, which may be large, are not looked at. */
+/**
+ * Finds short texts alone: files, which may be large, are not looked at. A name counts in the headers of a part only,
+ * since a mail may quote a form.
+ */
 function multipartReader(rawBody: Uint8Array, contentType: string): (name: string) => string | undefined {
   const boundary = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType)?.slice(1).find(Boolean);
   if (boundary === undefined) return () => undefined;
   const body = Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength);
-  return (name) => {
-    const start = body.indexOf(`name="${name}"${LINE_END}`, "latin1");
-    const head = start < 0 ? -1 : body.indexOf(LINE_END + LINE_END, start);
-    if (head < 0) return undefined;
-    const value = body.subarray(head + 4, head + 4 + FIELD_CHARS_MAX);
-    const end = value.indexOf(`${LINE_END}--${boundary}`);
-    return end < 0 ? undefined : value.subarray(0, end).toString();
-  };
+  const fields = new Map<string, string>();
+  for (const part of partsOf(body, `--${boundary}`)) {
+    const end = part.subarray(0, HEAD_BYTES_MAX).indexOf(LINE_END + LINE_END);
+    const name = end < 0 ? undefined : nameIn(part.toString("utf8", 0, end));
+    const value = part.subarray(end + 4);
+    if (name !== undefined && value.length <= FIELD_CHARS_MAX && !fields.has(name)) fields.set(name, value.toString());
+  }
+  return (name) => fields.get(name);
+}
+
+/** What is between two lines of the boundary. */
+function* partsOf(body: Buffer, delimiter: string): Generator<Buffer> {
+  let start = body.indexOf(delimiter);
+  while (start >= 0) {
+    const begin = start + delimiter.length;
+    const next = body.indexOf(LINE_END + delimiter, begin);
+    if (next < 0) return;
+    yield body.subarray(begin, next);
+    start = next + LINE_END.length;
+  }
+}
+
+/** The field's name in the headers of a part. */
+function nameIn(head: string): string | undefined {
+  const [, parameters] = /\r\ncontent-disposition:[ \t]*form-data[ \t]*(;[^\r]*)/i.exec(head) ?? [];
+  return /;[ \t]*name=(?:"([^"]*)"|([^\s;"]+))/i.exec(parameters ?? "")?.slice(1).find((each) => each !== undefined);
 }
 
 /** Names and values one after the other, sorted by both; equal pairs once. */

@@ -188,6 +188,23 @@ describe("a signature in the body", () => {
     const multipart = { "content-type": 'multipart/form-data; boundary="b"' };
     expect(idOf(auth, `${parts.join("")}--b--\r\n`, multipart)).toBe(token);
   });
+  const multipart = { "content-type": "multipart/form-data; boundary=b" };
+  const part = (head: string, value: string): string => `--b\r\n${head}\r\n\r\n${value}\r\n`;
+  test("a form whose mail quotes a form", () => {
+    const quoted = 'Look:\r\nContent-Disposition: form-data; name="token"\r\n\r\nfalse\r\n';
+    const parts = Object.entries({ "body-plain": quoted, ...fields }).map(([name, value]) =>
+      part(`Content-Disposition: form-data; name="${name}"`, value),
+    );
+    expect(idOf(auth, `${parts.join("")}--b--\r\n`, multipart)).toBe(token);
+  });
+  test("a form with headers in another order, names without quotes, and parameters behind them", () => {
+    const body = [
+      part("Content-Type: text/plain\r\ncontent-disposition: form-data;name=timestamp", SECONDS),
+      part('Content-Disposition: form-data; name="token"; x=1', token),
+      part('Content-Disposition: form-data; filename="a"; name="signature"\r\nContent-Length: 64', signature),
+    ];
+    expect(idOf(auth, `${body.join("")}--b--\r\n`, multipart)).toBe(token);
+  });
   test.each([
     ["another token", { ...fields, token: "b" }],
     ["another time", { ...fields, timestamp: String(NOW / 1000 + 1) }],
