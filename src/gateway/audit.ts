@@ -28,11 +28,12 @@ export function audit(parts: AuditParts): readonly Finding[] {
   const findings: Finding[] = [];
   const report: Report = (severity, id, { path, message, where = document?.where(path) ?? "" }) =>
     void findings.push({ severity, id, key: describePath(path), where, message });
-  if (!snapshot.hooks.enabled) return [];
+  auditRepeats(parts, report); // also where a second section turns the hooks off
+  auditSpelling(parts, report);
+  if (!snapshot.hooks.enabled) return findings;
   auditTokens(parts, report);
   auditExposure(parts, report);
   auditSecrets(snapshot.hooks, report);
-  auditRepeats(parts, report);
   const { all } = makeMappings(snapshot);
   for (const [i, mapping] of all.entries()) {
     auditMapping(mapping, { path: pathOf(mapping, i), parts, report });
@@ -83,6 +84,20 @@ function auditRepeats({ document }: AuditParts, report: Report): void {
       message: "the same key is there before: only this one counts",
     });
   }
+}
+
+/** `${name}` in small letters is text: as a token it would be one that everybody can guess. */
+function auditSpelling({ document }: AuditParts, report: Report): void {
+  const look = (value: unknown, path: Path): void => {
+    if (typeof value === "object" && value !== null) {
+      for (const [key, inner] of Object.entries(value))
+        look(inner, [...path, Array.isArray(value) ? Number(key) : key]);
+    } else if (typeof value === "string" && /^\$\{[^{}]*\}$/.test(value) && !document?.hasVariable(path)) {
+      const message = `'${value}' names no environment variable, so it is text: expected capital letters, digits and '_'`;
+      report("warn", "variable-spelling", { path, message });
+    }
+  };
+  look(document?.root, []);
 }
 
 function auditMapping({ config: mapping, preset }: Mapping, { path, parts, report }: AtMapping): void {

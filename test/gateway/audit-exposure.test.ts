@@ -62,6 +62,21 @@ test("of equal keys in the file the last counts", () => {
   expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', token: '\${HOOKS_TOKEN}x' }, { id: 'b', token: '\${HOOKS_TOKEN}y' }] } }`)).toEqual([]); // prettier-ignore
 });
 
+test("a second section that turns the hooks off is told of", () => {
+  expect(findings(`{ hooks: { ${HOOKS} },\nhooks: { enabled: false } }`)).toEqual(["warn repeated-key hooks :2"]);
+});
+
+test("a variable whose name has small letters or a blank is text, and told of", () => {
+  const odd = "'${hooks_token_of_the_second_sender}'";
+  expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', \ntoken: ${odd} }] } }`)).toEqual([
+    "warn variable-spelling hooks.tokens[0].token :2",
+    "info token-literal hooks.tokens[0].token :2",
+  ]);
+  expect(findings(`{ hooks: { ${HOOKS} }, channels: { slack: { \nbotToken: ${odd.replaceAll("_", " ")} } } }`)).toEqual(
+    ["warn variable-spelling channels.slack.botToken :2"],
+  );
+});
+
 test("an HMAC whose timestamp or id is not part of what is signed", () => {
   const signed = (more: string) =>
     findings(`{ hooks: { ${HOOKS}, mappings: [{ messageTemplate: 'x', deliver: false, match: { path: 'a' },
