@@ -1,9 +1,9 @@
 /** Events of GitLab that ask for nothing. docs/senders.md has the same as a table. */
 import type { Fields } from "./fields.ts";
 
-/** The users of access tokens, of the service desk and of GitLab's own programs. */
+/** The users of access tokens, of the service desk and of GitLab's own programs, and names that say so. */
 const BOT =
-  /^(project|group)_\d+_bot(_|\d|$)|^(alert|support|security|automation|duo)-?bot$|^service_account_|^ghost$/i;
+  /^(project|group)_\d+_bot(_|\d|$)|^(alert|support|security|automation|duo)-?bot$|^service_account_|^ghost$|^gitlab-?duo|[-_]bot$|\[bot\]$/i;
 
 /** Updates of an issue or a merge request that someone may have to act on; the others are labels, edits and pushes. */
 const TOLD_CHANGES: readonly string[] = ["assignees", "reviewers"];

@@ -59,6 +59,7 @@ export const sentry: Preset = {
     const action = fieldsOf(payload).text("action");
     const kind = headers["sentry-hook-resource"];
     if (kind === "comment") return action === "updated" || action === "deleted";
+    if (kind === "seer") return action.endsWith("_started"); // `_completed` follows, and has what was found
     return kind === "installation" || (kind === "issue" && ["archived", "ignored"].includes(action));
   },
   describe: ({ headers, payload }) => {

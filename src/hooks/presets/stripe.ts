@@ -54,6 +54,7 @@ const QUIET: readonly string[] = [
   "setup_intent.created",
   "setup_intent.succeeded",
   "setup_intent.requires_action",
+  "setup_intent.canceled",
   "payout.created",
   "payout.updated",
   "payout.reconciliation_completed",
@@ -62,6 +63,12 @@ const QUIET: readonly string[] = [
   "price.*",
   "plan.*",
   "tax_rate.*",
+  "coupon.*",
+  "promotion_code.*",
+  "test_helpers.test_clock.created",
+  "test_helpers.test_clock.advancing",
+  "test_helpers.test_clock.ready",
+  "test_helpers.test_clock.deleted",
   "file.created",
 ];
 

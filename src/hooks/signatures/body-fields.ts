@@ -79,7 +79,10 @@ function* partsOf(body: Buffer, delimiter: string): Generator<Buffer> {
 /** The field's name in the headers of a part. */
 function nameIn(head: string): string | undefined {
   const [, parameters] = /\r\ncontent-disposition:[ \t]*form-data[ \t]*(;[^\r]*)/i.exec(head) ?? [];
-  return /;[ \t]*name=(?:"([^"]*)"|([^\s;"]+))/i.exec(parameters ?? "")?.slice(1).find((each) => each !== undefined);
+  return /;[ \t]*name=(?:"([^"]*)"|([^\s;"]+))/i
+    .exec(parameters ?? "")
+    ?.slice(1)
+    .find((each) => each !== undefined);
 }
 
 /** Names and values one after the other, sorted by both; equal pairs once. */

@@ -163,6 +163,10 @@ describe("gitlab", () => {
     [about("note", { note: "x", system: true })],
     [about("note", { note: "x", action: "update" })],
     [about("note", { note: "x" }, { user: bot })],
+    [about("note", { note: "x" }, { user: { username: "GitLab-Security-Bot" } })],
+    [about("note", { note: "x" }, { user: { username: "GitLabDuo" } })],
+    [about("note", { note: "x" }, { user: { username: "renovate-bot" } })],
+    [about("note", { note: "x" }, { user: { username: "dependabot[bot]" } })],
     [about("pipeline", { status: "running" })],
     [about("pipeline", { status: "canceled" })],
     [{ object_kind: "build", build_status: "success" }],
@@ -194,11 +198,13 @@ describe("sentry, stripe, alertmanager", () => {
     ["comment", "deleted"],
     ["issue", "archived"],
     ["installation", "deleted"],
+    ["seer", "root_cause_started"],
   ])("sentry: not answered: %s %s", (kind, action) => quiet("sentry", { action }, { "sentry-hook-resource": kind }));
   test.each<[string, string]>([
     ["comment", "created"],
     ["issue", "resolved"],
     ["metric_alert", "resolved"],
+    ["seer", "root_cause_completed"],
   ])("sentry: answered: %s %s", async (kind, action) =>
     expect(await told("sentry", { action }, { "sentry-hook-resource": kind })).toContain("Sentry"),
   );
@@ -215,6 +221,10 @@ describe("sentry, stripe, alertmanager", () => {
     "price.created",
     "balance.available",
     "payout.created",
+    "setup_intent.canceled",
+    "coupon.created",
+    "promotion_code.updated",
+    "test_helpers.test_clock.advancing",
   ])("stripe: not answered: %s", (type) => quiet("stripe", event(type)));
   test("stripe: a charge of a payment intent is told by the intent", async () => {
     await quiet("stripe", event("charge.succeeded", { payment_intent: "pi_1" }));
