@@ -119,6 +119,8 @@ describe("the Host header", () => {
   test.each([
     ["localhost:11434", true, true],
     ["LOCALHOST", true, true],
+    ["localhost.:80", true, true],
+    ["evil.example.", false, false],
     ["127.0.0.1:11434", true, true],
     ["[::1]:11434", true, true],
     ["10.1.2.3", true, true],
@@ -162,7 +164,8 @@ describe("the Host header", () => {
     expect(await passes("svc.cluster.local", { hosts })).toBe(false);
     expect(await passes("evilsvc.cluster.local", { hosts })).toBe(false);
     expect(await passes("a.models.example", { hosts })).toBe(false);
-    expect(await passes("models.example.", { hosts })).toBe(false);
+    expect(await passes("models.example.:80", { hosts })).toBe(true);
+    expect(await passes("models.example..", { hosts })).toBe(false);
     expect(await passes("anything.example", { hosts: ["*"] })).toBe(true);
     expect(await passes("any, thing", { hosts: ["*"] })).toBe(false);
     const origins = ["https://models.example", "https://*.pages.example", "https://x.example:8443"];
@@ -170,7 +173,9 @@ describe("the Host header", () => {
     expect(await passes("models.example:80", { origins })).toBe(true);
     expect(await passes("a.pages.example", { origins })).toBe(true);
     expect(await passes("x.example:8443", { origins })).toBe(true);
-    expect(await passes("x.example", { origins })).toBe(false);
+    for (const host of ["x.example", "x.example:9"]) expect(await passes(host, { origins })).toBe(true);
+    expect(await passes("y.example", { origins: ["http://y.example:*"] })).toBe(true);
+    expect(await passes("x.example:8443.evil", { origins })).toBe(false);
     expect(await passes("models.example.evil", { origins })).toBe(false);
     expect(await passes("abc", { origins: ["chrome-extension://abc"] })).toBe(false);
     expect(await passes("nas.home.arpa", { host: { hostname: "NAS.home.arpa", port: 0 } })).toBe(true);

@@ -88,12 +88,12 @@ function webHost(origin: string): string | undefined {
   return authority === undefined ? undefined : bareHost(authority);
 }
 
-/** Whether pages of a host, with or without its port, are among the configured origins. */
+/** Whether pages of a host are among the configured origins. Ports do not count: proxies hand the name on without. */
 function isHostOf(patterns: readonly string[], host: string): boolean {
   const bare = bareHost(host);
   if (bare === undefined) return false;
-  const origins = [bare, host].flatMap((each) => [`http://${each}`, `https://${each}`]);
-  return origins.some((origin) => matchesAny(patterns, origin));
+  const portless = patterns.map((pattern) => pattern.replace(/:(?:\d+|\*)$/, ""));
+  return [`http://${bare}`, `https://${bare}`].some((origin) => matchesAny(portless, origin));
 }
 
 const matchesAny = (patterns: readonly string[], origin: string): boolean =>

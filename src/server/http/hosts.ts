@@ -33,10 +33,13 @@ export function makeIsOwnHost({ hostname, hosts }: OwnHosts): (host: string) => 
   };
 }
 
-/** Without port and brackets, in lower case; undefined where the text is no host, or one that no browser writes. */
+/**
+ * Without port, brackets and the dot that may end a whole name, in lower case; undefined where the text is no host, or
+ * one that no browser writes.
+ */
 export function bareHost(header: string): string | undefined {
   const [, name, address] = HOST.exec(header) ?? [];
-  if (name !== undefined) return name.toLowerCase();
+  if (name !== undefined) return name.toLowerCase().replace(/\.$/, "");
   const url = address === undefined ? null : URL.parse(`http://[${address}]`);
   const bare = url?.hostname.slice(1, -1);
   return bare?.startsWith("::ffff:") ? undefined : bare; // IPv4 has a form of its own
