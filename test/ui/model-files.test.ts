@@ -10,7 +10,7 @@ function file(name: string, architecture?: string): File {
   const head = Buffer.alloc(24);
   head.write("GGUF");
   const key = "general.architecture";
-  const length = (count: number): Buffer => {
+  const length = (count: number): Buffer<ArrayBuffer> => {
     const bytes = Buffer.alloc(8);
     bytes.writeUInt32LE(count);
     return bytes;

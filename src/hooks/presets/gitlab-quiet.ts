@@ -2,8 +2,16 @@
 import type { Fields } from "./fields.ts";
 
 /** The users of access tokens, of the service desk and of GitLab's own programs, and names that say so. */
-const BOT =
-  /^(project|group)_\d+_bot(_|\d|$)|^(alert|support|security|automation|duo)-?bot$|^service_account_|^ghost$|^gitlab-?duo|[-_]bot$|\[bot\]$/i;
+const BOT_NAMES = [
+  String.raw`^(project|group)_\d+_bot(_|\d|$)`,
+  "^(alert|support|security|automation|duo)-?bot$",
+  "^service_account_",
+  "^ghost$",
+  "^gitlab-?duo",
+  "[-_]bot$",
+  String.raw`\[bot\]$`,
+];
+const BOT = new RegExp(BOT_NAMES.join("|"), "i");
 
 /** Updates of an issue or a merge request that someone may have to act on; the others are labels, edits and pushes. */
 const TOLD_CHANGES: readonly string[] = ["assignees", "reviewers"];
