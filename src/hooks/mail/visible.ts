@@ -52,7 +52,7 @@ type Style = ReadonlyMap<string, string>;
 function styleOf({ attribs }: DomNode): Style {
   const given = attribs?.["style"];
   if (given === undefined) return new Map();
-  const text = given.replace(/\/\*.*?\*\//gs, "").toLowerCase();
+  const text = unescaped(given.replace(/\/\*.*?\*\//gs, "")).toLowerCase();
   const pairs = text.split(";").map((each: string): [string, string] => {
     const colon = each.indexOf(":");
     return [
@@ -66,6 +66,19 @@ function styleOf({ attribs }: DomNode): Style {
   return new Map(pairs);
 }
 
+/** `\\6e` in a style stands for a letter: up to six hexadecimal digits and one blank. */
+const unescaped = (style: string): string =>
+  style.replace(/\\(?:([0-9a-f]{1,6})\s?|([^\n0-9a-f]))/gi, (_, digits: string | undefined, letter: string) => {
+    if (digits === undefined) return letter;
+    const code = Number.parseInt(digits, 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : "\ufffd";
+  });
+
+/** Out of the page, at its left or above it. */
+const isOffPage = (style: Style): boolean =>
+  /^(absolute|fixed)$/.test(style.get("position") ?? "") &&
+  ["left", "top"].some((key) => /^-\d{3,}/.test(style.get(key) ?? ""));
+
 /** The parts of a mail that no program shows, and elements whose style hides all that is in them. */
 function isRendered(node: DomNode): boolean {
   if (node.name === "head" || node.name === "template" || node.name === "title") return false;
@@ -74,6 +87,7 @@ function isRendered(node: DomNode): boolean {
   const style = styleOf(node);
   if (style.size === 0) return true;
   if (style.get("display") === "none" || isZero(style.get("opacity"))) return false;
+  if (isOffPage(style) || /^(inset\((100|[5-9]\d)%|circle\(0)/.test(style.get("clip-path") ?? "")) return false;
   if (/scale\(0[,)]/.test(style.get("transform") ?? "")) return false;
   const isClipped = /^(hidden|clip)/.test(style.get("overflow") ?? "") || style.has("clip");
   return !(isClipped && ["height", "max-height", "width", "max-width"].some((key) => isZero(style.get(key))));
