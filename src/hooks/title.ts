@@ -1,5 +1,5 @@
 /** What a delivery was about, in a few words for operators: what happened, and to what. */
-import { oneLine } from "../agent/boundary/index.ts";
+import { oneLine, withoutInvisible } from "../agent/boundary/index.ts";
 import { ownValue } from "../base/own-value.ts";
 import type { HookAction } from "./action.ts";
 
@@ -69,7 +69,9 @@ function firstLine([action]: readonly HookAction[]): string {
 }
 
 const lineOf = (value: unknown): string =>
-  typeof value === "string" || typeof value === "number" ? oneLine(String(value).slice(0, LOOKED_AT_MAX)) : "";
+  typeof value === "string" || typeof value === "number"
+    ? oneLine(withoutInvisible(String(value).slice(0, LOOKED_AT_MAX)))
+    : "";
 
 const cut = (text: string, charsMax: number): string =>
   text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text.toWellFormed();

@@ -32,5 +32,6 @@ test("is one line of bounded length, whatever senders write", () => {
     expect(title.isWellFormed()).toBe(true);
     expect(title).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
   }
+  expect(titleOf({ actions: [], payload: { title: "a\u{e0069}\u{e006e}\u2060b" } })).toBe("ab");
   expect(titleOf({ actions: [], payload: JSON.parse('{"__proto__":{"title":"x"}}') })).toBeUndefined();
 });

@@ -5,6 +5,7 @@
 import type { Passage } from "../../base/passage.ts";
 import { MARKER, neutralize } from "./neutralize.ts";
 
+export { withoutInvisible } from "./invisible.ts";
 export { neutralize } from "./neutralize.ts";
 export { suspicions } from "./suspicions.ts";
 
