@@ -66,13 +66,13 @@ test("a second section that turns the hooks off is told of", () => {
   expect(findings(`{ hooks: { ${HOOKS} },\nhooks: { enabled: false } }`)).toEqual(["warn repeated-key hooks :2"]);
 });
 
-test("a variable whose name has small letters or a blank is text, and told of", () => {
+test("a variable whose name has small letters or hyphens is text, and told of", () => {
   const odd = "'${hooks_token_of_the_second_sender}'";
   expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', \ntoken: ${odd} }] } }`)).toEqual([
     "warn variable-spelling hooks.tokens[0].token :2",
     "info token-literal hooks.tokens[0].token :2",
   ]);
-  expect(findings(`{ hooks: { ${HOOKS} }, channels: { slack: { \nbotToken: ${odd.replaceAll("_", " ")} } } }`)).toEqual(
+  expect(findings(`{ hooks: { ${HOOKS} }, channels: { slack: { \nbotToken: ${odd.replaceAll("_", "-")} } } }`)).toEqual(
     ["warn variable-spelling channels.slack.botToken :2"],
   );
 });
