@@ -76,7 +76,7 @@ export function makeApi(settings: ApiSettings): Api {
     return `${settings.label}: ${line.slice(0, REASON_CHARS_MAX).toWellFormed()}`;
   };
   const refusal = (status: number, words: string | undefined): string =>
-    say(words ? `answered ${status}: ${words}` : `answered ${status}`);
+    say(`answered ${status}${words ? `: ${words}` : isSuccess(status) ? " with a body that it never sends" : ""}`);
   return {
     call: (request) => call(settings, request),
     say,

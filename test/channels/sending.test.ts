@@ -101,7 +101,10 @@ describe.each(ids)("%s", (id) => {
   test("200 of somebody who is not the platform says nothing about the message, and is not healthy", async () => {
     const page = () => new Response("<!doctype html><p>Welcome</p>", { headers: { "content-type": "text/html" } });
     only(page);
-    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
+    expect(await send(channel, sections[id].to)).toMatchObject({
+      kind: "unknown",
+      reason: expect.stringContaining("a body that it never sends"),
+    });
     server.reply = page;
     if (!ASKS_NOTHING.includes(id))
       expect(await channel.check(new AbortController().signal)).toMatchObject({ ok: false });
