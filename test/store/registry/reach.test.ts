@@ -19,6 +19,9 @@ describe("addresses", () => {
     ["100.64.0.1", 1],
     ["fd00::1", 1],
     ["::ffff:10.0.0.1", 1],
+    ["198.18.0.9", 1],
+    ["192.0.2.2", 1],
+    ["2001:db8::1", 1],
     ["127.0.0.1", 2],
     ["127.9.9.9", 2],
     ["0.0.0.0", 2],
@@ -83,6 +86,13 @@ describe("from a registry", () => {
     }
   });
 
+  test("on an address that no registry should have, no closer than from the internet", async () => {
+    for (const from of ["http://169.254.7.7:5000", "http://[fe80::7]:5000", "http://224.0.0.1", "http://240.0.0.1"]) {
+      for (const to of hostile) expect([from, to, await goes(from, to)]).toEqual([from, to, false]);
+      expect([from, await goes(from, "https://cdn.example/")]).toEqual([from, true]);
+    }
+  });
+
   test("on the internet to the internet, and to names that only a proxy knows", async () => {
     for (const to of [
       "https://cdn.example/",
@@ -95,7 +105,13 @@ describe("from a registry", () => {
   });
 
   test("in a private network to that and further out, not to this machine or what is linked to it", async () => {
-    for (const from of ["http://lan.example:5000", "http://192.168.7.7", "http://[fd00::7]:5000"]) {
+    for (const from of [
+      "http://lan.example:5000",
+      "http://192.168.7.7",
+      "http://[fd00::7]:5000",
+      "http://198.18.0.7",
+      "http://192.0.2.2:5000",
+    ]) {
       for (const to of ["http://10.0.0.9", "https://cdn.example", "http://lan.example"])
         expect(await goes(from, to)).toBe(true);
       for (const to of ["http://127.0.0.1", "http://localhost", "http://169.254.169.254", "http://both.example"]) {
