@@ -62,10 +62,20 @@ export class Client {
   async *stream(path: string, body: object, signal?: AbortSignal): AsyncGenerator<Json, void, void> {
     const response = await this.#send("POST", path, { body: JSON.stringify({ ...body, stream: true }), signal });
     const tooLong = (): Error => new ApiError(response.status, "the server sent a line without an end");
-    for await (const line of linesOf(response.body, { max: LINE_LENGTH_MAX, tooLong })) {
+    const lines = this.#received(linesOf(response.body, { max: LINE_LENGTH_MAX, tooLong }), signal);
+    for await (const line of lines) {
       const value = parseLine(line);
       if (value["error"]) throw new ApiError(response.status, String(value["error"]));
       yield value;
+    }
+  }
+
+  /** Says in our words that the connection broke. */
+  async *#received<T>(pieces: AsyncIterable<T>, signal?: AbortSignal): AsyncGenerator<T, void, void> {
+    try {
+      yield* pieces;
+    } catch (error) {
+      throw signal?.aborted || error instanceof ApiError ? error : new ApiError(0, brokenOff(this.#server.url, error));
     }
   }
 
@@ -105,9 +115,21 @@ export class Client {
   }
 }
 
+const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  codes.includes((error as { code?: string }).code ?? "");
+
+/** Without the runtime's advice to programmers. */
+const plainReason = (error: unknown): string => messageOf(error).replace(/\.? For more information, pass .*$/s, "");
+
+function brokenOff(url: string, error: unknown): string {
+  if (!hasCode(error, "ECONNRESET", "ConnectionClosed"))
+    return `the answer of ${url} breaks off: ${plainReason(error)}`;
+  return `the server at ${url} closed the connection before its answer was complete: its log may say why`;
+}
+
 function unreachable(url: string, error: unknown): string {
-  const refused = ["ConnectionRefused", "ECONNREFUSED"].includes((error as { code?: string }).code ?? "");
-  const why = refused ? "" : ` (${messageOf(error)})`;
+  if (hasCode(error, "ECONNRESET", "ConnectionClosed")) return brokenOff(url, error);
+  const why = hasCode(error, "ConnectionRefused", "ECONNREFUSED") ? "" : ` (${plainReason(error)})`;
   const isHere = /^(localhost|127\.|\[::1\])/.test(new URL(url).hostname);
   const next = isHere ? "start one with 'hearth serve'" : "check HEARTH_HOST, and that a server runs there";
   return `could not connect to a hearth server at ${url}${why}; ${next}`;

@@ -30,6 +30,29 @@ describe("errors", () => {
     );
   });
 
+  test.each([
+    ["before its answer", ""],
+    ["in its answer", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status":"a"}\n'],
+  ])("of a server that closes the connection %s are in plain words", async (_, answer) => {
+    using closing = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (socket) => void socket.end(answer) },
+    });
+    const url = `http://127.0.0.1:${closing.port}`;
+    const client = new Client({ url, apiKey: undefined });
+    await expect(all(client.stream("/api/chat", {}))).rejects.toMatchObject({
+      message: `the server at ${url} closed the connection before its answer was complete: its log may say why`,
+    });
+  });
+
+  test("of an answer that cannot be read have no advice for programmers", async () => {
+    const client = clientOf(() => new Response("abc", { headers: { "content-encoding": "gzip" } }));
+    const failure = await all(client.stream("/api/chat", {})).catch((error: unknown) => String(error));
+    expect(failure).toContain("breaks off");
+    expect(failure).not.toContain("verbose");
+  });
+
   test("in the middle of a stream end it", async () => {
     const client = clientOf(() => new Response('{"status":"a"}\n{"error":"disk full"}\n'));
     const events = client.stream("/api/pull", {});
