@@ -11,6 +11,7 @@ import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
+import { languageCases } from "./language-cases.ts";
 import { modelFilesCases } from "./model-files-cases.ts";
 import { compareCases } from "./compare-cases.ts";
 import { libraryCases } from "./library-cases.ts";
@@ -47,6 +48,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     belowPathCases,
     undoCases,
     findingCases,
+    languageCases,
     formulaCases,
     exportCases,
     catalogueCases,

@@ -56,13 +56,14 @@ export interface Watched {
   readonly troubles: string[];
 }
 
-/** A page of its own, as somebody else's browser would have it. */
+/** A page of its own, as somebody else's browser would have it. @param locale the language that it prefers */
 export async function openPage(
   browser: Browser,
   url: string,
   viewport: { width: number; height: number } = WIDE,
+  locale = "en-US",
 ): Promise<Watched> {
-  const context = await browser.newContext({ viewport });
+  const context = await browser.newContext({ viewport, locale });
   const troubles: string[] = [];
   const page = await watched(context, troubles);
   await page.goto(url);
