@@ -2,7 +2,7 @@
 import { base } from "./de/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./de/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./de/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./de/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./de/chat.ts";
 import type { Words } from "./en.ts";
 
 export const de: Words = {
@@ -28,6 +28,7 @@ export const de: Words = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

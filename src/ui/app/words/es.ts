@@ -2,7 +2,7 @@
 import { base } from "./es/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./es/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./es/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./es/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./es/chat.ts";
 import type { Words } from "./en.ts";
 
 export const es: Words = {
@@ -28,6 +28,7 @@ export const es: Words = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

@@ -2,7 +2,7 @@
 import { base } from "./fr/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./fr/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./fr/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./fr/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./fr/chat.ts";
 import type { Words } from "./en.ts";
 
 export const fr: Words = {
@@ -28,6 +28,7 @@ export const fr: Words = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

@@ -2,7 +2,7 @@
 import { base } from "./ja/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./ja/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./ja/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./ja/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./ja/chat.ts";
 import type { Words } from "./en.ts";
 
 export const ja: Words = {
@@ -28,6 +28,7 @@ export const ja: Words = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

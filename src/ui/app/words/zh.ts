@@ -2,7 +2,7 @@
 import { base } from "./zh/base.ts";
 import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./zh/models.ts";
 import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./zh/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, welcome } from "./zh/chat.ts";
+import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./zh/chat.ts";
 import type { Words } from "./en.ts";
 
 export const zh: Words = {
@@ -28,6 +28,7 @@ export const zh: Words = {
   models,
   options,
   pageSettings,
+  prompts,
   setup,
   show,
   system,

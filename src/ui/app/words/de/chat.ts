@@ -117,6 +117,32 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Mit dieser Antwort von ${model} weitermachen`,
 };
 
+/** Texts that are saved for later. */
+export const prompts: Words["prompts"] = {
+  title: "Gespeicherte Prompts",
+  manage: "Gespeicherte Prompts bearbeiten",
+  kinds: {
+    message: {
+      heading: "Prompts",
+      hint: "/ und den Namen eines Prompts ins Nachrichtenfeld schreiben, um seinen Text einzufügen.",
+      add: "Neuer Prompt",
+    },
+    system: {
+      heading: "Gespeicherte Systemprompts",
+      hint: "Ein neuer Chat kann mit einem davon beginnen.",
+      add: "Neuer Systemprompt",
+    },
+  },
+  name: "Name",
+  text: "Text",
+  save: "Speichern",
+  saveSystem: "Diesen Systemprompt speichern",
+  choose: "Gespeicherten Systemprompt wählen",
+  edit: (name) => `${name} bearbeiten`,
+  delete: (name) => `${name} löschen`,
+  deleted: (name) => `Prompt „${name}“ gelöscht.`,
+};
+
 /** Where messages are written. */
 export const composer: Words["composer"] = {
   message: "Nachricht",

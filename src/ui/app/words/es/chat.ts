@@ -129,6 +129,32 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Seguir con esta respuesta de ${model}`,
 };
 
+/** Texts that are saved for later. */
+export const prompts: Words["prompts"] = {
+  title: "Prompts guardados",
+  manage: "Editar los prompts guardados",
+  kinds: {
+    message: {
+      heading: "Prompts",
+      hint: "Escribe / y el nombre de un prompt en el campo del mensaje para insertar su texto.",
+      add: "Nuevo prompt",
+    },
+    system: {
+      heading: "Prompts del sistema guardados",
+      hint: "Un chat nuevo puede empezar con uno de ellos.",
+      add: "Nuevo prompt del sistema",
+    },
+  },
+  name: "Nombre",
+  text: "Texto",
+  save: "Guardar",
+  saveSystem: "Guardar este prompt del sistema",
+  choose: "Elegir un prompt del sistema guardado",
+  edit: (name) => `Editar ${name}`,
+  delete: (name) => `Eliminar ${name}`,
+  deleted: (name) => `Se eliminó el prompt «${name}».`,
+};
+
 /** Where messages are written. */
 export const composer: Words["composer"] = {
   message: "Mensaje",

@@ -135,6 +135,32 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Continuer avec cette réponse de ${model}`,
 };
 
+/** Texts that are saved for later. */
+export const prompts: Words["prompts"] = {
+  title: "Prompts enregistrés",
+  manage: "Modifier les prompts enregistrés",
+  kinds: {
+    message: {
+      heading: "Prompts",
+      hint: "Écrivez / et le nom d’un prompt dans le champ de message pour insérer son texte.",
+      add: "Nouveau prompt",
+    },
+    system: {
+      heading: "Prompts système enregistrés",
+      hint: "Une nouvelle discussion peut commencer par l’un d’eux.",
+      add: "Nouveau prompt système",
+    },
+  },
+  name: "Nom",
+  text: "Texte",
+  save: "Enregistrer",
+  saveSystem: "Enregistrer ce prompt système",
+  choose: "Choisir un prompt système enregistré",
+  edit: (name) => `Modifier ${name}`,
+  delete: (name) => `Supprimer ${name}`,
+  deleted: (name) => `Prompt «\u00a0${name}\u00a0» supprimé.`,
+};
+
 /** Where messages are written. */
 export const composer: Words["composer"] = {
   message: "Message",

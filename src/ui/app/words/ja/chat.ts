@@ -117,6 +117,32 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `${model} のこの回答で続ける`,
 };
 
+/** Texts that are saved for later. */
+export const prompts: Words["prompts"] = {
+  title: "保存したプロンプト",
+  manage: "保存したプロンプトを編集",
+  kinds: {
+    message: {
+      heading: "プロンプト",
+      hint: "メッセージ欄に / とプロンプトの名前を入力すると、そのテキストが挿入されます。",
+      add: "新しいプロンプト",
+    },
+    system: {
+      heading: "保存したシステムプロンプト",
+      hint: "新しいチャットを、このいずれかで始められます。",
+      add: "新しいシステムプロンプト",
+    },
+  },
+  name: "名前",
+  text: "テキスト",
+  save: "保存",
+  saveSystem: "このシステムプロンプトを保存",
+  choose: "保存したシステムプロンプトを選択",
+  edit: (name) => `${name} を編集`,
+  delete: (name) => `${name} を削除`,
+  deleted: (name) => `プロンプト「${name}」を削除しました。`,
+};
+
 /** Where messages are written. */
 export const composer: Words["composer"] = {
   message: "メッセージ",

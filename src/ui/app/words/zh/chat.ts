@@ -114,6 +114,32 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `以 ${model} 的这个回答继续`,
 };
 
+/** Texts that are saved for later. */
+export const prompts: Words["prompts"] = {
+  title: "已保存的提示词",
+  manage: "编辑已保存的提示词",
+  kinds: {
+    message: {
+      heading: "提示词",
+      hint: "在消息输入框中输入 / 和提示词名称，即可插入其文本。",
+      add: "新建提示词",
+    },
+    system: {
+      heading: "已保存的系统提示词",
+      hint: "新对话可以从其中一个开始。",
+      add: "新建系统提示词",
+    },
+  },
+  name: "名称",
+  text: "文本",
+  save: "保存",
+  saveSystem: "保存此系统提示词",
+  choose: "选择已保存的系统提示词",
+  edit: (name) => `编辑 ${name}`,
+  delete: (name) => `删除 ${name}`,
+  deleted: (name) => `已删除提示词“${name}”。`,
+};
+
 /** Where messages are written. */
 export const composer: Words["composer"] = {
   message: "消息",
