@@ -24,6 +24,10 @@ export function bytesText(bytes: number): string {
 /** `1,234`. */
 export const countText = (count: number): string => count.toLocaleString(locale());
 
+/** `12.3`, of tokens in a second. */
+export const rateText = (rate: number): string =>
+  rate.toLocaleString(locale(), { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
 /** `4 min`, of a duration. */
 export function durationText(ms: number): string {
   if (ms < 950) return in_(ms, "millisecond");

@@ -2,6 +2,7 @@
 import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Folded } from "../base/folded.tsx";
+import { rateText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { memo } from "../base/memo.ts";
 import { GrowingText, MarkdownText } from "../markdown/text.tsx";
@@ -126,7 +127,7 @@ function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
         <span class="pulse" />
         {wait ? wait.text : content === "" && thinking === "" ? words.waiting : words.writing}
         {wait?.fraction !== undefined && <progress aria-label={wait.text} max={1} value={wait.fraction} />}
-        {rate !== undefined && <span class="quiet">{words.rate(rate.toFixed(1))}</span>}
+        {rate !== undefined && <span class="quiet">{words.rate(rateText(rate))}</span>}
       </p>
     </>
   );
@@ -204,7 +205,7 @@ const SmallButton = ({ label, onClick }: { label: string; onClick: () => void })
 
 function statsText(words: Words["chat"], stats: NonNullable<Message["stats"]>): string {
   const rate = rateOf(stats);
-  const parts = [rate === undefined ? undefined : words.rate(rate.toFixed(1)), words.tokens(stats.tokens)];
+  const parts = [rate === undefined ? undefined : words.rate(rateText(rate)), words.tokens(stats.tokens)];
   const cut = stats.wasCut ? [words.wasCut] : [];
   return [...parts, ...cut].flatMap((part) => (part === undefined ? [] : [` · ${part}`])).join("");
 }
