@@ -17,7 +17,7 @@ function file(name: string, architecture?: string): File {
   };
   const parts = [head, length(key.length), Buffer.from(key), Buffer.from([8, 0, 0, 0])];
   const value = architecture ?? "";
-  return new File(architecture ? [...parts, length(value.length), Buffer.from(value)] : [head], name);
+  return new File([Buffer.concat(architecture ? [...parts, length(value.length), Buffer.from(value)] : [head])], name);
 }
 
 const problem = (files: readonly File[]): Promise<string> =>

@@ -7,6 +7,7 @@ import { browserRefusal } from "../browser/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
 import { catalogueCases } from "./catalogue-cases.ts";
 import { chatCases } from "./chat-cases.ts";
+import { documentCases } from "./document-cases.ts";
 import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
@@ -52,6 +53,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     formulaCases,
     exportCases,
     catalogueCases,
+    documentCases,
     modelFilesCases,
     libraryCases,
     promptCases,

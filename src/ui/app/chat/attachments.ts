@@ -1,29 +1,81 @@
-/** Files that somebody drops, pastes or picks: pictures for models that see, and texts. */
+/** Files that somebody drops, pastes or picks: pictures for models that see, texts, and documents as their text. */
 import { bytesText } from "../base/format.ts";
+import { DOCUMENT_FAULTS, type DocumentFault, type DocumentText } from "../work/document.ts";
+import { work } from "../work/work.ts";
 import type { Words } from "../words/index.ts";
 import type { Picture, TextFile } from "./tree.ts";
 
 const TEXT_BYTES_MAX = 1_000_000;
 const PICTURE_BYTES_MAX = 20_000_000;
+const DOCUMENT_BYTES_MAX = 100_000_000;
+/** A document that takes longer is hostile, or no model's to read. */
+const DOCUMENT_MS_MAX = 60_000;
+/** How PDF, archives, old Office files and RTF begin. */
+const DOCUMENTS = ["%PDF-", "PK\u0003\u0004", "\u00d0\u00cf\u0011\u00e0", "{\\rtf"] as const;
 /** What every model's decoder takes; others are drawn anew. */
 const KNOWN: ReadonlySet<string> = new Set(["image/png", "image/jpeg"]);
 /** The longer side of a picture; models see less than that. */
 const SIDE_MAX = 2048;
 
-export type Attached = { readonly picture: Picture } | { readonly file: TextFile };
+/** A text, with what is shown of the file that it came from. */
+export interface AttachedFile extends TextFile {
+  readonly bytes: number;
+  readonly parts?: DocumentText["parts"];
+  /** Only its beginning is here. */
+  readonly isCut?: boolean;
+}
 
-/** Throws, naming the file, what is wrong with it. */
-export async function attach(file: File, words: Words["attachments"]): Promise<Attached> {
+type Attached = { readonly picture: Picture } | { readonly file: AttachedFile };
+
+interface AttachOptions {
+  readonly words: Words["attachments"];
+  readonly signal: AbortSignal;
+  /** Told of a document how many of its pages were read. */
+  readonly onProgress: (pages: number) => void;
+}
+
+/** Throws, naming the file, what is wrong with it; and the signal's reason. */
+export async function attach(file: File, options: AttachOptions): Promise<Attached> {
+  const { words } = options;
+  if (await isDocument(file)) return { file: await documentOf(file, options) };
   if (file.type.startsWith("image/") && file.type !== "image/svg+xml") return { picture: await pictureOf(file, words) };
   if (file.size > TEXT_BYTES_MAX) throw new Error(words.textTooLarge(file.name, bytesText(TEXT_BYTES_MAX)));
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (text.includes("\0")) throw new Error("no text");
-    return { file: { name: file.name, text } };
+    return { file: { name: file.name, text, bytes: file.size } };
   } catch {
     throw new Error(words.unknown(file.name));
   }
 }
+
+async function isDocument(file: File): Promise<boolean> {
+  if (/\.eml$/i.test(file.name)) return true;
+  const bytes = await file
+    .slice(0, 1024)
+    .arrayBuffer()
+    .catch(() => new ArrayBuffer(0));
+  const head = new TextDecoder("latin1").decode(bytes);
+  return head.includes(DOCUMENTS[0]) || DOCUMENTS.some((begin) => head.startsWith(begin));
+}
+
+async function documentOf(file: File, { words, signal, onProgress }: AttachOptions): Promise<AttachedFile> {
+  const { name, size } = file;
+  if (size > DOCUMENT_BYTES_MAX) throw new Error(words.documentTooLarge(name, bytesText(DOCUMENT_BYTES_MAX)));
+  const limit = AbortSignal.timeout(DOCUMENT_MS_MAX);
+  const options = { signal: AbortSignal.any([signal, limit]), onProgress };
+  try {
+    const { text, parts, isCut } = await work<DocumentText>({ kind: "document", file, name }, options);
+    return { name, text, bytes: size, isCut, ...(parts ? { parts } : {}) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (limit.aborted) throw new Error(words.tookTooLong(name));
+    const fault = error instanceof Error ? error.message : "";
+    throw new Error(isFault(fault) ? words.faults[fault](name) : words.faults.damaged(name));
+  }
+}
+
+const isFault = (text: string): text is DocumentFault => DOCUMENT_FAULTS.some((fault) => fault === text);
 
 async function pictureOf(file: File, words: Words["attachments"]): Promise<Picture> {
   if (file.size > PICTURE_BYTES_MAX) {

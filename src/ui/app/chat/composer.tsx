@@ -3,15 +3,14 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
-import { reasonOf } from "../base/reason.ts";
 import { Icon } from "../base/icons.tsx";
-import { attach } from "./attachments.ts";
+import { Attachments, useAttached } from "./attached.tsx";
 import type { Draft, OpenChat } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
 import { ModelMenu } from "./model-menu.tsx";
 import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
 import { PromptMenu, useCompletion } from "./prompt-choice.tsx";
-import { pathTo, type Chat, type Picture, type TextFile } from "./tree.ts";
+import { pathTo, type Chat } from "./tree.ts";
 import type { Suggestion } from "./welcome.tsx";
 
 interface ComposerProps {
@@ -31,21 +30,28 @@ const DRAFT = "hearth-draft-";
 
 export function Composer({ chat, model, place, onModel, onSend, onEditLast, suggestion }: ComposerProps) {
   const { chats, models, session, toAttach } = useApp();
-  const kept = DRAFT + (chat?.id ?? "new");
-  const content = useSignal(session.getItem(kept) ?? "");
-  const { pictures, files, take } = useAttached();
+  const draftKey = DRAFT + (chat?.id ?? "new");
+  const content = useSignal(session.getItem(draftKey) ?? "");
+  const attached = useAttached();
+  const { pictures, files, reading, take } = attached;
   const running = chat ? chats.running.value.get(chat.id) : undefined;
   const isEmpty = content.value.trim() === "" && files.value.length === 0 && pictures.value.length === 0;
+  const isReading = reading.value.length > 0;
   const trouble = useModelTrouble(model, place, pictures.value.length > 0 || hasPictures(chats.open.value, chat));
-  const canSend = !isEmpty && model !== "" && !trouble;
+  const canSend = !isEmpty && model !== "" && !trouble && !isReading;
 
   const send = (): void => {
     if (!canSend || running) return;
-    const draft = { content: content.value, pictures: pictures.value, files: files.value };
+    const kept = files.value;
+    const draft = {
+      content: content.value,
+      pictures: pictures.value,
+      files: kept.map(({ name, text }) => ({ name, text })),
+    };
     [content.value, pictures.value, files.value] = ["", [], []];
-    session.removeItem(kept);
+    session.removeItem(draftKey);
     void onSend(draft).then((isSent) => {
-      if (!isSent) [content.value, pictures.value, files.value] = [draft.content, draft.pictures, draft.files];
+      if (!isSent) [content.value, pictures.value, files.value] = [draft.content, draft.pictures, kept];
     });
   };
   useEffect(() => {
@@ -62,7 +68,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
         send();
       }}
     >
-      <Attachments pictures={pictures} files={files} />
+      <Attachments attached={attached} {...{ model, place }} options={chat?.options ?? {}} />
       {trouble && (
         <ModelTrouble
           {...{ trouble, model }}
@@ -75,7 +81,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
         onSend={send}
         onFiles={(list) => void take(list)}
         onEditLast={onEditLast}
-        onKeep={() => session.setItem(kept, content.value)}
+        onKeep={() => session.setItem(draftKey, content.value)}
         suggestion={suggestion}
       />
       <div class="composer-row">
@@ -88,26 +94,6 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
       </div>
     </form>
   );
-}
-
-/** What is attached, and what takes more of it. */
-function useAttached() {
-  const { notices } = useApp();
-  const words = useWords();
-  const pictures = useSignal<readonly Picture[]>([]);
-  const files = useSignal<readonly TextFile[]>([]);
-  const take = async (list: Iterable<File>): Promise<void> => {
-    for (const file of list) {
-      try {
-        const attached = await attach(file, words.attachments);
-        if ("picture" in attached) pictures.value = [...pictures.value, attached.picture];
-        else files.value = [...files.value, attached.file];
-      } catch (error) {
-        notices.say(reasonOf(words, error));
-      }
-    }
-  };
-  return { pictures, files, take };
 }
 
 /** Whether the part of the chat that is shown has pictures, which a model would be given again. */
@@ -235,45 +221,3 @@ function AttachButton({ onFiles, suggestion }: AttachProps) {
     </>
   );
 }
-
-interface AttachmentsProps {
-  readonly pictures: Signal<readonly Picture[]>;
-  readonly files: Signal<readonly TextFile[]>;
-}
-
-function Attachments({ pictures, files }: AttachmentsProps) {
-  const { notices } = useApp();
-  const { composer: words } = useWords();
-  if (pictures.value.length === 0 && files.value.length === 0) return null;
-  const remove = <T,>(list: Signal<readonly T[]>, item: T, name: string): void => {
-    list.value = list.value.filter((each) => each !== item);
-    notices.offerUndo({ text: words.removed(name), undo: () => (list.value = [...list.value, item]) });
-  };
-  return (
-    <ul class="attachments" aria-label={words.attachments}>
-      {pictures.value.map((picture) => (
-        <li>
-          <PictureView picture={picture} />
-          <RemoveButton label={words.remove(words.picture)} onClick={() => remove(pictures, picture, words.picture)} />
-        </li>
-      ))}
-      {files.value.map((file) => (
-        <li class="chip">
-          <Icon name="file" size={16} />
-          <span>{file.name}</span>
-          <RemoveButton label={words.remove(file.name)} onClick={() => remove(files, file, file.name)} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-const RemoveButton = ({ label, onClick }: { label: string; onClick: () => void }) => (
-  <button type="button" class="icon-button small" aria-label={label} onClick={onClick}>
-    <Icon name="close" size={14} />
-  </button>
-);
-
-export const PictureView = ({ picture: { type, base64 } }: { picture: Picture }) => (
-  <img class="picture" src={`data:${type};base64,${base64}`} alt={useWords().chat.attached} />
-);

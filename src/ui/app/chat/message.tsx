@@ -7,7 +7,7 @@ import { Icon } from "../base/icons.tsx";
 import { memo } from "../base/memo.ts";
 import { GrowingText, MarkdownText } from "../markdown/text.tsx";
 import { rateOf } from "./answers.ts";
-import { PictureView } from "./composer.tsx";
+import { PictureView } from "./picture.tsx";
 import { EditField } from "./edit.tsx";
 import type { Live } from "./live.ts";
 import { MessageActions } from "./message-actions.tsx";

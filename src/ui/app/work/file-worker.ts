@@ -16,5 +16,8 @@ scope.onmessage = ({ data }) => {
 
 async function run(task: WorkTask): Promise<unknown> {
   const onProgress = (done: number): void => scope.postMessage({ kind: "progress", done });
+  if (task.kind === "document") {
+    return (await import("./read-document.ts")).readDocument(task.file, task.name, onProgress);
+  }
   return (await import("./digest.ts")).digestOf(task.file, onProgress);
 }

@@ -1,10 +1,9 @@
 /** Work on files beside the page, in a Worker of its own for each task: ending it is how a task is cancelled. */
 import { startWorker } from "../engine/script.ts";
 
-export interface WorkTask {
-  readonly kind: "digest";
-  readonly file: Blob;
-}
+export type WorkTask =
+  | { readonly kind: "digest"; readonly file: Blob }
+  | { readonly kind: "document"; readonly file: Blob; readonly name: string };
 
 export type WorkReply =
   | { readonly kind: "progress"; readonly done: number }
@@ -27,7 +26,7 @@ export async function work<T>(task: WorkTask, { signal, onProgress = () => {} }:
       worker.addEventListener("message", ({ data }: MessageEvent<WorkReply>) => {
         if (data.kind === "progress") onProgress(data.done);
         else if (data.kind === "done") resolve(data.result as T);
-        else reject(new Error(data.reason));
+        else if (data.kind === "failed") reject(new Error(data.reason)); // PDF.js sends messages of its own
       });
       worker.postMessage(task);
     });

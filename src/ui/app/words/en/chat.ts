@@ -172,6 +172,30 @@ export const attachments = {
   textTooLarge: (file: string, limit: string) => `${file} is too large. A text file may have up to ${limit}.`,
   pictureTooLarge: (file: string, limit: string) => `${file} is too large. A picture may have up to ${limit}.`,
   unknown: (file: string) => `${file} is neither a picture nor a text file.`,
+  documentTooLarge: (file: string, limit: string) => `${file} is too large. A document may have up to ${limit}.`,
+  tookTooLong: (file: string) => `Reading ${file} took longer than a minute. Attach a part of it.`,
+  faults: {
+    protected: (file: string) => `${file} has a password, or is of an old Office version. Save it anew without one.`,
+    noText: (file: string) => `${file} has no text. It may be scanned: attach its pages as pictures.`,
+    damaged: (file: string) => `${file} is damaged and cannot be read.`,
+    unpacked: (file: string) => `${file} is too large once it is unpacked.`,
+    unknown: (file: string) => `${file} is neither a picture, a text nor a document that this page can read.`,
+  },
+  reading: (file: string) => `Reading ${file}`,
+  readingPage: (file: string, page: string) => `Reading ${file}, page ${page}`,
+  stopReading: (file: string) => `Stop reading ${file}`,
+  parts: {
+    pages: (count: number) => counted("en", count, { one: "# page", other: "# pages" }),
+    slides: (count: number) => counted("en", count, { one: "# slide", other: "# slides" }),
+    sheets: (count: number) => counted("en", count, { one: "# sheet", other: "# sheets" }),
+  },
+  tokens: (count: number) => counted("en", count, { one: "# token", other: "# tokens" }),
+  about: (tokens: string) => `about ${tokens}`,
+  firstPart: "first part",
+  tooLong: (tokens: string, model: string, context: string) =>
+    `The files take ${tokens} tokens. The context of ${model} has ${context}.`,
+  useFirst: "Use the first part",
+  shortened: (file: string) => `Shortened ${file}.`,
   unreadable: (file: string) => `This browser cannot read the picture ${file}.`,
 };
 
