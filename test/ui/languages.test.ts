@@ -47,7 +47,7 @@ const SAME = new Set(
     "Status",
   ]
     .concat(["Top p", "Top k", "Min p", "Seed", "Prompt", "Code", "Code in 11", "Message", "Messages", "No", "true"])
-    .concat(["Architecture", "Experts", "Tokens", "11 tokens", "11 tokens/s", "11/s"]),
+    .concat(["Architecture", "Experts", "Tokens", "11 tokens", "11 tokens/s", "11/s", "Prompts", "Text", "11 pages"]),
 );
 
 const english = textsOf(en);

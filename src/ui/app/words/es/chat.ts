@@ -185,6 +185,31 @@ export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} es demasiado grande. Un archivo de texto puede ocupar hasta ${limit}.`,
   pictureTooLarge: (file, limit) => `${file} es demasiado grande. Una imagen puede ocupar hasta ${limit}.`,
   unknown: (file) => `${file} no es una imagen ni un archivo de texto.`,
+  documentTooLarge: (file, limit) => `${file} es demasiado grande. Un documento puede tener hasta ${limit}.`,
+  tookTooLong: (file) => `Leer ${file} ha llevado más de un minuto. Adjunta solo una parte.`,
+  faults: {
+    protected: (file) => `${file} tiene contraseña o es de un Office antiguo. Guárdalo de nuevo sin contraseña.`,
+    noText: (file) => `${file} no tiene texto. Si está escaneado, adjunta sus páginas como imágenes.`,
+    damaged: (file) => `${file} está dañado y no se puede leer.`,
+    unpacked: (file) => `${file} es demasiado grande una vez descomprimido.`,
+    unknown: (file) => `${file} no es una imagen, ni un texto, ni un documento que esta página pueda leer.`,
+  },
+  reading: (file) => `Leyendo ${file}`,
+  readingPage: (file, page) => `Leyendo ${file}, página ${page}`,
+  stopReading: (file) => `Dejar de leer ${file}`,
+  parts: {
+    pages: (count) => counted("es", count, { one: "# página", many: "# de páginas", other: "# páginas" }),
+    slides: (count) =>
+      counted("es", count, { one: "# diapositiva", many: "# de diapositivas", other: "# diapositivas" }),
+    sheets: (count) => counted("es", count, { one: "# hoja", many: "# de hojas", other: "# hojas" }),
+  },
+  tokens: (count) => counted("es", count, { one: "# token", many: "# de tokens", other: "# tokens" }),
+  about: (tokens) => `unos ${tokens}`,
+  firstPart: "primera parte",
+  tooLong: (tokens, model, context) =>
+    `Los archivos ocupan ${tokens} tokens. El contexto de ${model} tiene ${context}.`,
+  useFirst: "Usar la primera parte",
+  shortened: (file) => `Se ha acortado ${file}.`,
   unreadable: (file) => `Este navegador no puede leer la imagen ${file}.`,
 };
 

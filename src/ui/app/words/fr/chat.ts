@@ -191,6 +191,32 @@ export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} est trop volumineux. Un fichier texte peut faire jusqu’à ${limit}.`,
   pictureTooLarge: (file, limit) => `${file} est trop volumineux. Une image peut faire jusqu’à ${limit}.`,
   unknown: (file) => `${file} n’est ni une image ni un fichier texte.`,
+  documentTooLarge: (file, limit) => `${file} est trop volumineux. Un document peut avoir jusqu’à ${limit}.`,
+  tookTooLong: (file) => `La lecture de ${file} a pris plus d’une minute. Joignez-en une partie.`,
+  faults: {
+    protected: (file) =>
+      `${file} a un mot de passe ou vient d’un ancien Office. Enregistrez-le de nouveau, sans mot de passe.`,
+    noText: (file) => `${file} ne contient pas de texte. S’il est numérisé, joignez ses pages en images.`,
+    damaged: (file) => `${file} est endommagé et ne peut pas être lu.`,
+    unpacked: (file) => `${file} est trop volumineux une fois décompressé.`,
+    unknown: (file) => `${file} n’est ni une image, ni un texte, ni un document que cette page sait lire.`,
+  },
+  reading: (file) => `Lecture de ${file}`,
+  readingPage: (file, page) => `Lecture de ${file}, page ${page}`,
+  stopReading: (file) => `Arrêter la lecture de ${file}`,
+  parts: {
+    pages: (count) => counted("fr", count, { one: "# page", many: "# de pages", other: "# pages" }),
+    slides: (count) =>
+      counted("fr", count, { one: "# diapositive", many: "# de diapositives", other: "# diapositives" }),
+    sheets: (count) => counted("fr", count, { one: "# feuille", many: "# de feuilles", other: "# feuilles" }),
+  },
+  tokens: (count) => counted("fr", count, { one: "# token", many: "# de tokens", other: "# tokens" }),
+  about: (tokens) => `environ ${tokens}`,
+  firstPart: "première partie",
+  tooLong: (tokens, model, context) =>
+    `Les fichiers prennent ${tokens} tokens. Le contexte de ${model} en a ${context}.`,
+  useFirst: "Utiliser la première partie",
+  shortened: (file) => `${file} a été raccourci.`,
   unreadable: (file) => `Ce navigateur ne peut pas lire l’image ${file}.`,
 };
 

@@ -173,6 +173,31 @@ export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} は大きすぎます。テキストファイルの上限は ${limit} です。`,
   pictureTooLarge: (file, limit) => `${file} は大きすぎます。画像の上限は ${limit} です。`,
   unknown: (file) => `${file} は画像でもテキストファイルでもありません。`,
+  documentTooLarge: (file, limit) => `${file} は大きすぎます。文書は ${limit} までです。`,
+  tookTooLong: (file) => `${file} の読み込みに 1 分以上かかりました。一部だけを添付してください。`,
+  faults: {
+    protected: (file) =>
+      `${file} にはパスワードがあるか、古い Office の形式です。パスワードなしで保存し直してください。`,
+    noText: (file) => `${file} にはテキストがありません。スキャンの場合は、ページを画像として添付してください。`,
+    damaged: (file) => `${file} は壊れていて読み込めません。`,
+    unpacked: (file) => `${file} は展開すると大きすぎます。`,
+    unknown: (file) => `${file} は画像でもテキストでも、このページで読める文書でもありません。`,
+  },
+  reading: (file) => `${file} を読み込み中`,
+  readingPage: (file, page) => `${file} の ${page} ページを読み込み中`,
+  stopReading: (file) => `${file} の読み込みを中止`,
+  parts: {
+    pages: (count) => counted("ja", count, { other: "# ページ" }),
+    slides: (count) => counted("ja", count, { other: "スライド # 枚" }),
+    sheets: (count) => counted("ja", count, { other: "シート # 枚" }),
+  },
+  tokens: (count) => counted("ja", count, { other: "# トークン" }),
+  about: (tokens) => `約 ${tokens}`,
+  firstPart: "先頭部分",
+  tooLong: (tokens, model, context) =>
+    `ファイルは ${tokens} トークンになります。${model} のコンテキストは ${context} トークンです。`,
+  useFirst: "先頭部分を使う",
+  shortened: (file) => `${file} を短くしました。`,
   unreadable: (file) => `このブラウザーは画像 ${file} を読み込めません。`,
 };
 
