@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { NamedFile } from "../base/named-file.ts";
+import { pathBeside } from "../files/beside.ts";
 import type { WriteValue } from "../files/write.ts";
 import { defined, u32 } from "./architecture.ts";
 import { configOf } from "./config.ts";
@@ -15,7 +16,6 @@ import {
   getJson,
   isObject,
   MLC_CONFIG,
-  pathBeside,
   rootedAt,
   type JsonObject,
   type ModelFolder,

@@ -5,12 +5,13 @@
 import { basename } from "node:path";
 import { AppError } from "../base/errors.ts";
 import { isPlainName, type NamedFile } from "../base/named-file.ts";
-import { readOnnxHeader, type OnnxHeader } from "../files/onnx.ts";
+import { pathBeside } from "../files/beside.ts";
+import { readOnnxHeader, taskOf, type OnnxHeader } from "../files/onnx.ts";
 import type { WriteValue } from "../files/write.ts";
 import { defined, u32 } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";
-import { describe, getJson, pathBeside, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
+import { describe, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
 import { poolingType } from "./sentence-transformers.ts";
 import { convertTokenizer } from "./tokenizer.ts";
 
@@ -109,22 +110,6 @@ function readGraph({ name, path }: NamedFile, label: string): OnnxHeader {
     if (!(error instanceof AppError)) throw error;
     throw new AppError(error.code, error.message.replace(`${path}:`, `${label}: '${name}':`), { cause: error });
   }
-}
-
-/** What a graph can be used for. Throws `unsupported` where it is neither. */
-export function taskOf(
-  { inputs, outputs }: Pick<OnnxHeader, "inputs" | "outputs">,
-  what: string,
-): "completion" | "embedding" {
-  const states = inputs.filter((name) => name.startsWith("past"));
-  const other = states.find((name) => !/^past_key_values\.\d+\.(key|value)$/.test(name));
-  if (other !== undefined) {
-    throw new AppError("unsupported", `${what}: expected a cache of keys and values alone, got an input '${other}'`);
-  }
-  if (outputs.includes("logits") && states.length > 0) return "completion";
-  if (outputs.includes("last_hidden_state") || outputs.includes("token_embeddings")) return "embedding";
-  const expected = "an output 'logits' and inputs 'past_key_values.…', or an output 'last_hidden_state'";
-  throw new AppError("unsupported", `${what}: expected ${expected}, got outputs ${describe(outputs.slice(0, 8))}`);
 }
 
 /** What a family's vocabulary does where no file says so. */

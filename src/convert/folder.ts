@@ -5,7 +5,6 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import type { NamedFile } from "../base/named-file.ts";
 import { reading } from "../files/open-error.ts";
 
 /** The largest `tokenizer.json` in use has 35 MB. */
@@ -74,23 +73,6 @@ export function textConfig(json: JsonObject): JsonObject {
   if (!isObject(text)) return json;
   const { architectures: _, ...rest } = text;
   return rest;
-}
-
-/**
- * The path of a file that another file of the folder names. Throws `bad_file` where the name leads out of the folder,
- * or to nothing.
- * @param by the file that names it; names are relative to the folder that it is in
- */
-export function pathBeside({ label, files }: ModelFolder, by: string, name: string): NamedFile {
-  const place = by.includes("/") ? by.slice(0, by.lastIndexOf("/") + 1) : "";
-  const isInside =
-    !/^[\\/]|^[A-Za-z]:|[\0\\]/.test(name) && name.split("/").every((part) => !["", ".", ".."].includes(part));
-  if (!isInside) {
-    throw new AppError("bad_file", `${label}: '${by}': expected names of files beside it, got ${describe(name)}`);
-  }
-  const path = files.get(place + name);
-  if (path === undefined) throw new AppError("bad_file", `${label}: expected a file '${place}${name}', got none`);
-  return { name: place + name, path };
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -18,6 +18,25 @@ export interface OnnxHeader {
   readonly dataType: string;
 }
 
+/** What a graph can be used for. Throws `unsupported` where it is neither. */
+export function taskOf(
+  { inputs, outputs }: Pick<OnnxHeader, "inputs" | "outputs">,
+  what: string,
+): "completion" | "embedding" {
+  const states = inputs.filter((name) => name.startsWith("past"));
+  const other = states.find((name) => !/^past_key_values\.\d+\.(key|value)$/.test(name));
+  if (other !== undefined) {
+    throw new AppError("unsupported", `${what}: expected a cache of keys and values alone, got an input '${other}'`);
+  }
+  if (outputs.includes("logits") && states.length > 0) return "completion";
+  if (outputs.includes("last_hidden_state") || outputs.includes("token_embeddings")) return "embedding";
+  const expected = "an output 'logits' and inputs 'past_key_values.…', or an output 'last_hidden_state'";
+  throw new AppError(
+    "unsupported",
+    `${what}: expected ${expected}, got outputs ${JSON.stringify(outputs.slice(0, 8)).slice(0, 60)}`,
+  );
+}
+
 /** A protobuf message is at most 2 GiB. */
 const FILE_BYTES_MAX = 2 ** 31;
 /** A graph within a node of a graph within a node …: exporters write one or two. */

@@ -7,9 +7,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { AppError, messageOf } from "../../../base/errors.ts";
 import type { NamedFile } from "../../../base/named-file.ts";
-import { taskOf } from "../../../convert/describe-onnx.ts";
-import { pathBeside, type ModelFolder } from "../../../convert/folder.ts";
-import { readOnnxHeader } from "../../../files/onnx.ts";
+import { pathBeside } from "../../../files/beside.ts";
+import { readOnnxHeader, taskOf } from "../../../files/onnx.ts";
 import { getNumber } from "../../../gguf/keys.ts";
 import type { Gguf } from "../../../gguf/gguf.ts";
 import type { Backend, Program } from "../../backend.ts";
@@ -30,7 +29,7 @@ interface OpenOptions {
 export async function openTransformers(files: readonly NamedFile[], { threads }: OpenOptions): Promise<Backend> {
   const graph = files.find(({ name }) => /\.onnx$/i.test(name));
   if (!graph) throw new AppError("unsupported", "the model's files are of a format that cannot be run on the server");
-  const folder: ModelFolder = {
+  const folder = {
     label: "the model",
     files: new Map(files.map(({ name, path }) => [name, path])),
   };
