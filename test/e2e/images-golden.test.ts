@@ -46,7 +46,8 @@ describe.skipIf(!hasGolden)("the first token after an image", () => {
       const [first] = choices[0]!.logprobs?.content ?? [];
       if (!first) continue; // the answer ends at once, which says nothing of its token
       const expected = likeliest(readFloats(logits.file));
-      for (const [i, { logprob }] of first.top_logprobs.entries()) expect(logprob).toBeCloseTo(expected[i]!, 2);
+      const apart = first.top_logprobs.map(({ logprob }, i) => Math.abs(logprob - expected[i]!));
+      expect(Math.max(...apart)).toBeLessThan(file.endsWith(".jpg") ? 0.02 : 0.005); // JPEGs are rounded otherwise
     }
   });
 });

@@ -226,7 +226,8 @@ test("hearth run sends the files that a prompt names", async () => {
   const again = await cli(["run", MODEL, `what is '${path}' then?`]);
   expect([again.code, await counted()]).toEqual([0, "0 encoded, 1 reused"]);
   const blind = await cli(["run", "hearth", "what is this", path]);
-  expect([blind.code, blind.stderr]).toEqual([0, ""]);
+  const warning = `Warning: 'hearth' cannot see images: it gets '${path}' as text\n`;
+  expect([blind.code, blind.stderr]).toEqual([0, warning]);
 });
 
 test("a file that holds both parts answers as the two files do", async () => {

@@ -18,7 +18,6 @@ const FOREIGN: readonly (readonly string[])[] = [
   ["Host: 127.0.0.1.nip.io:PORT"],
   ["Host: evil.example.localhost.evil.example"],
   ["Host: evillocalhost"],
-  ["Host: localhost."],
   ["Host: localhost:1@evil.example"],
   ["Host: evil.example@localhost"],
   ["Host: localhost:80.evil.example"],
