@@ -156,7 +156,8 @@ const smallTargets = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
     const targets = [...document.querySelectorAll<HTMLElement>("button, a, summary, select, input, textarea")];
     return targets.flatMap((each) => {
-      const { width, height } = each.getBoundingClientRect();
+      const touched = each.matches('[type="checkbox"]') ? (each.closest("label") ?? each) : each;
+      const { width, height } = touched.getBoundingClientRect();
       if (!each.checkVisibility() || width <= 2 || (width >= 44 && height >= 44)) return [];
       return [`${each.ariaLabel ?? each.textContent}: ${Math.round(width)} × ${Math.round(height)}`];
     });
