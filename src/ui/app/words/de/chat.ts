@@ -174,10 +174,13 @@ export const attachments: Words["attachments"] = {
   pictureTooLarge: (file, limit) => `${file} ist zu groß. Ein Bild darf höchstens ${limit} haben.`,
   unknown: (file) => `${file} ist weder ein Bild noch eine Textdatei.`,
   documentTooLarge: (file, limit) => `${file} ist zu groß. Ein Dokument darf höchstens ${limit} haben.`,
-  tookTooLong: (file) => `Das Lesen von ${file} hat länger als eine Minute gedauert. Einen Teil davon anhängen.`,
+  tookTooLong: (file) =>
+    `Das Lesen von ${file} hat länger als eine Minute gedauert. Bitte nur einen Teil davon anhängen.`,
   faults: {
-    protected: (file) => `${file} hat ein Passwort oder stammt aus einem alten Office. Ohne Passwort neu speichern.`,
-    noText: (file) => `${file} enthält keinen Text, vielleicht ein Scan: Die Seiten als Bilder anhängen.`,
+    protected: (file) =>
+      `${file} hat ein Passwort oder stammt aus einer alten Office-Version. Bitte ohne Passwort neu speichern.`,
+    noText: (file) =>
+      `${file} enthält keinen Text. Ist die Datei ein Scan, lassen sich ihre Seiten als Bilder anhängen.`,
     damaged: (file) => `${file} ist beschädigt und kann nicht gelesen werden.`,
     unpacked: (file) => `${file} ist entpackt zu groß.`,
     unknown: (file) => `${file} ist weder Bild noch Text noch ein Dokument, das diese Seite lesen kann.`,
@@ -188,12 +191,13 @@ export const attachments: Words["attachments"] = {
   parts: {
     pages: (count) => counted("de", count, { one: "# Seite", other: "# Seiten" }),
     slides: (count) => counted("de", count, { one: "# Folie", other: "# Folien" }),
-    sheets: (count) => counted("de", count, { one: "# Tabelle", other: "# Tabellen" }),
+    sheets: (count) => counted("de", count, { one: "# Tabellenblatt", other: "# Tabellenblätter" }),
   },
-  tokens: (count) => counted("de", count, { one: "# Token", other: "# Token" }),
+  tokens: (count) => counted("de", count, { one: "# Token", other: "# Tokens" }),
   about: (tokens) => `etwa ${tokens}`,
   firstPart: "erster Teil",
-  tooLong: (tokens, model, context) => `Die Dateien brauchen ${tokens} Token. Der Kontext von ${model} hat ${context}.`,
+  tooLong: (tokens, model, context) =>
+    `Die Dateien brauchen ${tokens} Tokens. Der Kontext von ${model} hat ${context}.`,
   useFirst: "Ersten Teil verwenden",
   shortened: (file) => `${file} gekürzt.`,
   unreadable: (file) => `Dieser Browser kann das Bild ${file} nicht lesen.`,

@@ -177,7 +177,7 @@ export const attachments: Words["attachments"] = {
     noText: (file) => `${file} 中没有文字，可能是扫描件：请把页面作为图片添加。`,
     damaged: (file) => `${file} 已损坏，无法读取。`,
     unpacked: (file) => `${file} 解压后太大。`,
-    unknown: (file) => `${file} 不是图片、文本，也不是本页面能读取的文档。`,
+    unknown: (file) => `${file} 不是图片、文本，也不是此页面能读取的文档。`,
   },
   reading: (file) => `正在读取 ${file}`,
   readingPage: (file, page) => `正在读取 ${file}，第 ${page} 页`,
