@@ -43,7 +43,7 @@ function firstRun(world: () => World): void {
       const cards = page.getByRole("list", { name: "Suggested models" }).getByRole("listitem");
       await cards.nth(2).waitFor();
       expect(await cards.count()).toBe(3);
-      expect(await cards.first().innerText()).toMatch(/\d (GB|MB)[\s\S]*Fits: [\d.,]+ GB of memory are free\./);
+      expect(await cards.first().innerText()).toMatch(/\d (GB|MB)[\s\S]*Fits: [\d.,]+ GB of memory is free\./);
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme });
         expect(await violationsOf(page)).toEqual([]);
