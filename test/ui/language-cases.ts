@@ -8,6 +8,8 @@ import { ask, GATEWAY_TOKEN, keepShot, NARROW, openPage, WIDE, type World } from
 
 const SIZES = [
   { viewport: WIDE, colorScheme: "light" },
+  { viewport: WIDE, colorScheme: "dark" },
+  { viewport: NARROW, colorScheme: "light" },
   { viewport: NARROW, colorScheme: "dark" },
 ] as const;
 
