@@ -7,13 +7,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import type { Session } from "../src/backend/backend.ts";
-import { onnxBackend } from "../src/backend/onnx/index.ts";
-import { physicalCores } from "../src/backend/onnx/threads.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { makeAdapter, shapesOf } from "../test/arch/adapters.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import type { Session } from "../src/engine/program/backend.ts";
+import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
+import { physicalCores } from "../src/engine/backends/onnx/threads.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { makeAdapter, shapesOf } from "../test/engine/architectures/adapters.ts";
 import { ensureModel, MIXES, type Mix } from "./make-model.ts";
 
 const { values: flags, positionals } = parseArgs({

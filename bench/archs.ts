@@ -7,17 +7,24 @@
  * FOLDER is one of more models, like golden/archs. A name that ends in 8 is a backend with 8-bit activations.
  */
 import { parseArgs } from "node:util";
-import { archs, loadProgram } from "../src/arch/index.ts";
-import type { Backend, Program } from "../src/backend/backend.ts";
-import { cpuBackend } from "../src/backend/cpu.ts";
-import { makeSimdBackend } from "../src/backend/host/simd.ts";
-import { webGpuBackend } from "../src/backend/host/webgpu.ts";
-import { onnxBackend } from "../src/backend/onnx/index.ts";
-import { startOnnx, startWebGpu, type BackendChild } from "../test/backend/child.ts";
-import { nmse } from "../test/backend/compare.ts";
-import { swiftShaderEnv } from "../test/backend/webgpu/swiftshader.ts";
-import { wrongInParts } from "../test/arch/in-parts.ts";
-import { answerOn, isRanker, openReference, REFUSED, referencesWith, type Reference } from "../test/arch/references.ts";
+import { archs, loadProgram } from "../src/engine/architectures/index.ts";
+import type { Backend, Program } from "../src/engine/program/backend.ts";
+import { cpuBackend } from "../src/engine/backends/cpu.ts";
+import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
+import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
+import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
+import { startOnnx, startWebGpu, type BackendChild } from "../test/engine/backends/child.ts";
+import { nmse } from "../test/engine/backends/compare.ts";
+import { swiftShaderEnv } from "../test/engine/backends/webgpu/swiftshader.ts";
+import { wrongInParts } from "../test/engine/architectures/in-parts.ts";
+import {
+  answerOn,
+  isRanker,
+  openReference,
+  REFUSED,
+  referencesWith,
+  type Reference,
+} from "../test/engine/architectures/references.ts";
 
 /** What an answer may differ by: in float32 and with 8-bit activations; `exact` models have bounds of their own. */
 const BOUNDS = { reference: 1e-5, precise: 1e-4, rounded: 1e-2 };

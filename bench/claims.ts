@@ -6,8 +6,8 @@
  * `--postgres`: in a server of its own, from Debian's package; else in SQLite.
  */
 import { parseArgs } from "node:util";
-import { claimTurns } from "../src/hooks/deliveries/claims.ts";
-import { agent, makeBench, request, type Bench } from "../test/hooks/deliveries/fixtures.ts";
+import { claimTurns } from "../src/gateway/hooks/queue/deliveries/claims.ts";
+import { agent, makeBench, request, type Bench } from "../test/gateway/hooks/queue/deliveries/fixtures.ts";
 import { startPostgres } from "../test/postgres-server.ts";
 
 const { values } = parseArgs({

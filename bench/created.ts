@@ -11,12 +11,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { openGguf } from "../src/files/gguf.ts";
-import { writeGguf, type WriteTensor } from "../src/files/write.ts";
-import { quants } from "../src/quant/index.ts";
-import { digestOfFile } from "../src/store/digest.ts";
-import { fileTypeId } from "../src/store/quantize-mix.ts";
-import { writableMetadata } from "../src/store/quantize-metadata.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { writeGguf, type WriteTensor } from "../src/engine/formats/files/write.ts";
+import { quants } from "../src/engine/formats/quant/index.ts";
+import { digestOfFile } from "../src/library/digest.ts";
+import { fileTypeId } from "../src/library/quantize-mix.ts";
+import { writableMetadata } from "../src/library/quantize-metadata.ts";
 import { ndjson, startHearth, type Hearth } from "../test/e2e/hearth.ts";
 
 const EMBEDDED = join(import.meta.dir, "../models/hearth/hearth.gguf");

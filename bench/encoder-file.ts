@@ -1,8 +1,8 @@
 /** Encoders of random weights, shaped like BERT base (12 layers of 768) and MiniLM (6 of 384), for measuring speed. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { writeGguf } from "../src/files/write.ts";
-import { makeEncoder, type EncoderSpec } from "../test/arch/encoders.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { makeEncoder, type EncoderSpec } from "../test/engine/architectures/encoders.ts";
 
 const common = { vocabSize: 30_522, ctxLen: 512, pooling: 1, quant: "f16" } as const;
 const SHAPES = {

@@ -8,13 +8,13 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { chooseBackend } from "../src/backend/index.ts";
-import type { Backend, Rows, Session } from "../src/backend/backend.ts";
-import { systemLoop } from "../src/base/event-loop.ts";
-import { loadEngine } from "../src/engine/load.ts";
-import { mapFile } from "../src/files/map.ts";
-import type { SequenceEvent } from "../src/engine/sequence.ts";
-import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
+import { chooseBackend } from "../src/engine/backends/index.ts";
+import type { Backend, Rows, Session } from "../src/engine/program/backend.ts";
+import { systemLoop } from "../src/engine/batching/event-loop.ts";
+import { loadEngine } from "../src/engine/batching/load.ts";
+import { mapFile } from "../src/engine/formats/files/map.ts";
+import type { SequenceEvent } from "../src/engine/batching/sequence.ts";
+import { SAMPLING_DEFAULTS } from "../src/engine/text/sampling/options.ts";
 
 const { values: flags } = parseArgs({
   options: {

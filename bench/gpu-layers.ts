@@ -8,11 +8,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { makeModel, specs } from "../test/arch/models.ts";
-import { decodeStepOf } from "../test/backend/webgpu/decode-step.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { makeModel, specs } from "../test/engine/architectures/models.ts";
+import { decodeStepOf } from "../test/engine/backends/webgpu/decode-step.ts";
 
 const { values: flags } = parseArgs({ options: { at: { type: "string", default: "0" } } });
 const position = Number(flags.at);

@@ -7,15 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lower } from "../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../kernels/onnx/weights.ts";
-import { loadProgram } from "../src/arch/index.ts";
-import type { Program } from "../src/backend/backend.ts";
-import { createWeightFile } from "../src/backend/onnx/weight-file.ts";
-import { statesEnd } from "../src/backend/states.ts";
-import type { Step } from "../src/backend/step.ts";
-import { webGpuBackend } from "../src/backend/host/webgpu.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import type { Program } from "../src/engine/program/backend.ts";
+import { createWeightFile } from "../src/engine/backends/onnx/weight-file.ts";
+import { statesEnd } from "../src/engine/program/states.ts";
+import type { Step } from "../src/engine/program/step.ts";
+import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
 import { gaussian } from "../test/conformance/weights.ts";
-import { makeRng } from "../src/base/rng.ts";
-import { openGguf } from "../src/files/gguf.ts";
+import { makeRng } from "../src/engine/text/rng.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
 
 const WEIGHTS_NAME = "model.weights";
 

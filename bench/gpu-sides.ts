@@ -3,17 +3,17 @@
  * of JSON. A side that cannot run here ends with the reason on standard error.
  */
 import { join } from "node:path";
-import { loadProgram } from "../src/arch/index.ts";
-import type { Session } from "../src/backend/backend.ts";
-import type { Step, Weight } from "../src/backend/step.ts";
-import { tuningFile } from "../src/backend/host/tuning-file.ts";
-import { dawn } from "../src/backend/host/dawn.ts";
-import { openDevice, type Device } from "../src/backend/webgpu/device.ts";
-import { webGpuBackend } from "../src/backend/host/webgpu.ts";
-import { USAGE } from "../src/backend/webgpu/usage.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import type { Session } from "../src/engine/program/backend.ts";
+import type { Step, Weight } from "../src/engine/program/step.ts";
+import { tuningFile } from "../src/engine/backends/host/tuning-file.ts";
+import { dawn } from "../src/engine/backends/host/dawn.ts";
+import { openDevice, type Device } from "../src/engine/backends/webgpu/device.ts";
+import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
+import { USAGE } from "../src/engine/backends/webgpu/usage.ts";
 import { messageOf } from "../src/base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels } from "../src/base/kernel-tuning.ts";
-import { openGguf } from "../src/files/gguf.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import { measureProducts, type Products } from "./gpu-products.ts";
 import { traceOf, type Trace } from "./gpu-trace.ts";
 

@@ -7,16 +7,16 @@
  *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]
  */
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import { makeChooser } from "../src/backend/webgpu/chooser.ts";
-import { dawn } from "../src/backend/host/dawn.ts";
-import { openDevice } from "../src/backend/webgpu/device.ts";
-import { makeShift } from "../src/backend/webgpu/kv-cache.ts";
-import { makePlan } from "../src/backend/webgpu/plan.ts";
-import { WebGpuSession } from "../src/backend/webgpu/session.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { decodeStepOf } from "../test/backend/webgpu/decode-step.ts";
-import { MAKERS } from "../test/backend/webgpu/tally.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import { makeChooser } from "../src/engine/backends/webgpu/chooser.ts";
+import { dawn } from "../src/engine/backends/host/dawn.ts";
+import { openDevice } from "../src/engine/backends/webgpu/device.ts";
+import { makeShift } from "../src/engine/backends/webgpu/kv-cache.ts";
+import { makePlan } from "../src/engine/backends/webgpu/plan.ts";
+import { WebGpuSession } from "../src/engine/backends/webgpu/session.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { decodeStepOf } from "../test/engine/backends/webgpu/decode-step.ts";
+import { MAKERS } from "../test/engine/backends/webgpu/tally.ts";
 
 /** Room behind where the tokens begin. */
 const CTX_LEN = 256;

@@ -2,8 +2,8 @@
  * What a run makes a GPU do, seen from WebGPU's side: dispatches, time to encode them, and each kernel's own time where
  * the device has timestamps. While a trace is on, every dispatch is a pass of its own between two timestamps.
  */
-import { USAGE } from "../src/backend/webgpu/usage.ts";
-import type { Device } from "../src/backend/webgpu/device.ts";
+import { USAGE } from "../src/engine/backends/webgpu/usage.ts";
+import type { Device } from "../src/engine/backends/webgpu/device.ts";
 
 /** `GPUBufferUsage.QUERY_RESOLVE` */
 const QUERY_RESOLVE = 0x200;

@@ -11,12 +11,12 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { getLlama, LlamaLogLevel, type Token } from "node-llama-cpp";
-import { loadProgram } from "../src/arch/index.ts";
-import type { Session } from "../src/backend/backend.ts";
-import { onnxBackend } from "../src/backend/onnx/index.ts";
-import { physicalCores } from "../src/backend/onnx/threads.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { loadTokenizer } from "../src/tokenizer/load.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import type { Session } from "../src/engine/program/backend.ts";
+import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
+import { physicalCores } from "../src/engine/backends/onnx/threads.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { loadTokenizer } from "../src/engine/text/tokenizer/load.ts";
 import { argmax } from "./sides.ts";
 
 const PROMPTS = [

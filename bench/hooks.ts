@@ -10,14 +10,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { openDatabase } from "../src/base/database.ts";
-import { SqliteStore } from "../src/base/sqlite-store.ts";
-import { alone } from "../src/base/peers.ts";
-import { makeDeliveries, type Deliveries } from "../src/hooks/deliveries/deliveries.ts";
-import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
-import { Worker } from "../src/hooks/worker/worker.ts";
-import { request, wake } from "../test/hooks/deliveries/fixtures.ts";
-import { makeParts, partMigrations } from "../test/hooks/worker/parts.ts";
+import { openDatabase } from "../src/gateway/database/database.ts";
+import { SqliteStore } from "../src/gateway/database/sqlite-store.ts";
+import { alone } from "../src/gateway/database/peers.ts";
+import { makeDeliveries, type Deliveries } from "../src/gateway/hooks/queue/deliveries/deliveries.ts";
+import { deliveryMigrations } from "../src/gateway/hooks/queue/deliveries/tables.ts";
+import { Worker } from "../src/gateway/hooks/queue/worker/worker.ts";
+import { request, wake } from "../test/gateway/hooks/queue/deliveries/fixtures.ts";
+import { makeParts, partMigrations } from "../test/gateway/hooks/queue/worker/parts.ts";
 
 const { values: flags } = parseArgs({
   options: {

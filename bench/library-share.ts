@@ -4,8 +4,8 @@
  *
  *   bun bench/library-share.ts
  */
-import { archs } from "../src/arch/index.ts";
-import { namedTemplate } from "../src/template/named-templates.ts";
+import { archs } from "../src/engine/architectures/index.ts";
+import { namedTemplate } from "../src/engine/text/template/named-templates.ts";
 import { PULLED, type Pulled } from "./models/pulls.ts";
 import { projectorKinds } from "./models/table.ts";
 

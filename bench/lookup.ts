@@ -9,13 +9,13 @@
  * Other work on the machine takes time from one side or the other: the ratio of the processor time is shown too.
  */
 import { parseArgs } from "node:util";
-import { loadEngine, type LoadedEngine } from "../src/engine/load.ts";
-import type { SequenceEvent } from "../src/engine/sequence.ts";
-import type { Backend, Rows, Session } from "../src/backend/backend.ts";
-import { simdBackend } from "../src/backend/host/simd.ts";
-import { systemLoop } from "../src/base/event-loop.ts";
-import { mapFile } from "../src/files/map.ts";
-import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
+import { loadEngine, type LoadedEngine } from "../src/engine/batching/load.ts";
+import type { SequenceEvent } from "../src/engine/batching/sequence.ts";
+import type { Backend, Rows, Session } from "../src/engine/program/backend.ts";
+import { simdBackend } from "../src/engine/backends/host/simd.ts";
+import { systemLoop } from "../src/engine/batching/event-loop.ts";
+import { mapFile } from "../src/engine/formats/files/map.ts";
+import { SAMPLING_DEFAULTS } from "../src/engine/text/sampling/options.ts";
 import { writeRecord } from "./report/record.ts";
 import { median } from "./streamed.ts";
 

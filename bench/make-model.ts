@@ -10,13 +10,13 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { floatToHalf } from "../src/base/half.ts";
-import { makeRng, type Rng } from "../src/base/rng.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import type { MetadataValue } from "../src/gguf/gguf.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../src/files/write.ts";
-import { quants } from "../src/quant/index.ts";
-import type { Quant } from "../src/quant/quant.ts";
+import { floatToHalf } from "../src/engine/formats/half.ts";
+import { makeRng, type Rng } from "../src/engine/text/rng.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import type { MetadataValue } from "../src/engine/formats/gguf/gguf.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../src/engine/formats/files/write.ts";
+import { quants } from "../src/engine/formats/quant/index.ts";
+import type { Quant } from "../src/engine/formats/quant/quant.ts";
 
 /** A llama of 1.2 B weights, one of 8 B, and one that only tries whether everything runs. */
 export const SHAPES = {

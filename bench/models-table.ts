@@ -10,17 +10,23 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { archs } from "../src/arch/index.ts";
-import { simdBackend } from "../src/backend/host/simd.ts";
-import { onnxBackend } from "../src/backend/onnx/index.ts";
-import { webGpuBackend } from "../src/backend/host/webgpu.ts";
-import { normalized } from "../src/engine/pooling.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { nmse } from "../test/backend/compare.ts";
-import { readEmbedders } from "../test/arch/embedders.ts";
-import { archOf, makeModel, modelNames, TOKENS } from "../test/arch/models.ts";
-import { makeOutline, OUTLINE_TOKENS, readOutlines, type Outline } from "../test/arch/outlines.ts";
-import { answerOf, isRanker, openReference, referencesWith, type Reference } from "../test/arch/references.ts";
+import { archs } from "../src/engine/architectures/index.ts";
+import { simdBackend } from "../src/engine/backends/host/simd.ts";
+import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
+import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
+import { normalized } from "../src/engine/batching/pooling.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { nmse } from "../test/engine/backends/compare.ts";
+import { readEmbedders } from "../test/engine/architectures/embedders.ts";
+import { archOf, makeModel, modelNames, TOKENS } from "../test/engine/architectures/models.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines, type Outline } from "../test/engine/architectures/outlines.ts";
+import {
+  answerOf,
+  isRanker,
+  openReference,
+  referencesWith,
+  type Reference,
+} from "../test/engine/architectures/references.ts";
 import { BACKENDS, makeTable, type CheckedModels } from "./models/table.ts";
 
 const { values, positionals } = parseArgs({ options: { check: { type: "boolean" } }, allowPositionals: true });
@@ -92,7 +98,7 @@ async function madeIn(folder: string): Promise<Reference[]> {
       if (isTurned(name, outline)) continue;
       const gguf = join(folder, `${kind}-${name}.gguf`);
       await writeGguf(gguf, makeOutline(name, outline));
-      const logits = join(import.meta.dir, "../test/arch", kind, `${name}.f32`);
+      const logits = join(import.meta.dir, "../test/engine/architectures", kind, `${name}.f32`);
       made.push({ name: `made/${name}`, gguf, logits, tokens: OUTLINE_TOKENS, nmseMax: QUANTIZED });
     }
   }
@@ -100,7 +106,7 @@ async function madeIn(folder: string): Promise<Reference[]> {
   for (const name of modelNames.filter((each) => !outlined.has(archOf(each)))) {
     const gguf = join(folder, `model-${name}.gguf`);
     await writeGguf(gguf, makeModel(name));
-    const logits = join(import.meta.dir, "../test/arch/logits", `${name}.f32`);
+    const logits = join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`);
     made.push({ name: `made/${name}`, gguf, logits, tokens: TOKENS, nmseMax: QUANTIZED });
   }
   return made;

@@ -1,20 +1,21 @@
 /**
- * Which mistakes the recorded logits show: every reference model is run with each mistake of test/arch/mutations.ts,
+ * Which mistakes the recorded logits show: every reference model is run with each mistake of
+ * test/engine/architectures/mutations.ts,
  * and counts as blind where its logits stay within the bound. `bun bench/mutations.ts`: the outlines, and with
  * `HEARTH_GOLDEN` the models there too. Exits with 1 where an outline is blind to a wrong rotation or a lost window.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { archs, loadProgram } from "../src/arch/index.ts";
-import type { Program } from "../src/backend/backend.ts";
-import { makeSimdBackend } from "../src/backend/host/simd.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { nmse } from "../test/backend/compare.ts";
-import { MUTATIONS } from "../test/arch/mutations.ts";
-import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/arch/outlines.ts";
-import { openReference, REFUSED, referencesWith } from "../test/arch/references.ts";
+import { archs, loadProgram } from "../src/engine/architectures/index.ts";
+import type { Program } from "../src/engine/program/backend.ts";
+import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { nmse } from "../test/engine/backends/compare.ts";
+import { MUTATIONS } from "../test/engine/architectures/mutations.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/engine/architectures/outlines.ts";
+import { openReference, REFUSED, referencesWith } from "../test/engine/architectures/references.ts";
 
 const BOUND = 1e-5;
 const backend = makeSimdBackend();
@@ -66,7 +67,7 @@ for (const [name, outline] of readOutlines()) {
   const path = join(folder, `${name}.gguf`);
   await writeGguf(path, makeOutline(name, outline));
   const gguf = openGguf(path);
-  const expected = await logitsAt(join(import.meta.dir, "../test/arch/logits", `${name}.f32`));
+  const expected = await logitsAt(join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`));
   await outlines.note(name, { program: loadProgram(gguf), tokens: OUTLINE_TOKENS, expected });
   gguf.close();
   await rm(path);

@@ -8,9 +8,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { fileOf } from "../src/ui/app/chat/transfer.ts";
-import type { Chat, Message } from "../src/ui/app/chat/tree.ts";
-import { openPage, startWorld } from "../test/ui/page.ts";
+import { fileOf } from "../src/page/app/chat/transfer.ts";
+import type { Chat, Message } from "../src/page/app/chat/tree.ts";
+import { openPage, startWorld } from "../test/page/page.ts";
 
 const { values } = parseArgs({ options: { messages: { type: "string", default: "1000" } } });
 const count = Number(values.messages);

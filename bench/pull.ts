@@ -11,10 +11,10 @@ import { open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { digestOf, digestOfFile } from "../src/store/digest.ts";
-import { CONFIG_TYPE, mediaType, MANIFEST_TYPE } from "../src/store/manifest.ts";
+import { digestOf, digestOfFile } from "../src/library/digest.ts";
+import { CONFIG_TYPE, mediaType, MANIFEST_TYPE } from "../src/library/manifest.ts";
 import { startHearth } from "../test/e2e/hearth.ts";
-import { startDockerRegistry } from "../test/store/registry/docker-registry.ts";
+import { startDockerRegistry } from "../test/library/registry/docker-registry.ts";
 
 const { values: flags } = parseArgs({
   options: { mb: { type: "string", default: "2000" }, rounds: { type: "string", default: "5" } },

@@ -10,8 +10,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { openGguf } from "../src/files/gguf.ts";
-import { fileTypeId, parseFileType } from "../src/store/quantize-mix.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { fileTypeId, parseFileType } from "../src/library/quantize-mix.ts";
 import { ensureModel } from "./make-model.ts";
 
 const { values: flags, positionals } = parseArgs({

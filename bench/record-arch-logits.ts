@@ -1,6 +1,8 @@
 /**
- * Records what llama.cpp answers to the tiny models of test/arch/models.ts, families.ts and outlines.ts, for
- * test/arch/logits/, and to those with the adapters of test/arch/adapters.ts. Run it after changing one there:
+ * Records what llama.cpp answers to the tiny models of test/engine/architectures/models.ts, families.ts and
+ * outlines.ts, for
+ * test/engine/architectures/logits/, and to those with the adapters of test/engine/architectures/adapters.ts. Run it
+ * after changing one there:
  * `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`, where a name may be `MODEL+adapter`. Float32
  * cache, no flash attention.
  */
@@ -8,10 +10,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type LlamaContextOptions, type Token } from "node-llama-cpp";
-import { writeGguf } from "../src/files/write.ts";
-import { makeAdapter, recordedAdapters } from "../test/arch/adapters.ts";
-import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS } from "../test/arch/models.ts";
-import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/arch/outlines.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { makeAdapter, recordedAdapters } from "../test/engine/architectures/adapters.ts";
+import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS } from "../test/engine/architectures/models.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/engine/architectures/outlines.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
 const folder = await mkdtemp(join(tmpdir(), "hearth-arch-"));
@@ -30,7 +32,7 @@ try {
     if (adapter) await writeGguf(adapterPath, makeAdapter(model, recordedAdapters[base]!));
     const more = adapter ? { lora: { adapters: [{ filePath: adapterPath }] } } : {};
     const logits = await logitsOf(modelPath, tokens, more);
-    await Bun.write(join(import.meta.dir, "../test/arch/logits", `${name}.f32`), logits);
+    await Bun.write(join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`), logits);
     console.log(`${name}: ${logits.length} logits`);
     await rm(modelPath);
   }

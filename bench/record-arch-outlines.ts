@@ -1,14 +1,15 @@
 /**
- * Writes test/arch/outlines.jsonl: hyperparameters, names and shapes of the models that llama.cpp's own test of
+ * Writes test/engine/architectures/outlines.jsonl: hyperparameters, names and shapes of the models that llama.cpp's
+ * own test of
  * architectures makes, without their weights. `bun bench/record-arch-outlines.ts FOLDER`, where FOLDER is what
  * `test-llama-archs -o FOLDER` wrote; then bench/record-arch-logits.ts.
  */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { archs } from "../src/arch/index.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import type { Gguf, MetadataValue } from "../src/gguf/gguf.ts";
-import type { Outline } from "../test/arch/outlines.ts";
+import { archs } from "../src/engine/architectures/index.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import type { Gguf, MetadataValue } from "../src/engine/formats/gguf/gguf.ts";
+import type { Outline } from "../test/engine/architectures/outlines.ts";
 
 /** More positions than a model reads would hide what a window does. */
 const WINDOW = 8;
@@ -33,7 +34,7 @@ for (const file of readdirSync(folder).sort()) {
   if (Object.hasOwn(archs, outline.arch)) lines.push(JSON.stringify({ name: basename(file, ".gguf"), ...outline }));
   else console.log(`left out, for the architecture is unknown: ${file}`);
 }
-await Bun.write(join(import.meta.dir, "../test/arch/outlines.jsonl"), `${lines.join("\n")}\n`);
+await Bun.write(join(import.meta.dir, "../test/engine/architectures/outlines.jsonl"), `${lines.join("\n")}\n`);
 console.log(`${lines.length} outlines`);
 
 function outlineOf({ metadata, tensors }: Gguf): Outline {

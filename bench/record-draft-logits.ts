@@ -1,6 +1,7 @@
 /**
- * Records what llama.cpp says with the layers that draft of the models in test/arch/draft-layers.ts, for
- * test/arch/logits/.
+ * Records what llama.cpp says with the layers that draft of the models in test/engine/architectures/draft-layers.ts,
+ * for
+ * test/engine/architectures/logits/.
  *
  *   bun bench/record-draft-logits.ts LLAMA_CPP    a source folder, built in its folder `build` with the target `llama`
  *
@@ -9,9 +10,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { writeGguf } from "../src/files/write.ts";
-import { draftNames, makeDraftModel } from "../test/arch/draft-layers.ts";
-import { TOKENS } from "../test/arch/models.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { draftNames, makeDraftModel } from "../test/engine/architectures/draft-layers.ts";
+import { TOKENS } from "../test/engine/architectures/models.ts";
 import { programBeside } from "./llama-source.ts";
 
 const [source] = process.argv.slice(2);

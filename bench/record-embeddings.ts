@@ -1,19 +1,20 @@
 /**
- * Records what llama.cpp answers to the tiny encoders of test/arch/encoders.ts and the models of
- * test/arch/embedders.ts, for test/arch/embeddings/. Run it after changing a model there:
+ * Records what llama.cpp answers to the tiny encoders of test/engine/architectures/encoders.ts and the models of
+ * test/engine/architectures/embedders.ts, for test/engine/architectures/embeddings/. Run it after changing a model
+ * there:
  * `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type Token } from "node-llama-cpp";
-import { normalized } from "../src/engine/pooling.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { loadTokenizer } from "../src/tokenizer/load.ts";
-import { readEmbedders } from "../test/arch/embedders.ts";
-import { makeOutline, OUTLINE_TOKENS } from "../test/arch/outlines.ts";
-import { encoders, makeEncoder, RECORDED_TEXTS, type EncoderSpec } from "../test/arch/encoders.ts";
+import { normalized } from "../src/engine/batching/pooling.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { loadTokenizer } from "../src/engine/text/tokenizer/load.ts";
+import { readEmbedders } from "../test/engine/architectures/embedders.ts";
+import { makeOutline, OUTLINE_TOKENS } from "../test/engine/architectures/outlines.ts";
+import { encoders, makeEncoder, RECORDED_TEXTS, type EncoderSpec } from "../test/engine/architectures/encoders.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
 const folder = await mkdtemp(join(tmpdir(), "hearth-embeddings-"));
@@ -24,7 +25,7 @@ try {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeEncoder(spec));
     const vectors = await embeddingsOf(path);
-    await Bun.write(join(import.meta.dir, "../test/arch/embeddings", `${name}.f32`), new Blob(vectors));
+    await Bun.write(join(import.meta.dir, "../test/engine/architectures/embeddings", `${name}.f32`), new Blob(vectors));
     console.log(`${name}: ${vectors.length} texts`);
   }
   for (const [name, outline] of readEmbedders()) {
@@ -32,7 +33,7 @@ try {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeOutline(name, outline));
     const vectors = await vectorsOf(path, [OUTLINE_TOKENS]);
-    await Bun.write(join(import.meta.dir, "../test/arch/embeddings", `${name}.f32`), new Blob(vectors));
+    await Bun.write(join(import.meta.dir, "../test/engine/architectures/embeddings", `${name}.f32`), new Blob(vectors));
     console.log(`${name}: one text`);
   }
 } finally {

@@ -1,5 +1,6 @@
 /**
- * Records the rows that llama.cpp gives for the pictures of test/vision/resampler-model.ts, for test/vision/rows/.
+ * Records the rows that llama.cpp gives for the pictures of test/engine/vision/resampler-model.ts, for
+ * test/engine/vision/rows/.
  *
  *   bun bench/record-image-rows.ts LLAMA_CPP    a source folder, built in its folder `build` with the target `mtmd`
  *
@@ -8,8 +9,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { writeGguf } from "../src/files/write.ts";
-import { makeResampler, pictureOf, RESAMPLED } from "../test/vision/resampler-model.ts";
+import { writeGguf } from "../src/engine/formats/files/write.ts";
+import { makeResampler, pictureOf, RESAMPLED } from "../test/engine/vision/resampler-model.ts";
 import { programBeside } from "./llama-source.ts";
 
 const [source] = process.argv.slice(2);
@@ -30,7 +31,7 @@ try {
     await Bun.write(path, pictureOf(size).data);
     pictures.push(`${size.width}x${size.height}=${path}`);
   }
-  const out = resolve(import.meta.dir, "../test/vision/rows/resampler.bin");
+  const out = resolve(import.meta.dir, "../test/engine/vision/rows/resampler.bin");
   await run([projector, out, ...pictures]);
 } finally {
   await rm(folder, { recursive: true });

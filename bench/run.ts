@@ -9,7 +9,7 @@ import { statSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { physicalCores } from "../src/backend/onnx/threads.ts";
+import { physicalCores } from "../src/engine/backends/onnx/threads.ts";
 import { ensureModel, MIXES, type Mix } from "./make-model.ts";
 import { readBandwidth, writeRecord, type Figure } from "./report/record.ts";
 import type { Measurement, SideName } from "./sides.ts";

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { BrowserContext, Page, Route } from "playwright-core";
-import { ask, GATEWAY_TOKEN, HOOK_TOKEN, startWorld, watched, type World } from "../test/ui/page.ts";
+import { ask, GATEWAY_TOKEN, HOOK_TOKEN, startWorld, watched, type World } from "../test/page/page.ts";
 
 const IMAGES = join(import.meta.dir, "../docs/images");
 const BYTES_MAX = 150_000;

@@ -25,9 +25,9 @@ const prompt = Int32Array.from({ length: PROMPT_TOKENS }, (_, i) => 300 + ((i * 
 type Side = (options: { file: string; threads: number }) => Promise<Omit<Measurement, "peakBytes" | "steadyBytes">>;
 
 const hearth: Side = async ({ file, threads }) => {
-  const { loadProgram } = await import("../src/arch/index.ts");
-  const { openGguf } = await import("../src/files/gguf.ts");
-  const { simdBackend } = await import("../src/backend/host/simd.ts");
+  const { loadProgram } = await import("../src/engine/architectures/index.ts");
+  const { openGguf } = await import("../src/engine/formats/files/gguf.ts");
+  const { simdBackend } = await import("../src/engine/backends/host/simd.ts");
   const startedMs = performance.now();
   const program = loadProgram(openGguf(file));
   const session = await simdBackend.load(program, {

@@ -8,9 +8,9 @@
  * llama.cpp.
  */
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import { makeSimdBackend } from "../src/backend/host/simd.ts";
-import { openGguf } from "../src/files/gguf.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
 
 const CHUNK = 512;
 

@@ -9,11 +9,11 @@
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { openGguf } from "../src/files/gguf.ts";
-import { parseJinja } from "../src/template/jinja.ts";
-import { namedTemplate } from "../src/template/named-templates.ts";
-import { RENDERERS } from "../src/template/named.ts";
-import { CONVERSATIONS } from "../test/template/conversations.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { parseJinja } from "../src/engine/text/template/jinja.ts";
+import { namedTemplate } from "../src/engine/text/template/named-templates.ts";
+import { RENDERERS } from "../src/engine/text/template/named.ts";
+import { CONVERSATIONS } from "../test/engine/text/template/conversations.ts";
 
 const NOW = new Date(2026, 10, 21, 9, 5, 7); // make.py's too
 const OWN = join(import.meta.dir, "../models/templates");

@@ -7,15 +7,15 @@
 import { join } from "node:path";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import type { Backend } from "../src/backend/backend.ts";
-import { makeSimdBackend } from "../src/backend/host/simd.ts";
-import { wasmBackend } from "../src/backend/host/wasm.ts";
-import { buildForBrowser } from "../src/browser/build.ts";
-import type { FromWorker } from "../src/browser/worker.ts";
-import { openGguf } from "../src/files/gguf.ts";
-import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
-import { sayingsOf, SAID } from "../test/browser/chromium.ts";
+import { loadProgram } from "../src/engine/architectures/index.ts";
+import type { Backend } from "../src/engine/program/backend.ts";
+import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
+import { wasmBackend } from "../src/engine/backends/host/wasm.ts";
+import { buildForBrowser } from "../src/page/engine/build.ts";
+import type { FromWorker } from "../src/page/engine/worker.ts";
+import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { SAMPLING_DEFAULTS } from "../src/engine/text/sampling/options.ts";
+import { sayingsOf, SAID } from "../test/page/engine/chromium.ts";
 import { ensureModel } from "./make-model.ts";
 import { writeRecord } from "./report/record.ts";
 

@@ -1,5 +1,5 @@
 /** Gated steps as backends know them that lack `swiglu_oai` and experts without a gate. */
-import type { Activation, Step, Weight } from "../src/backend/step.ts";
+import type { Activation, Step, Weight } from "../src/engine/program/step.ts";
 
 type Gated = Extract<Step, { op: "moe" | "gatedMlp" }>;
 

@@ -14,7 +14,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import type { BunPlugin } from "bun";
 import type { ShippedFile } from "../src/base/shipped.ts";
-import { bakePage } from "../src/ui/bake.ts";
+import { bakePage } from "../src/page/bake.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const SOURCES = join(ROOT, "src");
@@ -23,7 +23,7 @@ const COMPRESS_FROM_BYTES = 1024 * 1024;
 const WORTH_RATIO = 0.9;
 /** Of Zstandard: 3 takes a quarter of the time and makes the program 2 % larger. */
 const LEVEL = 12;
-const TRANSFORM_CHILD = "src/hooks/transforms/child.ts";
+const TRANSFORM_CHILD = "src/gateway/hooks/mapping/transforms/child.ts";
 
 interface Target {
   readonly bun: Bun.Build.CompileTarget;
@@ -61,7 +61,7 @@ async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
 async function workerEntries(): Promise<string[]> {
   const sources = await Array.fromAsync(new Bun.Glob("**/*.ts").scan({ cwd: SOURCES }));
   const entries = sources
-    .filter((path) => !path.startsWith("browser/") && !path.startsWith("ui/"))
+    .filter((path) => !path.startsWith("page/"))
     .flatMap((path) =>
       [...readFileSync(join(SOURCES, path), "utf8").matchAll(WORKER)].map(([, name]) => join(dirname(path), name!)),
     );
@@ -74,7 +74,7 @@ const WORKER = /new Worker\(new URL\("(\.[^"]+)\.ts", import\.meta\.url\)/g;
 const workersInside: BunPlugin = {
   name: "workers",
   setup(build) {
-    build.onLoad({ filter: /[\\/]src[\\/](?!browser|ui).*\.ts$/ }, async ({ path }) => {
+    build.onLoad({ filter: /[\\/]src[\\/](?!page).*\.ts$/ }, async ({ path }) => {
       const text = await Bun.file(path).text();
       const folder = relative(SOURCES, dirname(path));
       const contents = text.replace(

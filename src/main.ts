@@ -3,10 +3,10 @@
  * The program. A runner, of which every model that is loaded starts one, has no use for the command line: imports are
  * made when they are wanted.
  */
-import type { ToRunner } from "./runner/messages.ts";
+import type { ToRunner } from "./engine/runner/messages.ts";
 
 if (process.argv[2] === "runner") {
-  const { startRunnerProcess } = await import("./runner/process.ts");
+  const { startRunnerProcess } = await import("./engine/runner/process.ts");
   const { fromWire, toWire } = await import("./base/wire.ts");
   startRunnerProcess({
     send: (message) => process.send?.(toWire(message)),
@@ -15,6 +15,6 @@ if (process.argv[2] === "runner") {
     exit: (code) => process.exit(code),
   });
 } else {
-  const { runCommandLine } = await import("./command-line.ts");
+  const { runCommandLine } = await import("./cli/command-line.ts");
   await runCommandLine(process.env);
 }

@@ -19,13 +19,17 @@ async function earlyOf(entry: string): Promise<string[]> {
 }
 
 test("a server starts without what reads model files, templates and images", async () => {
-  const early = await earlyOf("serve.ts");
+  const early = await earlyOf("cli/serve.ts");
   expect(early).toContain("server/routes/show.ts");
-  expect(early.filter((path) => /^(arch|gguf|quant|tokenizer|vision|template\/(go|jinja))\//.test(path))).toEqual([]);
+  expect(
+    early.filter((path) =>
+      /^engine\/(architectures|formats\/(gguf|quant)|vision|text\/(tokenizer|template\/(go|jinja)))\//.test(path),
+    ),
+  ).toEqual([]);
 });
 
 test("a runner starts without what encodes images", async () => {
-  const early = await earlyOf("runner/process.ts");
-  expect(early).toContain("arch/index.ts");
-  expect(early.filter((path) => path.startsWith("vision/projectors/"))).toEqual([]);
+  const early = await earlyOf("engine/runner/process.ts");
+  expect(early).toContain("engine/architectures/index.ts");
+  expect(early.filter((path) => path.startsWith("engine/vision/projectors/"))).toEqual([]);
 });

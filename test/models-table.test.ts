@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { FAMILIES } from "../bench/models/families.ts";
 import { PULLED } from "../bench/models/pulls.ts";
 import { BACKENDS, makeTable, projectorKinds, type CheckedModels } from "../bench/models/table.ts";
-import { archs, loadProgram } from "../src/arch/index.ts";
-import { webGpuBackend } from "../src/backend/host/webgpu.ts";
-import { onnxBackend } from "../src/backend/onnx/index.ts";
-import { simdBackend } from "../src/backend/host/simd.ts";
+import { archs, loadProgram } from "../src/engine/architectures/index.ts";
+import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
+import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
+import { simdBackend } from "../src/engine/backends/host/simd.ts";
 import { toolFormats } from "../src/runtime/parse/index.ts";
-import { isRanker, openReference, referencesWith } from "./arch/references.ts";
+import { isRanker, openReference, referencesWith } from "./engine/architectures/references.ts";
 import { goldenTest } from "./golden.ts";
 
 const ROOT = join(import.meta.dir, "..");

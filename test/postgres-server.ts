@@ -6,7 +6,7 @@ import { appendFileSync, chmodSync, chownSync, mkdirSync, mkdtempSync, readFileS
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
-import { fillOnce } from "../src/backend/host/software-driver.ts";
+import { fillOnce } from "../src/engine/backends/host/software-driver.ts";
 
 /** Debian's, of the newest version, or what is on the PATH. */
 const INITDB =

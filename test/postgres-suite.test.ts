@@ -6,20 +6,20 @@ import { testSeed } from "./seed.ts";
 import { importedTests, testFiles } from "./tiers.ts";
 
 /** Those of the gateway that open a store by `stores.ts`; those of one database alone are not among them. */
-const SUITE = /^test\/(agent|api|channels|gateway|hooks)\//;
+const SUITE = /^test\/(api|gateway\/(agent|channels|hooks|operate))\//;
 const OF_ONE_DATABASE = [
-  "test/agent/kill.test.ts", // a child process on a file
-  "test/channels/outbox/kill.test.ts",
-  "test/gateway/cluster.test.ts", // on PostgreSQL alone, as are the next two
-  "test/gateway/postgres.test.ts",
-  "test/gateway/transfer.test.ts",
-  "test/gateway/queries.test.ts", // SQLite's plans
-  "test/gateway/status.test.ts", // SQLite's files
-  "test/hooks/deliveries/tables.test.ts", // a file of an earlier version
-  "test/hooks/worker/kill.test.ts",
+  "test/gateway/agent/kill.test.ts", // a child process on a file
+  "test/gateway/channels/outbox/kill.test.ts",
+  "test/gateway/operate/cluster.test.ts", // on PostgreSQL alone, as are the next two
+  "test/gateway/operate/postgres.test.ts",
+  "test/gateway/operate/transfer.test.ts",
+  "test/gateway/operate/queries.test.ts", // SQLite's plans
+  "test/gateway/operate/status.test.ts", // SQLite's files
+  "test/gateway/hooks/queue/deliveries/tables.test.ts", // a file of an earlier version
+  "test/gateway/hooks/queue/worker/kill.test.ts",
 ];
 /** They mostly wait, beside the others. */
-const WAITING = ["test/channels/outbox/outbox.test.ts", "test/gateway/mail.test.ts"];
+const WAITING = ["test/gateway/channels/outbox/outbox.test.ts", "test/gateway/operate/mail.test.ts"];
 
 async function suite(): Promise<string[]> {
   const files = (await testFiles()).filter((file) => SUITE.test(file) && !OF_ONE_DATABASE.includes(file));

@@ -2,7 +2,7 @@
  * The one seed of a test process: `$HEARTH_TEST_SEED`, else drawn. Everything random in a test follows from it, also
  * what fast-check generates; setup.ts prints it, so that a failure can be replayed.
  */
-import { makeRng, randomSeed, type Rng } from "../src/base/rng.ts";
+import { makeRng, randomSeed, type Rng } from "../src/engine/text/rng.ts";
 
 /** The name of the environment variable. */
 export const SEED_VARIABLE = "HEARTH_TEST_SEED";

@@ -1,22 +1,23 @@
-/** Statements of the gateway are written so that every database takes them; see `src/base/store.ts`. */
+/** Statements of the gateway are written so that every database takes them; see `src/gateway/database/store.ts`. */
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
 import { join, resolve } from "node:path";
 
 const SRC = resolve(import.meta.dir, "../src");
 /** Which have tables of one database: the others' are written beside them. */
-const OF_ONE_DATABASE = /(^base\/(database|process-lock)|\/tables|^hooks\/(deliveries\/items|mail\/position))\.ts$/;
+const OF_ONE_DATABASE =
+  /(^base\/process-lock|\/tables|^gateway\/(database\/database|hooks\/(queue\/deliveries\/items|mail\/position)))\.ts$/;
 const LITERAL = /`(?:[^`\\]|\\.)*`|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
 const STATEMENT = /^.\s*(SELECT|INSERT|UPDATE|DELETE|WITH RECURSIVE)\s/;
 
 /** Every statement in the folders of the gateway, with its file. */
 async function statements(): Promise<{ file: string; text: string }[]> {
-  const files = await Array.fromAsync(new Glob("{base,agent,hooks,channels,gateway}/**/*.ts").scan(SRC));
+  const files = await Array.fromAsync(new Glob("{base,gateway}/**/*.ts").scan(SRC));
   const texts = await Promise.all(
     files.map(async (file) => ({ file, source: await Bun.file(join(SRC, file)).text() })),
   );
   return texts
-    .filter(({ source }) => /base\/store\.ts"/.test(source))
+    .filter(({ source }) => /database\/store\.ts"/.test(source))
     .flatMap(({ file, source }) => (source.match(LITERAL) ?? []).map((text) => ({ file, text })))
     .filter(({ file, text }) => STATEMENT.test(text) && !(OF_ONE_DATABASE.test(file) && /CREATE TABLE/.test(text)));
 }

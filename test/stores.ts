@@ -2,19 +2,19 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { agentMigrations as agentInPostgres } from "../src/agent/postgres-tables.ts";
-import { agentMigrations } from "../src/agent/tables.ts";
-import { openDatabase, SETTINGS, type Migration } from "../src/base/database.ts";
-import { openPostgres, type PostgresStore } from "../src/base/postgres/postgres-store.ts";
-import { SqliteStore } from "../src/base/sqlite-store.ts";
-import { execute, queryAll, queryOne, type Script, type Store } from "../src/base/store.ts";
-import { outboxMigrations as outboxInPostgres } from "../src/channels/outbox/postgres-tables.ts";
-import { outboxMigrations } from "../src/channels/outbox/tables.ts";
-import { postgresMigrations } from "../src/gateway/postgres-migrations.ts";
-import { deliveryMigrations as deliveriesInPostgres } from "../src/hooks/deliveries/postgres-tables.ts";
-import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
-import { mailMigrations } from "../src/hooks/mail/position.ts";
-import { mailMigrations as mailInPostgres } from "../src/hooks/mail/postgres-tables.ts";
+import { agentMigrations as agentInPostgres } from "../src/gateway/agent/postgres-tables.ts";
+import { agentMigrations } from "../src/gateway/agent/tables.ts";
+import { openDatabase, SETTINGS, type Migration } from "../src/gateway/database/database.ts";
+import { openPostgres, type PostgresStore } from "../src/gateway/database/postgres/postgres-store.ts";
+import { SqliteStore } from "../src/gateway/database/sqlite-store.ts";
+import { execute, queryAll, queryOne, type Script, type Store } from "../src/gateway/database/store.ts";
+import { outboxMigrations as outboxInPostgres } from "../src/gateway/channels/outbox/postgres-tables.ts";
+import { outboxMigrations } from "../src/gateway/channels/outbox/tables.ts";
+import { postgresMigrations } from "../src/gateway/operate/postgres-migrations.ts";
+import { deliveryMigrations as deliveriesInPostgres } from "../src/gateway/hooks/queue/deliveries/postgres-tables.ts";
+import { deliveryMigrations } from "../src/gateway/hooks/queue/deliveries/tables.ts";
+import { mailMigrations } from "../src/gateway/hooks/mail/position.ts";
+import { mailMigrations as mailInPostgres } from "../src/gateway/hooks/mail/postgres-tables.ts";
 
 /** Undefined: tests run on SQLite. */
 export const postgresUrl = process.env["HEARTH_TEST_POSTGRES"];

@@ -5,7 +5,7 @@
  */
 import { join, normalize, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
-import { buildForBrowser } from "../src/browser/build.ts";
+import { buildForBrowser } from "../src/page/engine/build.ts";
 import { circlesOf, unusedExports } from "./modules.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -28,19 +28,23 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 
 /** Exports of values that only tests import, although nothing beside them uses them, and why they are there. */
 const FOR_TESTS: Readonly<Record<string, string>> = {
-  "src/ui/bake.ts: bakePage": "for whoever compiles the program into one file",
-  "src/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
+  "src/page/bake.ts: bakePage": "for whoever compiles the program into one file",
+  "src/engine/formats/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
   "src/server/app.ts: makeApp": "the application without a listener",
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
 };
 
-/** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
-const LAYERS = (
-  "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch vision engine runner runtime " +
-  "browser channels agent hooks gateway ui server cli diagnostics.ts image-diagnostics.ts serve.ts command-line.ts main.ts"
-).split(" ");
-/** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
-const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;
+/** Houses: folders of src/, lowest first. Each may import from those before it. */
+const HOUSES = "base engine library runtime page gateway server cli main.ts".split(" ");
+/** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  engine: "formats text program backends architectures vision batching runner".split(" "),
+  library: ["convert"],
+  gateway: "database channels agent hooks operate".split(" "),
+};
+/** What kernels/ may use of src at run time, and what it may take types from. */
+const KERNEL_VALUES = /^src\/(base|engine\/formats\/quant)\/|^src\/engine\/program\/step\.ts$/;
+const KERNEL_TYPES = /^src\/(base|engine\/(formats|text|program))\//;
 
 const isProduct = (path: string): boolean => /^(src|kernels)\//.test(path);
 
@@ -75,7 +79,14 @@ function importsOf({ path, text }: Source): Import[] {
   });
 }
 
-const layerOf = (path: string): string => path.split("/")[1]!;
+const houseOf = (path: string): string => path.split("/")[1]!;
+
+/** Where a file stands among the rooms of its house. */
+function rankOf(path: string): number {
+  const [, house = "", room = ""] = path.split("/");
+  const rooms = ROOMS[house] ?? [];
+  return rooms.includes(room) ? rooms.indexOf(room) : rooms.length;
+}
 
 const layers: Check = (source) =>
   importsOf(source).flatMap(({ from, typeOnly }) => {
@@ -83,20 +94,18 @@ const layers: Check = (source) =>
     if (/^(test|bench)\//.test(from)) return [`imports ${from}: the product needs neither tests nor benchmarks`];
     if (path.startsWith("kernels/")) {
       if (!from.startsWith("src/") || KERNEL_VALUES.test(from)) return [];
-      const low = LAYERS.indexOf(layerOf(from)) <= LAYERS.indexOf("backend");
-      return typeOnly && low
+      return typeOnly && KERNEL_TYPES.test(from)
         ? []
-        : [`imports ${from}: kernels take types up to the backends, and values of base and quant`];
+        : [`imports ${from}: kernels take types of engine/program and below, and values of base and quant`];
     }
     if (from.startsWith("kernels/"))
-      return layerOf(path) === "backend" ? [] : [`imports ${from}: only src/backend does`];
+      return path.startsWith("src/engine/backends/") ? [] : [`imports ${from}: only src/engine/backends does`];
     if (!from.startsWith("src/")) return [];
-    const [own, other] = [layerOf(path), layerOf(from)];
-    if (!LAYERS.includes(own)) return [`src/${own} is in no layer: add it to LAYERS`];
-    if (!LAYERS.includes(other)) return [`imports ${from}: there is no such layer`];
-    return own === other || LAYERS.indexOf(other) < LAYERS.indexOf(own)
-      ? []
-      : [`imports ${from}: ${other} is above ${own}`];
+    const [own, other] = [houseOf(path), houseOf(from)];
+    if (!HOUSES.includes(own)) return [`src/${own} is no house: add it to HOUSES`];
+    if (!HOUSES.includes(other)) return [`imports ${from}: there is no such house`];
+    const isBelow = own === other ? rankOf(from) <= rankOf(path) : HOUSES.indexOf(other) < HOUSES.indexOf(own);
+    return isBelow ? [] : [`imports ${from}, which is above it`];
   });
 
 const fileSize: Check = ({ text }) => {
@@ -143,7 +152,7 @@ const markers: Check = ({ text }) =>
   );
 
 const environment: Check = (source) =>
-  source.path === "src/config.ts"
+  source.path === "src/base/config/config.ts"
     ? []
     : occurrences(
         source,
@@ -152,9 +161,11 @@ const environment: Check = (source) =>
       );
 
 /** The core, which also runs in pages: whatever it needs of a machine it is given. */
-const PORTABLE = /^(src\/(quant|gguf|tokenizer|template|sampling|arch|engine|runner|backend|browser)|kernels\/wgsl)\//;
+const PORTABLE =
+  /^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
 /** Those of it that give a process, or a build, what it has. */
-const HOSTS = /^src\/(backend\/(host|onnx)\/|backend\/(index|outlook)\.ts|browser\/build\.ts|runner\/process\.ts)/;
+const HOSTS =
+  /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
 
 const portable: Check = (source) => [
   ...importsOf(source).flatMap(({ from }) =>
@@ -222,10 +233,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   layers: {
     check: layers,
     applies: isProduct,
-    bad: at("src/quant/a.ts", 'import type { A } from "../engine/a.ts";'),
+    bad: at("src/engine/a.ts", 'import type { A } from "../library/a.ts";'),
     good: at(
-      "src/engine/a.ts",
-      'import type { A } from "../quant/a.ts";\nexport { b } from "./b.ts";\nimport "elsewhere";',
+      "src/engine/vision/a.ts",
+      'import type { A } from "../text/a.ts";\nexport { b } from "./b.ts";\nimport "elsewhere";',
     ),
   },
   "file size": {
@@ -270,10 +281,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   portable: {
     check: portable,
     applies: (path) => PORTABLE.test(path) && !HOSTS.test(path),
-    bad: at("src/engine/a.ts", 'import { open } from "node:fs";'),
+    bad: at("src/engine/batching/a.ts", 'import { open } from "node:fs";'),
     good: at(
-      "src/engine/a.ts",
-      'import type { A } from "../backend/a.ts";\nconst process = 1; // not Bun.nanoseconds()',
+      "src/engine/batching/a.ts",
+      'import type { A } from "../program/a.ts";\nconst process = 1; // not Bun.nanoseconds()',
     ),
   },
   terminal: {
@@ -312,12 +323,13 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
     at("kernels/wgsl/a.wgsl", "// a: y = 1.\n//   dispatch   (1, 1, 1)\n//   oracle     cpu\n@compute\n"),
   ],
   layers: [
-    at("src/quant/a.ts", 'export {\n  a,\n} from "../engine/a.ts";'),
-    at("src/base/a.ts", 'const a = await import("../store/a.ts");'),
+    at("src/engine/formats/a.ts", 'export {\n  a,\n} from "../batching/a.ts";'),
+    at("src/engine/program/a.ts", 'import type { A } from "../backends/a.ts";'),
+    at("src/base/a.ts", 'const a = await import("../library/a.ts");'),
     at("src/misc/a.ts", 'import { a } from "../base/a.ts";'),
     at("src/server/a.ts", 'import { a } from "../../test/a.ts";'),
     at("src/engine/a.ts", 'import { a } from "../../kernels/onnx/a.ts";'),
-    at("kernels/onnx/a.ts", 'import { a } from "../../src/backend/cpu.ts";'),
+    at("kernels/onnx/a.ts", 'import { a } from "../../src/engine/backends/cpu.ts";'),
     at("kernels/onnx/a.ts", 'import type { A } from "../../src/runtime/a.ts";'),
   ],
   "module state": [
@@ -332,10 +344,10 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
     at("src/cli/a.ts", "terminal.draw(answer as Drawing);"),
   ],
   portable: [
-    at("src/gguf/a.ts", "const a = Buffer.from(b);"),
-    at("src/gguf/a.ts", "if (process.platform) b();"),
-    at("src/gguf/a.ts", 'const { dlopen } = await import("bun:ffi");'),
-    at("src/runner/a.ts", 'import { backends } from "../backend/index.ts";'),
+    at("src/engine/formats/gguf/a.ts", "const a = Buffer.from(b);"),
+    at("src/engine/formats/gguf/a.ts", "if (process.platform) b();"),
+    at("src/engine/formats/gguf/a.ts", 'const { dlopen } = await import("bun:ffi");'),
+    at("src/engine/runner/a.ts", 'import { backends } from "../backends/index.ts";'),
   ],
 };
 
@@ -399,18 +411,20 @@ describe("modules:", () => {
   });
 });
 
-test("layers: each of them is a folder or a file of src/", () => {
-  const there = new Set(sources.filter(({ path }) => path.startsWith("src/")).map(({ path }) => layerOf(path)));
-  expect(LAYERS.filter((layer) => !there.has(layer))).toEqual([]);
+test("layers: each house and each room is there", () => {
+  const paths = sources.map(({ path }) => path);
+  expect(HOUSES.filter((house) => !paths.some((path) => houseOf(path) === house))).toEqual([]);
+  const rooms = Object.entries(ROOMS).flatMap(([house, names]) => names.map((name) => `src/${house}/${name}/`));
+  expect(rooms.filter((room) => !paths.some((path) => path.startsWith(room)))).toEqual([]);
 });
 
 test("portable: the core bundles for a page, and nothing in the bundle needs a host", async () => {
-  const builds = await Promise.all([buildForBrowser(), buildForBrowser(join(ROOT, "src/browser/index.ts"))]);
+  const builds = await Promise.all([buildForBrowser(), buildForBrowser(join(ROOT, "src/page/engine/index.ts"))]);
   const bundled = [...new Set(builds.flatMap((build) => build.sources))];
   const ours = bundled.map((path) => relative(ROOT, path).replaceAll("\\", "/")).filter(isProduct);
   expect(ours.length).toBeGreaterThan(100);
   const wrong = sources.filter(({ path }) => ours.includes(path)).flatMap((source) => portable(source));
   expect(wrong).toEqual([]);
-  const entry = join(ROOT, "src/base/database.ts"); // one that must be refused
+  const entry = join(ROOT, "src/gateway/database/database.ts"); // one that must be refused
   await expect(buildForBrowser(entry)).rejects.toThrow(/database\.ts imports bun:sqlite/);
 });

@@ -3,7 +3,7 @@
  * of the library's pages, which round those above a million to 0.1 M), and what the models' default tags need here.
  * Models that run only in the cloud are left out. What the rows lack to a hundred is models of less than 0.1 % each.
  */
-import type { Renderer } from "../../src/template/named.ts";
+import type { Renderer } from "../../src/engine/text/template/named.ts";
 
 export interface Pulled {
   readonly models: string;

@@ -1,8 +1,8 @@
 /** The table of models: the registries, what is known of families, and what the last check of references found. */
-import { archs } from "../../src/arch/index.ts";
+import { archs } from "../../src/engine/architectures/index.ts";
 import { AppError } from "../../src/base/errors.ts";
-import type { ClipModel } from "../../src/vision/clip.ts";
-import { projectorOf } from "../../src/vision/projectors/index.ts";
+import type { ClipModel } from "../../src/engine/vision/clip.ts";
+import { projectorOf } from "../../src/engine/vision/projectors/index.ts";
 import { FAMILIES } from "./families.ts";
 
 /** What a check of an architecture's reference models found. */

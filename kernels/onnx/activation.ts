@@ -1,5 +1,5 @@
 /** The activation functions of gated layers. */
-import type { Activation } from "../../src/backend/step.ts";
+import type { Activation } from "../../src/engine/program/step.ts";
 import type { Lowering } from "./lowering.ts";
 
 export function activate({ graph }: Lowering, act: Activation, x: string): string {

@@ -2,7 +2,7 @@
  * Attention. Causal over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
  * place. It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
  */
-import type { RopeScaling, Step } from "../../src/backend/step.ts";
+import type { RopeScaling, Step } from "../../src/engine/program/step.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { vectorOf } from "./matrix.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";

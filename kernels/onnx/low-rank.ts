@@ -3,7 +3,7 @@
  * stack and of changes to each. All `a` lie below each other in one matrix; in the other, every `b` has rows and
  * columns of its own, with zeros around. Rounded like float weights (`matrix.ts`), unless floats are wanted.
  */
-import type { Weight } from "../../src/backend/step.ts";
+import type { Weight } from "../../src/engine/program/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { readRows, type Matrix } from "./pack.ts";
 import { FLOAT_PACKING, packFloats } from "./weights.ts";

@@ -2,9 +2,9 @@
  * Step[] → one ONNX graph. One lowering per step; what several steps can do in one node is found here: projections of
  * one input (q/k/v) become one product, a sum and the norm after it one node, rotations become part of attention.
  */
-import type { Program } from "../../src/backend/backend.ts";
-import type { Variant } from "../../src/backend/describe.ts";
-import type { Buf, Ops, Step, Weight } from "../../src/backend/step.ts";
+import type { Program } from "../../src/engine/program/backend.ts";
+import type { Variant } from "../../src/engine/program/describe.ts";
+import type { Buf, Ops, Step, Weight } from "../../src/engine/program/step.ts";
 import { activate } from "./activation.ts";
 import { attention, bidirectionalAttention } from "./attention.ts";
 import { makeGraph, type WeightFile } from "./graph.ts";

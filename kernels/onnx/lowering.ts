@@ -4,8 +4,8 @@
  *
  * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
  */
-import type { Program, WeightSource } from "../../src/backend/backend.ts";
-import type { Buf, RopeScaling, Step } from "../../src/backend/step.ts";
+import type { Program, WeightSource } from "../../src/engine/program/backend.ts";
+import type { Buf, RopeScaling, Step } from "../../src/engine/program/step.ts";
 import type { GraphBuilder } from "./graph.ts";
 
 /** Several matrices applied to one input as one: value (batch, tokens, Σ sizes). */

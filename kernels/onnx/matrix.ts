@@ -7,8 +7,8 @@
  * fourth digit, and many texts at once are as fast. Precise: integer weights stay as they are, everything else is
  * float32.
  */
-import { rowBytesOf } from "../../src/quant/blocks.ts";
-import type { Weight } from "../../src/backend/step.ts";
+import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
+import type { Weight } from "../../src/engine/program/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { addLowRank, leftMatMul } from "./low-rank.ts";
 import { checkFinite, packMatrix, writeFloats, writeTransposed, type Matrix, type MinimaPlace } from "./pack.ts";

@@ -2,7 +2,7 @@
  * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that no row chose costs
  * next to nothing (its operators see an empty input). The router is float32 in every mode.
  */
-import type { Gating, Step, Weight } from "../../src/backend/step.ts";
+import type { Gating, Step, Weight } from "../../src/engine/program/step.ts";
 import { activate } from "./activation.ts";
 import { setValue, valueOf, type Lowering } from "./lowering.ts";
 import { floatMatMul, matMul, stackable, vectorOf } from "./matrix.ts";

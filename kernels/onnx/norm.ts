@@ -1,5 +1,5 @@
 /** Norms: over rows, or over equal parts of them, with one weight for all parts or several in turn. */
-import type { Ops, Weight } from "../../src/backend/step.ts";
+import type { Ops, Weight } from "../../src/engine/program/step.ts";
 import { setValue, valueOf, type Lowering } from "./lowering.ts";
 import { vectorOf } from "./matrix.ts";
 

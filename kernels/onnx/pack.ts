@@ -2,9 +2,9 @@
  * Writes the weights of a matrix to the file beside the graph: read from the GGUF, packed, written, a chunk of rows at
  * a time. Does nothing where the file is only planned.
  */
-import { rowBytesOf } from "../../src/quant/blocks.ts";
-import type { WeightSource } from "../../src/backend/backend.ts";
-import type { Weight } from "../../src/backend/step.ts";
+import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
+import type { WeightSource } from "../../src/engine/program/backend.ts";
+import type { Weight } from "../../src/engine/program/step.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { Lowering } from "./lowering.ts";
 import { FLOAT_PACKING, packFloats, PACKINGS, ROUNDED, type Packed, type Packing } from "./weights.ts";

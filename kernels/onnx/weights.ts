@@ -4,9 +4,9 @@
  * point, 8 or 128. Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md,
  * com.microsoft.MatMulNBits.
  */
-import { minK4, scaleK4 } from "../../src/quant/blocks.ts";
-import { IQ4_LEVELS } from "../../src/quant/iq4_nl.ts";
-import { E2M1_LEVELS } from "../../src/quant/mxfp4.ts";
+import { minK4, scaleK4 } from "../../src/engine/formats/quant/blocks.ts";
+import { IQ4_LEVELS } from "../../src/engine/formats/quant/iq4_nl.ts";
+import { E2M1_LEVELS } from "../../src/engine/formats/quant/mxfp4.ts";
 
 /** Where packed weights go; all three arrays are written from their start. */
 export interface Packed {

@@ -5,7 +5,7 @@
 //   binding 2  y      storage, read_write  f32 (rows, dim)
 //   binding 3  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts add; tolerance 1e-6 abs + 1e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts add; tolerance 1e-6 abs + 1e-6 rel
 struct Params { dim: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> a: array<f32>;
 @group(0) @binding(1) var<storage, read> b: array<f32>;

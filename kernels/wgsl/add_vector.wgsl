@@ -4,7 +4,7 @@
 //   binding 1  w      storage, read        f32 (dim)
 //   binding 2  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts addVector; tolerance 1e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts addVector; tolerance 1e-6 rel
 struct Params { dim: u32 }
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read> w: array<f32>;

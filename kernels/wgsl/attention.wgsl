@@ -9,7 +9,7 @@
 //   binding 5  parts  storage, read_write  f32 (rows, heads, splits, head_dim + 2): sums, peak, total
 //   binding 6  p      uniform              Params
 //   dispatch   (kv_heads · quads, rows, splits), 64 threads each; head_dim at most 256
-//   oracle     src/backend/cpu/ops.ts attention; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts attention; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   heads: u32,
   kv_heads: u32,

@@ -5,7 +5,7 @@
 //   binding 2  y     storage, read_write  f32 (rows, heads · head_dim)
 //   binding 3  p     uniform              Params
 //   dispatch   (heads, rows, 1), 64 threads each; at most 64 splits
-//   oracle     src/backend/cpu/ops.ts attention; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts attention; tolerance 2e-5 abs + 2e-4 rel
 struct Params { heads: u32, head_dim: u32, window: u32, whole_len: u32, least_len: u32, splits: u32 }
 @group(0) @binding(0) var<storage, read> parts: array<f32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;

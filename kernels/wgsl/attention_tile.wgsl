@@ -9,7 +9,7 @@
 //   binding 4  y      storage, read_write  f32 (rows, heads · head_dim)
 //   binding 5  p      uniform              Params
 //   dispatch   (heads, ceil(rows / 32), 1), 128 threads each; head_dim at most 256
-//   oracle     src/backend/cpu/ops.ts attention, bidirectionalAttention; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts attention, bidirectionalAttention; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   heads: u32,
   kv_heads: u32,

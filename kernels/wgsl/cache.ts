@@ -1,5 +1,5 @@
 /** What the KV cache keeps its values as: cache_f32.wgsl and cache_f16.wgsl. Sums are float32 in any case. */
-import type { Step } from "../../src/backend/step.ts";
+import type { Step } from "../../src/engine/program/step.ts";
 
 export type CacheType = "f32" | "f16";
 

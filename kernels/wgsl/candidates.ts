@@ -7,7 +7,7 @@
  * - An answer takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `OFFER_LIMITS.apart`; from
  *   there on the best tokens, two words each: the bits of the logit in rising order, and the id.
  */
-import type { OfferLimits, OfferWish } from "../../src/sampling/offer.ts";
+import type { OfferLimits, OfferWish } from "../../src/engine/text/sampling/offer.ts";
 import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 

@@ -1,8 +1,8 @@
 /**
  * A pass of a kernel before there is a device: which kernel, on what, over how many workgroups. Lowering makes lists of
- * these; `src/backend/webgpu/plan.ts` gives them buffers and records them.
+ * these; `src/engine/backends/webgpu/plan.ts` gives them buffers and records them.
  */
-import type { Buf, RopeScaling, Weight } from "../../src/backend/step.ts";
+import type { Buf, RopeScaling, Weight } from "../../src/engine/program/step.ts";
 import type { KernelName } from "./sources.ts";
 
 /** Which rows of a run a buffer holds: all of them, or those whose results are wanted. */

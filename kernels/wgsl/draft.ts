@@ -1,6 +1,6 @@
 /** What lowering writes down: a dispatch but for its step, and how its operands are made. */
 import type { CacheType } from "./cache.ts";
-import type { Activation as Act, Buf, Weight } from "../../src/backend/step.ts";
+import type { Activation as Act, Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
 import type { Tuning } from "../../src/base/kernel-tuning.ts";
 

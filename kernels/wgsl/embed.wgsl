@@ -5,7 +5,7 @@
 //   binding 2  y      storage, read_write  f32 (rows, dim)
 //   binding 3  p      uniform              Params
 //   dispatch   (ceil(dim / 8 / 64), rows, 1), 64 threads of eight values each
-//   oracle     src/backend/cpu/ops.ts embed; tolerance 1e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts embed; tolerance 1e-6 rel
 struct Params { dim: u32, first: u32, count: u32, row_start: u32, row_bytes: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> w: array<u32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;

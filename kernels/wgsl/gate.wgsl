@@ -4,7 +4,7 @@
 //   binding 1  up     storage, read_write  f32 (rows, dim)
 //   binding 2  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts gatedMlp; tolerance 1e-6 abs + 1e-5 rel
+//   oracle     src/engine/backends/cpu/ops.ts gatedMlp; tolerance 1e-6 abs + 1e-5 rel
 struct Params { dim: u32, kind: u32 }
 @group(0) @binding(0) var<storage, read> gate: array<f32>;
 @group(0) @binding(1) var<storage, read_write> up: array<f32>;

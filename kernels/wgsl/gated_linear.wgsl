@@ -11,7 +11,7 @@
 //   binding 7  norm   storage, read        f32 (in_dim), looked at where has_norm
 //   binding 8  p      uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts rmsNorm and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts rmsNorm and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,

@@ -6,7 +6,7 @@
 //   binding 3  y      storage, read_write  f32 (rows, dim)
 //   binding 4  p      uniform              Params
 //   dispatch   (1, rows, 1), 64 threads each
-//   oracle     src/backend/cpu/ops.ts layerNorm; tolerance 1e-5 abs + 1e-5 rel
+//   oracle     src/engine/backends/cpu/ops.ts layerNorm; tolerance 1e-5 abs + 1e-5 rel
 struct Params { dim: u32, has_bias: u32, eps: f32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> w: array<f32>;

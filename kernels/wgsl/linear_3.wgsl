@@ -13,7 +13,7 @@
 //              such, from has_bias_i − 1 on
 //   binding 9  p      uniform              Params
 //   dispatch   (Σ ceil(count_i / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,

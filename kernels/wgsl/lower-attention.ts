@@ -1,6 +1,6 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
 import { AppError } from "../../src/base/errors.ts";
-import type { Step } from "../../src/backend/step.ts";
+import type { Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
 import { splitParams, splitsOf } from "./splits.ts";

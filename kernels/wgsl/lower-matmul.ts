@@ -1,6 +1,6 @@
 /** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
-import { rowBytesOf } from "../../src/quant/blocks.ts";
-import type { Buf, Weight } from "../../src/backend/step.ts";
+import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
+import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type Draft } from "./draft.ts";
 

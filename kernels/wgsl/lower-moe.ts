@@ -2,10 +2,10 @@
  * A mixture of experts → dispatches. For few rows: the router, the choice with gate and up of the chosen experts, and
  * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
  */
-import { rowBytesOf } from "../../src/quant/blocks.ts";
+import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { plainGating } from "../gating.ts";
-import type { Buf, Step, Weight } from "../../src/backend/step.ts";
+import type { Buf, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand, Params, Piece } from "./dispatch.ts";
 import {
   ACTIVATIONS,

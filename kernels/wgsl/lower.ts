@@ -1,11 +1,11 @@
 /**
  * Step → dispatches: one entry per op. Pure: what it needs to know of a device, the pieces of a tensor, it is given.
  */
-import { rowBytesOf } from "../../src/quant/blocks.ts";
+import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError } from "../../src/base/errors.ts";
-import type { Variant } from "../../src/backend/describe.ts";
+import type { Variant } from "../../src/engine/program/describe.ts";
 import { plainGating } from "../gating.ts";
-import type { Ops, Step, Weight } from "../../src/backend/step.ts";
+import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 import {
   ACTIVATIONS,

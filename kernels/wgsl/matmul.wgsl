@@ -8,7 +8,7 @@
 //   binding 5  batch    storage, read        see batch.ts
 //   binding 6  p        uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(rows / ROWS), 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,

@@ -9,7 +9,7 @@
 //   binding 5  factors  storage, read        f32 (all experts), looked at where has_factors
 //   binding 6  p        uniform              Params
 //   dispatch   (ceil(out_dim / COLUMNS), rows, 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   out_dim: u32,

@@ -17,7 +17,7 @@
 //   binding 10  p      uniform              Params
 //   dispatch   (ceil(max(count, shared_count) / COLUMNS), rows · (used + 1 where shared_count > 0), 1), x folded into z
 //              beyond 65,535; WG threads each; at most 512 experts
-//   oracle     src/backend/cpu/ops.ts rmsNorm, moe and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts rmsNorm, moe and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,

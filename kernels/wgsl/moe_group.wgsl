@@ -8,7 +8,7 @@
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  p      uniform              Params
 //   dispatch   (1, 1, 1), 256 threads; at most 1,024 experts
-//   oracle     src/backend/cpu/ops.ts moe; tolerance 0
+//   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 0
 struct Params {
   experts: u32,
   used: u32,

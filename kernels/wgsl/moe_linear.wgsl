@@ -7,7 +7,7 @@
 //   binding 4  y       storage, read_write  f32 (choices, out_dim)
 //   binding 5  p       uniform              Params
 //   dispatch   (ceil(out_dim / COLUMNS), choices, 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   out_dim: u32,

@@ -5,7 +5,7 @@
 //   binding 2  shares  storage, read_write  f32 (rows, used)
 //   binding 3  p       uniform              Params
 //   dispatch   (1, rows, 1), 64 threads each; at most 512 experts
-//   oracle     src/backend/cpu/ops.ts moe; tolerance 3e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 3e-6 rel
 struct Params { experts: u32, used: u32, normalize: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
 @group(0) @binding(1) var<storage, read_write> ids: array<u32>;

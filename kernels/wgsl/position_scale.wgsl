@@ -4,7 +4,7 @@
 //   binding 1  batch  storage, read        see batch.ts
 //   binding 2  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts positionScale; tolerance 3e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts positionScale; tolerance 3e-6 rel
 struct Params { dim: u32, coef: f32, floor_scale: f32, offset: f32 }
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;

@@ -7,7 +7,7 @@
 //   binding 3  y      storage, read_write  f32 (rows, dim)
 //   binding 4  p      uniform              Params
 //   dispatch   (dim / len, rows, 1), 256 threads each: a row alone has no more than one workgroup
-//   oracle     src/backend/cpu/ops.ts rmsNorm; tolerance 1e-6 abs + 2e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts rmsNorm; tolerance 1e-6 abs + 2e-6 rel
 struct Params { dim: u32, len: u32, eps: f32, has_residual: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> w: array<f32>;

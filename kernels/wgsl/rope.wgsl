@@ -5,7 +5,7 @@
 //   binding 2  batch  storage, read        see batch.ts
 //   binding 3  p      uniform              Params
 //   dispatch   (ceil(heads · pairs / 64), rows, 1), 64 threads of one pair each
-//   oracle     src/backend/cpu/ops.ts rope; tolerance 1e-6 abs + 1e-6 rel
+//   oracle     src/engine/backends/cpu/ops.ts rope; tolerance 1e-6 abs + 1e-6 rel
 struct Params { dim: u32, heads: u32, head_dim: u32, pairs: u32, step: u32, apart: u32 }
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read> turns: array<vec2<f32>>;

@@ -14,7 +14,7 @@
 //   binding 9  parts  storage, read_write  f32 (rows, heads, splits, head_dim + 2): sums, peak, total
 //   binding 10  p     uniform              Params
 //   dispatch   (kv_heads · quads, rows, splits), 64 threads each; head_dim at most 256, a multiple of 4
-//   oracle     src/backend/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 2e-5 abs + 2e-4 rel, of
+//   oracle     engine/backends/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 2e-5 abs + 2e-4 rel, of
 //              keys and values as rope_store
 struct Params {
   heads: u32,

@@ -13,7 +13,7 @@
 //   binding 8  batch  storage, read        see batch.ts
 //   binding 9  p      uniform              Params
 //   dispatch   (heads + 2 · kv_heads, rows, 1), 64 threads each; head_dim at most 256
-//   oracle     src/backend/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 1e-6 abs + 3e-6 rel,
+//   oracle     engine/backends/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 1e-6 abs + 3e-6 rel,
 //              of keys and values 5e-4 rel as f16
 struct Params {
   heads: u32,

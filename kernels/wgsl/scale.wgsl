@@ -3,7 +3,7 @@
 //   binding 0  x      storage, read_write  f32 (rows, dim)
 //   binding 1  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts scale; tolerance 1e-7 rel
+//   oracle     src/engine/backends/cpu/ops.ts scale; tolerance 1e-7 rel
 struct Params { dim: u32, by: f32 }
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<uniform> p: Params;

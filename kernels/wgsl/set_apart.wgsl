@@ -6,7 +6,7 @@
 //   binding 2  answers  storage, read_write  u32, see candidates.ts
 //   binding 3  p        uniform              Params
 //   dispatch   (APART_MAX / 64, rows with a wish, 1), 64 threads of one id each
-//   oracle     test/sampling/offers.ts offerOf; tolerance 0
+//   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
 struct Params { vocab: u32, wish_words: u32, answer_words: u32, apart_max: u32 }
 @group(0) @binding(0) var<storage, read_write> logits: array<u32>;
 @group(0) @binding(1) var<storage, read> wishes: array<u32>;

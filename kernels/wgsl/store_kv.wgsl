@@ -7,7 +7,7 @@
 //   binding 4  batch  storage, read        see batch.ts
 //   binding 5  p      uniform              Params
 //   dispatch   (ceil(dim / 64), rows, 1), 64 threads of UNIT values each
-//   oracle     src/backend/cpu/ops.ts attention; tolerance 0 as f32, 5e-4 rel as f16
+//   oracle     src/engine/backends/cpu/ops.ts attention; tolerance 0 as f32, 5e-4 rel as f16
 struct Params { dim: u32, ctx_len: u32 }
 @group(0) @binding(0) var<storage, read> k: array<f32>;
 @group(0) @binding(1) var<storage, read> v: array<f32>;

@@ -5,7 +5,7 @@
 //   binding 2  y      storage, read_write  f32 (wanted rows, dim)
 //   binding 3  p      uniform              Params
 //   dispatch   (ceil(dim / 64), wanted rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts takeRows; tolerance 0
+//   oracle     src/engine/backends/cpu/ops.ts takeRows; tolerance 0
 struct Params { dim: u32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;

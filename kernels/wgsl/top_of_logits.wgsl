@@ -6,7 +6,7 @@
 //   binding 2  y       storage, read_write  vec2 of rising bits and id, (rows, y_stride), from y_first
 //   binding 3  p       uniform              Params
 //   dispatch   (ceil(vocab / 1024), rows with a wish, 1), 256 threads each
-//   oracle     test/sampling/offers.ts offerOf; tolerance 0
+//   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
 struct Params { vocab: u32, wish_words: u32, keep: u32, y_stride: u32, y_first: u32 }
 @group(0) @binding(0) var<storage, read> logits: array<u32>;
 @group(0) @binding(1) var<storage, read> wishes: array<u32>;

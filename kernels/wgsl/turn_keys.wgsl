@@ -4,7 +4,7 @@
 //   binding 1  turn   storage, read        f32 (2, pairs): cosines, then sines
 //   binding 2  p      uniform              Params
 //   dispatch   (ceil(count · heads · pairs / 64), 1, 1), x folded into z beyond 65,535; 64 threads of UNIT pairs each
-//   oracle     src/backend/rope.ts rotateHead; tolerance 1e-6 abs + 1e-6 rel, 1e-3 rel as f16
+//   oracle     src/engine/program/rope.ts rotateHead; tolerance 1e-6 abs + 1e-6 rel, 1e-3 rel as f16
 struct Params { first: u32, count: u32, heads: u32, head_dim: u32, pairs: u32, step: u32, apart: u32 }
 @group(0) @binding(0) var<storage, read_write> keys: array<Unit>;
 @group(0) @binding(1) var<storage, read> turn: array<f32>;

@@ -1,6 +1,7 @@
 /**
  * What may differ between two sources of a kernel that compute the same: sizes of workgroups, and how much precision is
- * given for speed. Which of them is fastest depends on the device and is measured there (`backend/webgpu/tune.ts`).
+ * given for speed. Which of them is fastest depends on the device and is measured there
+ * (`engine/backends/webgpu/tune.ts`).
  */
 
 /** Results do not depend on the sizes beyond the order of sums; on `packed` and `f16` as their snippets say. */

@@ -3,7 +3,7 @@
  * else it is the address that a server here would listen on.
  */
 import { AppError } from "../base/errors.ts";
-import { findEnv, readSettings, type ConfigSources } from "../config.ts";
+import { findEnv, readSettings, type ConfigSources } from "../base/config/config.ts";
 import type { ServerAddress } from "./client.ts";
 
 /** Throws `bad_request` where a setting is not what it should be. */

@@ -1,6 +1,6 @@
 /** What models will run on, as a child process finds out: drivers of GPUs stay out of the server. */
 import { AppError } from "../base/errors.ts";
-import { needsDriver, outlookOf, type Outlook } from "../backend/outlook.ts";
+import { needsDriver, outlookOf, type Outlook } from "../engine/backends/outlook.ts";
 
 /** A driver answers in a second or two; one that hangs holds nothing up. */
 const ANSWER_MS = 10_000;

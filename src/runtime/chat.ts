@@ -1,10 +1,10 @@
 /** Chat: a conversation, with the model's own messages and the tools, as a runner is asked about it. */
 import { AppError } from "../base/errors.ts";
-import type { Asked, AskedMessage } from "../runner/messages.ts";
-import { fullName } from "../store/name.ts";
-import type { ModelRef } from "../store/store.ts";
-import { withoutNulls } from "../sampling/schema/nulls.ts";
-import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
+import type { Asked, AskedMessage } from "../engine/runner/messages.ts";
+import { fullName } from "../library/name.ts";
+import type { ModelRef } from "../library/store.ts";
+import { withoutNulls } from "../engine/text/sampling/schema/nulls.ts";
+import { forgetsThoughts, withoutOldThoughts } from "../engine/text/template/old-thoughts.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";

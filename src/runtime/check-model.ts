@@ -1,12 +1,12 @@
 /** Whether a file's model can be run here, told by its headers before anything is stored. */
 import { closeSync, openSync, readSync } from "node:fs";
-import { archs, loadProgram } from "../arch/index.ts";
+import { archs, loadProgram } from "../engine/architectures/index.ts";
 import { AppError } from "../base/errors.ts";
-import { readHeader } from "../files/header.ts";
-import type { Gguf, ModelHeader } from "../gguf/gguf.ts";
-import { repairGguf } from "../gguf/repair/index.ts";
-import { checkTokenizer } from "../tokenizer/load.ts";
-import { HEADER_ARRAY_ITEMS_MAX, type CheckModel } from "../store/architecture.ts";
+import { readHeader } from "../engine/formats/files/header.ts";
+import type { Gguf, ModelHeader } from "../engine/formats/gguf/gguf.ts";
+import { repairGguf } from "../engine/formats/gguf/repair/index.ts";
+import { checkTokenizer } from "../engine/text/tokenizer/load.ts";
+import { HEADER_ARRAY_ITEMS_MAX, type CheckModel } from "../library/architecture.ts";
 
 /** Of a tensor whose values say what a model's steps are, such as the factors of a rotation. */
 const TENSOR_BYTES_MAX = 2 ** 20;

@@ -3,10 +3,10 @@
  */
 import { reasonOf } from "../base/abortable.ts";
 import { AppError, type Code } from "../base/errors.ts";
-import type { EmbedEvent } from "../engine/embedder.ts";
-import type { EngineInfo } from "../engine/load.ts";
-import type { SequenceEvent } from "../engine/sequence.ts";
-import type { FromRunner, LoadMessage, Reply, TemplateReply, ToRunner } from "../runner/messages.ts";
+import type { EmbedEvent } from "../engine/batching/embedder.ts";
+import type { EngineInfo } from "../engine/batching/load.ts";
+import type { SequenceEvent } from "../engine/batching/sequence.ts";
+import type { FromRunner, LoadMessage, Reply, TemplateReply, ToRunner } from "../engine/runner/messages.ts";
 import { NO_HEARTBEAT, type Heartbeat } from "./heartbeat.ts";
 import { makeWatchdog } from "./watchdog.ts";
 

@@ -3,8 +3,8 @@
  * tools and to arguments that fit that tool's parameters.
  */
 import { AppError } from "../base/errors.ts";
-import { DATA } from "../sampling/schema/nulls.ts";
-import { MAPS, TOO_DEEP, tooDeepAt } from "../sampling/schema/read.ts";
+import { DATA } from "../engine/text/sampling/schema/nulls.ts";
+import { MAPS, TOO_DEEP, tooDeepAt } from "../engine/text/sampling/schema/read.ts";
 import type { ForcedCall } from "./parse/format.ts";
 import { isObject } from "./parse/json-calls.ts";
 import type { Tool, ToolChoice } from "./runtime.ts";

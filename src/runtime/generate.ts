@@ -3,9 +3,9 @@
  * messages come first, unless the caller brings the `context` of an earlier answer.
  */
 import { AppError } from "../base/errors.ts";
-import type { Asked } from "../runner/messages.ts";
-import { fullName } from "../store/name.ts";
-import type { TemplateFacts } from "../template/facts.ts";
+import type { Asked } from "../engine/runner/messages.ts";
+import { fullName } from "../library/name.ts";
+import type { TemplateFacts } from "../engine/text/template/facts.ts";
 import { infer, type Phase } from "./infer.ts";
 import {
   onRunner,

@@ -3,7 +3,7 @@
  * or a number of layers is refused, idle models are unloaded, one after another.
  */
 import { AppError } from "../base/errors.ts";
-import type { LoadMessage } from "../runner/messages.ts";
+import type { LoadMessage } from "../engine/runner/messages.ts";
 
 interface Neighbour {
   readonly users: number;

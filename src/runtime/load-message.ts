@@ -3,8 +3,8 @@ import { availableParallelism } from "node:os";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { KvCacheType } from "../base/kv-cache-type.ts";
 import type { NamedFile } from "../base/named-file.ts";
-import type { LoadMessage, TemplateChoice } from "../runner/messages.ts";
-import type { LoadingOptions } from "../sampling/options.ts";
+import type { LoadMessage, TemplateChoice } from "../engine/runner/messages.ts";
+import type { LoadingOptions } from "../engine/text/sampling/options.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
 /** Values of the setting that may come to a GPU. */

@@ -4,8 +4,8 @@
  * models or too little memory.
  */
 import { AppError, assert, shuttingDown } from "../base/errors.ts";
-import type { LoadMessage } from "../runner/messages.ts";
-import type { LoadingOptions } from "../sampling/options.ts";
+import type { LoadMessage } from "../engine/runner/messages.ts";
+import type { LoadingOptions } from "../engine/text/sampling/options.ts";
 import { abortable, reasonOf } from "../base/abortable.ts";
 import { compatible, describe, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";

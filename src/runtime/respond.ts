@@ -7,10 +7,10 @@
  */
 import { nowNs } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { AnswerSettings } from "../engine/sequence.ts";
-import type { Asked, Ending } from "../runner/messages.ts";
-import type { TemplateFacts } from "../template/facts.ts";
-import type { ThinkingTags } from "../template/thinking.ts";
+import type { AnswerSettings } from "../engine/batching/sequence.ts";
+import type { Asked, Ending } from "../engine/runner/messages.ts";
+import type { TemplateFacts } from "../engine/text/template/facts.ts";
+import type { ThinkingTags } from "../engine/text/template/thinking.ts";
 import { forcedCallSchema } from "./forced-call.ts";
 import type { Phase } from "./infer.ts";
 import type { Loaded } from "./lease.ts";

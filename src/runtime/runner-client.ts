@@ -4,8 +4,8 @@
  * child process (`runner-process.ts`) or a Worker of a page.
  */
 import { AppError, assert } from "../base/errors.ts";
-import type { EngineInfo } from "../engine/load.ts";
-import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
+import type { EngineInfo } from "../engine/batching/load.ts";
+import type { AnswerSettings, SequenceEvent } from "../engine/batching/sequence.ts";
 import {
   LOADED_TEMPLATE,
   type Asked,
@@ -15,8 +15,8 @@ import {
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
-} from "../runner/messages.ts";
-import type { TemplateFacts } from "../template/facts.ts";
+} from "../engine/runner/messages.ts";
+import type { TemplateFacts } from "../engine/text/template/facts.ts";
 import { toError, type Connected, type Heard, type ImageCounts, type Listener, type Transport } from "./connect.ts";
 import { makeQueue } from "./event-queue.ts";
 import { makeHeartbeat } from "./heartbeat.ts";

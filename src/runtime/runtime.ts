@@ -4,8 +4,8 @@
  * model.
  */
 import type { Trace } from "../base/traceparent.ts";
-import type { Options } from "../sampling/options.ts";
-import type { ModelRef } from "../store/store.ts";
+import type { Options } from "../engine/text/sampling/options.ts";
+import type { ModelRef } from "../library/store.ts";
 
 /** A tool call that the model wants made. */
 export interface ToolCall {

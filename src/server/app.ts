@@ -48,7 +48,7 @@ import { systemRoutes } from "./routes/system.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
 import { uiRoutes } from "./routes/ui.ts";
-import { makeFindAsset } from "../ui/assets.ts";
+import { makeFindAsset } from "../page/assets.ts";
 
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 

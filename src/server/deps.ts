@@ -1,13 +1,13 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
-import type { Config } from "../config.ts";
+import type { Config } from "../base/config/config.ts";
 import type { Logger } from "../base/log.ts";
 import type { Tracer } from "../base/tracer.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway } from "../gateway/operate/gateway.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Library } from "../store/library.ts";
-import type { Registry } from "../store/registry/registry.ts";
-import type { Store } from "../store/store.ts";
-import type { FindAsset } from "../ui/assets.ts";
+import type { Library } from "../library/library.ts";
+import type { Registry } from "../library/registry/registry.ts";
+import type { Store } from "../library/store.ts";
+import type { FindAsset } from "../page/assets.ts";
 import type { Answer } from "./http/exchange.ts";
 import type { Inspect } from "./inspect.ts";
 import type { Life } from "./life.ts";

@@ -3,7 +3,7 @@ import { parseKeepAlive } from "../base/duration.ts";
 import { AppError } from "../base/errors.ts";
 import { quoteGo } from "../base/quote.ts";
 import type { Think } from "../runtime/runtime.ts";
-import { checkTopLogprobs } from "./logprobs.ts";
+import { checkTopLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 
 type EarlyBody = Pick<GenerateBody, "keep_alive" | "think" | "logprobs" | "top_logprobs">;

@@ -3,7 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { quoteGo } from "../base/quote.ts";
 import type { Logger } from "../base/log.ts";
 import type { Think } from "../runtime/runtime.ts";
-import type { ModelRef, Store } from "../store/store.ts";
+import type { ModelRef, Store } from "../library/store.ts";
 import type { Inspect } from "./inspect.ts";
 
 /** Throws `bad_request` where the name is malformed, `not_found` where there is no such model. */

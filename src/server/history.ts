@@ -4,9 +4,9 @@
  * be read is an error, and so is a message with only unknown parts.
  */
 import { AppError } from "../base/errors.ts";
-import { fieldsOfPrefix } from "../base/json-prefix.ts";
+import { fieldsOfPrefix } from "../runtime/json-prefix.ts";
 import type { Logger } from "../base/log.ts";
-import type { ContentPart } from "./content-parts.ts";
+import type { ContentPart } from "./answers/content-parts.ts";
 import { isFields, type Fields } from "./fields.ts";
 import { parseFirstJson } from "./http/json.ts";
 

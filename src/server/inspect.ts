@@ -4,8 +4,8 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { layersOf } from "../store/manifest.ts";
-import type { Store, StoredModel } from "../store/store.ts";
+import { layersOf } from "../library/manifest.ts";
+import type { Store, StoredModel } from "../library/store.ts";
 import type { ModelFacts } from "./model-facts.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */

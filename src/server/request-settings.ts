@@ -3,8 +3,8 @@ import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
 import type { Format, GenerateRequest } from "../runtime/runtime.ts";
-import { parseOptions } from "../sampling/options.ts";
-import { wantedLogprobs } from "./logprobs.ts";
+import { parseOptions } from "../engine/text/sampling/options.ts";
+import { wantedLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 import { warnUnknown } from "./unknown-options.ts";
 

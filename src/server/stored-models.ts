@@ -1,9 +1,9 @@
 /** The models of the store as agents ask for them. */
-import type { ModelSource } from "../agent/models.ts";
+import type { ModelSource } from "../gateway/agent/models.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { parseReference } from "../store/name.ts";
-import type { Store } from "../store/store.ts";
+import { parseReference } from "../library/name.ts";
+import type { Store } from "../library/store.ts";
 import { makeInspect } from "./inspect.ts";
 
 /** How long the source of models may take to say whether it has one. */

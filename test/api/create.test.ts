@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { quants } from "../../src/quant/index.ts";
-import { digestOf } from "../../src/store/digest.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
+import { digestOf } from "../../src/library/digest.ts";
 import { ndjson, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { variantBytes } from "../e2e/variants.ts";
-import { encodeGguf } from "../gguf/fixture.ts";
-import { halves } from "../store/fixture.ts";
+import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
+import { halves } from "../library/fixture.ts";
 import { clientOf } from "./client.ts";
 
 setDefaultTimeout(120_000);

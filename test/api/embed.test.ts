@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeGguf } from "../../src/files/write.ts";
-import { cosine } from "../arch/embed-on.ts";
-import { encoders, makeEncoder, wordOf } from "../arch/encoders.ts";
+import { writeGguf } from "../../src/engine/formats/files/write.ts";
+import { cosine } from "../engine/architectures/embed-on.ts";
+import { encoders, makeEncoder, wordOf } from "../engine/architectures/encoders.ts";
 import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { golden, goldenTest } from "../golden.ts";
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeGguf, type WriteValue } from "../../src/files/write.ts";
-import { makeModel } from "../arch/models.ts";
+import { writeGguf, type WriteValue } from "../../src/engine/formats/files/write.ts";
+import { makeModel } from "../engine/architectures/models.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 
 setDefaultTimeout(60_000);

@@ -1,7 +1,7 @@
 /** What operators do with deliveries, behind the gateway token; through a real socket. */
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
-import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/world.ts";
+import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/operate/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
 /** Wakes no heartbeat, which would ask the model too. */

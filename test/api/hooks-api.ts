@@ -1,7 +1,7 @@
 /** An ingress on a socket of its own, for the tests of its rows. */
 import { expect } from "bun:test";
-import type { AgentAction, WakeAction } from "../../src/hooks/action.ts";
-import { makeWorld, TOKEN, type World, type WorldOptions } from "../hooks/ingress/fixtures.ts";
+import type { AgentAction, WakeAction } from "../../src/gateway/hooks/action.ts";
+import { makeWorld, TOKEN, type World, type WorldOptions } from "../gateway/hooks/ingress/fixtures.ts";
 import { operationOf, schemaProblems } from "./openapi.ts";
 import { afterTest } from "../cleanups.ts";
 import { makeHarness } from "../server/harness.ts";

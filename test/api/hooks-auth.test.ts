@@ -1,8 +1,8 @@
 /** The rows of "Gateway Webhook Ingress" for authentication, each through a real socket; and what the log keeps. */
 import { describe, expect, test } from "bun:test";
-import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, refusal, startHooks } from "./hooks-api.ts";
-import { queryAll, queryOne } from "../../src/base/store.ts";
+import { queryAll, queryOne } from "../../src/gateway/database/store.ts";
 
 describe("authentication", () => {
   const wake = { text: "hi" };

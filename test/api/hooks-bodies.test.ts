@@ -2,11 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { get } from "node:http";
-import { plain } from "../../src/base/passage.ts";
-import { hooksSchema } from "../../src/hooks/config.ts";
-import { WAITS_MAX } from "../../src/hooks/ingress/waits.ts";
-import { HOOK_TOKEN, startGateway } from "../gateway/world.ts";
-import { CHANNELS, TOKEN } from "../hooks/ingress/fixtures.ts";
+import { plain } from "../../src/gateway/agent/boundary/passage.ts";
+import { hooksSchema } from "../../src/gateway/hooks/config.ts";
+import { WAITS_MAX } from "../../src/gateway/hooks/ingress/waits.ts";
+import { HOOK_TOKEN, startGateway } from "../gateway/operate/world.ts";
+import { CHANNELS, TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes } from "./hooks-api.ts";
 import { schemaProblems } from "./openapi.ts";
 

@@ -1,9 +1,9 @@
 /** The rows of "Gateway Webhook Ingress" for errors and limits, each through a real socket; and idempotency. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import type { RunStatus } from "../../src/hooks/deliveries/run-status.ts";
-import type { IngressDeps } from "../../src/hooks/ingress/ports.ts";
-import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import type { RunStatus } from "../../src/gateway/hooks/queue/deliveries/run-status.ts";
+import type { IngressDeps } from "../../src/gateway/hooks/ingress/ports.ts";
+import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
 
 async function* nothing(): AsyncGenerator<never> {

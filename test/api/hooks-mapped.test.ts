@@ -1,8 +1,8 @@
 /** The rows of "Gateway Webhook Ingress" for mapped endpoints, each through a real socket. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import { plain } from "../../src/base/passage.ts";
-import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { plain } from "../../src/gateway/agent/boundary/passage.ts";
+import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes } from "./hooks-api.ts";
 
 describe("POST {hooks.path}/<name>", () => {

@@ -1,7 +1,7 @@
 /** What `GET /openapi.json` says of the ingress: valid, where the ingress is, and true of what really is answered. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "bun:test";
-import { startGateway } from "../gateway/world.ts";
+import { startGateway } from "../gateway/operate/world.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
 import { operationOf, schemaProblems } from "./openapi.ts";
 

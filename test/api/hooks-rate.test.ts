@@ -1,6 +1,6 @@
 /** Limits on how often requests come; through a real socket. */
 import { expect, test } from "bun:test";
-import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
 
 const BEARER = { authorization: `Bearer ${TOKEN}` };

@@ -1,7 +1,7 @@
 /** How a run stands, for its sender: status, events, and answers that wait; through a real socket. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import { HOOK_TOKEN, json, startGateway } from "../gateway/world.ts";
+import { HOOK_TOKEN, json, startGateway } from "../gateway/operate/world.ts";
 
 const gate = () => Promise.withResolvers<void>();
 

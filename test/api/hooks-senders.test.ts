@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { afterAll, describe, expect, test } from "bun:test";
 import { JSON5 } from "bun";
-import { hooksSchema, type SignatureConfig } from "../../src/hooks/config.ts";
-import { signatureSchemes, signRequest, verifySignature } from "../../src/hooks/signatures/index.ts";
+import { hooksSchema, type SignatureConfig } from "../../src/gateway/hooks/config.ts";
+import { signatureSchemes, signRequest, verifySignature } from "../../src/gateway/hooks/ingress/signatures/index.ts";
 import { startHooks } from "./hooks-api.ts";
 
 const text = await Bun.file(join(import.meta.dir, "../../docs/senders.md")).text();

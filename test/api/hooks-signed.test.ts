@@ -1,11 +1,11 @@
 /** Mapped endpoints whose senders sign, or check the address first: the signature replaces the token on that path. */
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { hooksSchema } from "../../src/hooks/config.ts";
-import { signRequest } from "../../src/hooks/signatures/index.ts";
-import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { hooksSchema } from "../../src/gateway/hooks/config.ts";
+import { signRequest } from "../../src/gateway/hooks/ingress/signatures/index.ts";
+import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
-import { queryAll } from "../../src/base/store.ts";
+import { queryAll } from "../../src/gateway/database/store.ts";
 
 const github = { scheme: "github", secrets: "github-secret" } as const;
 const standard = { scheme: "standard-webhooks", secrets: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" } as const;

@@ -3,10 +3,10 @@
  * request becomes, and what its sender hears. What is durable is read back from the database.
  */
 import { describe, expect, test } from "bun:test";
-import type { AgentAction } from "../../src/hooks/action.ts";
-import { CHANNELS } from "../hooks/ingress/fixtures.ts";
+import type { AgentAction } from "../../src/gateway/hooks/action.ts";
+import { CHANNELS } from "../gateway/hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes, type Api } from "./hooks-api.ts";
-import { queryAll } from "../../src/base/store.ts";
+import { queryAll } from "../../src/gateway/database/store.ts";
 
 describe("enabling", () => {
   test("hooks.enabled: anything but true leaves the paths unanswered", async () => {

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadProgram } from "../../src/arch/index.ts";
-import { cpuBackend } from "../../src/backend/cpu.ts";
-import { openGguf } from "../../src/files/gguf.ts";
-import { writeGguf, type WriteModel, type WriteTensor } from "../../src/files/write.ts";
-import { quants } from "../../src/quant/index.ts";
-import { loadTokenizer } from "../../src/tokenizer/load.ts";
-import { encoders, makeEncoder, wordOf } from "../arch/encoders.ts";
+import { loadProgram } from "../../src/engine/architectures/index.ts";
+import { cpuBackend } from "../../src/engine/backends/cpu.ts";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { writeGguf, type WriteModel, type WriteTensor } from "../../src/engine/formats/files/write.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
+import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
+import { encoders, makeEncoder, wordOf } from "../engine/architectures/encoders.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 
 setDefaultTimeout(60_000);

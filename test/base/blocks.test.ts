@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { BLOCK_BYTES, inBlocks } from "../../src/base/blocks.ts";
-import { noise } from "../store/registry/place.ts";
+import { noise } from "../library/registry/place.ts";
 
 async function* pieces(bytes: Uint8Array, sizes: readonly number[]): AsyncGenerator<Uint8Array, void, void> {
   for (let at = 0, i = 0; at < bytes.length; at += sizes[i++ % sizes.length]!) {

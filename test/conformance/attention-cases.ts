@@ -1,5 +1,5 @@
 /** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
-import type { Buf, RopeScaling } from "../../src/backend/step.ts";
+import type { Buf, RopeScaling } from "../../src/engine/program/step.ts";
 import {
   attention,
   bidirectionalAttention,

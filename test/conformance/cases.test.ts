@@ -2,8 +2,8 @@
  * The cases themselves: they run on the reference, give numbers worth comparing, and cover every step and block type.
  */
 import { describe, expect, test } from "bun:test";
-import { cpuBackend } from "../../src/backend/cpu.ts";
-import { quants } from "../../src/quant/index.ts";
+import { cpuBackend } from "../../src/engine/backends/cpu.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
 import { conformanceCases, runCase } from "./cases.ts";
 
 const cases = conformanceCases();

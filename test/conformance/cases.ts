@@ -2,11 +2,11 @@
  * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
  * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
-import type { Backend, KvOption, LoadOptions, Rows } from "../../src/backend/backend.ts";
-import { writtenBy } from "../../src/backend/describe.ts";
-import type { Buf, Step, Weight } from "../../src/backend/step.ts";
-import { makeRng } from "../../src/base/rng.ts";
-import { quants, type QuantName } from "../../src/quant/index.ts";
+import type { Backend, KvOption, LoadOptions, Rows } from "../../src/engine/program/backend.ts";
+import { writtenBy } from "../../src/engine/program/describe.ts";
+import type { Buf, Step, Weight } from "../../src/engine/program/step.ts";
+import { makeRng } from "../../src/engine/text/rng.ts";
+import { quants, type QuantName } from "../../src/engine/formats/quant/index.ts";
 import { gaussian } from "./weights.ts";
 import {
   attentionCases,

@@ -2,10 +2,10 @@
  * How a conformance case is built: an embedding, the steps in question on random weights, the wanted rows of what they
  * give.
  */
-import type { LoadOptions, Program, Rows } from "../../src/backend/backend.ts";
-import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
-import { makeRng } from "../../src/base/rng.ts";
-import type { QuantName } from "../../src/quant/index.ts";
+import type { LoadOptions, Program, Rows } from "../../src/engine/program/backend.ts";
+import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
+import { makeRng } from "../../src/engine/text/rng.ts";
+import type { QuantName } from "../../src/engine/formats/quant/index.ts";
 import { makeWeightBox, type WeightBox } from "./weights.ts";
 
 export interface Case {

@@ -1,5 +1,5 @@
 /** The cases of mixtures of experts beyond the plain one: how they are chosen, weighted and gated. */
-import type { Step } from "../../src/backend/step.ts";
+import type { Step } from "../../src/engine/program/step.ts";
 import { makeCase, moe, type Case, type Draft } from "./draft.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;

@@ -1,5 +1,5 @@
 /** The cases of norms: rows and heads of every length, with and without weights. */
-import type { Buf, Step } from "../../src/backend/step.ts";
+import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { gatedMlp, linear, makeCase, moe, type Case, type Draft } from "./draft.ts";
 
 type NormOp = "rmsNorm" | "bareRmsNorm" | "l2Norm" | "layerNorm" | "bareLayerNorm";

@@ -1,5 +1,5 @@
 /** The cases of steps that work value by value or move values: products, limits, parts of rows, heads. */
-import type { Activation, Buf, Step } from "../../src/backend/step.ts";
+import type { Activation, Buf, Step } from "../../src/engine/program/step.ts";
 import { linear, makeCase, type Case, type Draft } from "./draft.ts";
 
 type PartOp =

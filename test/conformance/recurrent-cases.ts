@@ -1,5 +1,5 @@
 /** The cases of steps that keep what the last row of a sequence left. Each runs in chunks, beside others. */
-import type { Buf, Step } from "../../src/backend/step.ts";
+import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { linear, longBatches, makeCase, type Case, type CaseOptions, type Draft } from "./draft.ts";
 
 type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";

@@ -2,9 +2,9 @@
  * Rows that bring more than an id: vectors in place of embeddings, positions of their own, spans that see each other
  * both ways. Apart from the other cases, as some backends take ids only and say so.
  */
-import type { Rows } from "../../src/backend/backend.ts";
-import type { RopeScaling } from "../../src/backend/step.ts";
-import { makeRng } from "../../src/base/rng.ts";
+import type { Rows } from "../../src/engine/program/backend.ts";
+import type { RopeScaling } from "../../src/engine/program/step.ts";
+import { makeRng } from "../../src/engine/text/rng.ts";
 import { attention, bidirectionalAttention, changed, linear, makeCase, plainRope, VOCAB, type Case } from "./draft.ts";
 import { gaussian } from "./weights.ts";
 

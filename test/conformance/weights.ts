@@ -2,11 +2,11 @@
  * Random weights for tests, in memory: blocks of every type with scales that give values of a chosen size, and a source
  * that hands them to a backend as if they lay in a file.
  */
-import type { WeightSource } from "../../src/backend/backend.ts";
-import type { Weight } from "../../src/backend/step.ts";
-import { floatToHalf } from "../../src/base/half.ts";
-import type { Rng } from "../../src/base/rng.ts";
-import { quants, type QuantName } from "../../src/quant/index.ts";
+import type { WeightSource } from "../../src/engine/program/backend.ts";
+import type { Weight } from "../../src/engine/program/step.ts";
+import { floatToHalf } from "../../src/engine/formats/half.ts";
+import type { Rng } from "../../src/engine/text/rng.ts";
+import { quants, type QuantName } from "../../src/engine/formats/quant/index.ts";
 
 /**
  * Where a block keeps its float16 scales, and how large values are when they are 1: standard deviation, ggml-common.h.

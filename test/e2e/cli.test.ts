@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { encodeGguf } from "../gguf/fixture.ts";
+import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
 import { HEARTH } from "../program.ts";
 import { sitDownAt, type Person } from "./person.ts";

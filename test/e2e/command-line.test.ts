@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
-import { writeGguf } from "../../src/files/write.ts";
-import { encoders, makeEncoder } from "../arch/encoders.ts";
+import { writeGguf } from "../../src/engine/formats/files/write.ts";
+import { encoders, makeEncoder } from "../engine/architectures/encoders.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { childPids, eventually, runHearth } from "./hearth.ts";
 

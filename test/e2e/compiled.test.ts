@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { levelsHere } from "../../src/backend/host/simd-library.ts";
-import { writeGguf } from "../../src/files/write.ts";
-import { VERSION } from "../../src/version.ts";
-import { makeModel } from "../arch/models.ts";
-import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
+import { writeGguf } from "../../src/engine/formats/files/write.ts";
+import { VERSION } from "../../src/base/version.ts";
+import { makeModel } from "../engine/architectures/models.ts";
+import { swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { COMPILED } from "../program.ts";
 import { eventually } from "./hearth.ts";
 

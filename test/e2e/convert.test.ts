@@ -1,13 +1,20 @@
 /** The embedded model as a folder of safetensors, uploaded and made a model again: it answers as it did. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { openGguf } from "../../src/files/gguf.ts";
-import type { WriteValue } from "../../src/files/write.ts";
-import type { Quant } from "../../src/quant/quant.ts";
-import { digestOf } from "../../src/store/digest.ts";
-import { DTYPES, encodeSafetensors, pack, plainConfig, plainTensors, type Dtype } from "../convert/hugging-face.ts";
-import { byteLevelJson, piecesOf } from "../convert/tokenizer-files.ts";
-import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import type { WriteValue } from "../../src/engine/formats/files/write.ts";
+import type { Quant } from "../../src/engine/formats/quant/quant.ts";
+import { digestOf } from "../../src/library/digest.ts";
+import {
+  DTYPES,
+  encodeSafetensors,
+  pack,
+  plainConfig,
+  plainTensors,
+  type Dtype,
+} from "../library/convert/hugging-face.ts";
+import { byteLevelJson, piecesOf } from "../library/convert/tokenizer-files.ts";
+import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);

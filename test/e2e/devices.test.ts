@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { runHearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startCollector, type Collector } from "../otlp-collector.ts";
-import { DOCKER_REGISTRY, startDockerRegistry } from "../store/registry/docker-registry.ts";
+import { DOCKER_REGISTRY, startDockerRegistry } from "../library/registry/docker-registry.ts";
 import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 const TOKEN = "a-hook-token-of-32-characters-xx";

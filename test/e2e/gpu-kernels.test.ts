@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { nmse } from "../backend/compare.ts";
-import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { nmse } from "../engine/backends/compare.ts";
+import { swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { runHearth, startHearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000); // a CPU that plays a GPU

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import JSON5 from "json5";
-import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../hooks/mail/dovecot.ts";
+import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../gateway/hooks/mail/dovecot.ts";
 import { testRng } from "../seed.ts";
 import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
 import { HEARTH } from "../program.ts";

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
-import { putModel } from "../store/fixture.ts";
+import { putModel } from "../library/fixture.ts";
 import { eventually, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(300_000); // 15 s alone

@@ -8,8 +8,8 @@ import { ChatOllama } from "@langchain/ollama";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Ollama } from "ollama";
 import OpenAI from "openai";
-import { writeGguf, type WriteModel } from "../../src/files/write.ts";
-import { IMAGE_ROWS, makeOneFile, makeProjector, makeSeeingText, picture } from "../vision/seeing-model.ts";
+import { writeGguf, type WriteModel } from "../../src/engine/formats/files/write.ts";
+import { IMAGE_ROWS, makeOneFile, makeProjector, makeSeeingText, picture } from "../engine/vision/seeing-model.ts";
 import { runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);

@@ -1,8 +1,8 @@
 /** Models that MLC compiled: kept and told by the server, which runs none of them. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { digestOf } from "../../src/store/digest.ts";
-import { mlcFolder } from "../convert/mlc-folder.ts";
-import { bytesOf } from "../convert/onnx-folder.ts";
+import { digestOf } from "../../src/library/digest.ts";
+import { mlcFolder } from "../library/convert/mlc-folder.ts";
+import { bytesOf } from "../library/convert/onnx-folder.ts";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 import { uploadedFiles } from "./upload.ts";
 

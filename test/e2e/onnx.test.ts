@@ -4,10 +4,10 @@ import { mkdtempSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openGguf } from "../../src/files/gguf.ts";
-import { encoderFolder, llamaFolder, writeFiles, type FolderFiles } from "../convert/onnx-folder.ts";
-import { startFront } from "../store/registry/front.ts";
-import { byLibrary, type LibraryAnswers } from "../convert/library-answers.ts";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { encoderFolder, llamaFolder, writeFiles, type FolderFiles } from "../library/convert/onnx-folder.ts";
+import { startFront } from "../library/registry/front.ts";
+import { byLibrary, type LibraryAnswers } from "../library/convert/library-answers.ts";
 import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
 import { uploadedFiles } from "./upload.ts";
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { putModel } from "../store/fixture.ts";
+import { putModel } from "../library/fixture.ts";
 import { runHearth, startHearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);

@@ -4,10 +4,10 @@ import { mkdtempSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { digestOf } from "../../src/store/digest.ts";
-import { DOCKER_REGISTRY, startDockerRegistry } from "../store/registry/docker-registry.ts";
-import { startFront, type Front } from "../store/registry/front.ts";
-import { noise, publish } from "../store/registry/place.ts";
+import { digestOf } from "../../src/library/digest.ts";
+import { DOCKER_REGISTRY, startDockerRegistry } from "../library/registry/docker-registry.ts";
+import { startFront, type Front } from "../library/registry/front.ts";
+import { noise, publish } from "../library/registry/place.ts";
 import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 let front: Front;

@@ -2,8 +2,8 @@
  * Asks a running Hearth for values of random schemas: as the format of an answer, and as the arguments of a tool that
  * must be called. Says what does not fit. Used by tests and by bench/schemas.ts.
  */
-import { randomSchema } from "../sampling/random-schema.ts";
-import { misfit } from "../sampling/validator.ts";
+import { randomSchema } from "../engine/text/sampling/random-schema.ts";
+import { misfit } from "../engine/text/sampling/validator.ts";
 import type { Hearth } from "./hearth.ts";
 
 /** Far more than any of the schemas needs. */

@@ -3,11 +3,11 @@
  * is drawn. A request's own seed still counts.
  */
 import { join, resolve } from "node:path";
-import { writeBlob } from "../../src/store/blobs.ts";
-import { installEmbedded } from "../../src/store/install.ts";
-import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/store/manifest.ts";
-import { parseName } from "../../src/store/name.ts";
-import { manifestPath, openStore, type Store } from "../../src/store/store.ts";
+import { writeBlob } from "../../src/library/blobs.ts";
+import { installEmbedded } from "../../src/library/install.ts";
+import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/library/manifest.ts";
+import { parseName } from "../../src/library/name.ts";
+import { manifestPath, openStore, type Store } from "../../src/library/store.ts";
 
 const DIR = resolve(import.meta.dir, "../../models/hearth");
 const SEED = 1;

@@ -6,7 +6,8 @@ import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
 
-const golden = (path: string): string => readFileSync(resolve(import.meta.dir, "../template/golden/go", path), "utf8");
+const golden = (path: string): string =>
+  readFileSync(resolve(import.meta.dir, "../engine/text/template/golden/go", path), "utf8");
 const thinker =
   "{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ if .Thinking }}My name{{ .Thinking }}Hearth.{{ end }}{{ .Content }}" +
   '{{ range .ToolCalls }}<tool_call>\n{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}' +

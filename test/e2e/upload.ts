@@ -1,6 +1,6 @@
 /** Files as blobs of a server, for `files` of a create request. */
-import { digestOf } from "../../src/store/digest.ts";
-import { bytesOf, type FolderFiles } from "../convert/onnx-folder.ts";
+import { digestOf } from "../../src/library/digest.ts";
+import { bytesOf, type FolderFiles } from "../library/convert/onnx-folder.ts";
 import type { Hearth } from "./hearth.ts";
 
 /** Digests by name. @param folder that the names begin with */

@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { fillOnce } from "../../src/backend/host/software-driver.ts";
-import { nmse } from "../backend/compare.ts";
+import { fillOnce } from "../../src/engine/backends/host/software-driver.ts";
+import { nmse } from "../engine/backends/compare.ts";
 import { runHearth, startHearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000); // a CPU that plays a GPU

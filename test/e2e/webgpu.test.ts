@@ -1,10 +1,10 @@
 /** The server with a model on the WebGPU backend, on a software adapter: what it answers, alone and four at once. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFile } from "node:fs/promises";
-import { digestOf } from "../../src/store/digest.ts";
-import { makeModel } from "../arch/models.ts";
-import { QUICK_KERNELS, swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
-import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
+import { digestOf } from "../../src/library/digest.ts";
+import { makeModel } from "../engine/architectures/models.ts";
+import { QUICK_KERNELS, swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
+import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";
 import { eventually, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(300_000); // a CPU that plays a GPU

@@ -11,10 +11,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
-import { makeGateway } from "../../src/gateway/gateway.ts";
-import { makeSnapshot } from "../../src/gateway/snapshot.ts";
+import { makeGateway } from "../../src/gateway/operate/gateway.ts";
+import { makeSnapshot } from "../../src/gateway/operate/snapshot.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
-import { scriptedRuntime } from "../agent/scripted-runtime.ts";
+import { scriptedRuntime } from "../gateway/agent/scripted-runtime.ts";
 import { makeHarness } from "../server/harness.ts";
 
 const [settings, logPath, address = "127.0.0.1"] = process.argv.slice(2) as [string, string, string?];

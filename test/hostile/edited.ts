@@ -1,7 +1,7 @@
 /** The embedded model with something else in it. */
 import { resolve } from "node:path";
-import { openGguf } from "../../src/files/gguf.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../../src/engine/formats/files/write.ts";
 
 type Metadata = Record<string, WriteValue | undefined>;
 export type Edit = (metadata: Metadata, tensors: Map<string, WriteTensor & { data: Uint8Array }>) => void;

@@ -1,7 +1,7 @@
 /** Very many webhooks at once, through real sockets. */
 import { expect, test } from "bun:test";
-import { json, startGateway } from "../gateway/world.ts";
-import { queryAll, queryOne } from "../../src/base/store.ts";
+import { json, startGateway } from "../gateway/operate/world.ts";
+import { queryAll, queryOne } from "../../src/gateway/database/store.ts";
 
 test("1,000 wakes and 200 agent calls at once: all answered, none lost, in order within each session", async () => {
   const world = await startGateway({ script: (_, i) => ({ text: `answer ${i}` }) });

@@ -7,9 +7,9 @@ import { connect } from "node:net";
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import { UNPROVED_READS_MAX, UNPROVED_SHARE } from "../../src/hooks/ingress/ingress.ts";
+import { UNPROVED_READS_MAX, UNPROVED_SHARE } from "../../src/gateway/hooks/ingress/ingress.ts";
 import { anyCharacter } from "../characters.ts";
-import { makeWorld, TOKEN } from "../hooks/ingress/fixtures.ts";
+import { makeWorld, TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Harness, makeHarness } from "../server/harness.ts";
 
 setDefaultTimeout(60_000);

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { quants } from "../../src/quant/index.ts";
-import { blobName, digestOf } from "../../src/store/digest.ts";
-import { readReferences } from "../../src/store/references.ts";
-import { openStore } from "../../src/store/store.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
+import { blobName, digestOf } from "../../src/library/digest.ts";
+import { readReferences } from "../../src/library/references.ts";
+import { openStore } from "../../src/library/store.ts";
 import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
-import { encodeGguf } from "../gguf/fixture.ts";
+import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { testRng } from "../seed.ts";
-import { halves } from "../store/fixture.ts";
+import { halves } from "../library/fixture.ts";
 
 setDefaultTimeout(300_000); // 15 s alone
 

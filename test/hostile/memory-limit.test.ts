@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { installFile } from "../../bench/install-file.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
-import { quants } from "../../src/quant/index.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../../src/engine/formats/files/write.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
 import { eventually, startHearth } from "../e2e/hearth.ts";
-import { simdLevels } from "../backend/simd/levels.ts";
+import { simdLevels } from "../engine/backends/simd/levels.ts";
 
 setDefaultTimeout(120_000);
 

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { f32 } from "../../src/quant/f32.ts";
+import { f32 } from "../../src/engine/formats/quant/f32.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
-import { encodeGguf } from "../gguf/fixture.ts";
+import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 
 setDefaultTimeout(60_000);
 

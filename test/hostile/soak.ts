@@ -1,7 +1,7 @@
 /** Many short generations over several models, some of them aborted, and what a server has more of afterwards. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeRng } from "../../src/base/rng.ts";
+import { makeRng } from "../../src/engine/text/rng.ts";
 import { installFile } from "../../bench/install-file.ts";
 import { childPids, eventually, type Hearth } from "../e2e/hearth.ts";
 

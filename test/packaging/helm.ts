@@ -5,9 +5,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import Ajv from "ajv";
-import { FUNCTIONS } from "../../src/template/go/funcs.ts";
-import { parseGoTemplate } from "../../src/template/go/go-template.ts";
-import { goFrom, isTrue } from "../../src/template/go/value.ts";
+import { FUNCTIONS } from "../../src/engine/text/template/go/funcs.ts";
+import { parseGoTemplate } from "../../src/engine/text/template/go/go-template.ts";
+import { goFrom, isTrue } from "../../src/engine/text/template/go/value.ts";
 
 export const CHART = join(import.meta.dir, "../../packaging/helm/hearth");
 

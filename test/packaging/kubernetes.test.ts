@@ -12,13 +12,13 @@ import { Ingress } from "kubernetes-models/networking.k8s.io/v1/Ingress";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
 import { ConfigMap } from "kubernetes-models/v1/ConfigMap";
 import { Service } from "kubernetes-models/v1/Service";
-import { readConfig } from "../../src/config.ts";
-import { readDocument } from "../../src/config/document.ts";
+import { readConfig } from "../../src/base/config/config.ts";
+import { readDocument } from "../../src/base/config/document.ts";
 import { makeIsOwnHost } from "../../src/server/http/hosts.ts";
-import { makeSnapshot } from "../../src/gateway/snapshot.ts";
+import { makeSnapshot } from "../../src/gateway/operate/snapshot.ts";
 import { makeHarness, type Harness } from "../server/harness.ts";
-import { tempFolder } from "../store/fixture.ts";
-import { VERSION } from "../../src/version.ts";
+import { tempFolder } from "../library/fixture.ts";
+import { VERSION } from "../../src/base/version.ts";
 import { chart, ownValues, renderChart, templates } from "./helm.ts";
 
 const ROOT = join(import.meta.dir, "../..");

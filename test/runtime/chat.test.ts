@@ -6,10 +6,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { makeRuntime } from "../../src/runtime/local.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import type { ChatRequest, InferenceEvent, Runtime } from "../../src/runtime/runtime.ts";
-import { writeBlob } from "../../src/store/blobs.ts";
-import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/store/manifest.ts";
-import { parseName } from "../../src/store/name.ts";
-import { manifestPath, type Store } from "../../src/store/store.ts";
+import { writeBlob } from "../../src/library/blobs.ts";
+import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/library/manifest.ts";
+import { parseName } from "../../src/library/name.ts";
+import { manifestPath, type Store } from "../../src/library/store.ts";
 import { installSeeded } from "../e2e/seeded-model.ts";
 import { BUN_ENV } from "../bun-env.ts";
 

@@ -3,12 +3,12 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeGguf, type WriteModel, type WriteValue } from "../../src/files/write.ts";
+import { writeGguf, type WriteModel, type WriteValue } from "../../src/engine/formats/files/write.ts";
 import { checkModel } from "../../src/runtime/check-model.ts";
-import { makeLibrary } from "../../src/store/library.ts";
-import { encoders, makeEncoder } from "../arch/encoders.ts";
-import { makeModel, modelNames } from "../arch/models.ts";
-import { fields, silent, statusesOf } from "../store/creating.ts";
+import { makeLibrary } from "../../src/library/library.ts";
+import { encoders, makeEncoder } from "../engine/architectures/encoders.ts";
+import { makeModel, modelNames } from "../engine/architectures/models.ts";
+import { fields, silent, statusesOf } from "../library/creating.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-check-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,7 +3,7 @@
  * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it has 8 layers of a byte each
  * for one, and puts there what it is asked for, or as many as fit: 6 where nobody says how much room there is.
  */
-import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
+import type { FromRunner, ToRunner } from "../../src/engine/runner/messages.ts";
 import { fromWire, toWire } from "../../src/base/wire.ts";
 
 const hasGpu = process.argv[2] === "gpu";

@@ -1,10 +1,10 @@
 /** What a tool choice means for the model: which tools, and the schema of a call. */
-import { checkSize } from "../../src/sampling/schema/read.ts";
+import { checkSize } from "../../src/engine/text/sampling/schema/read.ts";
 import { describe, expect, test } from "bun:test";
 import { forcedCallSchema, requiredTools } from "../../src/runtime/forced-call.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../src/runtime/runtime.ts";
-import { schemaGrammar } from "../../src/sampling/schema/compile.ts";
-import { misfit } from "../sampling/validator.ts";
+import { schemaGrammar } from "../../src/engine/text/sampling/schema/compile.ts";
+import { misfit } from "../engine/text/sampling/validator.ts";
 
 const KEYS = { open: "", name: "name", arguments: "arguments" };
 const tool = (name: string, parameters?: unknown): Tool => ({ type: "function", function: { name, parameters } });

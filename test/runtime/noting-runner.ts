@@ -1,7 +1,7 @@
 /** A runner as it is, which notes the kind of every message in the file that is its argument, `>` before its own. */
 import { appendFileSync } from "node:fs";
-import type { ToRunner } from "../../src/runner/messages.ts";
-import { startRunnerProcess } from "../../src/runner/process.ts";
+import type { ToRunner } from "../../src/engine/runner/messages.ts";
+import { startRunnerProcess } from "../../src/engine/runner/process.ts";
 import { fromWire, toWire } from "../../src/base/wire.ts";
 
 const path = process.argv[2];

@@ -4,7 +4,7 @@ import type { Loaded } from "../../src/runtime/lease.ts";
 import { respond } from "../../src/runtime/respond.ts";
 import type { RunnerEvent } from "../../src/runtime/runner-client.ts";
 import type { InferenceEvent } from "../../src/runtime/runtime.ts";
-import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { SAMPLING_DEFAULTS } from "../../src/engine/text/sampling/options.ts";
 
 const FACTS = {
   kind: "jinja",

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { FromRunner } from "../../src/runner/messages.ts";
+import type { FromRunner } from "../../src/engine/runner/messages.ts";
 import { connect } from "../../src/runtime/connect.ts";
 import { RunnerClient } from "../../src/runtime/runner-client.ts";
-import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { SAMPLING_DEFAULTS } from "../../src/engine/text/sampling/options.ts";
 
 const load = {
   kind: "load",

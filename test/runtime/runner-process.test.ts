@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { messageOf } from "../../src/base/errors.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
-import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { SAMPLING_DEFAULTS } from "../../src/engine/text/sampling/options.ts";
 import { childPids, eventually, isAlive } from "../e2e/hearth.ts";
 
 setDefaultTimeout(20_000);

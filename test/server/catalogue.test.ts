@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { reader } from "../../src/base/schema.ts";
 import { CatalogueReply } from "../../src/server/schema/catalogue.ts";
-import { putModel } from "../store/fixture.ts";
+import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writeBlob } from "../../src/store/blobs.ts";
-import { mediaType, readManifest, writeManifest } from "../../src/store/manifest.ts";
-import { parseName } from "../../src/store/name.ts";
-import { manifestPath, openStore } from "../../src/store/store.ts";
-import { putModel } from "../store/fixture.ts";
+import { writeBlob } from "../../src/library/blobs.ts";
+import { mediaType, readManifest, writeManifest } from "../../src/library/manifest.ts";
+import { parseName } from "../../src/library/name.ts";
+import { manifestPath, openStore } from "../../src/library/store.ts";
+import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { quants } from "../../src/quant/index.ts";
-import { writeBlob } from "../../src/store/blobs.ts";
-import { encodeGguf } from "../gguf/fixture.ts";
-import { halves } from "../store/fixture.ts";
+import { quants } from "../../src/engine/formats/quant/index.ts";
+import { writeBlob } from "../../src/library/blobs.ts";
+import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
+import { halves } from "../library/fixture.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 
 setDefaultTimeout(30_000);

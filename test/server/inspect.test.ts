@@ -3,8 +3,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeLogger } from "../../src/base/log.ts";
 import { KNOWN_MAX, makeInspect } from "../../src/server/inspect.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
-import { putModel, tempFolder } from "../store/fixture.ts";
+import { openStore, type Store } from "../../src/library/store.ts";
+import { putModel, tempFolder } from "../library/fixture.ts";
 import { makeHarness } from "./harness.ts";
 
 /** A store that counts what is loaded. */

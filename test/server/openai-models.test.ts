@@ -1,6 +1,6 @@
 /** `GET /v1/models` and `GET /v1/models/:model`. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { putModel } from "../store/fixture.ts";
+import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;

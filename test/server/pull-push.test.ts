@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { startFront, type Front } from "../store/registry/front.ts";
-import { noise, publish } from "../store/registry/place.ts";
+import { startFront, type Front } from "../library/registry/front.ts";
+import { noise, publish } from "../library/registry/place.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 
 let front: Front;

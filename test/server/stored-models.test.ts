@@ -2,13 +2,13 @@
 import { afterEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { findModel } from "../../src/agent/models.ts";
-import { agentsSchema } from "../../src/agent/config.ts";
+import { findModel } from "../../src/gateway/agent/models.ts";
+import { agentsSchema } from "../../src/gateway/agent/config.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { storedModels } from "../../src/server/stored-models.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
-import { putModel, tempFolder } from "../store/fixture.ts";
+import { openStore, type Store } from "../../src/library/store.ts";
+import { putModel, tempFolder } from "../library/fixture.ts";
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(() => Promise.all(cleanups.splice(0).map((cleanup) => cleanup())));

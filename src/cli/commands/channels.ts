@@ -1,13 +1,13 @@
 /** `hearth channels check` and `test`: whether chat platforms take what is sent, without a server. */
-import type { Target } from "../../channels/channel.ts";
-import { checkChannels } from "../../channels/health.ts";
-import { loadChannels, type LoadedChannels } from "../../channels/load.ts";
-import { findChannelId, resolveTarget } from "../../channels/resolve.ts";
-import { oneLine } from "../../agent/boundary/index.ts";
+import type { Target } from "../../gateway/channels/channel.ts";
+import { checkChannels } from "../../gateway/channels/health.ts";
+import { loadChannels, type LoadedChannels } from "../../gateway/channels/load.ts";
+import { findChannelId, resolveTarget } from "../../gateway/channels/resolve.ts";
+import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import { AppError } from "../../base/errors.ts";
 import { unknownNameMessage } from "../../base/nearest.ts";
-import { describePath } from "../../config/document.ts";
-import { readSnapshot } from "../../gateway/read.ts";
+import { describePath } from "../../base/config/document.ts";
+import { readSnapshot } from "../../gateway/operate/read.ts";
 import { Told } from "../context.ts";
 import { formatTable } from "../format.ts";
 import type { LocalContext } from "./hooks-local.ts";

@@ -41,7 +41,7 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
     );
 }
 
-const transfer = () => import("../../gateway/transfer/index.ts");
+const transfer = () => import("../../gateway/operate/transfer/index.ts");
 
 function tell(terminal: Terminal, what: string, counts: Readonly<Record<string, number>>): void {
   const rows = Object.entries(counts).map(([table, n]) => `${n} ${table}`);

@@ -3,7 +3,7 @@
  * mappings.
  */
 import { messageOf } from "../../base/errors.ts";
-import { oneLine, TURNS } from "../../agent/boundary/index.ts";
+import { oneLine, TURNS } from "../../gateway/agent/boundary/index.ts";
 import { readBodyFile } from "../body-file.ts";
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";

@@ -1,5 +1,5 @@
 /** Reads the calls in a body that was cut: the last one has only part of its arguments. */
-import { closePrefix } from "../../base/json-prefix.ts";
+import { closePrefix } from "../json-prefix.ts";
 import type { CallEvent, CutCallEvent } from "./format.ts";
 import { parseJson } from "./json-calls.ts";
 

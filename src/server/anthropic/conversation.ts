@@ -5,7 +5,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { joinParts, type ContentPart } from "../content-parts.ts";
+import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import {

@@ -4,11 +4,11 @@
  * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
-import { fieldsOfPrefix } from "../../base/json-prefix.ts";
+import { fieldsOfPrefix } from "../../runtime/json-prefix.ts";
 import type { CutCall, Statistics, ToolCall } from "../../runtime/runtime.ts";
-import type { AnswerEvent } from "../answer.ts";
-import { argumentsText } from "../custom-tools.ts";
-import { withoutBlanks } from "../http/blanks.ts";
+import type { AnswerEvent } from "../answers/answer.ts";
+import { argumentsText } from "../answers/custom-tools.ts";
+import { withoutBlanks } from "../answers/blanks.ts";
 
 export type Block =
   | { type: "text"; text: string }

@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
-import { parseOptions, type Options } from "../../sampling/options.ts";
+import { parseOptions, type Options } from "../../engine/text/sampling/options.ts";
 import { optional, readFields, unexpected, type Fields } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
 import type { MessagesBody } from "../schema/messages.ts";

@@ -3,8 +3,8 @@
  */
 import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
 import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../fields.ts";
-import { isDispensable } from "../server-tools.ts";
-import { knownName, requireTools } from "../tool-choice.ts";
+import { isDispensable } from "../answers/server-tools.ts";
+import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
 
 /** Throws `bad_request`, also for tools that run on servers that are not here, unless the model may do without. */

@@ -3,7 +3,7 @@
  * API keys also checks the `Host` header (`hosts.ts`).
  */
 import { AppError } from "../../base/errors.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../base/config/config.ts";
 import { bareHost, isLocalName, makeIsOwnHost } from "./hosts.ts";
 
 /** Beside the names that `isLocalName` knows. */

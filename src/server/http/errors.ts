@@ -2,7 +2,7 @@
  * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
  */
 import { AppError, messageOf, type Code } from "../../base/errors.ts";
-import { Refusal } from "../../hooks/ingress/problems.ts";
+import { Refusal } from "../../gateway/hooks/ingress/problems.ts";
 
 const STATUS = {
   bad_request: 400,

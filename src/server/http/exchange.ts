@@ -5,8 +5,8 @@
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { retryAfter } from "../../base/retry-after.ts";
-import { Refusal } from "../../hooks/ingress/problems.ts";
-import { refusalReply } from "../../hooks/ingress/reply.ts";
+import { Refusal } from "../../gateway/hooks/ingress/problems.ts";
+import { refusalReply } from "../../gateway/hooks/ingress/reply.ts";
 import { CONTENT_CODINGS } from "./content-coding.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";

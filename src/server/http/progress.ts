@@ -1,6 +1,6 @@
 /** Work with progress: every step as a stream, or only the last one. */
 import { assert } from "../../base/errors.ts";
-import type { Progress } from "../../store/creation.ts";
+import type { Progress } from "../../library/creation.ts";
 import type { Reply } from "./exchange.ts";
 
 export async function progressReply(

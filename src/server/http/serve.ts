@@ -3,7 +3,7 @@
  */
 import type { BunRequest, Server } from "bun";
 import { AppError, messageOf } from "../../base/errors.ts";
-import type { Address, Config } from "../../config.ts";
+import type { Address, Config } from "../../base/config/config.ts";
 import { errorBody, statusOf } from "./errors.ts";
 import { jsonResponse } from "./exchange.ts";
 import { DOUBLED_ROUTES, isResolved, SEEN_ROUTES } from "./raw-target.ts";

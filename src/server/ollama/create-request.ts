@@ -3,17 +3,17 @@
  * without touching a model is said here, before the answer begins.
  */
 import { AppError } from "../../base/errors.ts";
-import { isModelFile, kindOfFiles } from "../../convert/folder.ts";
-import type { CreateRequest } from "../../store/creation.ts";
-import { parseDigest } from "../../store/digest.ts";
-import type { ConfigExtras } from "../../store/image.ts";
-import type { Library } from "../../store/library.ts";
-import { checkRequires } from "../../store/modelfile.ts";
-import { readModelfileAt, requestOfModelfile } from "../../store/modelfile-request.ts";
-import { parseReference, type ModelName } from "../../store/name.ts";
-import { parseFileType } from "../../store/quantize-mix.ts";
-import { blobSource, type Source } from "../../store/sources.ts";
-import type { StoredMessage } from "../../store/store.ts";
+import { isModelFile, kindOfFiles } from "../../library/convert/folder.ts";
+import type { CreateRequest } from "../../library/creation.ts";
+import { parseDigest } from "../../library/digest.ts";
+import type { ConfigExtras } from "../../library/image.ts";
+import type { Library } from "../../library/library.ts";
+import { checkRequires } from "../../library/modelfile.ts";
+import { readModelfileAt, requestOfModelfile } from "../../library/modelfile-request.ts";
+import { parseReference, type ModelName } from "../../library/name.ts";
+import { parseFileType } from "../../library/quantize-mix.ts";
+import { blobSource, type Source } from "../../library/sources.ts";
+import type { StoredMessage } from "../../library/store.ts";
 import { kindOf } from "../http/decode.ts";
 import type { CreateBody } from "../schema/create.ts";
 

@@ -1,11 +1,11 @@
 /** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
 import { AppError } from "../../base/errors.ts";
-import type { Metadata } from "../../gguf/gguf.ts";
-import { hasOwnTemplate } from "../../store/own-template.ts";
-import type { ModelEntry } from "../../store/store.ts";
-import { capabilitiesWith } from "../../template/facts.ts";
-import { rendererOf } from "../../template/named.ts";
-import { choosePrompt, type Capabilities } from "../../template/prompt.ts";
+import type { Metadata } from "../../engine/formats/gguf/gguf.ts";
+import { hasOwnTemplate } from "../../library/own-template.ts";
+import type { ModelEntry } from "../../library/store.ts";
+import { capabilitiesWith } from "../../engine/text/template/facts.ts";
+import { rendererOf } from "../../engine/text/template/named.ts";
+import { choosePrompt, type Capabilities } from "../../engine/text/template/prompt.ts";
 
 export interface EffectiveTemplate {
   readonly text: string;

@@ -1,7 +1,7 @@
 /** A model as text for people: its Modelfile, and its parameters one per line. */
 import { quoteGo } from "../../base/quote.ts";
-import { printModelfile, type Modelfile, type ParameterValue } from "../../store/modelfile.ts";
-import type { ModelConfig, ModelEntry } from "../../store/store.ts";
+import { printModelfile, type Modelfile, type ParameterValue } from "../../library/modelfile.ts";
+import type { ModelConfig, ModelEntry } from "../../library/store.ts";
 
 const NAME_COLUMNS = 30;
 /** One line per value: the name in 30 columns, then the value; texts in quotes. Sorted by name. */

@@ -2,13 +2,13 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/runtime.ts";
-import { readCustomTool } from "../custom-tools.ts";
+import { readCustomTool } from "../answers/custom-tools.ts";
 import { readFields, readText } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
-import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
+import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
-import { checkStrict } from "../strict-schema.ts";
-import { chooseTools, toolFields, type ChoiceShape } from "../tool-choice.ts";
+import { checkStrict } from "../answers/strict-schema.ts";
+import { chooseTools, toolFields, type ChoiceShape } from "../answers/tool-choice.ts";
 import { functionFields } from "./functions.ts";
 import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";

@@ -2,7 +2,7 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
-import { TOP_LOGPROBS_MAX } from "../logprobs.ts";
+import { TOP_LOGPROBS_MAX } from "../answers/logprobs.ts";
 import { Int } from "../schema/message.ts";
 import { checkCount, settingsFields } from "./settings.ts";
 

@@ -2,8 +2,8 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { joinParts } from "../content-parts.ts";
-import { customArguments } from "../custom-tools.ts";
+import { joinParts } from "../answers/content-parts.ts";
+import { customArguments } from "../answers/custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { isFields, type Fields } from "../fields.ts";
 import { PartReader, readArguments, type LeftOut } from "../history.ts";

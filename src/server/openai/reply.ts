@@ -1,5 +1,5 @@
 /** What the replies of the OpenAI API have in common: ids, times, counts. */
-import type { DoneEvent } from "../answer.ts";
+import type { DoneEvent } from "../answers/answer.ts";
 
 /** The fields that every object of one answer begins with. */
 export interface Head {

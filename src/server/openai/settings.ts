@@ -6,7 +6,7 @@ import { t, type Static } from "elysia";
 import { parseKeepAlive } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Think } from "../../runtime/runtime.ts";
-import { parseOptions, type Options } from "../../sampling/options.ts";
+import { parseOptions, type Options } from "../../engine/text/sampling/options.ts";
 import { Int } from "../schema/message.ts";
 
 export const samplingFields = {

@@ -5,9 +5,9 @@
  */
 import { messageOf } from "../../base/errors.ts";
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
-import type { AnswerEvent } from "../answer.ts";
-import { argumentsText, customInput } from "../custom-tools.ts";
-import { withoutBlanks } from "../http/blanks.ts";
+import type { AnswerEvent } from "../answers/answer.ts";
+import { argumentsText, customInput } from "../answers/custom-tools.ts";
+import { withoutBlanks } from "../answers/blanks.ts";
 import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
 import { isCustom, splitName } from "./tools.ts";
 

@@ -4,14 +4,14 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
-import type { Options } from "../../sampling/options.ts";
+import type { Options } from "../../engine/text/sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
-import { checkTopLogprobs } from "../logprobs.ts";
+import { checkTopLogprobs } from "../answers/logprobs.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
-import { checkStrict } from "../strict-schema.ts";
-import { toolFields } from "../tool-choice.ts";
+import { checkStrict } from "../answers/strict-schema.ts";
+import { toolFields } from "../answers/tool-choice.ts";
 import { readInput, type FindItem } from "./input.ts";
 import { readTools, type Tools } from "./tools.ts";
 

@@ -3,7 +3,7 @@
  * Fields: https://platform.openai.com/docs/api-reference/responses/object
  */
 import type { Statistics } from "../../runtime/runtime.ts";
-import type { Options } from "../../sampling/options.ts";
+import type { Options } from "../../engine/text/sampling/options.ts";
 import type { Fields } from "../fields.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 

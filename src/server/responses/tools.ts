@@ -2,10 +2,10 @@
  * The tools of a Responses request, and which of them the model may or must call.
  */
 import type { Tool } from "../../runtime/runtime.ts";
-import { readCustomTool } from "../custom-tools.ts";
+import { readCustomTool } from "../answers/custom-tools.ts";
 import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../fields.ts";
-import { isDispensable } from "../server-tools.ts";
-import { chooseTools, type ChoiceShape, type ChosenTools } from "../tool-choice.ts";
+import { isDispensable } from "../answers/server-tools.ts";
+import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 
 export interface Tools extends ChosenTools {
   /** As the request has them: the ones that the model was given. */

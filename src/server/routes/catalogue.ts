@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import type { StaticDecode } from "@sinclair/typebox";
 import { availableMemory, totalMemory } from "../../base/available-memory.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
-import { fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "../../store/catalogue.ts";
+import { fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "../../library/catalogue.ts";
 import type { RouteDeps } from "../deps.ts";
 import { CatalogueReply } from "../schema/catalogue.ts";
 import { describe } from "../schema/describe.ts";

@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
-import { parseReference, type ModelName } from "../../store/name.ts";
+import { parseReference, type ModelName } from "../../library/name.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";

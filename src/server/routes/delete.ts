@@ -5,10 +5,10 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
-import { parseReference, type ModelName } from "../../store/name.ts";
-import { fileLayers } from "../../store/model-files.ts";
-import { layersOf } from "../../store/manifest.ts";
-import type { StoredModel } from "../../store/store.ts";
+import { parseReference, type ModelName } from "../../library/name.ts";
+import { fileLayers } from "../../library/model-files.ts";
+import { layersOf } from "../../library/manifest.ts";
+import type { StoredModel } from "../../library/store.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";

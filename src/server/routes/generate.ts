@@ -4,14 +4,14 @@ import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
 import { readRequest } from "../http/body.ts";
-import { debugInfo } from "../debug-render.ts";
+import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
+import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
 import { findThinker } from "../find-model.ts";
 import { earlySettings } from "../early-settings.ts";
 import { lateSettings } from "../request-settings.ts";
-import { logprobsField } from "../logprobs.ts";
+import { logprobsField } from "../answers/logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -12,11 +12,11 @@ import {
   pageSchema,
   pausedSchema,
   replayedSchema,
-} from "../../hooks/admin/answers.ts";
-import type { Admin } from "../../hooks/admin/admin.ts";
+} from "../../gateway/hooks/admin/answers.ts";
+import type { Admin } from "../../gateway/hooks/admin/admin.ts";
 import { AppError } from "../../base/errors.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
-import { mailStatusSchema } from "../../hooks/mail/status.ts";
+import { mailStatusSchema } from "../../gateway/hooks/mail/status.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

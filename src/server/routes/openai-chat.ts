@@ -1,14 +1,14 @@
 /** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/runtime.ts";
-import { withoutBlanks } from "../http/blanks.ts";
+import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
-import { firstCallOnly, withCallIds } from "../http/call-ids.ts";
-import { debugInfo } from "../debug-render.ts";
+import { firstCallOnly, withCallIds } from "../answers/call-ids.ts";
+import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answer.ts";
+import { answerEvents } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../find-model.ts";
 import { warnLeftOut } from "../history.ts";
 import { warnUnknown } from "../unknown-options.ts";

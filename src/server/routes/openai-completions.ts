@@ -1,12 +1,12 @@
 /** `POST /v1/completions`: generate, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
-import { withoutBlanks } from "../http/blanks.ts";
+import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answer.ts";
+import { answerEvents } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";

@@ -4,7 +4,7 @@
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import type { StoredModel } from "../../store/store.ts";
+import type { StoredModel } from "../../library/store.ts";
 import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "../deps.ts";
 import { isAnthropic } from "../http/errors.ts";

@@ -7,7 +7,7 @@ import type { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { packageFolder } from "../../base/program-files.ts";
-import type { IngressDescription } from "../../hooks/openapi/describe.ts";
+import type { IngressDescription } from "../../gateway/hooks/ingress/openapi/describe.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 

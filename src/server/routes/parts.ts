@@ -2,8 +2,8 @@
 import { basename } from "node:path";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import type { ModelParts } from "../../browser/runtime.ts";
-import type { ModelRef } from "../../store/store.ts";
+import type { ModelParts } from "../../page/engine/runtime.ts";
+import type { ModelRef } from "../../library/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { readRequest } from "../http/body.ts";

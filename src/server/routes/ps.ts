@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import type { LoadedModel } from "../../runtime/runtime.ts";
-import type { Store, StoredModel } from "../../store/store.ts";
+import type { Store, StoredModel } from "../../library/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails } from "../inspect.ts";
 import { describe } from "../schema/describe.ts";

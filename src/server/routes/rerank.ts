@@ -7,7 +7,7 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
-import { parseOptions } from "../../sampling/options.ts";
+import { parseOptions } from "../../engine/text/sampling/options.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";

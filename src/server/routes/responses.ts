@@ -2,13 +2,13 @@
 import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
-import type { ModelRef } from "../../store/store.ts";
-import { SAMPLING_DEFAULTS, type Options } from "../../sampling/options.ts";
+import type { ModelRef } from "../../library/store.ts";
+import { SAMPLING_DEFAULTS, type Options } from "../../engine/text/sampling/options.ts";
 import { readRequest } from "../http/body.ts";
-import { firstCallOnly } from "../http/call-ids.ts";
+import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, type AnswerEvent } from "../answer.ts";
+import { answerEvents, type AnswerEvent } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -17,7 +17,7 @@ import type { Head, ResponseObject } from "../responses/response.ts";
 import { SaidItems } from "../responses/said-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../history.ts";
-import { warnLeft } from "../server-tools.ts";
+import { warnLeft } from "../answers/server-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -2,9 +2,9 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import { parseOptions } from "../../sampling/options.ts";
-import { displayName, parseReference } from "../../store/name.ts";
-import type { ModelEntry } from "../../store/store.ts";
+import { parseOptions } from "../../engine/text/sampling/options.ts";
+import { displayName, parseReference } from "../../library/name.ts";
+import type { ModelEntry } from "../../library/store.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { EffectiveTemplate } from "../ollama/effective-template.ts";
@@ -110,7 +110,7 @@ interface FileFields {
 
 /** What stands in the GGUF files. What reads them is loaded with the first that is shown. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
-  const { readHeader } = await import("../../files/header.ts");
+  const { readHeader } = await import("../../engine/formats/files/header.ts");
   const { effectiveTemplate } = await import("../ollama/effective-template.ts");
   const options = verbose ? {} : { arrayItemsMax: ARRAY_ITEMS_MAX };
   const header = await readHeader(entry.paths.model, options);

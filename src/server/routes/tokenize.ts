@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { parseKeepAlive } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import { parseOptions } from "../../sampling/options.ts";
+import { parseOptions } from "../../engine/text/sampling/options.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

@@ -4,7 +4,7 @@
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import { FIRST_STYLE, type FindAsset, type ServedAsset } from "../../ui/assets.ts";
+import { FIRST_STYLE, type FindAsset, type ServedAsset } from "../../page/assets.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";

@@ -122,7 +122,8 @@ test("a template in an unknown format calls tools behind its own tag", () => {
 });
 
 describe("the format of a template", () => {
-  const template = (path: string): string => readFileSync(join(import.meta.dir, "../../template/golden", path), "utf8");
+  const template = (path: string): string =>
+    readFileSync(join(import.meta.dir, "../../engine/text/template/golden", path), "utf8");
 
   test.each([
     ["jinja/hearth.jinja", "hermes"],

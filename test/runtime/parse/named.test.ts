@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { toolFormats } from "../../../src/runtime/parse/index.ts";
-import { PARSERS, readingOf } from "../../../src/template/named.ts";
+import { PARSERS, readingOf } from "../../../src/engine/text/template/named.ts";
 
 test.each(PARSERS)("the parser %s reads in a format that is there, and knows tools where that does", (parser) => {
   const reading = readingOf(parser)!;

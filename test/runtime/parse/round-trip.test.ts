@@ -7,11 +7,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { detectToolFormat, toolFormats } from "../../../src/runtime/parse/index.ts";
 import type { Message, Tool } from "../../../src/runtime/runtime.ts";
-import { choosePrompt, renderChat, type PromptTemplate } from "../../../src/template/prompt.ts";
+import { choosePrompt, renderChat, type PromptTemplate } from "../../../src/engine/text/template/prompt.ts";
 import { parseWith } from "./cut.ts";
 
 const now = new Date(2026, 10, 21);
-const GOLDEN = join(import.meta.dir, "../../template/golden");
+const GOLDEN = join(import.meta.dir, "../../engine/text/template/golden");
 const load = (path: string): PromptTemplate => {
   const source = readFileSync(join(GOLDEN, path), "utf8");
   return choosePrompt(path.startsWith("go/") ? { go: source } : { jinja: source });

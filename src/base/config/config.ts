@@ -1,0 +1,312 @@
+/**
+ * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
+ * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
+ * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default; only in
+ * an `OLLAMA_X` that Ollama itself would start with it is a warning.
+ */
+import { join } from "node:path";
+import { AppError, messageOf } from "../errors.ts";
+import { unknownNameMessage } from "../nearest.ts";
+import { ownValue } from "../own-value.ts";
+import type { KernelChoice } from "../kernel-tuning.ts";
+import type { KvCacheType } from "../kv-cache-type.ts";
+import { readDocument, readPartly, type Document } from "./document.ts";
+import { isForeign, unusedVariables, type Tolerated } from "./foreign.ts";
+import { SETTINGS, type BackendSetting, type MetricsDialect, type Setting, type SimdSetting } from "./settings.ts";
+import { unknownVariables } from "./unknown.ts";
+import { readMetricExport, readTracing, type MetricExportConfig, type TracingConfig } from "./telemetry.ts";
+import { parsePath, type Address } from "./values.ts";
+
+export type { MetricsDialect } from "./settings.ts";
+export type { Address } from "./values.ts";
+
+/** Parts of the file that others read: see `gateway/`. */
+const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway", "database"];
+
+export interface Config {
+  /** Gateway database, keys, caches. */
+  readonly home: string;
+  readonly host: Address;
+  readonly models: string;
+  /** Where the turns of agents find their models; undefined: here. */
+  readonly modelsUrl: string | undefined;
+  /** What that server is told, as a bearer token. */
+  readonly modelsKey: string | undefined;
+  /** The registry of names without a host, from which models come at their first use; undefined: nothing does. */
+  readonly modelsSource: URL | undefined;
+  readonly modelsSourceLogin: string | undefined;
+  /** Bytes of disk that these models may take. */
+  readonly modelsCacheBytes: number;
+  readonly backend: BackendSetting;
+  /** Bytes that models may take on the GPU together; `auto`: what there is. */
+  readonly gpuMemory: number | "auto";
+  /** Which kernels a GPU runs. */
+  readonly gpuKernels: KernelChoice;
+  readonly simd: SimdSetting;
+  readonly kvCacheType: KvCacheType;
+  /** Bytes of disk that prefixes of finished chats may take; 0: none are kept there. */
+  readonly snapshots: number;
+  /** Sequences that one model decodes at once. */
+  readonly numParallel: number;
+  /** `auto`: as many as fit. */
+  readonly maxLoadedModels: number | "auto";
+  /** Requests that may wait for a model. */
+  readonly maxQueue: number;
+  /** Infinity: for ever. */
+  readonly keepAliveMs: number;
+  /** Tokens; `auto`: as there is memory. */
+  readonly contextLength: number | "auto";
+  /** Time without progress after which a load has failed; Infinity: never. */
+  readonly loadTimeoutMs: number;
+  /** How long a runner may show no progress while requests wait for it. */
+  readonly stepTimeoutMs: number;
+  /** How long answers and turns may take to finish once the server was told to stop. */
+  readonly shutdownGraceMs: number;
+  /** How long it goes on taking requests once SIGTERM told it to stop, so that balancers can leave it first. */
+  readonly drainDelayMs: number;
+  /** Names that requests may call this server by, beside its own. */
+  readonly hosts: readonly string[];
+  /** Patterns of browser origins, added to the built-in ones. */
+  readonly origins: readonly string[];
+  /** Empty: no authentication. */
+  readonly apiKeys: readonly string[];
+  /** Folders that requests may name files in; empty: none. */
+  readonly importDirs: readonly string[];
+  /** Folders where another server's models may be, which are served beside our own and only read. */
+  readonly otherStores: readonly string[];
+  readonly metricsDialect: MetricsDialect;
+  /** Keep blobs that no model refers to. */
+  readonly noPrune: boolean;
+  /** Start the process of the next model ahead. */
+  readonly spareRunner: boolean;
+  readonly debug: boolean;
+  /** Undefined: no traces. */
+  readonly tracing: TracingConfig | undefined;
+  /** Undefined: metrics are sent nowhere; `/metrics` has them. */
+  readonly metricExport: MetricExportConfig | undefined;
+  /** Warnings about the environment, a line each. */
+  readonly warnings: readonly string[];
+}
+
+export interface ConfigSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** By setting name; undefined where not given. Also `config` (a path) and `home`. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** The user's home folder. */
+  readonly home: string;
+}
+
+interface Found {
+  readonly value: unknown;
+  /** Where the value came from, for the message. */
+  readonly where: string;
+}
+
+/** Each by its name in `SETTINGS`. */
+type Values = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]["initial"]> };
+
+/**
+ * For those who need a few settings: the others may be wrong, or ask for variables that are not set. Both throw
+ * `bad_request` as `readConfig` does, `setting` where it is asked for one that is wrong.
+ */
+export function readSettings(sources: ConfigSources): {
+  readonly home: string;
+  setting<Name extends keyof Values>(name: Name): Values[Name];
+} {
+  const { home, value } = valuesOf(sources, readConfigPart(sources), []);
+  const setting = <Name extends keyof Values>(name: Name): Values[Name] =>
+    value(name, SETTINGS[name] as unknown as Setting<Values[Name]>);
+  return { home, setting };
+}
+
+/**
+ * Throws `bad_request` naming the setting, where it was set, what was expected and what was found.
+ * @param document the configuration file where it has been read already
+ */
+export function readConfig(sources: ConfigSources, document = readConfigFile(sources)): Config {
+  const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
+  const warnings = [...unusedVariables(sources.env), ...unknownVariables(sources.env, known)];
+  const { home, value } = valuesOf(sources, document, warnings);
+  return {
+    home,
+    host: value("host", SETTINGS.host),
+    models: value("models", SETTINGS.models),
+    modelsUrl: value("modelsUrl", SETTINGS.modelsUrl),
+    modelsKey: value("modelsKey", SETTINGS.modelsKey),
+    modelsSource: value("modelsSource", SETTINGS.modelsSource),
+    modelsSourceLogin: value("modelsSourceLogin", SETTINGS.modelsSourceLogin),
+    modelsCacheBytes: value("modelsCacheBytes", SETTINGS.modelsCacheBytes),
+    backend: value("backend", SETTINGS.backend),
+    gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
+    gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
+    simd: value("simd", SETTINGS.simd),
+    kvCacheType: value("kvCacheType", SETTINGS.kvCacheType),
+    snapshots: value("snapshots", SETTINGS.snapshots),
+    numParallel: value("numParallel", SETTINGS.numParallel),
+    maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
+    maxQueue: value("maxQueue", SETTINGS.maxQueue),
+    keepAliveMs: value("keepAlive", SETTINGS.keepAlive),
+    contextLength: value("contextLength", SETTINGS.contextLength),
+    loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
+    stepTimeoutMs: value("stepTimeout", SETTINGS.stepTimeout),
+    shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
+    drainDelayMs: value("drainDelay", SETTINGS.drainDelay),
+    hosts: value("hosts", SETTINGS.hosts),
+    origins: value("origins", SETTINGS.origins),
+    apiKeys: value("apiKeys", SETTINGS.apiKeys),
+    importDirs: value("importDirs", SETTINGS.importDirs),
+    metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
+    noPrune: value("noPrune", SETTINGS.noPrune),
+    otherStores: value("otherStores", SETTINGS.otherStores)
+      ? otherStores(sources, value("models", SETTINGS.models))
+      : [],
+    spareRunner: value("spareRunner", SETTINGS.spareRunner),
+    debug: value("debug", SETTINGS.debug),
+    tracing: readTracing(sources.env),
+    metricExport: readMetricExport(sources.env),
+    warnings,
+  };
+}
+
+type ValueOf = <T>(name: string, row: Setting<T>) => T;
+
+/** @param warnings get one for each value that is tolerated */
+function valuesOf(
+  sources: ConfigSources,
+  document: Document | undefined,
+  warnings: string[],
+): { home: string; value: ValueOf } {
+  const file = settingsOf(document);
+  const find = (name: string, env: readonly string[]): Found | undefined =>
+    findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
+  const found = find("home", ["HEARTH_HOME"]);
+  const home = found
+    ? checked(parsePath(found.value), { name: "home", found, expected: "the path of a folder" })
+    : join(sources.home, ".hearth");
+  const value: ValueOf = (name, row) => {
+    const found = find(name, row.env);
+    if (!found) return row.initial(home);
+    const tolerated = toleratedValue(row, found, row.initial(home));
+    if (tolerated?.warning) warnings.push(`${found.where}='${String(found.value)}': ${tolerated.warning}`);
+    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, ...row });
+  };
+  return { home, value };
+}
+
+/**
+ * Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places.
+ * @param own the store that is ours, which may be that one
+ */
+function otherStores({ env, home }: ConfigSources, own: string): string[] {
+  const theirs = parsePath(findEnv(env, ["OLLAMA_MODELS"])?.value);
+  if (theirs !== undefined) return theirs === own ? [] : [theirs];
+  return [join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
+}
+
+/** Undefined where the value is not from a variable of Ollama, or has to be as the others. */
+function toleratedValue<T>(row: Setting<T>, { value, where }: Found, initial: T): Tolerated<T> | undefined {
+  if (!isForeign(where)) return undefined;
+  return row.tolerates?.({ text: String(value), parsed: row.parse(value), initial, expected: row.expected });
+}
+
+/**
+ * The configuration file: the one that was asked for, else the one in the user's home, which may be missing.
+ * Throws `bad_request`.
+ */
+export const readConfigFile = (sources: ConfigSources): Document | undefined => readFile(sources, readDocument);
+
+/** As `readConfigFile`; whoever uses a value calls its `checkSet` before. */
+export const readConfigPart = (sources: ConfigSources): Document | undefined => readFile(sources, readPartly);
+
+function readFile(sources: ConfigSources, read: typeof readDocument): Document | undefined {
+  const { path, askedBy } = configPath(sources);
+  try {
+    return read(path, sources.env);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
+    if (missing && askedBy === undefined) return undefined;
+    throw new AppError("bad_request", `${askedBy ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
+  }
+}
+
+/** Whether the file has a section for others than this module. Throws as `readConfigFile`. */
+export function hasSections(sources: ConfigSources): boolean {
+  const root = readConfigFile(sources)?.root ?? {};
+  return SECTIONS.some((name) => Object.hasOwn(root, name));
+}
+
+/** Where the configuration file is, or would be. `askedBy`: the flag or variable that names it. */
+export function configPath({ env, flags, home }: ConfigSources): { path: string; askedBy: string | undefined } {
+  const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
+  return { path: asked ? String(asked.value) : join(home, ".hearth", "hearth.json5"), askedBy: asked?.where };
+}
+
+/** A lookup among the settings of the file. Sections are for those who know them. */
+function settingsOf(file: Document | undefined): (name: string) => Found | undefined {
+  if (!file) return () => undefined;
+  const known = ["home", ...Object.keys(SETTINGS).map(keyOf)];
+  const found = new Map<string, Found & { readonly path: readonly string[] }>();
+  for (const path of Object.keys(file.root).flatMap((name) => pathsBelow(file.root, name))) {
+    const key = path.join(".");
+    if (SECTIONS.includes(key)) continue;
+    const place = key === "models" ? "models.folder" : key; // as a text it is the folder
+    if (!known.includes(place)) {
+      const message = unknownNameMessage(`unknown setting '${key}'`, key, [...known, ...SECTIONS]);
+      throw new AppError("bad_request", `${file.where(path)}: ${message}`);
+    }
+    found.set(place, { value: ownValue(file.root, path), where: file.where(path), path });
+  }
+  return (name) => {
+    const one = found.get(keyOf(name));
+    if (one) file.checkSet(one.path);
+    return one;
+  };
+}
+
+/** Of a setting, in the file. */
+const keyOf = (name: string): string =>
+  (SETTINGS as Readonly<Record<string, { readonly key?: string }>>)[name]?.key ?? name;
+
+/** Settings that are grouped have a key below that of their group. */
+function pathsBelow(root: Document["root"], name: string): string[][] {
+  const value = root[name];
+  if (name !== "models" || typeof value !== "object" || value === null || Array.isArray(value)) return [[name]];
+  return Object.keys(value).map((key) => [name, key]);
+}
+
+function findFlag(flags: ConfigSources["flags"], name: string): Found | undefined {
+  const value = flags[name];
+  const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return value === undefined ? undefined : { value, where: flag };
+}
+
+/** Blanks and quotes around a value are not part of it; an empty variable is an unset one. */
+export function findEnv(
+  env: ConfigSources["env"],
+  names: readonly string[],
+): { readonly value: string; readonly where: string } | undefined {
+  for (const name of names) {
+    const value = env[name]?.trim().replace(/^["']+|["']+$/g, "");
+    if (value) return { value, where: name };
+  }
+  return undefined;
+}
+
+interface At extends Pick<Setting<unknown>, "expected" | "instead"> {
+  readonly name: string;
+  readonly found: Found;
+}
+
+/** An address as it may be shown. */
+const withoutPassword = (text: string): string => text.replace(/\/\/[^/]*@/, "//(not shown)@");
+
+function checked<T>(value: T | undefined, at: At): T {
+  if (value !== undefined) return value;
+  const isSecret = ["apiKeys", "modelsKey", "modelsSourceLogin"].includes(at.name);
+  const shown = isSecret ? "(not shown)" : `'${withoutPassword(String(at.found.value))}'`;
+  const setting = `${at.found.where}: setting '${keyOf(at.name)}'`;
+  const instead = at.instead?.[String(at.found.value)];
+  const hint = instead === undefined ? "" : `; ${instead}`;
+  throw new AppError("bad_request", `${setting}: expected ${at.expected}, got ${shown}${hint}`);
+}

@@ -1,0 +1,90 @@
+/**
+ * Variables that people have set for Ollama: what that server makes of a value that ours cannot use, and which of them
+ * have no effect here.
+ */
+import { isIPv6 } from "node:net";
+import type { KvCacheType } from "../kv-cache-type.ts";
+import { PORT_DEFAULT, type Address } from "./values.ts";
+
+const PREFIX = "OLLAMA_";
+
+export const isForeign = (name: string): boolean => name.startsWith(PREFIX);
+
+/** A value, and the warning for the person who set it. */
+export interface Tolerated<T> {
+  readonly value: T;
+  readonly warning?: string;
+}
+
+/** @param about.parsed undefined where a setting of ours would be refused for that text */
+export type Tolerate<T> = (about: {
+  text: string;
+  parsed: T | undefined;
+  initial: T;
+  expected: string;
+}) => Tolerated<T>;
+
+/** The default for what cannot be understood. */
+export function orDefault<T>({ parsed, initial, expected }: Parameters<Tolerate<T>>[0]): Tolerated<T> {
+  if (parsed !== undefined) return { value: parsed };
+  return { value: initial, warning: `expected ${expected}; the default is taken` };
+}
+
+/**
+ * `[scheme://]host[:port][/path]`. A port that is none is the default one, a host that is missing in front of a port is
+ * every interface.
+ */
+export function tolerateAddress(text: string): Tolerated<Address> {
+  const [, scheme, rest = ""] = /^(?:([a-z]+):\/\/)?([^/]*)/i.exec(text)!; // matches whatever there is
+  const match = isIPv6(rest) ? null : /^(\[[0-9a-f:.]+\]|[^:]*):(.*)$/i.exec(rest);
+  const host = (match ? match[1]! : rest).replace(/^\[|\]$/g, "");
+  const port = portOf(match?.[2], scheme);
+  const hostname = host !== "" ? host : match ? "0.0.0.0" : "127.0.0.1";
+  const warnings = [
+    ...(port === undefined ? [`'${match?.[2]}' is no port, so ${PORT_DEFAULT} is taken`] : []),
+    ...(scheme === "https" ? ["TLS is not spoken here, so it is http"] : []),
+    ...(hostname === "0.0.0.0" && host === "" ? ["without a host the server listens on all interfaces"] : []),
+  ];
+  const value = { hostname, port: port ?? PORT_DEFAULT };
+  return warnings.length > 0 ? { value, warning: warnings.join("; ") } : { value };
+}
+
+/** 4 bits are kept in 8: less than was asked for is saved, and less is lost. */
+export function tolerateKvCacheType(about: Parameters<Tolerate<KvCacheType>>[0]): Tolerated<KvCacheType> {
+  if (!/^q4_[01]$/i.test(about.text)) return orDefault(about);
+  return { value: "q8_0", warning: "keys and values are kept in 8 bits at least, so q8_0 is taken" };
+}
+
+/** Undefined where the text is no port. */
+function portOf(text: string | undefined, scheme: string | undefined): number | undefined {
+  if (text === undefined) return scheme === "http" ? 80 : scheme === "https" ? 443 : PORT_DEFAULT;
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined;
+}
+
+/** Read here under their own names, or of no consequence to a server without a cloud. */
+const QUIET: ReadonlySet<string> = new Set(
+  [
+    "HOST MODELS NUM_PARALLEL MAX_LOADED_MODELS MAX_QUEUE KEEP_ALIVE CONTEXT_LENGTH LOAD_TIMEOUT ORIGINS NOPRUNE",
+    "KV_CACHE_TYPE DEBUG NOHISTORY API_KEY NO_CLOUD EDITOR SKILLS AGENT_DISABLE_SHELL AGENT_DISABLE_WEBSEARCH",
+  ].flatMap((names) => names.split(" ").map((name) => PREFIX + name)),
+);
+
+/** What people count on, and why it does nothing here. */
+const REASONS: Readonly<Record<string, string>> = {
+  FLASH_ATTENTION: "attention is always computed in tiles",
+  SCHED_SPREAD: "a model runs on one GPU",
+  GPU_OVERHEAD: "HEARTH_GPU_MEMORY says how much of the GPU models may take",
+  LLM_LIBRARY: "HEARTH_BACKEND chooses the backend",
+  VULKAN: "HEARTH_BACKEND chooses the backend",
+  GO_TEMPLATE: "a TEMPLATE given to create is in force, others where the file's own template can do no more",
+  DEBUG_LOG_REQUESTS: "no prompt and no answer is ever written down",
+};
+
+/** One line for each variable of Ollama that is set and does nothing here. */
+export function unusedVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  const unused = Object.keys(env).filter((name) => isForeign(name) && env[name]?.trim() && !QUIET.has(name));
+  return unused.sort().map((name) => {
+    const reason = REASONS[name.slice(PREFIX.length)];
+    return `${name} has no effect here${reason ? `: ${reason}` : ""}`;
+  });
+}

@@ -1,0 +1,265 @@
+/** Each setting: its variables, what it looks like and what it is where nobody says. See `config.ts`. */
+import { isAbsolute, join } from "node:path";
+import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "../kernel-tuning.ts";
+import { KV_CACHE_TYPES, parseKvCacheType, type KvCacheType } from "../kv-cache-type.ts";
+import { orDefault, tolerateAddress, tolerateKvCacheType, type Tolerate } from "./foreign.ts";
+import {
+  autoWhereZero,
+  isHostPattern,
+  isOriginPattern,
+  parseAddress,
+  parseBool,
+  parseBytes,
+  parseInteger,
+  parseList,
+  parseMs,
+  parsePath,
+  parseWebAddress,
+  PORT_DEFAULT,
+  type Address,
+} from "./values.ts";
+
+/** In whose words `/metrics` is: ours, or vLLM's beside them, which routers know. */
+const METRICS_DIALECTS = ["hearth", "vllm"] as const;
+export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
+const HOUR_MS = 3_600_000;
+/** Shorter, and a healthy runner on a busy machine would be ended. */
+const STEP_MS_MIN = 1000;
+const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
+export type BackendSetting = (typeof BACKENDS)[number];
+/** Instruction sets that the SIMD kernels are built for. */
+const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "i8mm", "neon"] as const;
+export type SimdSetting = (typeof SIMD_LEVELS)[number];
+
+export interface Setting<T> {
+  /** Where it is in the file; absent: at the top, by its name. */
+  readonly key?: string;
+  /** Environment variables, the first that is set wins. */
+  readonly env: readonly string[];
+  /** What the value looks like, for the error message. */
+  readonly expected: string;
+  /** Values of another setting that people write here, and what to write instead. */
+  readonly instead?: Readonly<Record<string, string>>;
+  /** The value, or undefined where it is none. Texts come from anywhere, other types from the file. */
+  readonly parse: (value: unknown) => T | undefined;
+  readonly initial: (home: string) => T;
+  /** What a variable of Ollama is taken for; absent: it has to be as the others. */
+  readonly tolerates?: Tolerate<T>;
+}
+
+const setting = <T>(row: Setting<T>): Setting<T> => row;
+
+/** One row per setting: the key is its name in the file and, in kebab-case, the flag. */
+export const SETTINGS = {
+  host: setting<Address>({
+    env: ["HEARTH_HOST", "OLLAMA_HOST"],
+    expected: "[http://]host[:port], with a port from 0 to 65535; a port alone is ':11434'",
+    parse: parseAddress,
+    tolerates: ({ text }) => tolerateAddress(text),
+    initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),
+  }),
+  models: setting<string>({
+    key: "models.folder",
+    env: ["HEARTH_MODELS", "OLLAMA_MODELS"],
+    expected: "the path of a folder",
+    parse: parsePath,
+    initial: (home) => join(home, "models"),
+  }),
+  modelsUrl: setting<string | undefined>({
+    key: "models.url",
+    env: ["HEARTH_MODELS_URL"],
+    expected: "the address of a Hearth server, or of a router in front of some: http:// or https://",
+    parse: parseWebAddress,
+    initial: () => undefined,
+  }),
+  modelsKey: setting<string | undefined>({
+    key: "models.key",
+    env: ["HEARTH_MODELS_KEY"],
+    expected: "a key without blanks",
+    parse: (value) => (typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : undefined),
+    initial: () => undefined,
+  }),
+  modelsSource: setting<URL | undefined>({
+    key: "models.source",
+    env: ["HEARTH_MODELS_SOURCE"],
+    expected: "the address of a registry: http:// or https://, a host, no path and no password ('models.sourceLogin')",
+    parse: (value) => {
+      const address = parseWebAddress(value);
+      const url = address === undefined ? undefined : new URL(address);
+      return url?.pathname === "/" ? url : undefined;
+    },
+    initial: () => undefined,
+  }),
+  modelsSourceLogin: setting<string | undefined>({
+    key: "models.sourceLogin",
+    env: ["HEARTH_MODELS_SOURCE_LOGIN"],
+    expected: "a user and a password with a colon between them",
+    parse: (value) => (typeof value === "string" && /^[^\s:]+:[^\r\n]+$/.test(value) ? value : undefined),
+    initial: () => undefined,
+  }),
+  modelsCacheBytes: setting<number>({
+    key: "models.cacheBytes",
+    env: ["HEARTH_MODELS_CACHE"],
+    expected: "bytes such as '200GiB'",
+    parse: parseBytes,
+    initial: () => Infinity,
+  }),
+  backend: setting<BackendSetting>({
+    env: ["HEARTH_BACKEND"],
+    expected: BACKENDS.join(", "),
+    parse: (value) => BACKENDS.find((name) => name === value),
+    initial: () => "auto",
+  }),
+  gpuMemory: setting<number | "auto">({
+    env: ["HEARTH_GPU_MEMORY"],
+    expected: "'auto', or bytes such as '6GiB', '512MB' or 1000000",
+    parse: (value) => (value === "auto" ? "auto" : parseBytes(value)),
+    initial: () => "auto",
+  }),
+  gpuKernels: setting<KernelChoice>({
+    env: ["HEARTH_GPU_KERNELS"],
+    expected: KERNELS_EXPECTED,
+    parse: (value) => parseKernels(String(value)),
+    initial: () => "auto",
+  }),
+  simd: setting<SimdSetting>({
+    env: ["HEARTH_SIMD"],
+    expected: SIMD_LEVELS.join(", "),
+    instead: { wasm: "HEARTH_BACKEND=wasm runs these kernels as WebAssembly" },
+    parse: (value) => SIMD_LEVELS.find((level) => level === value),
+    initial: () => "auto",
+  }),
+  kvCacheType: setting<KvCacheType>({
+    env: ["HEARTH_KV_CACHE_TYPE", "OLLAMA_KV_CACHE_TYPE"],
+    expected: KV_CACHE_TYPES.join(", "),
+    parse: parseKvCacheType,
+    tolerates: tolerateKvCacheType,
+    initial: () => "f16",
+  }),
+  snapshots: setting<number>({
+    env: ["HEARTH_SNAPSHOTS"],
+    expected: "'off', or bytes such as '4GiB'",
+    parse: (value) => (value === "off" || value === false || Number(value) === 0 ? 0 : parseBytes(value)),
+    initial: () => 4 * 2 ** 30,
+  }),
+  numParallel: setting<number>({
+    env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
+    expected: "a whole number from 1 to 256",
+    parse: (value) => parseInteger(value, { min: 1, max: 256 }),
+    tolerates: orDefault,
+    initial: () => 4,
+  }),
+  maxLoadedModels: setting<number | "auto">({
+    env: ["HEARTH_MAX_LOADED_MODELS", "OLLAMA_MAX_LOADED_MODELS"],
+    expected: "'auto' or a whole number",
+    parse: (value) => (value === "auto" ? "auto" : parseInteger(value, { min: 0, max: 1e6 }) || autoWhereZero(value)),
+    tolerates: orDefault,
+    initial: () => "auto",
+  }),
+  maxQueue: setting<number>({
+    env: ["HEARTH_MAX_QUEUE", "OLLAMA_MAX_QUEUE"],
+    expected: "a whole number from 1",
+    parse: (value) => parseInteger(value, { min: 1, max: 1e6 }),
+    tolerates: orDefault,
+    initial: () => 512,
+  }),
+  keepAlive: setting<number>({
+    env: ["HEARTH_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE"],
+    expected: "a duration such as '5m', or seconds; negative: for ever",
+    parse: (value) => parseMs(value, (ms) => (ms < 0 ? Infinity : ms)),
+    tolerates: orDefault,
+    initial: () => 5 * 60_000,
+  }),
+  contextLength: setting<number | "auto">({
+    env: ["HEARTH_CONTEXT_LENGTH", "OLLAMA_CONTEXT_LENGTH"],
+    expected: "'auto' or a whole number of tokens, at least 4 (0: auto)",
+    parse: (value) =>
+      value === "auto" ? "auto" : (autoWhereZero(value) ?? parseInteger(value, { min: 4, max: 2 ** 24 })),
+    tolerates: orDefault,
+    initial: () => "auto",
+  }),
+  loadTimeout: setting<number>({
+    env: ["HEARTH_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT"],
+    expected: "a duration such as '5m', or seconds; 0 or negative: none",
+    parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
+    tolerates: orDefault,
+    initial: () => 5 * 60_000,
+  }),
+  stepTimeout: setting<number>({
+    env: ["HEARTH_STEP_TIMEOUT"],
+    expected: "a duration such as '10m', or seconds; 0 or negative: none",
+    parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : Math.max(STEP_MS_MIN, ms))),
+    initial: () => 10 * 60_000,
+  }),
+  shutdownGrace: setting<number>({
+    env: ["HEARTH_SHUTDOWN_GRACE"],
+    expected: "a duration such as '10s', or seconds, from 0 to an hour",
+    parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
+    initial: () => 10_000,
+  }),
+  drainDelay: setting<number>({
+    env: ["HEARTH_DRAIN_DELAY"],
+    expected: "a duration such as '5s', or seconds, from 0 to an hour",
+    parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
+    initial: () => 0,
+  }),
+  hosts: setting<readonly string[]>({
+    env: ["HEARTH_HOSTS"],
+    expected:
+      "host names separated by commas, without ports ('*.name': all below it, '*': any); HEARTH_HOST says where to listen",
+    parse: (value) => parseList(value, isHostPattern),
+    initial: () => [],
+  }),
+  origins: setting<readonly string[]>({
+    env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],
+    expected:
+      "origins separated by commas, each with at most one '*' or with http://, https:// or an extension's scheme",
+    parse: (value) => parseList(value, isOriginPattern),
+    initial: () => [],
+  }),
+  apiKeys: setting<readonly string[]>({
+    env: ["HEARTH_API_KEYS"],
+    expected: "keys separated by commas, without blanks",
+    parse: (value) => parseList(value, (key) => /^[\x21-\x7e]+$/.test(key)),
+    initial: () => [],
+  }),
+  importDirs: setting<readonly string[]>({
+    env: ["HEARTH_IMPORT_DIRS"],
+    expected: "absolute paths of folders separated by commas",
+    parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
+    initial: () => [],
+  }),
+  metricsDialect: setting<MetricsDialect>({
+    env: ["HEARTH_METRICS_DIALECT"],
+    expected: METRICS_DIALECTS.join(", "),
+    parse: (value) => METRICS_DIALECTS.find((dialect) => dialect === value),
+    initial: () => "hearth",
+  }),
+  noPrune: setting<boolean>({
+    env: ["HEARTH_NOPRUNE", "OLLAMA_NOPRUNE"],
+    expected: "true or false",
+    parse: parseBool,
+    tolerates: ({ parsed }) =>
+      parsed === undefined ? { value: true, warning: "what is not false counts as true" } : { value: parsed },
+    initial: () => false,
+  }),
+  otherStores: setting<boolean>({
+    env: ["HEARTH_OTHER_STORES"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => true,
+  }),
+  spareRunner: setting<boolean>({
+    env: ["HEARTH_SPARE_RUNNER"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => true,
+  }),
+  debug: setting<boolean>({
+    env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
+    expected: "true or false",
+    parse: parseBool,
+    tolerates: orDefault,
+    initial: () => false,
+  }),
+} as const;

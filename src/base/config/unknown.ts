@@ -1,0 +1,39 @@
+/** Variables that look like settings of ours and are none: misspelled, or of another version. */
+import { nearest } from "../nearest.ts";
+
+const PREFIX = "HEARTH_";
+
+/** Settings without a row in `SETTINGS`, what the command line reads, and where tests of the repository find data. */
+const READ_ELSEWHERE = [
+  "HEARTH_CONFIG",
+  "HEARTH_HOME",
+  "HEARTH_API_KEY",
+  "HEARTH_GATEWAY_TOKEN",
+  "HEARTH_HOOK_SECRET",
+  "HEARTH_GOLDEN",
+  "HEARTH_ARCHS",
+  "HEARTH_TEMPLATES",
+];
+
+/** Of the repository's tests, and what Kubernetes sets for each service whose name begins with `hearth`. */
+const OTHERS = /^HEARTH_(TEST_\w+|(\w+_)?SERVICE_(HOST|PORT)(_\w+)?|(\w+_)?PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
+const SERVICE_PORT = /^HEARTH_(\w+_)?PORT$/;
+
+/**
+ * One line for each variable of ours that is set and that nothing reads.
+ * @param known variables of settings, and those that the configuration file names
+ */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>, known: Iterable<string>): string[] {
+  const all = [...new Set([...known, ...READ_ELSEWHERE])].filter((name) => name.startsWith(PREFIX));
+  const isOurs = (name: string): boolean => name.startsWith(PREFIX) && (env[name]?.trim() ?? "") !== "";
+  const isService = (name: string): boolean =>
+    OTHERS.test(name) || (SERVICE_PORT.test(name) && /^(tcp|udp|sctp):\/\//.test(env[name] ?? ""));
+  const unknown = Object.keys(env).filter((name) => isOurs(name) && !all.includes(name) && !isService(name));
+  return unknown.sort().map((name) => {
+    const near = nearest(
+      name.slice(PREFIX.length),
+      all.map((each) => each.slice(PREFIX.length)),
+    );
+    return `${name} is no setting, so it has no effect${near === undefined ? "" : `; did you mean ${PREFIX}${near}?`}`;
+  });
+}

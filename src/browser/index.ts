@@ -1,9 +1,0 @@
-/**
- * `hearth/browser`: the engine for pages. A page starts the built Worker (`worker-main.ts`), hands it to these
- * functions and asks the runner that they give.
- */
-export { listStored, removeStored, startRunner, storeInPage, type PageWorker } from "./client.ts";
-export type { PageFile } from "./files.ts";
-export type { Download } from "./storage.ts";
-export type { LoadMessage } from "../runner/messages.ts";
-export type { RunnerClient, RunnerEvent } from "../runtime/runner-client.ts";

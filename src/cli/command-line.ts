@@ -1,0 +1,266 @@
+/**
+ * The command line. Each command imports what it runs when it runs: `hearth serve` needs no terminal, and `hearth list`
+ * no kernels, which is most of the time that a process takes to start.
+ */
+import { constants, homedir } from "node:os";
+import { join } from "node:path";
+import { InvalidArgumentError, type Argument, type Command } from "commander";
+import { AppError, messageOf } from "../base/errors.ts";
+import { selfCommand } from "../base/program-files.ts";
+import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "../base/kernel-tuning.ts";
+import { clientSettings } from "./address.ts";
+import { addCommands, addCompletion, GROUPS } from "./index.ts";
+import type { CliParts } from "./failing.ts";
+import { makeTerminal } from "./terminal.ts";
+import { withThinkValue } from "./think.ts";
+import { HearthCommand, MissingArgument, usageLines } from "./usage.ts";
+import { nearest } from "../base/nearest.ts";
+import { readSettings } from "../base/config/config.ts";
+import { reachHereDirectly } from "../base/config/proxies.ts";
+import type { ModelRun } from "./diagnostics/diagnostics.ts";
+import { API_VERSION, VERSION } from "../base/version.ts";
+
+type Env = NodeJS.ProcessEnv;
+
+/** What `--backend` takes. */
+const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
+
+/** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
+export async function runCommandLine(env: Env): Promise<void> {
+  reachHereDirectly(env);
+  const terminal = once(() => makeTerminal(process, env));
+  const parts = { env, flags: {}, home: homedir(), process, terminal };
+  const program = new HearthCommand("hearth")
+    .description("Runs language models on this machine and serves them over HTTP")
+    .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
+    .enablePositionalOptions() // a command has a -v of its own
+    .configureHelp({ subcommandTerm: termOf })
+    .configureOutput({
+      writeOut: (text) => terminal().write(text),
+      writeErr: (text) => terminal().note(text.trimEnd()),
+      outputError: (text, write) => write(text.replace(/^error: /, "Error: ")),
+    })
+    .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
+  program.commandsGroup(GROUPS.everyday);
+  addServe(program, env);
+  addCommands(program, parts, wholeNumber);
+  program.commandsGroup(GROUPS.developers).helpCommand("help [command]", "show the help of a command");
+  addLogits(program, parts);
+  addImage(program, parts);
+  addGenerate(program, parts);
+  addTokenize(program, parts);
+  addDevices(program, parts);
+  addQuantize(program, parts);
+  addCompletion(program, parts);
+  refuseUnknown(program, process.argv[2]);
+  try {
+    await program.parseAsync(withThinkValue(process.argv));
+  } catch (error) {
+    const lines =
+      error instanceof MissingArgument
+        ? await usageLines(error, () => clientSettings(parts).server)
+        : [`Error: ${messageOf(error)}`];
+    for (const line of lines) terminal().note(line);
+    process.exit(1);
+  }
+}
+
+/** A command in the help: its name and its arguments. */
+const termOf = (command: Command): string =>
+  [command.name(), ...command.registeredArguments.map((argument) => nameOf(argument))].join(" ");
+
+function nameOf(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+function addServe(program: Command, env: Env): void {
+  program
+    .command("serve", { isDefault: true })
+    .alias("start")
+    .description("start the server; what hearth does without a command")
+    .option("--config <file>", "configuration file (JSON5)")
+    .option("--host <address>", "address to listen on, host:port")
+    .option("--models <folder>", "model store")
+    .option("--backend <name>", BACKENDS)
+    .action((flags: Record<string, string>) =>
+      import("./serve.ts").then(({ serve }) => serve({ env, flags, home: homedir(), command: selfCommand() })),
+    );
+}
+
+/** How a model is run. */
+const addRunOptions = (command: Command): Command =>
+  command
+    .option("--backend <name>", `${BACKENDS}; left out: as the server's`)
+    .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
+    .option("--precise", "float32 activations", false)
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels);
+
+function addLogits(program: Command, { env, terminal }: CliParts): void {
+  addRunOptions(
+    program
+      .command("logits")
+      .description("write the logits of every position")
+      .requiredOption("--model <file>", "GGUF file")
+      .option("--adapter <file...>", "LoRA adapters, GGUF")
+      .option("--tokens <ids>", "token ids separated by commas")
+      .option(
+        "--text <text>",
+        "with --image: a text with <__media__> where the image is; writes the last position only",
+      )
+      .option("--projector <file>", "with --image: GGUF file of the image encoder")
+      .option("--image <file>", "PNG, JPEG, WebP or GIF")
+      .requiredOption("--out <file>", "where to write them, as little-endian float32"),
+  ).action((options) =>
+    withoutTelemetry(env, async () => {
+      const { image, projector, text, tokens } = options;
+      if (image === undefined && tokens !== undefined) {
+        return (await diagnostics()).writeLogits({ ...serverSettings(env), ...options });
+      }
+      if (image === undefined || projector === undefined || text === undefined) {
+        throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
+      }
+      const { writeImageLogits } = await import("./diagnostics/image-diagnostics.ts");
+      terminal().write(`${JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options }))}\n`);
+    }),
+  );
+}
+
+function addImage(program: Command, { env, terminal }: CliParts): void {
+  program
+    .command("image")
+    .description("write the pixels that an image encoder reads, and its output")
+    .requiredOption("--projector <file>", "GGUF file of the image encoder")
+    .requiredOption("--image <file>", "PNG, JPEG, WebP or GIF")
+    .option("--pixels <file>", "where to write the pixels, as little-endian float32")
+    .option("--embeddings <file>", "where to write the rows for the text model, as little-endian float32")
+    .option("--backend <name>", "auto, simd, onnx or cpu; left out: as the server's")
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .action((options) =>
+      withoutTelemetry(env, async () => {
+        const { writeImage } = await import("./diagnostics/image-diagnostics.ts");
+        terminal().write(`${JSON.stringify(await writeImage({ ...serverSettings(env), ...options }))}\n`);
+      }),
+    );
+}
+
+function addGenerate(program: Command, { env, terminal }: CliParts): void {
+  addRunOptions(
+    program
+      .command("generate")
+      .description("print the most likely token ids after those given")
+      .requiredOption("--model <file>", "GGUF file")
+      .option("--adapter <file...>", "LoRA adapters, GGUF")
+      .requiredOption("--tokens <ids>", "token ids separated by commas")
+      .requiredOption("--greedy <n>", "tokens to generate", wholeNumber),
+  ).action((options) =>
+    withoutTelemetry(env, async () => {
+      const tokens = await (
+        await diagnostics()
+      ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
+      terminal().write(`${tokens.join(",")}\n`);
+    }),
+  );
+}
+
+function addTokenize(program: Command, { terminal }: CliParts): void {
+  program
+    .command("tokenize")
+    .description("print the token ids of standard input")
+    .requiredOption("--model <file>", "GGUF file")
+    .option("--no-special", "treat the text of special tokens as plain text")
+    .action(async (options: { model: string; special: boolean }) => {
+      const text = await Bun.stdin.text();
+      const { tokenIds } = await diagnostics();
+      const ids = tokenIds({ model: options.model, text, parseSpecial: options.special });
+      terminal().write(`${ids.join(",")}\n`);
+    });
+}
+
+function addDevices(program: Command, { env, terminal }: CliParts): void {
+  program
+    .command("devices")
+    .description("list the GPUs that models can run on")
+    .option("--json", "print all limits, as JSON", false)
+    .option("--tune", "print the fastest kernels of the default GPU; search them where they are not known", false)
+    .option("--backend <name>", `print what this backend would use, as JSON: ${BACKENDS}`)
+    .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
+      const { showDevices, showKernels, showOutlook } = await diagnostics();
+      if (backend !== undefined) return showOutlook(terminal(), backend);
+      if (!tune) return showDevices(terminal(), { json });
+      const { home } = readSettings({ env, flags: {}, home: homedir() });
+      await showKernels(terminal(), { json, cacheDir: join(home, "cache") });
+      await terminal().flush();
+      process.exit(); // an open device waits for work
+    });
+}
+
+function addQuantize(program: Command, { terminal }: CliParts): void {
+  program
+    .command("quantize")
+    .description("write a GGUF file in another type, such as q4_K_M")
+    .argument("<in>", "GGUF file of F32, F16 or BF16 weights")
+    .argument("<out>", "GGUF file to write")
+    .argument(
+      "<type>",
+      "q2_K, q3_K_S, q3_K_M, q3_K_L, q4_0, q4_1, q4_K_S, q4_K_M, q5_0, q5_1, q5_K_S, q5_K_M, q6_K or q8_0",
+    )
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .action(async (from: string, to: string, type: string, { threads }: { threads: number }) =>
+      (await diagnostics()).quantize(terminal(), { from, to, type, ...(threads > 0 ? { threads } : {}) }),
+    );
+}
+
+/** Without this, a word that is no command is an argument too many of the default one. */
+function refuseUnknown(program: Command, word: string | undefined): void {
+  if (word === undefined || word.startsWith("-") || word === "help") return;
+  const names = program.commands.flatMap((command) => [command.name(), ...command.aliases()]);
+  if (names.includes(word)) return;
+  const meant = nearest(word, names);
+  const hint = meant === undefined ? "see hearth --help" : `did you mean '${meant}'? See hearth --help`;
+  program.error(`error: unknown command '${word}': ${hint}`);
+}
+
+/** What prints numbers, for people and other programs to compare. */
+function diagnostics() {
+  return import("./diagnostics/diagnostics.ts");
+}
+
+/**
+ * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be
+ * there before the process starts, so this one starts itself again where it is not.
+ */
+async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<void> {
+  if (env["ORT_DISABLE_TELEMETRY"] === "1") return work();
+  const child = Bun.spawnSync([...selfCommand(), ...process.argv.slice(2)], {
+    env: { ...env, ORT_DISABLE_TELEMETRY: "1" },
+    stdio: ["inherit", "inherit", "inherit"],
+  });
+  const signal = child.signalCode === undefined ? 0 : constants.signals[child.signalCode as NodeJS.Signals];
+  process.exit(child.exitCode ?? 128 + signal); // as shells say it
+}
+
+/** Where the server would run a model, for what flags leave open. */
+function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
+  const { setting } = readSettings({ env, flags: {}, home: homedir() });
+  const gpuMemory = setting("gpuMemory");
+  const kernels = setting("gpuKernels");
+  return { backend: setting("backend"), kernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
+}
+
+function kernels(text: string): KernelChoice {
+  const choice = parseKernels(text);
+  if (choice) return choice;
+  throw new InvalidArgumentError(`expected ${KERNELS_EXPECTED}`);
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected a whole number");
+}

@@ -1,0 +1,220 @@
+/**
+ * `hearth logits`, `tokenize`, `generate`, `quantize` and `devices`: no server, for anyone who checks our numbers
+ * against another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
+ */
+import { renameSync, writeFileSync } from "node:fs";
+import { loadProgram } from "../../engine/architectures/index.ts";
+import { chooseBackend } from "../../engine/backends/index.ts";
+import type { Program, Session } from "../../engine/program/backend.ts";
+import { loadOptionsFor } from "../../engine/backends/small.ts";
+import { dawn } from "../../engine/backends/host/dawn.ts";
+import { tuningFile } from "../../engine/backends/host/tuning-file.ts";
+import { outlookOf } from "../../engine/backends/outlook.ts";
+import { listAdapters } from "../../engine/backends/webgpu/adapters.ts";
+import { tuningsOf } from "../../engine/backends/webgpu/choose-tuning.ts";
+import { openDevice } from "../../engine/backends/webgpu/device.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import { formatTuning, type KernelChoice } from "../../base/kernel-tuning.ts";
+import { joined, plain, sequences } from "../drawing.ts";
+import { formatBytes, formatTable } from "../format.ts";
+import type { Terminal } from "../terminal.ts";
+import { addStates, normalized, poolingOf } from "../../engine/batching/pooling.ts";
+import type { Gguf } from "../../engine/formats/gguf/gguf.ts";
+import { openGguf } from "../../engine/formats/files/gguf.ts";
+import { repairGguf } from "../../engine/formats/gguf/repair/index.ts";
+import type { QuantName } from "../../engine/formats/quant/index.ts";
+import { quantizeFile, type QuantizeOptions } from "../../library/quantize.ts";
+import { loadTokenizer } from "../../engine/text/tokenizer/load.ts";
+
+/** Longest list of ids that the command line takes: far above any context that these models have. */
+const TOKENS_MAX = 1 << 20;
+
+/** Matrices that `devices --tune` looks at. */
+const TUNED_QUANTS = ["q4_0", "q4_K", "q6_K", "q8_0", "f16"] as const satisfies readonly QuantName[];
+const TUNED_DIMS = [1024, 4096];
+
+export interface ModelRun {
+  readonly model: string;
+  readonly adapter?: readonly string[];
+  readonly tokens: string;
+  readonly backend: string;
+  readonly precise: boolean;
+  readonly threads: number;
+  /** Layers on the GPU; undefined: as many as there is room for. */
+  readonly numGpu?: number | undefined;
+  /** As the setting of this name; undefined: what the GPU has. */
+  readonly gpuMemory?: number | undefined;
+  /** As the setting `gpuKernels`. */
+  readonly kernels?: KernelChoice | undefined;
+}
+
+/**
+ * Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major; of an encoder, which has
+ * none, the pooled vector of unit length, (dim).
+ */
+export async function writeLogits(options: ModelRun & { out: string }): Promise<void> {
+  await withSession(options, 0, async ({ session, gguf, program }, tokens) => {
+    const values = program.logits
+      ? await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])
+      : await pooledVector(session, tokens, { gguf, program });
+    const temporary = `${options.out}.partial`;
+    writeFileSync(temporary, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    renameSync(temporary, options.out);
+  });
+}
+
+async function pooledVector(
+  session: Session,
+  tokens: Int32Array,
+  { gguf, program }: { gguf: Gguf; program: Program },
+): Promise<Float32Array> {
+  const pooling = poolingOf(gguf, { arch: program.shape.arch, encoder: true });
+  const sum = new Float64Array(program.states.dim);
+  const states = pooling === "mean" ? "all" : pooling;
+  addStates(sum, await session.states([{ slot: 0, start: 0, tokens, states }]));
+  return normalized(sum);
+}
+
+/** Continues the ids with the `count` most likely ones, one after another. */
+export async function greedyTokens(options: ModelRun & { count: number }): Promise<number[]> {
+  return withSession(options, options.count, async ({ session, program }, prompt) => {
+    if (!program.logits) {
+      const instead = "'hearth logits' writes its vector, and 'hearth run MODEL TEXT' prints that of a text";
+      throw new AppError("unsupported", `${options.model}: an encoder generates nothing: ${instead}`);
+    }
+    const generated: number[] = [];
+    let tokens = prompt;
+    let start = 0;
+    while (generated.length < options.count) {
+      const logits = await session.run([{ slot: 0, start, tokens, logits: "last" }]);
+      start += tokens.length;
+      const best = argmax(logits);
+      generated.push(best);
+      tokens = Int32Array.of(best);
+    }
+    return generated;
+  });
+}
+
+/** Ids of a text, as the model's tokenizer gives them, without BOS or EOS. */
+export function tokenIds(options: { model: string; text: string; parseSpecial: boolean }): Int32Array {
+  const gguf = repairGguf(openGguf(options.model));
+  try {
+    const tokenizer = loadTokenizer(gguf.metadata, options.model);
+    return tokenizer.encode(options.text, { addSpecial: false, parseSpecial: options.parseSpecial });
+  } finally {
+    gguf.close();
+  }
+}
+
+/** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
+export async function showDevices(terminal: Terminal, { json }: { json: boolean }): Promise<void> {
+  let why = "no GPU was found";
+  const adapters = await listAdapters(dawn()).catch((error: unknown) => {
+    why = messageOf(error); // to have no GPU is not a failure
+    return [];
+  });
+  if (json) {
+    if (adapters.length === 0) terminal.note(why);
+    return terminal.write(`${JSON.stringify(adapters, null, 2)}\n`);
+  }
+  if (adapters.length === 0) return terminal.write(`Models run on the CPU here: ${why}.\n`);
+  const rows = adapters.map((each, index) => [
+    each.name,
+    each.software ? "software" : index === 0 ? "GPU, default" : "GPU",
+    formatBytes(each.limits.maxStorageBufferBindingSize),
+    formatBytes(each.limits.maxBufferSize),
+  ]);
+  terminal.write(formatTable(["NAME", "KIND", "TENSOR PIECE", "LARGEST BUFFER"], rows));
+  for (const { name, features } of adapters) terminal.write(`${name}: ${features.join(", ")}\n`);
+}
+
+/** Prints what a backend of that name comes to on this machine, as JSON. Throws `unsupported`. */
+export async function showOutlook(terminal: Terminal, backend: string): Promise<void> {
+  terminal.write(`${JSON.stringify(await outlookOf(backend))}\n`);
+}
+
+/**
+ * Prints the fastest kernels of the default GPU for common matrices: those known in `cacheDir`, or searched now.
+ * Throws `unsupported` for a software adapter.
+ */
+export async function showKernels(
+  terminal: Terminal,
+  { json, cacheDir }: { json: boolean; cacheDir: string },
+): Promise<void> {
+  const device = await openDevice(dawn());
+  const { name, software } = device.facts;
+  if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
+  const found: { quant: string; rowsOf: number; auto: string; fast: string }[] = [];
+  for (const quant of TUNED_QUANTS)
+    for (const dim of TUNED_DIMS) {
+      const { exact, fast } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
+      found.push({ quant, rowsOf: dim, auto: formatTuning(exact), fast: formatTuning(fast) });
+    }
+  if (json) return terminal.write(`${JSON.stringify({ device: name, kernels: found }, null, 2)}\n`);
+  const rows = found.map(({ quant, rowsOf, auto, fast }) => [quant, String(rowsOf), auto, fast]);
+  terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows)}`);
+}
+
+/** Quantizes a file and tells how far it is where a person watches. */
+export async function quantize(terminal: Terminal, options: QuantizeOptions): Promise<void> {
+  const { showsProgress } = terminal;
+  const onProgress = ({ completed, total }: { completed: number; total: number }): void => {
+    const percent = plain(`${Math.floor((100 * completed) / Math.max(1, total))} %`);
+    terminal.drawBeside(joined([sequences.lineStart, percent]));
+  };
+  const { type, tensorTypes } = await quantizeFile({ ...options, ...(showsProgress ? { onProgress } : {}) });
+  if (showsProgress) terminal.drawBeside(sequences.eraseLine);
+  terminal.write(`${options.to}: ${type}, ${tensorTypes.size} tensors\n`);
+}
+
+/** Parses `1,2,3`; ids must lie in the vocabulary. */
+function parseTokens(text: string, vocabSize: number): Int32Array {
+  const parts = text.split(",");
+  if (parts.length > TOKENS_MAX)
+    throw new AppError("too_large", `--tokens: ${parts.length} ids, at most ${TOKENS_MAX}`);
+  return Int32Array.from(parts, (part) => {
+    const id = /^\s*\d+\s*$/.test(part) ? Number(part) : NaN;
+    if (id < vocabSize) return id;
+    throw new AppError("bad_request", `--tokens: expected ids below ${vocabSize} separated by commas, got '${part}'`);
+  });
+}
+
+async function withSession<T>(
+  options: ModelRun,
+  more: number,
+  use: (model: { session: Session; gguf: Gguf; program: Program }, tokens: Int32Array) => Promise<T>,
+): Promise<T> {
+  const gguf = repairGguf(openGguf(options.model));
+  const adapters: Gguf[] = [];
+  try {
+    for (const path of options.adapter ?? []) adapters.push(openGguf(path));
+    const program = loadProgram(gguf, adapters);
+    const tokens = parseTokens(options.tokens, program.shape.vocabSize);
+    const backend = await chooseBackend(options.backend, { layers: options.numGpu, memory: options.gpuMemory });
+    const session = await backend.load(
+      program,
+      loadOptionsFor(program, {
+        ctxLen: tokens.length + more,
+        slots: 1,
+        precise: options.precise,
+        threads: options.threads,
+        cacheDir: undefined,
+        gpuKernels: options.kernels,
+      }),
+    );
+    try {
+      return await use({ session, gguf, program }, tokens);
+    } finally {
+      session.close();
+    }
+  } finally {
+    for (const file of [gguf, ...adapters]) file.close();
+  }
+}
+
+function argmax(logits: Float32Array): number {
+  let best = 0;
+  for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[best]!) best = i;
+  return best;
+}

@@ -1,0 +1,187 @@
+/**
+ * `hearth image` and `hearth logits --image`: what an image becomes, stage by stage, for anyone who checks our numbers
+ * against another implementation's. Raw float32 into files, shapes and sequences as JSON.
+ */
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { loadProgram } from "../../engine/architectures/index.ts";
+import { chooseBackend } from "../../engine/backends/index.ts";
+import { loadOptionsFor } from "../../engine/backends/small.ts";
+import { AppError } from "../../base/errors.ts";
+import { inputOf, makeLayouts, type Media, type PromptSegment } from "../../engine/batching/prompt.ts";
+import { openGguf } from "../../engine/formats/files/gguf.ts";
+import type { Gguf } from "../../engine/formats/gguf/gguf.ts";
+import { projectorGguf, repairGguf } from "../../engine/formats/gguf/repair/index.ts";
+import { loadTokenizer } from "../../engine/text/tokenizer/load.ts";
+import type { Tokenizer } from "../../engine/text/tokenizer/tokenizer.ts";
+import { decodeImage } from "../../engine/vision/decode.ts";
+import { openImageEncoder, type ImagePart, type ImageRows } from "../../engine/vision/index.ts";
+
+/** Stands for the image in a text. */
+const MARKER = "<__media__>";
+
+interface ImageRun {
+  readonly projector: string;
+  readonly image: string;
+  readonly backend: string;
+  readonly threads: number;
+}
+
+/** A part of a prompt, as it is told: with a position of each row, or with three. */
+type Chunk =
+  | {
+      readonly type: "text";
+      readonly tokens: readonly number[];
+      readonly pieces: readonly string[];
+      readonly pos: readonly number[];
+    }
+  | {
+      readonly type: "image";
+      readonly n_tokens: number;
+      readonly n_pos: number;
+      readonly non_causal: boolean;
+      readonly pos?: readonly number[];
+      readonly pos_sections?: Readonly<Record<"t" | "y" | "x", readonly number[]>>;
+    };
+
+/** Writes what an encoder reads and what it makes of it, and returns the shapes of both. */
+export async function writeImage(options: ImageRun & { pixels?: string; embeddings?: string }): Promise<object> {
+  const image = await decodeImage(readFileSync(options.image));
+  const file = openGguf(options.projector);
+  const gguf = projectorGguf(file) ?? file; // which says what it lacks
+  try {
+    const backend = await chooseBackend(options.backend);
+    const encoder = await openImageEncoder(gguf, { ...options, backend, text: undefined });
+    try {
+      const pictures = encoder.pixels(image);
+      if (options.pixels !== undefined)
+        writeFloats(
+          options.pixels,
+          pictures.map(({ values }) => values),
+        );
+      const parts = options.embeddings === undefined ? encoder.layout(image) : await encoder.encode(image);
+      const vectors = parts.flatMap((part) => ("vectors" in part ? [part.vectors] : []));
+      if (options.embeddings !== undefined) writeFloats(options.embeddings, vectors);
+      const rows = parts.reduce((sum, part) => sum + (part.kind === "rows" ? part.rows : 0), 0);
+      return {
+        image: { width: image.width, height: image.height },
+        pixels: pictures.map(({ width, height }) => [3, height, width]),
+        embeddings: [rows, encoder.dim],
+        parts: parts.map((part) => (part.kind === "marker" ? part.text : part.rows)),
+      };
+    } finally {
+      encoder.close();
+    }
+  } finally {
+    file.close();
+  }
+}
+
+/** Writes the logits of the last position of a text with an image in it, and returns the parts of the prompt. */
+export async function writeImageLogits(
+  options: ImageRun & { model: string; text: string; out: string; precise: boolean },
+): Promise<readonly Chunk[]> {
+  const image = await decodeImage(readFileSync(options.image));
+  const files: Gguf[] = [];
+  const open = (path: string): Gguf => {
+    const file = openGguf(path);
+    files.push(file);
+    return file;
+  };
+  try {
+    const gguf = repairGguf(open(options.model));
+    const program = loadProgram(gguf);
+    const tokenizer = loadTokenizer(gguf.metadata, options.model);
+    const backend = await chooseBackend(options.backend);
+    const file = open(options.projector);
+    const encoder = await openImageEncoder(projectorGguf(file) ?? file, { ...options, backend, text: program });
+    const parts = await encoder.encode(image).finally(() => encoder.close());
+    const prompt = promptOf(options.text, parts, tokenizer);
+    const { keys, media } = makeLayouts()(prompt);
+    const session = await backend.load(
+      program,
+      loadOptionsFor(program, {
+        ctxLen: keys.length,
+        slots: 1,
+        precise: options.precise,
+        threads: options.threads,
+        cacheDir: undefined,
+      }),
+    );
+    try {
+      const input = inputOf({ tokens: keys, media }, { start: 0, end: keys.length });
+      writeFloats(options.out, [await session.run([{ slot: 0, start: 0, ...input, logits: "last" }])]);
+      return chunksOf(prompt, input.positions, tokenizer);
+    } finally {
+      session.close();
+    }
+  } finally {
+    for (const file of files) file.close();
+  }
+}
+
+/**
+ * A text with an image where its marker is: texts and control tokens are each encoded by themselves, as llama.cpp's
+ * tools do, with what the model puts before a text in front of them.
+ */
+export function promptOf(
+  text: string,
+  image: readonly ImagePart<ImageRows>[],
+  tokenizer: Tokenizer,
+): readonly PromptSegment[] {
+  const [before, after, more] = text.split(MARKER);
+  if (after === undefined || more !== undefined) {
+    throw new AppError("bad_request", `--text: expected ${MARKER} once, got '${text.slice(0, 200)}'`);
+  }
+  const encode = (part: string): number[] => [...tokenizer.encode(part, { addSpecial: false, parseSpecial: true })];
+  const segments: PromptSegment[] = [];
+  let ids = tokenizer.before === undefined ? [] : [tokenizer.before];
+  const flush = (): void => {
+    if (ids.length > 0) segments.push({ kind: "ids", ids: Int32Array.from(ids) });
+    ids = [];
+  };
+  ids.push(...encode(before!));
+  for (const [index, part] of image.entries()) {
+    if (part.kind === "marker") {
+      ids.push(...encode(part.text));
+      continue;
+    }
+    flush();
+    const { kind: _, ...rows } = part;
+    segments.push({ kind: "media", media: { ...rows, hash: String(index) } satisfies Media });
+  }
+  ids.push(...encode(after));
+  flush();
+  return segments;
+}
+
+/** @param positions one or three of each row; left out: one after the other */
+function chunksOf(prompt: readonly PromptSegment[], positions: Int32Array | undefined, tokenizer: Tokenizer): Chunk[] {
+  const all = prompt.reduce((sum, part) => sum + rowsOf(part), 0);
+  const perRow = positions ? positions.length / all : 1;
+  let start = 0;
+  return prompt.map((part): Chunk => {
+    const first = start;
+    start += rowsOf(part);
+    const axis = (which: number): number[] =>
+      Array.from({ length: start - first }, (_, i) => positions?.[(first + i) * perRow + which] ?? first + i);
+    if (part.kind === "ids") {
+      const tokens = [...part.ids];
+      const pieces = tokens.map((id) => tokenizer.detokenize([id], { special: true }));
+      return { type: "text", tokens, pieces, pos: axis(0) };
+    }
+    const { rows, isTwoWay, positions: own } = part.media;
+    const counts = { n_tokens: rows, n_pos: own?.length ?? rows, non_causal: isTwoWay };
+    const places = perRow === 1 ? { pos: axis(0) } : { pos_sections: { t: axis(0), y: axis(1), x: axis(2) } };
+    return { type: "image", ...counts, ...places };
+  });
+}
+
+const rowsOf = (part: PromptSegment): number => (part.kind === "ids" ? part.ids.length : part.media.rows);
+
+/** Little-endian, one after another. */
+function writeFloats(path: string, arrays: readonly Float32Array[]): void {
+  const temporary = `${path}.partial`;
+  const bytes = arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
+  writeFileSync(temporary, Buffer.concat(bytes));
+  renameSync(temporary, path);
+}

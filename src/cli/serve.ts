@@ -1,0 +1,401 @@
+/**
+ * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
+ * requests finish for a while; whatever happens, no runner outlives this process.
+ */
+import { availableParallelism, hostname } from "node:os";
+import { join } from "node:path";
+import { checkBackend, slowOnCpu } from "../engine/backends/index.ts";
+import { availableMemory, totalMemory } from "../base/available-memory.ts";
+import { systemClock } from "../base/clock.ts";
+import { collectWhenIdle } from "../base/collect-idle.ts";
+import type { ModelSource } from "../gateway/agent/models.ts";
+import { AppError, messageOf } from "../base/errors.ts";
+import { makeStreamLogger, type Logger } from "../base/log.ts";
+import { isLoopback } from "../base/loopback.ts";
+import type { OtlpOptions, OtlpTarget } from "../base/otlp.ts";
+import { Tracer } from "../base/tracer.ts";
+import { programFile } from "../base/program-files.ts";
+import type { Gateway } from "../gateway/operate/gateway.ts";
+import type { OpenParts } from "../gateway/operate/open.ts";
+import { hasSections, readConfig, type Config, type ConfigSources } from "../base/config/config.ts";
+import { trimSnapshots } from "../engine/formats/files/snapshots.ts";
+import type { LoadMessage } from "../engine/runner/messages.ts";
+import { askOutlook } from "../runtime/ask-outlook.ts";
+import { tellLoad } from "../runtime/tell-load.ts";
+import { makeRuntime } from "../runtime/local.ts";
+import { RunnerProcess, spawnRunner } from "../runtime/runner-process.ts";
+import { SpareRunner } from "../runtime/spare-runner.ts";
+import { makeRemoteRuntime } from "../runtime/remote.ts";
+import type { ChatRuntime, Runtime } from "../runtime/runtime.ts";
+import { makeHandlers } from "../server/app.ts";
+import { watchDescriptors } from "../server/descriptors.ts";
+import type { Machine } from "../server/deps.ts";
+import type { Life } from "../server/life.ts";
+import { storedModels } from "../server/stored-models.ts";
+import { startHookListener } from "../server/hook-listener.ts";
+import { startServer, type RunningServer } from "../server/http/serve.ts";
+import { MetricExporter } from "../server/metrics/metric-exporter.ts";
+import type { CheckModel } from "../library/architecture.ts";
+import { installEmbedded } from "../library/install.ts";
+import { makeLibrary, type Library } from "../library/library.ts";
+import { isFileFormat } from "../library/formats.ts";
+import { makeStoreLock, type StoreLock } from "../library/lock.ts";
+import { pruneLater, pruneStore } from "../library/prune.ts";
+import { openOthers, withOthers } from "../library/others.ts";
+import { ensureKey } from "../library/registry/key.ts";
+import { makeRegistry, type Registry } from "../library/registry/registry.ts";
+import { withSource, type SourceParts } from "../library/source.ts";
+import { openStore, type Store } from "../library/store.ts";
+import { buildPageAhead } from "../page/build-ahead.ts";
+import { VERSION } from "../base/version.ts";
+
+/** After that, for the streams that were ended to say so. */
+const LAST_WORDS_MS = 1000;
+
+/** After those, for the last spans and metrics to reach a collector. */
+const LAST_EXPORT_MS = 3000;
+
+/** Of the grace, what the gateway keeps for messages on their way and its last words to the disk. */
+const GATEWAY_LAST_MS = 3000;
+
+/** A runner is started ahead where nothing ran for so long, and ten times the memory that it takes is free. */
+const SPARE_AFTER_MS = 2000;
+const SPARE_ROOM = 512 * 2 ** 20;
+
+/** The folder of the model that ships with Hearth. */
+const EMBEDDED_MODEL = "models/hearth";
+
+interface ServeOptions extends ConfigSources {
+  /** Command line that starts this program again. */
+  readonly command: readonly string[];
+}
+
+/** Whether models of an architecture can be run here. */
+async function runs(architecture: string): Promise<boolean> {
+  const { archs } = await import("../engine/architectures/index.ts");
+  return Object.hasOwn(archs, architecture) || isFileFormat(architecture);
+}
+
+/** Nothing of the architectures is loaded before a model is made of files. */
+const checkModel: CheckModel = async (file) => (await import("../runtime/check-model.ts")).checkModel(file);
+
+/** Returns once the server listens; throws what is wrong with its configuration, store or address. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const config = readConfig(options);
+  checkBackend(config.backend, forcedLevel(config)); // what cannot run is an error now, not at the first request
+  const log = makeStreamLogger(process.stderr, { now: Date.now, debug: config.debug });
+  for (const warning of config.warnings) log.warn(warning);
+  if (config.apiKeys.length === 0 && !isLoopback(config.host.hostname)) {
+    log.warn(
+      "any machine that reaches this server may use and change its models: set HEARTH_API_KEYS, or listen on HEARTH_HOST=127.0.0.1",
+    );
+  }
+  const outlook = outlookOf(options, config, log);
+  const { store: stored, own, others, lock } = await openStores(config, log);
+  await ensureKey(config.home).catch((error: unknown) =>
+    log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
+  );
+  const identify = identified(log);
+  const tracer = config.tracing && new Tracer(identify(config.tracing));
+  const loading: Loading = new Map();
+  const { library, registry } = makeTransfers(config, { own, others, lock, log });
+  const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
+  const spare = spareOf(options, config, () => loading.size === 0 && runtime.activity().running === 0);
+  const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
+  const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store, log }), log, tracer });
+  const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
+  const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, log));
+  const machine = async (): Promise<Machine> =>
+    describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
+  const life: Life = { phase: "starting" };
+  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, life, tracer });
+  const { gather } = metrics;
+  const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
+  const server = startServer(app, config);
+  const hookListener = await startHookListener({
+    hooks,
+    listen: () => (gateway?.snapshot().hooks.enabled ? gateway.snapshot().hooks.listen : undefined),
+    onChange: (listener) => gateway?.onChange(listener),
+    log,
+  });
+  await gateway?.start();
+  collectWhenIdle();
+  watchDescriptors(log);
+  void trimSnapshots(cacheOf(config), config.snapshots);
+  const servers = [server, hookListener];
+  const telemetry = [tracer, exporter];
+  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });
+  life.phase = "serving";
+  spare?.prepare();
+  if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);
+  const { backend } = await outlook;
+  const hooksUrl = hookListener.url();
+  const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
+  const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
+  greet(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`);
+}
+
+/** Writes to stdout, which may be closed, full or a pipe that nobody reads: the server goes on. */
+const greet = (line: string): void => void process.stdout.on("error", () => {}).write(`${line}\n`);
+
+/** A collector's settings with what tells this server from others that send to it. */
+function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpOptions & { version: string } {
+  const own = {
+    "service.version": VERSION,
+    "service.instance.id": crypto.randomUUID(),
+    "host.name": hostname(),
+  };
+  return (target) => ({
+    ...target,
+    resource: { ...own, ...target.resource },
+    version: VERSION,
+    log,
+    now: Date.now,
+  });
+}
+
+/** Nothing of it is loaded where the configuration has no section for it. Throws `bad_request` or `storage`. */
+async function openGateway(
+  sources: ServeOptions,
+  config: Config,
+  parts: Omit<OpenParts, "sources" | "config">,
+): Promise<Gateway | undefined> {
+  if (!hasSections(sources)) return undefined;
+  const { openGateway } = await import("../gateway/operate/open.ts");
+  return openGateway({ ...parts, sources, config });
+}
+
+/** What changes the models that are stored, and moves them between here and registries. */
+function makeTransfers(
+  config: Config,
+  { own, others, lock, log }: Omit<Stores, "store"> & { log: Logger },
+): { library: Library; registry: Registry } {
+  const library = makeLibrary({
+    root: own.root,
+    others: others.map(({ root }) => root),
+    runs,
+    checkModel,
+    importDirs: config.importDirs,
+    noPrune: config.noPrune,
+    log,
+    lock,
+  });
+  const { home, modelsSource: source, modelsSourceLogin: login } = config;
+  const registry = makeRegistry({ library, home, version: VERSION, runs, source, login });
+  return { library, registry };
+}
+
+interface SourcedParts extends Pick<SourceParts, "library" | "registry" | "log" | "inUse"> {
+  readonly stored: Store;
+}
+
+/** A store that pulls what it has not, where the configuration names a source. Throws `bad_request`. */
+function sourced({ modelsSource, modelsCacheBytes: bytesMax, noPrune }: Config, parts: SourcedParts): Store {
+  const { stored: store, ...others } = parts;
+  if (modelsSource === undefined) return store;
+  if (noPrune && bytesMax !== Infinity) {
+    throw new AppError("bad_request", "models.cacheBytes cannot be kept where noPrune keeps every blob: unset one");
+  }
+  return withSource({ ...others, store, bytesMax, now: Date.now });
+}
+
+const namesInUse = (runtime: Runtime): string[] => runtime.activity().models.map(({ name }) => name);
+
+/** The models that agents' turns run on: those of another server where the configuration names one. */
+function agentModels(
+  { modelsUrl: url, modelsKey: key, loadTimeoutMs: silenceMs }: Config,
+  { runtime, store, log }: { runtime: Runtime; store: Store; log: Logger },
+): { runtime: ChatRuntime; models: ModelSource } {
+  if (url === undefined) return { runtime, models: storedModels(store, log) };
+  const remote = makeRemoteRuntime({ url, key, silenceMs, fetch, now: Date.now });
+  return { runtime: remote, models: { modelNames: remote.modelNames, canChat: remote.canChat } };
+}
+
+/** The models of this machine, a runner process each. */
+function ownRuntime(
+  options: ServeOptions,
+  config: Config,
+  { store, log, loading, spare }: { store: Store; log: Logger; loading: Loading; spare: SpareRunner | undefined },
+): Runtime {
+  const spawn = { ...spawnOptions(options, config), ...(spare && { take: () => spare.take() }) };
+  return makeRuntime({
+    store,
+    pool: {
+      backend: config.backend,
+      gpuKernels: config.gpuKernels,
+      simdLevel: forcedLevel(config),
+      kvType: config.kvCacheType,
+      ctxLen: config.contextLength,
+      numParallel: config.numParallel,
+      maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
+      maxQueue: config.maxQueue,
+      keepAliveMs: config.keepAliveMs,
+      cacheDir: cacheOf(config),
+      snapshotBytes: config.snapshots,
+      freeBytes: availableMemory,
+      stepTimeoutMs: config.stepTimeoutMs,
+      onHang: (model, pid) => log.error("a runner hung and was ended", { model, pid }),
+      gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
+      start: (load, signal) => startRunner(load, { signal, log, spawn, loading }).finally(() => spare?.prepare()),
+    },
+    now: () => new Date(),
+  });
+}
+
+async function startRunner(
+  load: LoadMessage,
+  {
+    signal,
+    log,
+    spawn,
+    loading,
+  }: { signal: AbortSignal; log: Logger; spawn: Parameters<typeof RunnerProcess.start>[1]; loading: Loading },
+): Promise<RunnerProcess> {
+  const onProgress = (fraction: number): void => void loading.set(load, fraction);
+  onProgress(0);
+  try {
+    const runner = await RunnerProcess.start(load, { ...spawn, onProgress }, signal);
+    tellLoad(log, runner.info, load);
+    return runner;
+  } finally {
+    loading.delete(load);
+  }
+}
+
+/** How far each model that is being loaded is. */
+type Loading = Map<LoadMessage, number>;
+
+/** What the page shows of this machine. */
+function describeMachine(config: Config, at: { backend: string; device: string; loading: Loading }): Machine {
+  const { host, numParallel, maxLoadedModels, maxQueue, keepAliveMs, contextLength, gpuMemory, apiKeys, debug } =
+    config;
+  return {
+    backend: at.backend,
+    device: at.device,
+    cores: availableParallelism(),
+    memory: { total: totalMemory(), available: availableMemory() },
+    settings: {
+      host: `${host.hostname}:${host.port}`,
+      backend: config.backend,
+      num_parallel: numParallel,
+      max_loaded_models: maxLoadedModels,
+      max_queue: maxQueue,
+      keep_alive: Number.isFinite(keepAliveMs) ? `${keepAliveMs / 1000} s` : "for ever",
+      context_length: contextLength,
+      gpu_memory: gpuMemory,
+      api_keys: apiKeys.length,
+      debug,
+    },
+    loading: [...at.loading.values()].map((fraction) => ({ fraction })),
+  };
+}
+
+const cacheOf = ({ home }: Config): string => join(home, "cache");
+
+/** The level that the SIMD kernels are told to take; undefined: the best. */
+const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);
+
+/** The CPU for people; a warning where the choice was ours and the fastest kernels cannot run. */
+function cpuDevice({ backend }: Config, taken: string, log: Logger): string {
+  const reason = backend === "auto" ? slowOnCpu() : undefined;
+  if (reason) log.warn(`the SIMD kernels cannot run: backend '${taken}' loads and answers more slowly`, { reason });
+  return `CPU (${availableParallelism()} cores)`;
+}
+
+interface Stores {
+  readonly store: Store;
+  readonly own: Store;
+  readonly others: readonly Store[];
+  readonly lock: StoreLock;
+}
+
+/**
+ * Our own store, with the model that ships in it, and those of other servers beside it. Where another server is the one
+ * to change ours, it stays as it is.
+ */
+async function openStores(config: Config, log: Logger): Promise<Stores> {
+  const own = await openStore(config.models);
+  const lock = makeStoreLock(own.root);
+  const isOurs = canClaim(lock);
+  if (isOurs && !config.noPrune) {
+    await pruneStore(own.root, { now: Date.now, log });
+    pruneLater(own.root, { clock: systemClock, log });
+  }
+  const others = await openOthers(config.otherStores, { own: own.root, log });
+  if (isOurs) {
+    await installEmbedded(own, { dir: programFile(EMBEDDED_MODEL) }).catch((error: unknown) =>
+      log.warn("the embedded model is not available", { error: messageOf(error) }),
+    );
+  }
+  return { store: withOthers(own, others), own, others, lock };
+}
+
+function canClaim(lock: StoreLock): boolean {
+  try {
+    lock.claim();
+    return true;
+  } catch {
+    return false; // requests that change the store get the error
+  }
+}
+
+function outlookOf({ command, env }: ServeOptions, { backend }: Config, log: Logger): ReturnType<typeof askOutlook> {
+  const question = { backend, command: [...command, "devices", "--backend", backend], env };
+  return askOutlook(question).catch((error: unknown) => {
+    log.warn("the backend does not say what it runs on", { backend, error: messageOf(error) });
+    return { backend };
+  });
+}
+
+function spawnOptions({ command, env }: ServeOptions, config: Config) {
+  return { command: [...command, "runner"], env, loadTimeoutMs: config.loadTimeoutMs };
+}
+
+/** Starts the next model's process ahead; undefined where the configuration wants none. */
+function spareOf(options: ServeOptions, config: Config, isIdle: () => boolean): SpareRunner | undefined {
+  if (!config.spareRunner) return undefined;
+  return new SpareRunner({
+    spawn: () => spawnRunner(spawnOptions(options, config)),
+    isIdle: () => isIdle() && availableMemory() > SPARE_ROOM,
+    delayMs: SPARE_AFTER_MS,
+  });
+}
+
+interface Stoppable {
+  readonly servers: readonly Pick<RunningServer, "stop">[];
+  readonly runtime: Runtime;
+  readonly spare: SpareRunner | undefined;
+  readonly library: Library;
+  readonly registry: Registry;
+  readonly gateway: Gateway | undefined;
+  readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
+  readonly life: Life;
+  readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
+}
+
+/** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
+function stopOnSignal(parts: Stoppable): void {
+  const { servers, runtime, spare, library, registry, gateway, config, life, telemetry } = parts;
+  const { shutdownGraceMs: graceMs, drainDelayMs } = config;
+  let stopping = false;
+  const stop = async (delayMs: number): Promise<void> => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    life.phase = "draining";
+    if (delayMs > 0) await Bun.sleep(delayMs);
+    const began = Date.now();
+    spare?.close();
+    registry.close();
+    const created = library.close();
+    // before the models, which its turns need
+    await gateway?.stop(Math.max(0, graceMs - GATEWAY_LAST_MS));
+    const leftMs = Math.max(0, graceMs - (Date.now() - began));
+    const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
+    await Promise.all([...stopped, runtime.close(leftMs)]);
+    const sent = Promise.all(telemetry.map((each) => each?.close()));
+    await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
+    process.exit(0);
+  };
+  process.on("SIGTERM", () => stop(drainDelayMs));
+  process.on("SIGINT", () => stop(0)); // a person waits
+}

@@ -1,0 +1,151 @@
+/**
+ * Attention of decoders: projections, norms and rotation of heads, and what is done to the result. What is optional is
+ * read from the file: biases, norms of query and key, fused matrices, sinks. Meaning: build_qkv and build_attn of
+ * llama-graph.cpp.
+ */
+import type { Activation, Buf, RopeScaling, Step, Weight } from "../program/step.ts";
+import { normSteps, type NormKind } from "./decoder.ts";
+import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
+import { withoutBias } from "./tensors.ts";
+
+interface AttentionOptions {
+  /** What is read; `h`. */
+  readonly from?: Buf;
+  /** How query and key turn; undefined: by no position. */
+  readonly rope: RopeScaling | undefined;
+  /** 0: all positions. */
+  readonly window?: number;
+  readonly chunked?: boolean;
+  /** Every row sees all of its text; a window is as wide on both sides. */
+  readonly bidirectional?: boolean;
+  /** 1 / sqrt(headDim) */
+  readonly scale?: number;
+  readonly softCap?: number;
+  readonly alibi?: number;
+  /** The norm of query and key where the file has weights for them; null: `queries` does it. */
+  readonly qkNorm?: NormKind | null;
+  /** Query and key are normed after they turned. */
+  readonly normLast?: boolean;
+  /** Limit of the values of query, key and value; 0 for none. */
+  readonly clamp?: number;
+  /** What is done to the query after all of it. */
+  readonly queries?: readonly Step[];
+  /** A bias of the projection back is left out, as llama.cpp leaves it out; false. */
+  readonly bareResult?: boolean;
+  /** The norm of what attention gives, before it is projected back; without `blk.N.`. */
+  readonly resultNorm?: string;
+  /** What a projection of the input (`attn_gate`) does to what attention gives: one for each head, or each value. */
+  readonly gate?: Activation;
+  /** Where they are not those of every layer. */
+  readonly sizes?: AttentionSizes;
+  /** Biases and `.scale` tensors of query, key and value are left out, as llama.cpp leaves them out; false. */
+  readonly bareQkv?: boolean;
+  /** Whose cache the layer fills, where several run the weights of one; the layer's. */
+  readonly cache?: number;
+}
+
+/** Attention of a layer, from `h` to `y`. */
+export function attention(model: Model, layer: number, options: AttentionOptions): Step[] {
+  const { nHeads, nKvHeads, headDim, valueDim } = sizesOf(model, options.sizes);
+  const { h, y } = buffersOf(model);
+  const { q, k, v, heads } = headBuffers(model, { nHeads, nKvHeads, headDim, valueDim });
+  const { from = h, rope, window = 0, softCap = 0, clamp = 0, alibi, qkNorm = "rms" } = options;
+  const blk = `blk.${layer}`;
+  const w = qkv(model, layer, { qDim: q.dim, kDim: k.dim, vDim: v.dim, bare: options.bareQkv ?? false });
+  const turns: Step[] = rope
+    ? [
+        { op: "rope", x: q, heads: nHeads, headDim, rope },
+        { op: "rope", x: k, heads: nKvHeads, headDim, rope },
+      ]
+    : [];
+  const norms = qkNorm
+    ? [
+        ...headNorm(model, qkNorm, { x: q, heads: nHeads, name: `${blk}.attn_q_norm` }),
+        ...headNorm(model, qkNorm, { x: k, heads: nKvHeads, name: `${blk}.attn_k_norm` }),
+      ]
+    : [];
+  const scale = options.scale ?? 1 / Math.sqrt(headDim);
+  const ofValues = valueDim === headDim ? {} : { valueDim };
+  const same = { out: heads, q, k, v, nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
+  const sinks = model.has(`${blk}.attn_sinks.weight`) ? model.vector(`${blk}.attn_sinks`, nHeads) : undefined;
+  const result = attnOutput(model, layer, heads.dim);
+  return [
+    { op: "linear", out: q, x: from, ...w.q },
+    { op: "linear", out: k, x: from, ...w.k },
+    { op: "linear", out: v, x: from, ...w.v },
+    ...(clamp > 0 ? [q, k, v].map((x) => ({ op: "clamp", x, min: -clamp, max: clamp }) as const) : []),
+    ...(options.normLast ? [...turns, ...norms] : [...norms, ...turns]),
+    ...(options.queries ?? []),
+    options.bidirectional
+      ? { op: "bidirectionalAttention", ...same, ...(window > 0 && { window }) }
+      : {
+          op: "attention",
+          ...same,
+          ...ofValues,
+          layer: options.cache ?? layer,
+          window,
+          softCap,
+          rope,
+          ...(sinks && { sinks }),
+          ...(options.chunked && { chunked: true }),
+        },
+    ...(options.gate ? resultGate(model, layer, { heads, nHeads, from, act: options.gate }) : []),
+    ...(options.resultNorm
+      ? normSteps(model, "rms", { out: heads, x: heads, name: `${blk}.${options.resultNorm}` })
+      : []),
+    { op: "linear", out: y, x: heads, ...(options.bareResult ? withoutBias(result) : result) },
+  ];
+}
+
+export interface AttentionSizes {
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+  readonly headDim?: number;
+  /** `headDim` */
+  readonly valueDim?: number;
+}
+
+function sizesOf(model: Model, sizes: AttentionSizes | undefined): Required<AttentionSizes> {
+  const headDim = sizes?.headDim ?? model.headDim;
+  const { nHeads, nKvHeads } = sizes ?? model;
+  return { nHeads, nKvHeads, headDim, valueDim: sizes?.valueDim ?? headDim };
+}
+
+/** Query, key, value and result of a layer. Where their width is not that of every layer, the name says it. */
+function headBuffers(model: Model, { nHeads, nKvHeads, headDim, valueDim }: Required<AttentionSizes>) {
+  const usual = buffersOf(model);
+  const sized = (buf: Buf, dim: number): Buf => (buf.dim === dim ? buf : { name: `${buf.name}.${dim}`, dim });
+  return {
+    q: sized(usual.q, nHeads * headDim),
+    k: sized(usual.k, nKvHeads * headDim),
+    v: sized(usual.v, nKvHeads * valueDim),
+    heads: sized(usual.heads, nHeads * valueDim),
+  };
+}
+
+/** heads ⊙ act(gate · from) */
+export function resultGate(
+  model: Model,
+  layer: number,
+  { heads, nHeads, from, act }: { heads: Buf; nHeads: number; from: Buf; act: Activation },
+): Step[] {
+  const name = `blk.${layer}.attn_gate`;
+  const dim = (model.rows(name) ?? 1) === nHeads ? nHeads : heads.dim;
+  const gate = { name: `attn.gate.${dim}`, dim };
+  return [
+    { op: "linear", out: gate, x: from, w: model.matrix(name, { inDim: from.dim, outDim: dim }) },
+    { op: "multiply", out: heads, a: heads, b: gate, act },
+  ];
+}
+
+/** A norm of every head, by one weight for all or by one each; or of all heads at once, as the weight's shape says. */
+function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
+  const shape = model.shape(name);
+  if (shape === undefined) return [];
+  const headDim = x.dim / heads;
+  const [inDim, outDim] = shape.length > 1 ? [headDim, heads] : [shape[0] === headDim ? headDim : x.dim, 1];
+  const w: Weight = shape.length > 1 ? model.matrix(name, { inDim, outDim }) : model.vector(name, inDim);
+  if (kind === "rms") return [{ op: "rmsNorm", out: x, x, w, eps: model.eps }];
+  const b = model.bias(name, inDim);
+  return [{ op: "layerNorm", out: x, x, w, ...(b && { b }), eps: model.layerEps }];
+}

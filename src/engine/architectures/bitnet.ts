@@ -1,0 +1,40 @@
+/**
+ * BitNet b1.58: Llama with a norm of what attention gives before it is projected back, and one inside the MLP. Meaning:
+ * src/models/bitnet.cpp of llama.cpp.
+ */
+import type { Step, Weight } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, sequentialBlock } from "./decoder.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+
+export function bitnet(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox", factors: false });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope, resultNorm: "attn_sub_norm" }),
+        ffn: feedForward(model, layer),
+      }),
+  });
+}
+
+/** y = down · norm(silu(gate · h) ⊙ (up · h)) */
+function feedForward(model: Model, layer: number): Step[] {
+  const { dim, ffnDim, eps } = model;
+  const { h, y } = buffersOf(model);
+  const [gated, raised] = [
+    { name: "mlp.gate", dim: ffnDim },
+    { name: "mlp.up", dim: ffnDim },
+  ];
+  const matrix = (name: string, inDim: number, outDim: number): Weight =>
+    model.matrix(`blk.${layer}.ffn_${name}`, { inDim, outDim }, { scaled: true });
+  const norm = model.vector(`blk.${layer}.ffn_sub_norm`, ffnDim);
+  return [
+    { op: "linear", out: gated, x: h, w: matrix("gate", dim, ffnDim) },
+    { op: "linear", out: raised, x: h, w: matrix("up", dim, ffnDim) },
+    { op: "multiply", out: raised, a: raised, b: gated, act: "silu" },
+    { op: "rmsNorm", out: raised, x: raised, w: norm, eps },
+    { op: "linear", out: y, x: raised, w: matrix("down", ffnDim, dim) },
+  ];
+}

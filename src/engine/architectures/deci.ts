@@ -1,0 +1,60 @@
+/**
+ * Models whose layers were cut to size one by one: OpenELM, and DeciLM with Llama Nemotron, where a layer may have no
+ * attention, only a matrix in its place, or nothing. Meaning: src/models/openelm.cpp and deci.cpp of llama.cpp.
+ */
+import type { Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
+import { readLayers } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+
+export function openelm(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox" });
+  const { heads, kvHeads, ffnDims } = readLayers(model.keys, model);
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, {
+          rope,
+          bareQkv: true,
+          sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! },
+        }),
+        ffn: feedForward(model, layer, { act: "silu", ffnDim: ffnDims[layer]! }),
+      }),
+  });
+}
+
+export function deci(model: Model): Step[] {
+  const { keys, dim } = model;
+  const { x, h, y } = buffersOf(model);
+  const rope = ropeOf(model, { style: "norm" });
+  const scale = keys.number("attention.scale", 0);
+  const { heads, kvHeads, ffnDims } = readLayers(keys, model);
+  const attend = (layer: number): Step[] => {
+    const [nHeads, nKvHeads] = [heads[layer]!, kvHeads[layer]!];
+    if (nKvHeads > 0)
+      return attention(model, layer, {
+        rope,
+        sizes: { nHeads, nKvHeads },
+        ...(scale !== 0 && { scale }),
+      });
+    return [{ op: "linear", out: y, x: h, w: model.matrix(`blk.${layer}.attn_output`, { inDim: dim, outDim: dim }) }];
+  };
+  const join: Step = { op: "add", out: x, a: x, b: y, scale: 1 };
+  return decoder(model, {
+    block: (layer) => {
+      const ffnDim = ffnDims[layer]!;
+      if (ffnDim === 0) return []; // llama.cpp leaves out what such a layer attends to, too
+      const blk = `blk.${layer}`;
+      return [
+        ...(heads[layer] === 0
+          ? []
+          : [...normSteps(model, "rms", { out: h, x, name: `${blk}.attn_norm` }), ...attend(layer), join]),
+        ...normSteps(model, "rms", { out: h, x, name: `${blk}.ffn_norm` }),
+        ...feedForward(model, layer, { act: "silu", ffnDim }),
+        join,
+      ];
+    },
+  });
+}

@@ -1,0 +1,309 @@
+/**
+ * What decoders have in common, as pieces that architectures put together: a norm, an MLP or a mixture of experts, and
+ * how they join the residual stream with attention (attention.ts). Every piece reads from the file what is optional in
+ * it: biases, fused matrices, shared experts. Meaning: build_ffn and build_moe_ffn of llama-graph.cpp.
+ */
+import type { Activation, Buf, GateLimit, Gating, Routing, Step, Weight } from "../program/step.ts";
+import { buffersOf, embedding, fusedMlp, mlp, output, plainMlp, plainOrVector, type Model } from "./model.ts";
+import { withoutBias } from "./tensors.ts";
+
+/** `rms`; `layer` with its bias where there is one; `bare` and `bareRms`: a layer norm, an RMS norm without weights. */
+export type NormKind = "rms" | "layer" | "bare" | "bareRms";
+
+export interface DecoderOptions {
+  /** Factor on embeddings; 1. */
+  readonly embeddingScale?: number;
+  /** What is done to embeddings before the first block. */
+  readonly start?: readonly Step[];
+  /** The steps of a layer: they change `x`. */
+  readonly block: (layer: number) => readonly Step[];
+  readonly norm?: NormKind;
+  readonly outputNorm?: string;
+  /** What is done to the normed stream of an encoder, which has no logits. */
+  readonly encoder?: readonly Step[];
+  /** A bias of the logits is left out, as llama.cpp leaves it out; false. */
+  readonly bareLogits?: boolean;
+  /** Factor on logits; 1. */
+  readonly logitScale?: number;
+  /** Limit of logits; 0 for none. */
+  readonly logitCap?: number;
+}
+
+/** What is around the layers of an architecture: those of a model, or those of the one behind them that drafts. */
+export type Frame = (model: Model, options: DecoderOptions) => Step[];
+
+/** Embedding, blocks, the last norm and the logits. */
+export const decoder: Frame = (model, options) => {
+  const { norm = "rms", outputNorm = "output_norm", logitCap = 0, logitScale = 1 } = options;
+  const { x, last, logits } = buffersOf(model);
+  const toLogits = (): Step => {
+    const weights = output(model);
+    return { op: "linear", out: logits, x: last, ...(options.bareLogits ? withoutBias(weights) : weights) };
+  };
+  return [
+    { op: "embed", out: x, table: embedding(model), scale: options.embeddingScale ?? 1 },
+    ...(options.start ?? []),
+    ...Array.from({ length: model.nLayers }, (_, layer) => [
+      ...options.block(layer),
+      ...deepstack(model, layer),
+    ]).flat(),
+    { op: "takeRows", out: last, x },
+    ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
+    ...(options.encoder ?? [toLogits()]),
+    ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
+    ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
+  ];
+};
+
+/** Files may name more than they have layers. */
+const DEEPSTACK_MAX = 64;
+
+/** What image encoders give for the output of the first layers, behind the embedding of a row. */
+function deepstack({ keys, dim }: Model, layer: number): Step[] {
+  const count = keys.count("n_deepstack_layers", { min: 0, max: DEEPSTACK_MAX, fallback: 0 });
+  return layer < count ? [{ op: "addGiven", x: { name: "x", dim }, at: (layer + 1) * dim }] : [];
+}
+
+/** A norm over whole rows, with the tensor `name`. */
+export function normSteps(model: Model, kind: NormKind, { out, x, name }: { out: Buf; x: Buf; name: string }): Step[] {
+  if (kind === "bare") return [{ op: "bareLayerNorm", out, x, eps: model.layerEps }];
+  if (kind === "bareRms") return [{ op: "bareRmsNorm", out, x, run: x.dim, eps: model.eps }];
+  const w = plainOrVector(model, name, x.dim);
+  const b = model.bias(name, x.dim);
+  if (kind === "layer") return [{ op: "layerNorm", out, x, w, ...(b && { b }), eps: model.layerEps }];
+  return [{ op: "rmsNorm", out, x, w, eps: model.eps }, ...(b ? [{ op: "addVector", x: out, w: b } as const] : [])];
+}
+
+interface BlockOptions {
+  readonly norm?: NormKind;
+  /** Tensor names of the norms, without `blk.N.`; null: the block reads `x` as it is. */
+  readonly attnNorm?: string | null;
+  readonly ffnNorm?: string | null;
+  /** Norms of what attention and MLP give, before it joins the stream. */
+  readonly attnPostNorm?: string;
+  readonly ffnPostNorm?: string;
+  /** Of those norms; the model's. */
+  readonly postEps?: number;
+  /** Factor on what joins the stream; 1. */
+  readonly residualScale?: number;
+  /** From `h` to `y`. */
+  readonly attention: readonly Step[];
+  readonly ffn: readonly Step[];
+}
+
+/** x += attention(norm(x)); x += ffn(norm(x)) */
+export function sequentialBlock(model: Model, layer: number, options: BlockOptions): Step[] {
+  const { attnNorm = "attn_norm", ffnNorm = "ffn_norm", residualScale: scale = 1 } = options;
+  const { x, y } = buffersOf(model);
+  const join: Step = { op: "add", out: x, a: x, b: y, scale };
+  return [
+    ...input(model, layer, options.norm, attnNorm),
+    ...options.attention,
+    ...after(model, layer, options, options.attnPostNorm),
+    join,
+    ...input(model, layer, options.norm, ffnNorm),
+    ...options.ffn,
+    ...after(model, layer, options, options.ffnPostNorm),
+    join,
+  ];
+}
+
+/** x += attention(norm(x)) + ffn(norm(x)). Without a norm of its own, the MLP reads what attention reads. */
+export function parallelBlock(model: Model, layer: number, options: BlockOptions): Step[] {
+  const { attnNorm = "attn_norm", ffnNorm = null, residualScale: scale = 1 } = options;
+  const { x, y } = buffersOf(model);
+  const z = { name: "z", dim: y.dim };
+  // The MLP first: what it reads may be what attention reads, and attention changes only `y`.
+  return [
+    ...input(model, layer, options.norm, ffnNorm ?? attnNorm),
+    ...options.ffn,
+    { op: "add", out: z, a: x, b: y, scale },
+    ...(ffnNorm === null ? [] : input(model, layer, options.norm, attnNorm)),
+    ...options.attention,
+    { op: "add", out: x, a: z, b: y, scale },
+  ];
+}
+
+function input(model: Model, layer: number, norm: NormKind = "rms", name: string | null): Step[] {
+  const { x, h } = buffersOf(model);
+  if (name === null) return [];
+  return normSteps(model, norm, { out: h, x, name: `blk.${layer}.${name}` });
+}
+
+function after(
+  model: Model,
+  layer: number,
+  { norm = "rms", postEps: eps = model.eps }: Pick<BlockOptions, "norm" | "postEps">,
+  name: string | undefined,
+): Step[] {
+  const { y } = buffersOf(model);
+  return name === undefined ? [] : normSteps({ ...model, eps }, norm, { out: y, x: y, name: `blk.${layer}.${name}` });
+}
+
+interface FeedForwardOptions {
+  readonly act: Activation;
+  readonly ffnDim?: number;
+  /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
+  readonly scaled?: boolean;
+  /** What is read; `h`. */
+  readonly from?: Buf;
+  /** Biases are left out, as llama.cpp leaves them out; false. */
+  readonly bare?: boolean;
+  readonly limit?: GateLimit | undefined;
+}
+
+/** The MLP of a layer, from `h` to `y`: gated where the file has a gate, apart or fused in `ffn_up`. */
+export function feedForward(model: Model, layer: number, options: FeedForwardOptions): Step[] {
+  const { act, ffnDim, from, scaled = false } = options;
+  const { h, y } = buffersOf(model);
+  const x = from ?? h;
+  const blk = `blk.${layer}`;
+  const sizes = ffnDim === undefined ? model : { ...model, ffnDim };
+  if (model.has(`${blk}.ffn_gate.weight`)) {
+    const { gate, up, down, ...biases } = mlp(sizes, layer, { scaled });
+    const rest = { ...(options.bare ? {} : biases), ...(options.limit && { limit: options.limit }) };
+    return [{ op: "gatedMlp", out: y, x, gate, up, down, ...rest, act }];
+  }
+  if (model.rows(`${blk}.ffn_up`) === 2 * sizes.ffnDim) {
+    return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];
+  }
+  const weights = plainMlp(sizes, layer, { scaled });
+  if (!model.has(`${blk}.ffn.act.scales`)) return [{ op: "mlp", out: y, x, ...weights, act }];
+  const inner = { name: "mlp.scaled", dim: sizes.ffnDim };
+  const { up, upB, down, downB } = weights;
+  return [
+    { op: "linear", out: inner, x, w: up, ...(upB && { b: upB }) },
+    { op: "activate", x: inner, act },
+    {
+      op: "multiplyVector",
+      x: inner,
+      w: model.plain(`${blk}.ffn.act.scales`, { inDim: inner.dim, outDim: 1 }),
+      divide: true,
+    },
+    { op: "linear", out: y, x: inner, w: down, ...(downB && { b: downB }) },
+  ];
+}
+
+/** The experts of a layer where the file has some, else its MLP; one that it has beside a router goes unused. */
+export function moeOrFeedForward(
+  model: Model,
+  layer: number,
+  options: MoeOptions & { readonly act: Activation },
+): Step[] {
+  const blk = `blk.${layer}`;
+  const { act, scaled = false } = options;
+  const dense = (): Step[] => feedForward(model, layer, { act, scaled });
+  if (!model.has(`${blk}.ffn_gate_inp.weight`)) return dense();
+  if (model.has(`${blk}.ffn_up.weight`)) dense();
+  return moe(model, layer, options);
+}
+
+interface MoeOptions {
+  readonly act: Gating;
+  /** As for `feedForward`. */
+  readonly scaled?: boolean;
+  readonly sharedScaled?: boolean;
+  /** Whether the weights of the chosen experts are divided by their sum. */
+  readonly normalize: boolean;
+  readonly routing?: Routing;
+  readonly scale?: number;
+  readonly ffnDim?: number;
+  /** Width of the MLP beside the experts; 0 leaves it out. By the file. */
+  readonly sharedDim?: number;
+  readonly nUsed?: number;
+  readonly limit?: GateLimit | undefined;
+  readonly sharedLimit?: GateLimit | undefined;
+  /** What is read and written; `h` and `y`. */
+  readonly from?: Buf;
+  readonly out?: Buf;
+  /** What the router reads, where that is something else. */
+  readonly routed?: Buf;
+}
+
+/**
+ * The experts of a layer, from `h` to `y`, and the MLP that every row passes beside them where the file has one,
+ * weighted by a gate where it has that.
+ */
+export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
+  const { h, y } = buffersOf(model);
+  const { act, normalize, routing, routed, from = h, out = y } = options;
+  const step: Step = {
+    op: "moe",
+    out,
+    x: from,
+    ...(routed && { routed }),
+    ...expertWeights(model, layer, {
+      ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
+      scaled: options.scaled,
+    }),
+    act,
+    nUsed: options.nUsed ?? model.nExpertsUsed,
+    normalize,
+    scale: options.scale ?? (model.keys.number("expert_weights_scale", 0) || 1),
+    ...(routing && { routing }),
+    ...(options.limit && { limit: options.limit }),
+  };
+  return [step, ...sharedExpert(model, layer, options)];
+}
+
+/** Router and stacked matrices of a layer's experts with their biases; gate and up apart, or fused with gate first. */
+function expertWeights(
+  model: Model,
+  layer: number,
+  { ffnDim, scaled = false }: { ffnDim: number; scaled?: boolean | undefined },
+) {
+  const { dim, nExperts: experts } = model;
+  const blk = `blk.${layer}`;
+  const stack = (name: string, inDim: number, outDim: number): Weight =>
+    model.matrix(`${blk}.${name}`, { inDim, outDim, experts }, { scaled });
+  const bias = (name: string, outDim: number): Weight | undefined =>
+    model.stackedBias(`${blk}.${name}`, { len: outDim, experts });
+  const routerB = model.bias(`${blk}.ffn_gate_inp`, experts);
+  const selectB = model.has(`${blk}.exp_probs_b`)
+    ? model.plain(`${blk}.exp_probs_b`, { inDim: experts, outDim: 1 })
+    : model.bias(`${blk}.exp_probs_b`, experts);
+  const router = model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: experts });
+  const common = { router, ...(routerB && { routerB }), ...(selectB && { selectB }) };
+  const downB = bias("ffn_down_exps", dim);
+  const down = { down: stack("ffn_down_exps", ffnDim, dim), ...(downB && { downB }) };
+  if (model.has(`${blk}.ffn_gate_up_exps.weight`)) {
+    const fused = stack("ffn_gate_up_exps", dim, 2 * ffnDim);
+    const gate = { ...fused, outDim: ffnDim };
+    return { ...common, gate, up: { ...fused, outDim: ffnDim, rowStart: ffnDim }, ...down };
+  }
+  const [gateB, upB] = [bias("ffn_gate_exps", ffnDim), bias("ffn_up_exps", ffnDim)];
+  return {
+    ...common,
+    ...(model.has(`${blk}.ffn_gate_exps.weight`) && { gate: stack("ffn_gate_exps", dim, ffnDim) }),
+    ...(gateB && { gateB }),
+    up: stack("ffn_up_exps", dim, ffnDim),
+    ...(upB && { upB }),
+    ...down,
+  };
+}
+
+function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] {
+  const { act, sharedDim, sharedScaled: scaled = false, sharedLimit: limit } = options;
+  const blk = `blk.${layer}`;
+  const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
+  if (!ffnDim || act === "swiglu_oai") return [];
+  const { h, y } = buffersOf(model);
+  const shared = { name: "shared", dim: model.dim };
+  const gated = model.has(`${blk}.ffn_gate_shexp.weight`);
+  const weights = { ffnDim, shared: true, scaled };
+  const run: Step = gated
+    ? { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act, ...(limit && { limit }) }
+    : { op: "mlp", out: shared, x: h, ...plainMlp(model, layer, weights), act };
+  return [run, ...sharedGate(model, layer, shared), { op: "add", out: y, a: y, b: shared, scale: 1 }];
+}
+
+/** shared ⊙ sigmoid(gate · h), where the file has such a gate. */
+function sharedGate(model: Model, layer: number, shared: Buf): Step[] {
+  const name = `blk.${layer}.ffn_gate_inp_shexp`;
+  if (!model.has(`${name}.weight`)) return [];
+  const gate = { name: "sharedGate", dim: 1 };
+  return [
+    { op: "linear", out: gate, x: buffersOf(model).h, w: model.matrix(name, { inDim: model.dim, outDim: 1 }) },
+    { op: "multiply", out: shared, a: shared, b: gate, act: "sigmoid" },
+  ];
+}

@@ -1,0 +1,73 @@
+/**
+ * Encoders that are built like decoders: norms before each block, rotations, gated MLPs, a norm at the end. Meaning:
+ * the files of the same names in llama.cpp's src/models.
+ */
+import type { Step } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { localRope, ropeOf } from "./rope.ts";
+
+/** Names of the activation in front of the gate, as files spell them. */
+const GATES: Readonly<Record<string, "gelu" | "silu">> = {
+  gelu: "gelu",
+  geglu: "gelu",
+  silu: "silu",
+  swish: "silu",
+  swiglu: "silu",
+};
+
+/** ModernBERT: of three layers the first sees everything, the others a window in a rotation of their own. */
+export function modernBert(model: Model): Step[] {
+  const { keys, path } = model;
+  const { x } = buffersOf(model);
+  const full = ropeOf(model, { style: "neox", factors: false });
+  const local = localRope(model, full, { base: keys.number("rope.freq_base_swa", 10_000) });
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 3, fullFirst: true }) : [];
+  const said = keys.text("hidden_activation", "gelu");
+  const act = GATES[said];
+  if (act === undefined) {
+    const expected = `one of ${Object.keys(GATES).join(", ")}`;
+    throw new AppError("unsupported", `${path}: '${keys.arch}.hidden_activation': expected ${expected}, got '${said}'`);
+  }
+  return decoder(model, {
+    norm: "layer",
+    start: normSteps(model, "layer", { out: x, x, name: "token_embd_norm" }),
+    encoder: [],
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      const isNormed = model.has(`blk.${layer}.attn_norm.weight`); // the first layer reads normed embeddings
+      return sequentialBlock(model, layer, {
+        norm: "layer",
+        attnNorm: isNormed ? "attn_norm" : null,
+        attention: attention(model, layer, {
+          ...(isNormed ? {} : { from: x }),
+          rope: window > 0 ? local : full,
+          window,
+          bidirectional: true,
+          bareResult: true,
+        }),
+        ffn: feedForward(model, layer, { act }),
+      });
+    },
+  });
+}
+
+export const euroBert = (model: Model): Step[] => plain(model, { style: "neox", outputNorm: "output_norm" });
+export const neoBert = (model: Model): Step[] => plain(model, { style: "norm", outputNorm: "enc.output_norm" });
+
+function plain(model: Model, { style, outputNorm }: { style: "neox" | "norm"; outputNorm: string }): Step[] {
+  const rope = ropeOf(model, { style, factors: false });
+  return decoder(model, {
+    outputNorm,
+    encoder: [],
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope, bidirectional: true, bareResult: true }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}

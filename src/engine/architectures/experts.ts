@@ -1,0 +1,283 @@
+/**
+ * Decoders with experts, each in a line or a few: what its attention, its routing and its layers without experts are.
+ * Meaning: the files of the same names in llama.cpp's src/models.
+ */
+import type { Activation, RopeScaling, Routing, Step } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { attention } from "./attention.ts";
+import {
+  decoder,
+  feedForward,
+  moe,
+  moeOrFeedForward,
+  normSteps,
+  parallelBlock,
+  sequentialBlock,
+  type Frame,
+  type NormKind,
+} from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { localRope, ropeOf, windowRope } from "./rope.ts";
+
+interface Options {
+  readonly rope: RopeScaling["style"];
+  readonly act?: Activation;
+  /** As for `ropeOf`. */
+  readonly sections?: "runs" | "interleaved";
+  readonly norm?: NormKind;
+  readonly normLast?: boolean;
+  readonly bareResult?: boolean;
+  /** Tensor names of the norms, without `blk.N.` */
+  readonly ffnNorm?: string;
+  readonly attnPostNorm?: string;
+  readonly ffnPostNorm?: string;
+  readonly clamp?: number;
+  /** Whether weights of chosen experts are divided by their sum; by the file. */
+  readonly normalize?: boolean;
+  readonly routing?: Routing;
+  /** Applies `.scale` tensors of experts. */
+  readonly scaled?: boolean;
+  /** The layers at the start that are dense, where the file does not say; 0. */
+  readonly dense?: (layer: number) => boolean;
+}
+
+/** Experts in all layers but the first few, Llama otherwise. */
+function withExperts(model: Model, options: Options, frame = decoder): Step[] {
+  const { keys, nLayers } = model;
+  const { act = "silu", norm = "rms", scaled = false } = options;
+  const { rope: style, sections } = options;
+  const rope = ropeOf(model, { style, ...(sections && { sections }) });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const isDense = options.dense ?? ((layer: number) => layer < leading);
+  const routing = options.routing ?? routingOf(model);
+  return frame(model, {
+    norm,
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        ...options,
+        norm,
+        attention: attention(model, layer, {
+          rope,
+          qkNorm: norm,
+          ...(options.normLast && { normLast: true }),
+          ...(options.bareResult && { bareResult: true }),
+          ...(options.clamp !== undefined && { clamp: options.clamp }),
+        }),
+        ffn: isDense(layer)
+          ? feedForward(model, layer, { act })
+          : moe(model, layer, {
+              act,
+              scaled,
+              normalize: options.normalize ?? keys.flag("expert_weights_norm", false),
+              ...(routing && { routing }),
+            }),
+      }),
+  });
+}
+
+/** `expert_gating_func` of llama.cpp: 1 softmax, 2 sigmoid, 3 softmax of the chosen. */
+const SCORES = [undefined, "softmax", "sigmoid", "softmax_chosen"] as const;
+
+/** How the file says that experts are scored; undefined for softmax over all. */
+export function routingOf(model: Model, fallback: Routing["score"] = "softmax"): Routing | undefined {
+  const { keys, path, nExperts } = model;
+  const code = keys.count("expert_gating_func", { min: 0, max: 255, fallback: 0 });
+  if (code >= SCORES.length) {
+    const expected = "a whole number of 0 … 3";
+    throw new AppError("unsupported", `${path}: '${keys.arch}.expert_gating_func': expected ${expected}, got ${code}`);
+  }
+  const score = SCORES[code] ?? fallback;
+  const count = keys.count("expert_group_count", { min: 0, max: nExperts, fallback: 0 });
+  const used = keys.count("expert_group_used_count", { min: 0, max: nExperts, fallback: 0 });
+  const groups = count > 1 && used > 0 && used < count ? { groups: { count, used } } : {};
+  return score === "softmax" && count <= 1 ? undefined : { score, ...groups };
+}
+
+export const bailingmoe2 = (model: Model): Step[] => withExperts(model, { rope: "neox" });
+export const dots1 = (model: Model): Step[] => withExperts(model, { rope: "neox" });
+export const glm4moe = (model: Model, frame?: Frame): Step[] =>
+  withExperts(model, { rope: "neox", ffnNorm: "post_attention_norm" }, frame);
+export const hunyuanMoe = (model: Model): Step[] =>
+  withExperts(model, { rope: "neox", normLast: true, normalize: true });
+export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
+export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
+export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
+export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
+export const qwen3vlmoe = (model: Model): Step[] =>
+  withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
+/** DeepSeek of the first generation. */
+export const deepseek = (model: Model): Step[] => withExperts(model, { rope: "norm", normalize: false });
+/** Ling of the first generation. */
+export const bailingmoe = (model: Model): Step[] => withExperts(model, { rope: "norm", dense: () => false });
+/** DBRX: values limited, a layer norm without bias, and its second norm named after attention's output. */
+export const dbrx = (model: Model): Step[] =>
+  withExperts(model, {
+    rope: "neox",
+    norm: "layer",
+    ffnNorm: "attn_output_norm",
+    clamp: model.keys.number("attention.clamp_kqv", 0),
+    normalize: true,
+  });
+
+/** ERNIE 4.5: every so many layers have experts. */
+export function ernie45moe(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const step = keys.count("interleave_moe_layer_step", { min: 1, max: nLayers });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  return withExperts(model, {
+    rope: "norm",
+    bareResult: true,
+    normalize: true,
+    dense: (layer) => layer < leading || (layer + 1) % step !== 0,
+  });
+}
+
+/** Command A with experts: attention and experts side by side; where there is a shared expert, both count half. */
+export function cohere2moe(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const { y } = buffersOf(model);
+  const norm = keys.number("attention.layer_norm_rms_epsilon", 0) === 0 ? "layer" : "rms";
+  const rope = ropeOf(model, { style: "norm" });
+  const windows = readWindows(keys, model, { window: 0, period: 4, fullFirst: true });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  const ffn = (layer: number): Step[] => {
+    if (!model.has(`blk.${layer}.ffn_gate_inp.weight`)) return feedForward(model, layer, { act: "silu", scaled: true });
+    const halves = model.has(`blk.${layer}.ffn_up_shexp.weight`);
+    return [...moe(model, layer, experts), ...(halves ? [{ op: "scale", x: y, by: 0.5 } as const] : [])];
+  };
+  return decoder(model, {
+    norm,
+    logitScale: keys.number("logit_scale", 0) || 1,
+    block: (layer) => {
+      const window = windows[layer]!;
+      const turns = window > 0 || layer < leading;
+      return parallelBlock(model, layer, {
+        norm,
+        attention: attention(model, layer, { rope: turns ? rope : undefined, window }),
+        ffn: ffn(layer),
+      });
+    },
+  });
+}
+
+/** K-EXAONE: of four layers three have a window, and only those turn. */
+export function exaoneMoe(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const windows = readWindows(keys, model, { window: 128, period: 4 });
+  const routing = routingOf(model);
+  const normalize = keys.flag("expert_weights_norm", false);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer]!;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+      });
+    },
+  });
+}
+
+/** Mellum 2: of four layers three have a window, and turn without scaling. */
+export function mellum(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const local = localRope(model, rope, { base: rope.base });
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? local : rope, window }),
+        ffn: moe(model, layer, { act: "silu", normalize: true, scaled: true }),
+      });
+    },
+  });
+}
+
+/** Hunyuan 3: experts where the file has them. */
+export function hyV3(model: Model, frame = decoder): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  return frame(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope }),
+        ffn: moeOrFeedForward(model, layer, experts),
+      }),
+  });
+}
+
+/** Maple: layers with a window turn, the others see everything; an expert's gate and up are limited. */
+export function maple(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const rope = windowRope(model, ropeOf(model, { style: "neox" }));
+  const windows = readWindows(keys, model, { window: 0, period: 0 });
+  const limits = keys.numbers("swiglu_clamp_exp", 0, nLayers);
+  return decoder(model, {
+    block: (layer) => {
+      const [window, up] = [windows[layer]!, limits[layer]!];
+      // Gates are limited before they are activated, which keeps their order.
+      const limit = up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
+        ffn: moe(model, layer, { act: "silu", normalize: true, scale: 1, limit }),
+      });
+    },
+  });
+}
+
+/** Smaller limits mean none, as in llama.cpp. */
+export const LIMIT_MIN = 1e-6;
+
+/** SmallThinker: experts are chosen before attention, by the stream as the layer found it. */
+export function smallthinker(model: Model): Step[] {
+  const { keys } = model;
+  const { x, h, y } = buffersOf(model);
+  const rope = ropeOf(model, { style: "neox" });
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4, fullFirst: true }) : [];
+  const local = windowRope(model, rope);
+  const routing = routingOf(model);
+  const z = { name: "z", dim: x.dim };
+  return decoder(model, {
+    block: (layer) => {
+      const window = (windows[layer] ?? 0) > 0 ? SMALLTHINKER.window : 0;
+      const turns = !slides || layer % SMALLTHINKER.noRopePeriod !== 0;
+      return [
+        ...normSteps(model, "rms", { out: h, x, name: `blk.${layer}.attn_norm` }),
+        ...attention(model, layer, { rope: turns ? (window > 0 ? local : rope) : undefined, window }),
+        { op: "add", out: z, a: x, b: y, scale: 1 },
+        ...normSteps(model, "rms", { out: h, x: z, name: `blk.${layer}.ffn_norm` }),
+        ...moe(model, layer, { act: "relu", normalize: true, routed: x, ...(routing && { routing }) }),
+        { op: "add", out: x, a: z, b: y, scale: 1 },
+      ];
+    },
+  });
+}
+
+/** Whatever its files say. */
+const SMALLTHINKER = { window: 4096, noRopePeriod: 4 };
+
+/** gpt-oss: every other layer has a window, each head a sink, and an expert's gate and up are limited. */
+export function gptOss(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const windows = readWindows(keys, model, { window: 0, period: 2 });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        ffnNorm: "post_attention_norm",
+        attention: attention(model, layer, { rope, window: windows[layer]! }),
+        ffn: moe(model, layer, { act: "swiglu_oai", normalize: false, routing: { score: "softmax_chosen" } }),
+      }),
+  });
+}

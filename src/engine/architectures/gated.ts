@@ -1,0 +1,116 @@
+/**
+ * Decoders that gate what attention gives, by a projection of what it read. Layers with a window alternate with layers
+ * that see everything. Meaning: the files of the same names in llama.cpp's src/models.
+ */
+import type { Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, moe, normSteps, sequentialBlock } from "./decoder.ts";
+import { routingOf } from "./experts.ts";
+import { readLayers, readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { localRope, ropeOf, windowRope } from "./rope.ts";
+
+/** Every so many layers of Trinity do not turn queries and keys. No GGUF key says so. */
+const NO_ROPE_PERIOD = 4;
+/** Of the norms after a block of Muse Glimmer. */
+const POST_EPS = 1e-8;
+
+/** Trinity: experts in all layers but the first few, norms before and after each block. */
+export function afmoe(model: Model): Step[] {
+  const { keys, dim, nLayers } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const local = windowRope(model, rope);
+  const windows = readWindows(keys, model, { window: 0, period: 4 });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  return decoder(model, {
+    embeddingScale: Math.sqrt(dim),
+    block: (layer) => {
+      const window = windows[layer]!;
+      const turns = (layer + 1) % NO_ROPE_PERIOD !== 0;
+      return sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, {
+          rope: turns ? (window > 0 ? local : rope) : undefined,
+          window,
+          gate: "sigmoid",
+        }),
+        ffn:
+          layer < leading
+            ? feedForward(model, layer, { act: "silu" })
+            : moe(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+      });
+    },
+  });
+}
+
+/** Laguna: of four layers the first sees everything, in a rotation of its own; a gate for each head, or each value. */
+export function laguna(model: Model): Step[] {
+  const { keys, nLayers, headDim } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const rotaryDim = keys.count("rope.dimension_count_swa", { min: 2, max: headDim, fallback: rope.rotaryDim });
+  const local = localRope(model, rope, { base: keys.number("rope.freq_base_swa", rope.base), rotaryDim });
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4, fullFirst: true }) : [];
+  const { heads, kvHeads } = readLayers(keys, model);
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, gate: "softplus" }),
+        ffn:
+          layer < leading
+            ? feedForward(model, layer, { act: "silu" })
+            : moe(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+      });
+    },
+  });
+}
+
+/** Muse Glimmer: normed embeddings, and rotation in layers with a window only. */
+export function museGlimmer(model: Model): Step[] {
+  const { keys } = model;
+  const { x } = buffersOf(model);
+  const local = windowRope(model, ropeOf(model, { style: "norm" }));
+  const windows = readWindows(keys, model, { window: 0, period: 4 });
+  return decoder(model, {
+    start: normSteps(model, "bareRms", { out: x, x, name: "" }),
+    logitScale: keys.number("logit_scale"),
+    logitCap: keys.number("final_logit_softcapping", 0),
+    block: (layer) => {
+      const window = windows[layer]!;
+      return sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        postEps: POST_EPS,
+        attention: attention(model, layer, { rope: window > 0 ? local : undefined, window, gate: "sigmoid" }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      });
+    },
+  });
+}
+
+/** Spark 2.5: layers differ in heads, a gate for each. */
+export function spark25(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const local = windowRope(model, rope);
+  const windows = readWindows(keys, model, { window: 0, period: 0 });
+  const { heads, kvHeads } = readLayers(keys, model);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer]!;
+      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, gate: "sigmoid" }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      });
+    },
+  });
+}

@@ -1,0 +1,44 @@
+/**
+ * EmbeddingGemma: Gemma 3 as an encoder. Its windows reach as far behind a row as before it, and two matrices follow
+ * the pooling; as they are linear, they are applied before it here. Meaning: src/models/gemma-embedding.cpp and
+ * build_dense_out of llama.cpp.
+ */
+import type { Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { localRope, ropeOf } from "./rope.ts";
+
+export function gemmaEmbedding(model: Model): Step[] {
+  const { dim, keys } = model;
+  const full = ropeOf(model, { style: "neox" });
+  const local = localRope(model, full, { base: keys.number("rope.freq_base_swa", 10_000) });
+  const windows = readWindows(keys, model, { window: 0, period: 6 });
+  return decoder(model, {
+    embeddingScale: Math.sqrt(dim),
+    encoder: dense(model),
+    block: (layer) => {
+      const window = windows[layer]!;
+      return sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { rope: window > 0 ? local : full, window, bidirectional: true }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      });
+    },
+  });
+}
+
+/** The matrices behind the pooling, where the file has them: out to a wider vector and back. */
+function dense(model: Model): Step[] {
+  const width = model.rows("dense_2");
+  if (width === undefined) return [];
+  const { dim } = model;
+  const { last } = buffersOf(model);
+  const wide = { name: "dense", dim: width };
+  return [
+    { op: "linear", out: wide, x: last, w: model.matrix("dense_2", { inDim: dim, outDim: width }) },
+    { op: "linear", out: last, x: wide, w: model.matrix("dense_3", { inDim: width, outDim: dim }) },
+  ];
+}

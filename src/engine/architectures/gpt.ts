@@ -1,0 +1,147 @@
+/**
+ * Architectures in the line of GPT-2 and GPT-J: layer norms with biases, and often attention and MLP side by side.
+ * Meaning: the files of the same names in llama.cpp's src/models.
+ */
+import type { Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, normSteps, parallelBlock, sequentialBlock } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
+
+const ALIBI = 8;
+
+export const starcoder2 = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "gelu" });
+export const codeshell = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "gelu" });
+export const nemotron = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "relu_sqr" });
+
+/** GPT-2 and StarCoder: learned positions. */
+export const gpt2 = (model: Model): Step[] =>
+  sequential(model, { rope: null, norm: "layer", act: "gelu", start: learnedPositions(model) });
+
+/** Embeddings are normed; distance lowers scores. */
+export function bloom(model: Model): Step[] {
+  const { x } = buffersOf(model);
+  const start = normSteps(model, "layer", { out: x, x, name: "token_embd_norm" });
+  const alibi = model.keys.number("attention.max_alibi_bias", 0) || ALIBI;
+  return sequential(model, { rope: null, norm: "layer", act: "gelu", alibi, start });
+}
+
+export function mpt(model: Model): Step[] {
+  const { keys } = model;
+  const alibi = keys.number("attention.max_alibi_bias", 0);
+  return sequential(model, {
+    rope: null,
+    norm: "layer",
+    act: "gelu",
+    clamp: keys.number("attention.clamp_kqv", 0),
+    ...(alibi > 0 && { alibi }),
+    ...(model.has("position_embd.weight") && { start: learnedPositions(model) }),
+  });
+}
+
+/** Jais: a gated MLP, and scores divided by the size of a head. */
+export function jais(model: Model): Step[] {
+  const alibi = model.keys.number("attention.max_alibi_bias", 0);
+  return decoder(model, {
+    norm: "layer",
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        norm: "layer",
+        attention: attention(model, layer, {
+          rope: undefined,
+          scale: 1 / model.headDim,
+          ...(alibi > 0 && { alibi }),
+        }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** Falcon; that of 40 B norms what attention reads apart. */
+export function falcon(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox" });
+  return decoder(model, {
+    norm: "layer",
+    block: (layer) =>
+      parallelBlock(model, layer, {
+        norm: "layer",
+        ...(model.has(`blk.${layer}.attn_norm_2.weight`) && { attnNorm: "attn_norm_2", ffnNorm: "attn_norm" }),
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      }),
+  });
+}
+
+export function gptneox(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox" });
+  const block = model.keys.flag("use_parallel_residual", true) ? parallelBlock : sequentialBlock;
+  return decoder(model, {
+    norm: "layer",
+    block: (layer) =>
+      block(model, layer, {
+        norm: "layer",
+        ffnNorm: "ffn_norm",
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      }),
+  });
+}
+
+export function phi2(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox" });
+  return decoder(model, {
+    norm: "layer",
+    block: (layer) =>
+      parallelBlock(model, layer, {
+        norm: "layer",
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      }),
+  });
+}
+
+/** StableLM; without a norm of its own, the MLP reads what attention reads. */
+export function stablelm(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "neox" });
+  return decoder(model, {
+    norm: "layer",
+    block: (layer) => {
+      const block = model.has(`blk.${layer}.ffn_norm.weight`) ? sequentialBlock : parallelBlock;
+      return block(model, layer, {
+        norm: "layer",
+        attention: attention(model, layer, { rope, qkNorm: "layer" }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      });
+    },
+  });
+}
+
+export const commandR = (model: Model): Step[] => cohere(model, { slides: false });
+
+/** Command R7B and A: of four layers, three have a window, and only those turn. */
+export const cohere2 = (model: Model): Step[] => cohere(model, { slides: true });
+
+function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "norm" });
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
+  return decoder(model, {
+    norm: "layer",
+    logitScale: keys.number("logit_scale", 0) || 1,
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      return parallelBlock(model, layer, {
+        norm: "layer",
+        attention: attention(model, layer, { rope: !slides || window > 0 ? rope : undefined, window, qkNorm: "layer" }),
+        ffn: feedForward(model, layer, { act: "silu", scaled: slides }),
+      });
+    },
+  });
+}
+
+function learnedPositions(model: Model): Step[] {
+  const table = model.matrix("position_embd", { inDim: model.dim, outDim: model.ctxLen });
+  return [{ op: "addPosition", x: buffersOf(model).x, table }];
+}

@@ -1,0 +1,57 @@
+/**
+ * GroveMoE: what the chosen experts say passes smaller ones too, each of which several neighbours share. Meaning:
+ * src/models/grovemoe.cpp of llama.cpp.
+ */
+import type { Step, Weight } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { attention } from "./attention.ts";
+import { decoder, moe, sequentialBlock } from "./decoder.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+
+export function grovemoe(model: Model): Step[] {
+  const { keys, nExperts } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const perExpert = keys.count("experts_per_group", { min: 1, max: Math.max(1, nExperts) });
+  if (nExperts === 0 || nExperts % perExpert !== 0) {
+    const expected = `a multiple of ${perExpert}`;
+    throw new AppError("bad_file", `${model.path}: '${keys.arch}.expert_count': expected ${expected}, got ${nExperts}`);
+  }
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope }),
+        ffn: [...moe(model, layer, { act: "silu", normalize: true }), ...smallExperts(model, layer, perExpert)],
+      }),
+  });
+}
+
+/** From `y`, chosen as `h` says, and added to it. */
+function smallExperts(model: Model, layer: number, perExpert: number): Step[] {
+  const { keys, dim, nExperts, nExpertsUsed } = model;
+  const { h, y } = buffersOf(model);
+  const blk = `blk.${layer}`;
+  const experts = nExperts / perExpert;
+  const ffnDim = model.shape(`${blk}.ffn_down_chexps`)?.[0] ?? 0;
+  const stack = (part: string, inDim: number, outDim: number): Weight =>
+    model.matrix(`${blk}.ffn_${part}_chexps`, { inDim, outDim, experts });
+  const out = { name: "small", dim };
+  return [
+    {
+      op: "moe",
+      out,
+      x: y,
+      routed: h,
+      router: model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
+      gate: stack("gate", dim, ffnDim),
+      up: stack("up", dim, ffnDim),
+      down: stack("down", ffnDim, dim),
+      act: "silu",
+      nUsed: Math.min(nExpertsUsed, experts),
+      normalize: true,
+      scale: keys.number("expert_weights_scale", 0) || 1,
+      routing: { score: "softmax", perExpert },
+    },
+    { op: "add", out: y, a: y, b: out, scale: keys.number("expert_group_scale") },
+  ];
+}

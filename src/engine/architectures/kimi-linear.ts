@@ -1,0 +1,124 @@
+/**
+ * Kimi Linear: layers without key heads are Kimi Delta Attention, a gated delta rule with a decay for each channel of a
+ * key (arXiv:2510.26692); the others latent attention without rotation. Meaning: src/models/kimi-linear.cpp of
+ * llama.cpp, and bailingmoe3.cpp.
+ */
+import type { Buf, GateLimit, Step, Weight } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { latentAttention, latentSizes } from "./deepseek2.ts";
+import { LIMIT_MIN, routingOf } from "./experts.ts";
+import { CONV_KERNEL_MAX, HEAD_DIM_MAX, readLayers } from "./hparams.ts";
+import { buffersOf, qkv, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+
+export function kimiLinear(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const { kvHeads } = readLayers(keys, model);
+  const { keyDim } = latentSizes(model);
+  const rotaryDim = keys.count("rope.dimension_count", { min: 1, max: keyDim });
+  const attend = latentAttention(model, { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim), bareQuery: true });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const routing = routingOf(model);
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: kvHeads[layer] === 0 ? deltaAttention(model, layer) : attend(layer),
+        ffn:
+          layer < leading
+            ? feedForward(model, layer, { act: "silu" })
+            : moe(model, layer, { act: "silu", normalize: true, ...(routing && { routing }) }),
+      }),
+  });
+}
+
+/** Ling 3: as Kimi Linear, with a bound of decays, rotation, gates of heads, and limits of gates. */
+export function bailingmoe3(model: Model): Step[] {
+  const { keys, nLayers, path } = model;
+  const { kvHeads } = readLayers(keys, model);
+  const { keyDim } = latentSizes(model);
+  const rope = ropeOf({ ...model, headDim: keyDim }, { style: "norm", factors: false });
+  const bound = keys.number("kda.gate_lower_bound");
+  if (bound >= 0 || !keys.flag("kda.safe_gate", true)) {
+    const what = "expected decays with a bound below 0";
+    throw new AppError("unsupported", `${path}: '${keys.arch}.kda.gate_lower_bound': ${what}, got ${bound}`);
+  }
+  const scale = 1 / Math.sqrt(keyDim);
+  const bare = { bareQuery: true, bareResult: true };
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale, gate: "sigmoid", ...bare });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers });
+  const routing = routingOf(model);
+  const normalize = keys.flag("expert_weights_norm", false);
+  const limitsOf = (key: string): (GateLimit | undefined)[] =>
+    keys.numbers(key, 0, nLayers).map((limit) => (limit > LIMIT_MIN ? { gate: limit, up: limit } : undefined));
+  const [limits, sharedLimits] = [limitsOf("swiglu_clamp_exp"), limitsOf("swiglu_clamp_shexp")];
+  return decoder(model, {
+    block: (layer) => {
+      const [limit, sharedLimit] = [limits[layer], sharedLimits[layer]];
+      return sequentialBlock(model, layer, {
+        attention: kvHeads[layer] === 0 ? deltaAttention(model, layer, { bound }) : attend(layer),
+        ffn:
+          layer < leading
+            ? feedForward(model, layer, { act: "silu", limit: sharedLimit })
+            : moe(model, layer, { act: "silu", normalize, limit, sharedLimit, ...(routing && { routing }) }),
+      });
+    },
+  });
+}
+
+/** From `h` to `y`. With a bound of decays, these and the gate come of the input by one matrix each, else by two. */
+function deltaAttention(model: Model, layer: number, { bound }: { bound?: number } = {}): Step[] {
+  const { eps, keys, nHeads } = model;
+  const { h, y } = buffersOf(model);
+  const headDim = keys.count("kda.head_dim", { min: 1, max: HEAD_DIM_MAX });
+  const taps = keys.count("ssm.conv_kernel", { min: 2, max: CONV_KERNEL_MAX });
+  const width = nHeads * headDim;
+  const buf = (name: string, size = width): Buf => ({ name: `kda.${name}`, dim: size });
+  const [q, k, v, alpha, gate, out] = ["q", "k", "v", "alpha", "gate", "out"].map((name) => buf(name)) as Bufs;
+  const [low, beta] = [buf("low", headDim), buf("beta", nHeads)];
+  const blk = `blk.${layer}`;
+  const project = (to: Buf, from: Buf, name: string): Step => {
+    return { op: "linear", out: to, x: from, w: model.matrix(`${blk}.${name}`, { inDim: from.dim, outDim: to.dim }) };
+  };
+  const narrowed = (to: Buf, name: string): Step[] => {
+    if (bound !== undefined) return [project(to, h, `ssm_${name}_a`)];
+    return [project(low, h, `ssm_${name}_a`), project(to, low, `ssm_${name}_b`)];
+  };
+  const projections = qkv(model, layer, { qDim: width, kDim: width, vDim: width, bare: true });
+  const mixed = (to: Buf, name: keyof typeof projections): Step[] => {
+    const w = convolution(model, `${blk}.ssm_conv1d_${name}`, { taps, width });
+    return [
+      { op: "linear", out: to, x: h, ...projections[name] },
+      { op: "causalConv", out: to, x: to, w, act: "silu", layer },
+    ];
+  };
+  const a = model.plain(`${blk}.ssm_a`, { inDim: 1, outDim: nHeads });
+  const weights = {
+    a: { ...a, inDim: nHeads, outDim: 1, tensorRows: 1 },
+    dt: model.plain(`${blk}.ssm_dt.bias`, { inDim: width, outDim: 1 }),
+  };
+  const rule = { layer, nHeads, nKeyHeads: nHeads, headDim, heads: "repeat", scale: 1 / Math.sqrt(headDim) } as const;
+  const limited = bound === undefined ? {} : { bound };
+  return [
+    ...mixed(q, "q"),
+    ...mixed(k, "k"),
+    ...mixed(v, "v"),
+    { op: "l2Norm", out: q, x: q, run: headDim, eps },
+    { op: "l2Norm", out: k, x: k, run: headDim, eps },
+    ...narrowed(alpha, "f"),
+    project(beta, h, "ssm_beta"),
+    { op: "deltaRule", out, q, k, v, alpha, beta, ...weights, ...rule, ...limited },
+    ...narrowed(gate, "g"),
+    { op: "rmsNorm", out, x: out, w: model.vector(`${blk}.ssm_norm`, headDim), eps },
+    { op: "multiply", out, a: out, b: gate, act: "sigmoid" },
+    project(y, out, "attn_output"),
+  ];
+}
+
+type Bufs = [Buf, Buf, Buf, Buf, Buf, Buf];
+
+/** A weight of each channel for each tap, in a tensor of three dimensions. */
+function convolution(model: Model, name: string, { taps, width }: { taps: number; width: number }): Weight {
+  const stacked = model.matrix(name, { inDim: taps, outDim: 1, experts: width });
+  return { ...stacked, outDim: width, tensorRows: width, experts: 1 };
+}

@@ -1,0 +1,205 @@
+/**
+ * One GGUF as an architecture sees it: hyperparameters, metadata and tensors, and the groups of weights that
+ * transformer blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
+ */
+import type { Buf, Weight } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import { readHparams, type Hparams, type Keys } from "./hparams.ts";
+import { tensorsOf, withoutBias, type Linear, type Tensors } from "./tensors.ts";
+
+export interface Model extends Hparams, Tensors {
+  readonly path: string;
+  readonly keys: Keys;
+  /** Rows of the embedding. */
+  readonly vocabSize: number;
+}
+
+/** @param uneven see `readHparams` */
+export function openModel(gguf: Gguf, keys: Keys, options: { uneven: boolean }): Model {
+  const tensors = tensorsOf(gguf);
+  const vocabSize = tensors.rows("token_embd");
+  if (vocabSize === undefined) {
+    throw new AppError("bad_file", `${gguf.path}: tensor 'token_embd.weight': expected two dimensions, got none`);
+  }
+  return { ...readHparams(keys, gguf.path, options), ...tensors, path: gguf.path, keys, vocabSize };
+}
+
+/** The buffers that transformer blocks work on. */
+export function buffersOf({ dim, nHeads, nKvHeads, headDim, vocabSize }: Hparams & { vocabSize: number }) {
+  return {
+    /** The residual stream. */
+    x: { name: "x", dim },
+    /** What a block reads: the stream, normed. */
+    h: { name: "h", dim },
+    q: { name: "q", dim: nHeads * headDim },
+    k: { name: "k", dim: nKvHeads * headDim },
+    v: { name: "v", dim: nKvHeads * headDim },
+    /** What attention gives, head by head. */
+    heads: { name: "heads", dim: nHeads * headDim },
+    /** What a block adds to the stream. */
+    y: { name: "y", dim },
+    /** The stream of the rows whose logits are wanted. */
+    last: { name: "last", dim },
+    logits: { name: "logits", dim: vocabSize },
+  } as const satisfies Record<string, Buf>;
+}
+
+/** `token_embd` */
+export function embedding(model: Model): Weight {
+  return model.matrix("token_embd", { inDim: model.dim, outDim: model.vocabSize });
+}
+
+/** `output`, or the embedding again where the file ties them. */
+export function output(model: Model): Linear {
+  if (!model.has("output.weight")) return { w: embedding(model) };
+  return model.linear("output", { inDim: model.dim, outDim: model.vocabSize });
+}
+
+/**
+ * Query, key and value of a layer, apart or fused in `attn_qkv`.
+ * @param sizes where they are not those of every layer: widths, or heads of the keys; `bare`: no biases, no factors
+ */
+export function qkv(
+  model: Model,
+  layer: number,
+  sizes: { qDim?: number; nKvHeads?: number; kDim?: number; vDim?: number; bare?: boolean } = {},
+): { readonly q: Linear; readonly k: Linear; readonly v: Linear } {
+  const { dim: inDim, nHeads, headDim, path } = model;
+  const { qDim = nHeads * headDim, nKvHeads = model.nKvHeads, bare = false } = sizes;
+  const { kDim = nKvHeads * headDim, vDim = kDim } = sizes;
+  const blk = `blk.${layer}`;
+  const read = (name: string, shape: { inDim: number; outDim: number }): Linear => {
+    const both = model.linear(name, shape, { scaled: !bare });
+    return bare ? withoutBias(both) : both;
+  };
+  if (!model.has(`${blk}.attn_qkv.weight`)) {
+    const each = (name: string, outDim: number): Linear => read(`${blk}.attn_${name}`, { inDim, outDim });
+    return { q: each("q", qDim), k: each("k", kDim), v: each("v", vDim) };
+  }
+  const { w, b } = read(`${blk}.attn_qkv`, { inDim, outDim: qDim + kDim + vDim });
+  if (b && (qDim % kDim !== 0 || (qDim + kDim) % vDim !== 0)) {
+    throw new AppError("unsupported", `${path}: tensor '${b.name}': expected parts of whole heads, got ${vDim}`);
+  }
+  const part = (outDim: number, rowStart: number): Linear => ({
+    w: { ...w, outDim, rowStart },
+    ...(b && { b: { ...b, inDim: outDim, rowStart: rowStart / outDim } }),
+  });
+  return { q: part(qDim, 0), k: part(kDim, qDim), v: part(vDim, qDim + kDim) };
+}
+
+/** The projection of all heads back to the stream. */
+export function attnOutput(model: Model, layer: number, inDim = model.nHeads * model.headDim): Linear {
+  return model.linear(`blk.${layer}.attn_output`, { inDim, outDim: model.dim });
+}
+
+interface Mlp {
+  readonly gate: Weight;
+  readonly gateB?: Weight;
+  readonly up: Weight;
+  readonly upB?: Weight;
+  readonly down: Weight;
+  readonly downB?: Weight;
+}
+
+interface MlpOptions {
+  readonly ffnDim?: number;
+  /** Names the tensors of a shared expert: `ffn_gate_shexp` … */
+  readonly shared?: boolean;
+  /** Applies `.scale` tensors, to the biases too. llama.cpp does so in some architectures only. (build_ffn) */
+  readonly scaled?: boolean;
+}
+
+function mlpPart(model: Model, name: string, { scaled, ...shape }: MlpPart): Linear {
+  const w = model.matrix(name, shape, { scaled });
+  const b = model.bias(name, shape.outDim);
+  return b ? { w, b: w.scale ? { ...b, scale: w.scale } : b } : { w };
+}
+
+interface MlpPart {
+  readonly inDim: number;
+  readonly outDim: number;
+  readonly scaled: boolean;
+}
+
+/** `ffn_gate`, `ffn_up` and `ffn_down` of a layer. */
+export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp {
+  const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
+  const part = (name: string, inDim: number, outDim: number): Linear =>
+    mlpPart(model, `blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`, { inDim, outDim, scaled });
+  const gate = part("gate", model.dim, ffnDim);
+  const up = part("up", model.dim, ffnDim);
+  const down = part("down", ffnDim, model.dim);
+  const biases = { ...(gate.b && { gateB: gate.b }), ...(up.b && { upB: up.b }), ...(down.b && { downB: down.b }) };
+  return { gate: gate.w, up: up.w, down: down.w, ...biases };
+}
+
+/** An MLP without a gate: `ffn_up` and `ffn_down` of a layer. */
+export function plainMlp(
+  model: Model,
+  layer: number,
+  { ffnDim = model.ffnDim, shared = false, scaled = false }: MlpOptions = {},
+): Omit<Mlp, "gate" | "gateB"> {
+  const { dim } = model;
+  const suffix = shared ? "_shexp" : "";
+  const up = mlpPart(model, `blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim, scaled });
+  const down = mlpPart(model, `blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim, scaled });
+  return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
+}
+
+/** The weight of a norm, whose name some converters write without the usual suffix. */
+export function plainOrVector(model: Model, name: string, len: number): Weight {
+  return model.has(name) ? model.plain(name, { inDim: len, outDim: 1 }) : model.vector(name, len);
+}
+
+/** A norm over whole rows that also centres them, with its bias where the file has one. */
+export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; eps: number } {
+  const b = model.bias(name, model.dim);
+  return { w: model.vector(name, model.dim), ...(b && { b }), eps: model.layerEps };
+}
+
+/** An MLP whose gate and up are fused in `ffn_up`, in this order. */
+export function fusedMlp(model: Model, layer: number): Mlp {
+  const { dim, ffnDim } = model;
+  const { w: fused, b } = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim }, { scaled: false });
+  const { w: down, b: downB } = model.linear(
+    `blk.${layer}.ffn_down`,
+    { inDim: ffnDim, outDim: dim },
+    { scaled: false },
+  );
+  return {
+    gate: { ...fused, outDim: ffnDim },
+    up: { ...fused, outDim: ffnDim, rowStart: ffnDim },
+    down,
+    ...(b && { gateB: { ...b, inDim: ffnDim }, upB: { ...b, inDim: ffnDim, rowStart: 1 } }),
+    ...(downB && { downB }),
+  };
+}
+
+/** Gate and up of a layer's experts, apart or fused in `ffn_gate_up_exps`, in this order. */
+function gateAndUp(model: Model, layer: number, { ffnDim, scaled }: Required<Omit<MlpOptions, "shared">>) {
+  const { dim: inDim, nExperts } = model;
+  const inward = { inDim, outDim: ffnDim, experts: nExperts };
+  const blk = `blk.${layer}`;
+  if (!model.has(`${blk}.ffn_gate_up_exps.weight`)) {
+    return {
+      gate: model.matrix(`${blk}.ffn_gate_exps`, inward, { scaled }),
+      up: model.matrix(`${blk}.ffn_up_exps`, inward, { scaled }),
+    };
+  }
+  const fused = model.matrix(`${blk}.ffn_gate_up_exps`, { ...inward, outDim: 2 * ffnDim });
+  return { gate: { ...fused, outDim: ffnDim }, up: { ...fused, outDim: ffnDim, rowStart: ffnDim } };
+}
+
+/** Router and stacked matrices of a layer's experts. */
+export function experts(model: Model, layer: number, options: Omit<MlpOptions, "shared"> = {}) {
+  const { ffnDim = model.ffnDim, scaled = false } = options;
+  const { dim, nExperts } = model;
+  return {
+    router: model.matrix(`blk.${layer}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
+    ...gateAndUp(model, layer, { ffnDim, scaled }),
+    down: model.matrix(`blk.${layer}.ffn_down_exps`, { inDim: ffnDim, outDim: dim, experts: nExperts }, { scaled }),
+    nUsed: model.nExpertsUsed,
+    scale: model.keys.number("expert_weights_scale", 0) || 1,
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Nemotron-H, dense or with experts: each layer is one block only, Mamba 2, attention without rotation, or an MLP
+ * without a gate. Experts may work on a narrower stream. Meaning: src/models/nemotron-h.cpp of llama.cpp.
+ */
+import type { Step } from "../program/step.ts";
+import { routingOf } from "./experts.ts";
+import { expertFfnDim, readLayers, sharedFfnDim } from "./hparams.ts";
+import { mamba2Block } from "./mamba.ts";
+import { attnOutput, buffersOf, embedding, output, plainMlp, qkv, type Model } from "./model.ts";
+
+export function nemotronH(model: Model): Step[] {
+  const { dim, nLayers, eps, keys, nExperts } = model;
+  const { x, h, y, last, logits } = buffersOf(model);
+  const { kvHeads, ffnDims } = readLayers(keys, model);
+  const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: 1 }];
+  for (let layer = 0; layer < nLayers; layer++) {
+    const [nKvHeads, ffnDim] = [kvHeads[layer]!, ffnDims[layer]!];
+    steps.push({ op: "rmsNorm", out: h, x, w: model.vector(`blk.${layer}.attn_norm`, dim), eps });
+    if (ffnDim === 0 && nKvHeads === 0) steps.push(...mamba2Block(model, layer, { x: h, out: y }));
+    else if (ffnDim === 0) steps.push(...attention(model, layer, nKvHeads));
+    else if (nExperts > 0) steps.push(...mixture(model, layer));
+    else steps.push({ op: "mlp", out: y, x: h, ...plainMlp(model, layer, { ffnDim, scaled: true }), act: "relu_sqr" });
+    steps.push({ op: "add", out: x, a: x, b: y, scale: 1 });
+  }
+  return [
+    ...steps,
+    { op: "takeRows", out: last, x },
+    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
+    { op: "linear", out: logits, x: last, ...output(model) },
+  ];
+}
+
+function attention(model: Model, layer: number, nKvHeads: number): Step[] {
+  const { nHeads, headDim, keys } = model;
+  const { h, q, heads, y } = buffersOf(model);
+  const w = qkv(model, layer, { nKvHeads });
+  const [k, v] = [
+    { name: "k", dim: nKvHeads * headDim },
+    { name: "v", dim: nKvHeads * headDim },
+  ];
+  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
+  const shape = { layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0, rope: undefined };
+  return [
+    { op: "linear", out: q, x: h, ...w.q },
+    { op: "linear", out: k, x: h, ...w.k },
+    { op: "linear", out: v, x: h, ...w.v },
+    { op: "attention", out: heads, q, k, v, ...shape },
+    { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
+  ];
+}
+
+/** Experts of h to y, beside an MLP that every token passes. */
+function mixture(model: Model, layer: number): Step[] {
+  const { dim, nExperts, nExpertsUsed: nUsed, keys } = model;
+  const { h, y } = buffersOf(model);
+  const blk = `blk.${layer}`;
+  const latentDim = keys.count("moe_latent_size", { min: 0, max: dim, fallback: 0 }) || dim;
+  const narrow = model.has(`${blk}.ffn_latent_down.weight`);
+  const [inner, summed] = narrow
+    ? [
+        { name: "latent", dim: latentDim },
+        { name: "latent.sum", dim: latentDim },
+      ]
+    : [h, y];
+  const shared = { name: "shared", dim };
+  const ffnDim = expertFfnDim(keys, model);
+  const routing = routingOf(model, "sigmoid");
+  const selectB = model.bias(`${blk}.exp_probs_b`, nExperts);
+  const sizes = { inDim: inner.dim, outDim: ffnDim, experts: nExperts };
+  const moe: Step = {
+    op: "moe",
+    out: summed,
+    x: inner,
+    ...(narrow && { routed: h }),
+    router: model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
+    up: model.matrix(`${blk}.ffn_up_exps`, sizes, { scaled: true }),
+    down: model.matrix(`${blk}.ffn_down_exps`, { ...sizes, inDim: ffnDim, outDim: inner.dim }, { scaled: true }),
+    ...(routing && { routing }),
+    ...(selectB && { selectB }),
+    act: "relu_sqr",
+    nUsed,
+    normalize: keys.flag("expert_weights_norm", false),
+    scale: keys.number("expert_weights_scale", 0) || 1,
+  };
+  const down = (): Step => {
+    return {
+      op: "linear",
+      out: inner,
+      x: h,
+      w: model.matrix(`${blk}.ffn_latent_down`, { inDim: dim, outDim: inner.dim }),
+    };
+  };
+  const up = (): Step => {
+    return {
+      op: "linear",
+      out: y,
+      x: summed,
+      w: model.matrix(`${blk}.ffn_latent_up`, { inDim: inner.dim, outDim: dim }),
+    };
+  };
+  const beside = plainMlp(model, layer, { ffnDim: sharedFfnDim(keys), shared: true, scaled: true });
+  return [
+    ...(narrow ? [down()] : []),
+    moe,
+    ...(narrow ? [up()] : []),
+    { op: "mlp", out: shared, x: h, ...beside, act: "relu_sqr" },
+    { op: "add", out: y, a: y, b: shared, scale: 1 },
+  ];
+}

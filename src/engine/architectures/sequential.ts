@@ -1,0 +1,198 @@
+/**
+ * Architectures that are Llama with other parts: RMS norms before attention and before the MLP, one after the other.
+ * Each says only where it differs; what is optional is read from the file. Meaning: the files of the same names in
+ * llama.cpp's src/models.
+ */
+import type { Activation, RopeScaling, Step } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { localRope, ropeOf } from "./rope.ts";
+
+interface Options {
+  /** null: no positions in queries and keys. */
+  readonly rope: RopeScaling["style"] | null;
+  /** As for `ropeOf`. */
+  readonly sections?: "runs" | "interleaved";
+  readonly factors?: boolean;
+  readonly act?: Activation;
+  readonly norm?: NormKind;
+  /** Limit of ALiBi's slopes. */
+  readonly alibi?: number;
+  /** Query and key are normed after they turned. */
+  readonly normLast?: boolean;
+  readonly ffnNorm?: string;
+  readonly ffnDim?: number;
+  readonly embeddingScale?: number;
+  readonly residualScale?: number;
+  readonly logitScale?: number;
+  readonly clamp?: number;
+  readonly start?: readonly Step[];
+  readonly bareLogits?: boolean;
+  readonly bareResult?: boolean;
+  readonly bareMlp?: boolean;
+  readonly scaled?: boolean;
+  readonly attnPostNorm?: string;
+  readonly ffnPostNorm?: string;
+}
+
+/** An architecture whose layers are all alike. */
+export function sequential(model: Model, options: Options): Step[] {
+  const { act = "silu", norm = "rms", ffnDim } = options;
+  const { rope: style, sections, factors = true } = options;
+  const rope = style === null ? undefined : ropeOf(model, { style, factors, ...(sections && { sections }) });
+  if (!factors) model.values("rope_freqs", model.headDim / 2);
+  const scale = model.keys.number("attention.scale", 0);
+  return decoder(model, {
+    ...options,
+    norm,
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        ...options,
+        norm,
+        attention: attention(model, layer, {
+          rope,
+          qkNorm: norm,
+          ...(options.alibi !== undefined && { alibi: options.alibi }),
+          ...(options.normLast && { normLast: true }),
+          ...(options.bareResult && { bareResult: true }),
+          ...(options.clamp !== undefined && { clamp: options.clamp }),
+          ...(scale !== 0 && { scale }),
+        }),
+        ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
+          ? moe(model, layer, { act, normalize: true })
+          : feedForward(model, layer, {
+              act,
+              scaled: options.scaled ?? false,
+              bare: options.bareMlp ?? false,
+              ...(ffnDim !== undefined && { ffnDim }),
+            }),
+      }),
+  });
+}
+
+const ALIBI = 8;
+const ROPE_BASE = 10_000;
+/** Baichuan 2 of 13 B has so many layers, and no rotation. No GGUF key says so. */
+const BAICHUAN_13B_LAYERS = 40;
+
+export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
+export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm", bareResult: true });
+export const qwen2vl = (model: Model): Step[] =>
+  sequential(model, { rope: "neox", sections: "runs", bareLogits: true });
+export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
+export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm", normLast: true });
+export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
+/** Its files may have factors for the rotation, which llama.cpp leaves out. */
+export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox", factors: false });
+export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const jais2 = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "relu_sqr" });
+export const exaone = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const chatglm = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: "neox", normLast: true });
+export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
+
+/** Its files have factors for a rotation that it does not do. There are none with experts. */
+export function refact(model: Model): Step[] {
+  if (model.nExperts > 0) {
+    throw new AppError("unsupported", `${model.path}: 'refact.expert_count': expected none, got ${model.nExperts}`);
+  }
+  const alibi = model.keys.number("attention.max_alibi_bias", 0) || ALIBI;
+  model.values("rope_freqs", model.headDim / 2);
+  return sequential(model, { rope: null, alibi, bareResult: true, bareMlp: true });
+}
+export const seedOss = (model: Model): Step[] => sequential(model, { rope: "neox", ffnNorm: "post_attention_norm" });
+export const xverse = (model: Model): Step[] => sequential(model, { rope: "norm" });
+
+/** Its feed-forward length counts gate and up. */
+export const qwen = (model: Model): Step[] => sequential(model, { rope: "neox", ffnDim: model.ffnDim / 2 });
+
+/** Norms have no weights. */
+export const olmo = (model: Model): Step[] =>
+  sequential(model, { rope: "norm", norm: "bare", clamp: model.keys.number("attention.clamp_kqv", 0) });
+
+export const baichuan = (model: Model): Step[] =>
+  sequential(model, model.nLayers === BAICHUAN_13B_LAYERS ? { rope: null, alibi: ALIBI } : { rope: "norm" });
+
+/** Older files lack the factors of embeddings, residuals and logits. */
+export function minicpm(model: Model): Step[] {
+  const { keys, nLayers, dim } = model;
+  return sequential(model, {
+    rope: "norm",
+    embeddingScale: keys.number("embedding_scale", 12),
+    residualScale: keys.number("residual_scale", 1.4 / Math.sqrt(nLayers)),
+    logitScale: 1 / keys.number("logit_scale", 256 / dim),
+  });
+}
+
+/** CogVLM as text: the weights of image rows beside those of text go unused, as do factors of its plain rotation. */
+export function cogvlm(model: Model): Step[] {
+  const { dim, ffnDim, headDim, nHeads, nLayers } = model;
+  model.values("rope_freqs", headDim / 2);
+  for (let layer = 0; layer < nLayers; layer++) {
+    const image = (name: string, inDim: number, outDim: number): void =>
+      void model.matrix(`blk.${layer}.vis_${name}`, { inDim, outDim });
+    image("attn_qkv", dim, 3 * nHeads * headDim);
+    image("attn_output", nHeads * headDim, dim);
+    image("gate", dim, ffnDim);
+    image("up", dim, ffnDim);
+    image("down", ffnDim, dim);
+  }
+  const scaled = ropeOf(model, { style: "neox", factors: false });
+  const rope = localRope(model, scaled, { base: ROPE_BASE, rotaryDim: headDim });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope, bareQkv: true }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** GLM 4: a norm after each block too. With sections it turns as image models do, which is the same for text. */
+export function glm4(model: Model): Step[] {
+  const rope = hasSections(model)
+    ? ropeOf(model, { style: "neox", sections: "runs" })
+    : ropeOf(model, { style: "norm" });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** Whether positions are of three kinds. */
+function hasSections({ keys }: Model): boolean {
+  const sections = keys.find("rope.dimension_sections");
+  return typeof sections === "object" && Array.from(sections as ArrayLike<unknown>).some((count) => count !== 0);
+}
+
+/** EXAONE 4: norms after the blocks only; of the 32 B model, three of four layers have a window and only those turn. */
+export function exaone4(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const slides = nLayers === 64;
+  keys.find("attention.sliding_window"); // the smaller models have none, whatever their files say
+  const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
+  const rope = ropeOf(model, { style: "neox" });
+  const { x } = buffersOf(model);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      return sequentialBlock(model, layer, {
+        attnNorm: null,
+        ffnNorm: null,
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { from: x, rope: !slides || window > 0 ? rope : undefined, window }),
+        ffn: feedForward(model, layer, { from: x, act: "silu" }),
+      });
+    },
+  });
+}

@@ -1,0 +1,24 @@
+/** Layers that attend to what an earlier layer kept: that layer has to be there, and to keep what fits. */
+import type { Step } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Keys } from "./hparams.ts";
+
+type Kept = Pick<Extract<Step, { op: "attention" }>, "nKvHeads" | "headDim" | "window">;
+
+/** Throws `bad_file` where a layer shares the keys and values of one that is not before it, or of another kind. */
+export function checkShared(steps: readonly Step[], keys: Keys, path: string): void {
+  const kept = new Map<number, Kept>();
+  for (const step of steps) {
+    if (step.op === "attention") kept.set(step.layer, step);
+    if (step.op !== "sharedAttention") continue;
+    const source = kept.get(step.source);
+    if (source && kindOf(source) === kindOf(step)) continue;
+    const shared = `'${keys.arch}.attention.shared_kv_layers' is ${String(keys.find("attention.shared_kv_layers"))}`;
+    const expected = `layer ${step.layer} (${kindOf(step)}) to share keys with an earlier layer of the same kind`;
+    const got = source ? `layer ${step.source} (${kindOf(source)})` : "none";
+    throw new AppError("bad_file", `${path}: ${shared}: expected ${expected}, got ${got}`);
+  }
+}
+
+const kindOf = ({ nKvHeads, headDim, window }: Kept): string =>
+  `${nKvHeads} key heads of ${headDim}, ${window > 0 ? `a window of ${window}` : "no window"}`;

@@ -1,0 +1,149 @@
+/**
+ * The tensors of a GGUF as weights of steps, each with its shape checked. What is asked for and missing or misshapen is
+ * an error, and so is what is there and was never asked for: no model runs with weights left out.
+ */
+import type { Weight } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
+
+/** Image and classifier parts, and factors in places where llama.cpp does not apply them either. */
+const IGNORED = /^(v|mm|cls)\.|\.(input_)?scale$/;
+
+interface MatrixShape {
+  readonly inDim: number;
+  readonly outDim: number;
+  /** Stacked matrices; undefined for a tensor of two dimensions. */
+  readonly experts?: number;
+}
+
+/** A matrix and, where the file has one, its bias. */
+export interface Linear {
+  readonly w: Weight;
+  readonly b?: Weight;
+}
+
+export const withoutBias = ({ w }: Linear): Linear => ({ w });
+
+export interface Tensors {
+  has(name: string): boolean;
+  /** Dimensions of `NAME.weight` where the file has it, the fastest-varying first. */
+  shape(name: string): readonly number[] | undefined;
+  /** Rows of `NAME.weight`, where the file has it and it is a matrix. */
+  rows(name: string): number | undefined;
+  /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` where the file has them. */
+  matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
+  /** The tensor of just this name. */
+  plain(name: string, shape: MatrixShape): Weight;
+  /** The tensor of just this name and of any dimensions, as a matrix whose rows are all but the last of them. */
+  kernel(name: string, dims: readonly number[]): Weight;
+  /** `NAME.weight` of one dimension. */
+  vector(name: string, len: number): Weight;
+  /** `NAME.weight`, scaled unless told, and, where the file has it, `NAME.bias`. */
+  linear(name: string, shape: MatrixShape, options?: { scaled: boolean }): Linear;
+  /** `NAME.bias`, where the file has it. */
+  bias(name: string, len: number): Weight | undefined;
+  /** `NAME.bias` of stacked matrices, (experts, len), where the file has it. */
+  stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
+  /** A float32 copy of a small `NAME.weight`, where the file has it. */
+  values(name: string, len: number): Float32Array | undefined;
+  /** Throws where the file has a tensor that was never asked for. Layers from `draftsFrom` on need not be. */
+  checkAllUsed(arch: string, options: { draftsFrom: number }): void;
+}
+
+/** @param ignored names of tensors that need not be asked for */
+export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
+  const used = new Set<string>();
+  const find = (name: string): TensorInfo | undefined => {
+    used.add(name);
+    return gguf.tensors.get(name);
+  };
+  const get = (name: string, shape: readonly number[]): TensorInfo => {
+    const info = find(name);
+    if (!info) {
+      throw new AppError("bad_file", `${gguf.path}: tensor '${name}': expected (${shape.join(", ")}), got none`);
+    }
+    checkShape(gguf.path, info, shape);
+    return info;
+  };
+  const optional = (name: string, len: number): TensorInfo | undefined => {
+    const info = find(name);
+    if (info) checkShape(gguf.path, info, [len]);
+    return info;
+  };
+  const copyOf = (info: TensorInfo, len: number): Float32Array => {
+    const out = new Float32Array(len);
+    info.quant.dequantize(gguf.read(info.name), out);
+    return out;
+  };
+
+  const matrix: Tensors["matrix"] = (name, { inDim, outDim, experts = 1 }, { scaled } = { scaled: false }) => {
+    const info = get(`${name}.weight`, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
+    const weight = { name: info.name, quant: info.quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
+    const factors = scaled ? optional(`${name}.scale`, experts) : undefined;
+    return factors ? { ...weight, scale: copyOf(factors, experts) } : weight;
+  };
+  const bias: Tensors["bias"] = (name, len) => {
+    const info = optional(`${name}.bias`, len);
+    return info && vectorOf(info, len);
+  };
+
+  return {
+    has: (name) => gguf.tensors.has(name),
+    shape: (name) => gguf.tensors.get(`${name}.weight`)?.shape,
+    rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
+    matrix,
+    plain: (name, { inDim, outDim, experts = 1 }) => {
+      const { quant } = get(name, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
+      return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
+    },
+    kernel: (name, dims) => asMatrix(get(name, dims), dims),
+    vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
+    linear: (name, shape, options = { scaled: true }) => {
+      const w = matrix(name, shape, options);
+      const b = bias(name, shape.outDim);
+      return b ? { w, b } : { w };
+    },
+    bias,
+    stackedBias: (name, { len, experts }) => {
+      const info = find(`${name}.bias`);
+      if (info) checkShape(gguf.path, info, [len, experts]);
+      return info && { ...vectorOf(info, len), experts };
+    },
+    values: (name, len) => {
+      const info = optional(`${name}.weight`, len);
+      return info && copyOf(info, len);
+    },
+    checkAllUsed: (arch, { draftsFrom }) => {
+      const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;
+      const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !ignored.test(name) && !drafts(name));
+      if (extra === undefined) return;
+      const why = `'${arch}' has no such weight, and without it the answers would be wrong`;
+      throw new AppError("unsupported", `${gguf.path}: tensor '${extra}': ${why}`);
+    },
+  };
+}
+
+function asMatrix({ name, quant }: TensorInfo, dims: readonly number[]): Weight {
+  const outDim = dims.at(-1)!;
+  const inDim = dims.slice(0, -1).reduce((product, dim) => product * dim, 1);
+  return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts: 1 };
+}
+
+function vectorOf({ name, quant }: TensorInfo, len: number): Weight {
+  return { name, quant, inDim: len, outDim: 1, rowStart: 0, tensorRows: 1, experts: 1 };
+}
+
+/** @param expected in GGUF's order, the fastest-varying dimension first; dimensions of 1 at the end do not count */
+function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
+  if (quant.unreadable) throw new AppError("unsupported", `${path}: tensor '${name}': ${quant.unreadable}`);
+  const dims = Math.max(shape.length, expected.length);
+  const same = Array.from({ length: dims }).every((_, i) => (shape[i] ?? 1) === (expected[i] ?? 1));
+  if (!same) {
+    const got = `(${shape.join(", ")})`;
+    throw new AppError("bad_file", `${path}: tensor '${name}': expected (${expected.join(", ")}), got ${got}`);
+  }
+  if (expected[0]! % quant.blockLen !== 0) {
+    const rows = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
+    throw new AppError("bad_file", `${path}: tensor '${name}': expected ${rows}, got rows of ${expected[0]}`);
+  }
+}

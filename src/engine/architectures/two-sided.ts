@@ -1,0 +1,52 @@
+/**
+ * Decoders whose files say `attention.causal = false`: each row of a text sees all of it, and what comes of a text is
+ * its vector, not a next token. Meaning: `causal_attn` of llama.cpp.
+ */
+import { writtenBy } from "../program/describe.ts";
+import type { Step } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import { buffersOf, type Model } from "./model.ts";
+
+/** The steps without logits, and with attention to both sides. Throws `unsupported` where a layer cannot have that. */
+export function twoSided(model: Model, steps: readonly Step[]): Step[] {
+  const { logits } = buffersOf(model);
+  const turned = steps.filter((step) => writtenBy(step).name !== logits.name).map((step) => turn(model, step));
+  const known = turned.some(({ op }) => op === "bidirectionalAttention");
+  if (!known) throw oneWay(model, "without attention");
+  return turned;
+}
+
+function turn(model: Model, step: Step): Step {
+  switch (step.op) {
+    case "attention": {
+      const { window, softCap, sinks, chunked, valueDim = step.headDim } = step;
+      if (window > 0) throw oneWay(model, "with a window");
+      if (softCap > 0 || sinks || chunked || valueDim !== step.headDim) throw oneWay(model, "of such attention");
+      const { out, q, k, v, nHeads, nKvHeads, headDim, scale, alibi } = step;
+      const shape = { nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
+      return { op: "bidirectionalAttention", out, q, k, v, ...shape };
+    }
+    case "sharedAttention":
+    case "latentAttention":
+      throw oneWay(model, "of such attention");
+    case "causalConv":
+      return centered(model, step);
+    case "deltaRule":
+    case "selectiveScan":
+      throw oneWay(model, "that remember what came before");
+    default:
+      return step;
+  }
+}
+
+/** The convolution around each row; an even number of taps has no middle. */
+function centered(model: Model, { x, out, w, b, act }: Extract<Step, { op: "causalConv" }>): Step {
+  if (w.inDim % 2 === 0 || out.name === x.name) throw oneWay(model, "of such convolutions");
+  return { op: "centeredConv", out, x, w, ...(b && { b }), ...(act && { act }) };
+}
+
+const oneWay = ({ path, keys }: Model, what: string): AppError =>
+  new AppError(
+    "unsupported",
+    `${path}: '${keys.arch}.attention.causal': expected true, since layers ${what} only look back here; got false`,
+  );

@@ -1,0 +1,81 @@
+/** What every backend checks of a batch before it runs any of it. */
+import { AppError, assert } from "../../base/errors.ts";
+import type { LoadOptions, Program, StateRows } from "../program/backend.ts";
+import { runsWhole } from "../program/describe.ts";
+import { keepingSteps } from "../program/sequence-state.ts";
+import type { Step } from "../program/step.ts";
+
+/** Most rows of one run: bounds what a caller can make us allocate. */
+const RUN_TOKENS_MAX = 65_536;
+
+/** What a program's batches must keep to. */
+export interface BatchLimits extends Pick<LoadOptions, "ctxLen" | "slots"> {
+  /** Whether anything is kept in slots: otherwise they have no meaning. */
+  readonly keeps: boolean;
+  /** Ids that the embedding table has rows for; Infinity where the program begins with something else. */
+  readonly vocabSize: number;
+  /** Values of a row that is given as a vector; 0 where the program begins with something else than an embedding. */
+  readonly vectorDim: number;
+  /** Whether rows may come with vectors, positions and spans of their own. */
+  readonly anyRows: boolean;
+}
+
+export function batchLimits(
+  { steps }: Pick<Program, "steps">,
+  { ctxLen, slots, anyRows }: Pick<LoadOptions, "ctxLen" | "slots"> & { anyRows: boolean },
+): BatchLimits {
+  const [first] = steps;
+  const vocabSize = first?.op === "embed" ? first.table.outDim : Infinity;
+  const keeps = !runsWhole(steps) && keepingSteps(steps).length > 0;
+  return { ctxLen, slots, keeps, vocabSize, vectorDim: vectorDimOf(steps), anyRows };
+}
+
+/** Values of a row that is given as a vector; 0 where the program begins with something else than an embedding. */
+export function vectorDimOf(steps: readonly Step[]): number {
+  const [first] = steps;
+  if (first?.op !== "embed") return 0;
+  const ends = steps.map((step) => (step.op === "addGiven" ? step.at + step.x.dim : 0));
+  return ends.reduce((most, end) => Math.max(most, end), first.out.dim);
+}
+
+/** Throws `bad_request` for an id outside of the vocabulary, `too_large` for too many rows. */
+export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): void {
+  const { ctxLen, slots, keeps, vocabSize, anyRows } = limits;
+  assert(!keeps || new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
+  let total = 0;
+  for (const rows of batch) {
+    const { slot, start, tokens, vectors } = rows;
+    total += tokens.length;
+    assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
+    assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
+    assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
+    if (anyRows) checkOwn(rows, limits);
+    else checkPlain(rows);
+    const least = vectors || vocabSize === Infinity ? -1 : 0;
+    const bad = tokens.find((token) => token < least || token >= vocabSize);
+    if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected an id of 0 … ${vocabSize - 1}`);
+  }
+  if (total > RUN_TOKENS_MAX)
+    throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
+}
+
+/** What rows bring of their own is of the right length, and points to what there is. */
+function checkOwn({ slot, tokens, vectors, positions, spans = [] }: StateRows, limits: BatchLimits): void {
+  const { vectorDim, ctxLen } = limits;
+  const { length } = tokens;
+  const values = tokens.reduce((count, token) => count + Number(token === -1), 0) * vectorDim;
+  assert(!vectors || vectors.length === values, `slot ${slot}: vectors of ${vectors?.length} values, not ${values}`);
+  if (positions) {
+    const right = positions.length === length || positions.length === 3 * length;
+    assert(right, `slot ${slot}: ${positions.length} positions of ${length} rows`);
+    const bad = positions.find((position) => position < 0 || position >= ctxLen);
+    assert(bad === undefined, `slot ${slot}: position ${bad} in a context of ${ctxLen}`);
+  }
+  for (const { first, end } of spans.flatMap((span) => (span.seen ? [span, span.seen] : [span])))
+    assert(first >= 0 && first < end && end <= length, `slot ${slot}: a span ${first} … ${end} of ${length} rows`);
+}
+
+function checkPlain({ vectors, positions, spans }: StateRows): void {
+  const [more] = Object.entries({ vectors, positions, spans }).find(([, given]) => given) ?? [];
+  if (more) throw new AppError("unsupported", `rows with ${more} of their own: this backend takes tokens only`);
+}

@@ -1,0 +1,72 @@
+/** The choice among the backends of a host. */
+import { AppError } from "../../base/errors.ts";
+import type { Backend } from "../program/backend.ts";
+import { offloading, type Offload } from "./offload.ts";
+
+/** A backend of a host, before anything of it is loaded. */
+export interface Choice {
+  /** Why it cannot run here; undefined where it can. */
+  unavailable(): string | undefined;
+  /**
+   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic` where nobody
+   * asked for it by name.
+   */
+  refuses?(options: { automatic: boolean }): Promise<string | undefined>;
+  open(): Promise<Backend>;
+}
+
+/** By name, best first. */
+export type Choices = Readonly<Record<string, Choice>>;
+
+const GPU = "webgpu";
+
+/**
+ * The backend of that name, or for `auto` the first that can run here; a GPU takes the layers that `offload` says.
+ * Opens drivers: for processes with a model.
+ */
+export async function chooseAmong(choices: Choices, name: string, offload: Offload = {}): Promise<Backend> {
+  const automatic = name === "auto";
+  const candidates = checkAmong(choices, name);
+  const hasGpu = candidates.some(([each]) => each === GPU);
+  if (hasGpu ? offload.layers === 0 : automatic) return withoutGpu(choices);
+  for (const [each, choice] of candidates) {
+    const reason = await choice.refuses?.({ automatic });
+    if (!reason && each !== GPU) return automatic ? withoutGpu(choices) : choice.open();
+    if (!reason) return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic }, offload);
+    if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);
+  }
+  throw new AppError("unsupported", "no backend can run on this machine");
+}
+
+/** The best backend that needs no GPU and has every op of the program, whatever the configuration says. */
+const withoutGpu = (choices: Choices): Backend =>
+  firstWithOps(checkAmong(choices, "auto").filter(([name]) => name !== GPU));
+
+/** Loads a program on the first backend that has all its ops; where none has, the last says what is missing. */
+export function firstWithOps(candidates: readonly (readonly [name: string, Pick<Choice, "open">])[]): Backend {
+  const [best] = candidates;
+  if (!best) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
+  return {
+    name: best[0],
+    async load(program, options) {
+      let backend = await best[1].open();
+      for (const [, choice] of candidates) {
+        backend = await choice.open();
+        if ((backend.missing?.(program) ?? []).length === 0) break;
+      }
+      return backend.load(program, options);
+    },
+  };
+}
+
+/** What a name stands for, best first. Throws `unsupported` where it is known that none of it can run here. */
+export function checkAmong(choices: Choices, name: string): [name: string, choice: Choice][] {
+  if (name === "auto") return Object.entries(choices).filter(([, choice]) => !choice.unavailable());
+  const found = Object.entries(choices).find(([key]) => key === name);
+  if (!found) {
+    throw new AppError("unsupported", `backend '${name}': expected auto or one of ${Object.keys(choices).join(", ")}`);
+  }
+  const reason = found[1].unavailable();
+  if (reason) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);
+  return [found];
+}

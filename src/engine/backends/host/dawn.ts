@@ -1,0 +1,54 @@
+/**
+ * WebGPU for this process: what the runtime has, where it has it, the optional `webgpu` package (Dawn) otherwise.
+ *
+ * Dawn's objects must outlive everything that uses them: a collected instance ends the process with a fault, a
+ * collected device waits for the GPU on the JavaScript thread. All are rooted in the global object, once per process.
+ */
+import { dlopen, FFIType } from "bun:ffi";
+import { AppError, messageOf } from "../../../base/errors.ts";
+import { makePump } from "../webgpu/pace.ts";
+import type { GpuProvider } from "../webgpu/provider.ts";
+
+/**
+ * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise; and our kernels write
+ * their workgroup memory before they read it: clearing it first would only cost (on SwiftShader a second of compiling).
+ */
+const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia,disable_workgroup_init"];
+
+const ROOT = Symbol.for("hearth.webgpu");
+
+/** That of this process, the same each time. */
+export function dawn(): GpuProvider {
+  const root = globalThis as { [ROOT]?: GpuProvider };
+  return (root[ROOT] ??= makeProvider());
+}
+
+/** Whether there is what Dawn needs on Linux: without it Dawn prints to standard error. */
+export function mayHaveGpu(): boolean {
+  if (process.platform !== "linux") return true;
+  try {
+    dlopen("libvulkan.so.1", { vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.ptr], returns: FFIType.ptr } });
+    return true; // and stays loaded, as Dawn is about to do it again
+  } catch {
+    return false;
+  }
+}
+
+function makeProvider(): GpuProvider {
+  let entry: Promise<GPU> | undefined;
+  return { pump: makePump(), open: ({ software = false } = {}) => (entry ??= openEntry(software)) };
+}
+
+async function openEntry(software: boolean): Promise<GPU> {
+  const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
+  if (own) return own;
+  if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
+    throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
+  }
+  try {
+    const { create } = await import("webgpu");
+    return create(DAWN_OPTIONS);
+  } catch (error) {
+    throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
+  }
+}

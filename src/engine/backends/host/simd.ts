@@ -1,0 +1,61 @@
+/** The SIMD backend: steps lowered to records that C kernels of our own run, which read GGUF blocks where they lie. */
+import { readFileSync } from "node:fs";
+import { AppError } from "../../../base/errors.ts";
+import type { Backend } from "../../program/backend.ts";
+import { physicalCores } from "../onnx/threads.ts";
+import { checkOps, missingOps } from "../missing.ts";
+import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
+import { ops, variants } from "../simd/lower.ts";
+import { makeNativeMemory } from "./simd-memory.ts";
+import { slotBytes } from "../simd/kv.ts";
+import { makeSession } from "../simd/session.ts";
+import { EarlyWorkers, startCrew } from "./simd-workers.ts";
+
+interface Library extends Level {
+  /** Tells one build of the kernels from another. */
+  readonly build: string;
+}
+
+export const simdBackend = makeSimdBackend();
+
+/** The backend at a level: the best of this machine unless told. */
+export function makeSimdBackend(options: LevelOptions = {}): Backend {
+  /** By level: a library that was loaded from stays as it was then, so it is read and checked once. */
+  const libraries = new Map<string | undefined, Library>();
+  const libraryOf = (level: string | undefined): Library => {
+    const known = libraries.get(level);
+    if (known) return known;
+    const found = findLevel({ ...options, level });
+    if ("reason" in found) throw new AppError("unsupported", found.reason);
+    const library = { ...found, build: buildOf(found.file) };
+    libraries.set(level, library);
+    return library;
+  };
+  return {
+    name: "simd",
+    missing: (program) => missingOps(program, { ops, variants }),
+    slotBytes,
+    begin: ({ threads }) => new EarlyWorkers(threadsOf(threads)),
+    async load(program, loadOptions) {
+      checkOps(program, { name: "simd", ops, variants });
+      const { simdLevel: level = options.level } = loadOptions;
+      const { title, build, features, words, file } = libraryOf(level);
+      const threads = threadsOf(loadOptions.threads);
+      const early = loadOptions.begun instanceof EarlyWorkers ? loadOptions.begun : undefined;
+      return makeSession(program, loadOptions, {
+        backend: "simd",
+        level: title,
+        build,
+        features,
+        threads,
+        memory: makeNativeMemory(),
+        words,
+        start: (header) => startCrew(file, header, { threads, early }),
+      });
+    },
+  };
+}
+
+const threadsOf = (asked: number): number => (asked > 0 ? asked : physicalCores());
+
+const buildOf = (file: string): string => Bun.hash.xxHash3(readFileSync(file)).toString(36);

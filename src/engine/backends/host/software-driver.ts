@@ -1,0 +1,77 @@
+/**
+ * A Vulkan driver that computes on the CPU, for machines without any: SwiftShader, out of the npm package of a headless
+ * browser, where that is installed. Whoever asks for the GPU backend by name gets it, so that its numbers can be
+ * checked anywhere; it is far too slow to serve with.
+ */
+import { lstatSync } from "node:fs";
+import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { brotliDecompressSync } from "node:zlib";
+import { AppError } from "../../../base/errors.ts";
+
+/** The packed files of the browser's package, and a folder of this person and version for what is unpacked of them. */
+export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {
+  const packed = join(dirname(Bun.resolveSync("@sparticuz/chromium/package.json", import.meta.dir)), "bin");
+  const { version } = await Bun.file(join(packed, "../package.json")).json();
+  return { packed, folder: join(tmpdir(), `hearth-${what}-${version}-${process.getuid?.() ?? 0}`) };
+}
+
+/** The folder with the driver, extracted on first use. Throws where the package is not installed. */
+export async function unpackSoftwareDriver(): Promise<string> {
+  const { packed, folder } = await browserPackage("swiftshader");
+  await fillOnce(folder, (partial) => extract(join(packed, "swiftshader.tar.br"), partial));
+  return folder;
+}
+
+/** The driver's description, for `VK_DRIVER_FILES`. */
+export const driverFile = (folder: string): string => join(folder, "vk_swiftshader_icd.json");
+
+/** Makes the driver the one that Vulkan finds in this process; false where there is none for this machine. */
+export async function loadSoftwareDriver(): Promise<boolean> {
+  if (process.platform !== "linux" || process.arch !== "x64") return false;
+  const folder = await unpackSoftwareDriver().catch((error: unknown) => {
+    if (error instanceof AppError) throw error;
+    return undefined; // the package is for development only
+  });
+  if (folder === undefined) return false;
+  const { dlopen, FFIType } = await import("bun:ffi");
+  const libc = dlopen("libc.so.6", {
+    setenv: { args: [FFIType.cstring, FFIType.cstring, FFIType.i32], returns: FFIType.i32 },
+  });
+  const text = (value: string): Buffer => Buffer.from(`${value}\0`);
+  libc.symbols.setenv(text("VK_DRIVER_FILES"), text(driverFile(folder)), 1); // native code reads the real environment
+  // it stays loaded: Dawn's own attempt finds it by its name
+  dlopen(join(folder, "libvulkan.so.1"), {
+    vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.ptr], returns: FFIType.ptr },
+  });
+  return true;
+}
+
+export async function extract(archive: string, folder: string): Promise<void> {
+  await new Bun.Archive(brotliDecompressSync(await readFile(archive))).extract(folder);
+}
+
+/**
+ * Fills a folder, which appears whole or not at all: several processes may want it at once. Throws `unsupported` for
+ * one that others could have filled: code is loaded from it.
+ */
+export async function fillOnce(folder: string, fill: (partial: string) => Promise<void>): Promise<void> {
+  if (isOwn(folder)) return;
+  const partial = await mkdtemp(`${folder}-`);
+  await fill(partial);
+  await rename(partial, folder).catch(async (error: unknown) => {
+    await rm(partial, { recursive: true });
+    if (!isOwn(folder)) throw error;
+  });
+}
+
+/** Whether it exists, is a folder, and only this user can change it. */
+function isOwn(folder: string): boolean {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  if (!found) return false;
+  const othersWrite = 0o022;
+  const isOurs = found.uid === process.getuid?.() && (found.mode & othersWrite) === 0;
+  if (found.isDirectory() && isOurs) return true;
+  throw new AppError("unsupported", `'${folder}': expected a folder that only this user can change`);
+}

@@ -1,0 +1,75 @@
+/**
+ * What we use of `@huggingface/transformers`: a model's forward pass, and tensors. It is an optional package: who
+ * serves no folders of ONNX needs none of it.
+ */
+import { AppError, messageOf } from "../../../../base/errors.ts";
+import { packageFolder } from "../../../../base/program-files.ts";
+
+const PACKAGE = "@huggingface/transformers";
+
+type Values = Float32Array | Float64Array | Uint16Array | Int32Array | Uint8Array | Int8Array | BigInt64Array;
+
+export interface Tensor {
+  readonly type: string;
+  readonly dims: readonly number[];
+  readonly data: Values;
+}
+
+interface TensorInfo {
+  readonly name: string;
+  /** A name stands for a size that is known when it runs. */
+  readonly shape: readonly (number | string)[];
+  readonly type: string;
+}
+
+export interface LibraryModel {
+  (inputs: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, Tensor>>>;
+  readonly sessions: Readonly<Record<string, { readonly inputMetadata: readonly TensorInfo[] }>>;
+  dispose(): Promise<unknown>;
+}
+
+interface Loader {
+  from_pretrained(folder: string, options: Readonly<Record<string, unknown>>): Promise<LibraryModel>;
+}
+
+export interface Library {
+  readonly AutoModel: Loader;
+  readonly AutoModelForCausalLM: Loader;
+  readonly Tensor: new (type: string, data: Values, dims: readonly number[]) => Tensor;
+  readonly LogLevel: { readonly ERROR: number };
+  readonly env: Record<string, unknown>;
+}
+
+/** Loads the package, and keeps it from fetching anything. Throws `unsupported` where it is not installed. */
+export async function openLibrary(load = (name: string): Promise<unknown> => import(name)): Promise<Library> {
+  let library: Library;
+  try {
+    packageFolder(PACKAGE);
+    library = (await load(PACKAGE)) as Library; // of the version in package.json, whose parts are used above
+  } catch (error) {
+    const isCompiled = error instanceof AppError; // such a program takes no packages
+    const how = `${isCompiled ? "run Hearth from its npm package, and " : ""}install it beside Hearth (npm install ${PACKAGE})`;
+    const what = `models in ONNX files need the optional package '${PACKAGE}', which cannot be loaded here`;
+    throw new AppError("unsupported", `${what}: ${how}: ${messageOf(error).split("\n")[0]}`, { cause: error });
+  }
+  const { env, LogLevel } = library;
+  Object.assign(env, { allowRemoteModels: false, allowLocalModels: true, useFSCache: false, logLevel: LogLevel.ERROR });
+  return library;
+}
+
+/** `make` may be the library's own tensors' class. A copy of the first `length` positions of an axis. */
+export function firstOf(
+  tensor: Tensor,
+  { axis, length, make }: { axis: number; length: number; make: Library["Tensor"] },
+): Tensor {
+  const { type, dims, data } = tensor;
+  const had = dims[axis]!; // the axis is one of its own
+  const outer = dims.slice(0, axis).reduce((product, size) => product * size, 1);
+  const inner = dims.slice(axis + 1).reduce((product, size) => product * size, 1);
+  const kept = new (data.constructor as new (length: number) => Values)(outer * length * inner);
+  for (let i = 0; i < outer; i++) {
+    const part = data.subarray(i * had * inner, (i * had + length) * inner);
+    (kept as Float32Array).set(part as Float32Array, i * length * inner); // both are of one class
+  }
+  return new make(type, kept, dims.with(axis, length));
+}

@@ -1,0 +1,115 @@
+/**
+ * How much of a program a GPU takes: what was asked for, or as many of its last layers as there is room for, the others
+ * on a backend that needs no GPU.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
+import { cutProgram, layerCount, loadSplit } from "../program/split.ts";
+
+export interface Offload {
+  /** Layers on the GPU, the output counted as one of them; undefined: as many as there is room for. */
+  readonly layers?: number | undefined;
+  /** Bytes that a model may take on the GPU; undefined: what the GPU has, which is known when it is asked for. */
+  readonly memory?: number | undefined;
+}
+
+interface Sides {
+  readonly gpu: Backend;
+  readonly cpu: Backend;
+  /** The user did not name the GPU: fall back to the CPU instead of failing. */
+  readonly automatic: boolean;
+}
+
+/** Less than two on a GPU, the output and a layer, are not worth the transfers unless requested. */
+const LAYERS_MIN = 2;
+/** Where a GPU had no room: the share of those bytes to try next. */
+const STEP_DOWN = 0.8;
+
+/** A backend that loads on the GPU what it should and can. */
+export function offloading(sides: Sides, offload: Offload): Backend {
+  const { gpu, automatic } = sides;
+  return {
+    name: gpu.name,
+    async load(program, options) {
+      const all = layerCount(program);
+      const { layers, memory = Infinity } = offload;
+      try {
+        if (layers === undefined) return await loadWhatFits(program, options, sides, memory);
+        const count = Math.min(layers, all);
+        checkRoom(await neededBytes(program, options, { gpu, count }), { program, count, memory });
+        return await loadWith(program, options, sides, count);
+      } catch (error) {
+        // a requested layer count that does not fit is an error; a missing kernel only means the CPU
+        const codes = layers === undefined ? ["too_large", "unsupported"] : ["unsupported"];
+        if (!automatic || !(error instanceof AppError) || !codes.includes(error.code)) throw error;
+        return sides.cpu.load(program, options);
+      }
+    },
+  };
+}
+
+/** As many layers as have room; fewer where the GPU turns out to have less than it was thought to. */
+async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
+  const { gpu } = sides;
+  const all = layerCount(program);
+  const needs = (count: number): Promise<number> =>
+    neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
+      // A place where it cannot be cut: no room is enough, and fewer layers may do.
+      if (count < all && error instanceof AppError && error.code === "unsupported") return Infinity;
+      throw error;
+    });
+  const least = Math.min(LAYERS_MIN, all);
+  let count = await mostThatFit({ most: all, needs, room: memory });
+  if (count < least) checkRoom(await needs(least), { program, count: least, memory });
+  for (;;) {
+    try {
+      return await loadWith(program, options, sides, count);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== "too_large") throw error;
+      count = await mostThatFit({ most: count - 1, needs, room: STEP_DOWN * (await needs(count)) });
+      if (count < least) throw error;
+    }
+  }
+}
+
+/** The largest count whose need is no more than the room; 0 where there is none. */
+async function mostThatFit(search: {
+  most: number;
+  needs: (count: number) => Promise<number>;
+  room: number;
+}): Promise<number> {
+  if (search.most > 0 && (await search.needs(search.most)) <= search.room) return search.most;
+  let [fits, tooMany] = [0, search.most];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if ((await search.needs(middle)) <= search.room) fits = middle;
+    else tooMany = middle;
+  }
+  return fits;
+}
+
+async function loadWith(program: Program, options: LoadOptions, { gpu, cpu }: Sides, count: number): Promise<Session> {
+  if (count === 0) return cpu.load(program, options);
+  if (count === layerCount(program)) return gpu.load(program, options);
+  return loadSplit(program, options, { front: cpu, back: gpu, count });
+}
+
+/** What the last `count` layers take on the GPU. */
+async function neededBytes(
+  program: Program,
+  options: LoadOptions,
+  { gpu, count }: { gpu: Backend; count: number },
+): Promise<number> {
+  if (count === 0 || !gpu.neededBytes) return 0;
+  return gpu.neededBytes(count === layerCount(program) ? program : cutProgram(program, count).back, options);
+}
+
+function checkRoom(
+  needed: number,
+  { program, count, memory }: { program: Program; count: number; memory: number },
+): void {
+  if (needed <= memory) return;
+  const what = `${count} of ${layerCount(program)} layers on the GPU`;
+  const text = `${program.weights.path}: ${what}: ${needed} bytes needed, ${memory} are there for a model`;
+  throw new AppError("too_large", text);
+}

@@ -1,0 +1,190 @@
+/** The KV cache of a session: what the layers keep, and where. ops/attend.h has the layout of positions. */
+import { assert } from "../../../base/errors.ts";
+import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
+import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
+import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
+import type { KvState, RopeScaling, Step } from "../../program/step.ts";
+import type { Block, Memory } from "./memory.ts";
+
+/** Positions are filled up to this: scores are made for so many at once. */
+const TILE = 32;
+const VALUE_FILL = 16;
+
+export type KvType = keyof typeof KV_TYPES;
+
+export interface KvLayer {
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly valueDim: number;
+  /** How keys were rotated, which a shift turns on. */
+  readonly rope?: RopeScaling | undefined;
+  readonly keys: Block;
+  readonly values: Block;
+}
+
+export interface KvShape {
+  readonly slots: number;
+  /** Filled up to whole tiles. */
+  readonly ctxLen: number;
+  readonly type: KvType;
+}
+
+export const fillContext = (ctxLen: number): number => Math.ceil(ctxLen / TILE) * TILE;
+const fillHead = (headDim: number): number => Math.ceil(headDim / VALUE_FILL) * VALUE_FILL;
+/** Bytes of `count` values of a position; in 8 bits, 32 of them share a scale. */
+const kvBytes = (type: KvType, count: number): number =>
+  type === "q8_0" ? count + 4 * Math.ceil(count / 32) : count * (type === "f32" ? 4 : 2);
+
+/** Encoders keep nothing: their keys and values are those of a pass. */
+export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
+  precise || (small && kvType !== "q8_0") ? "f32" : encodes ? "f16" : kvType;
+
+/** What a slot takes; the latent values of a key lie a second time as values. */
+export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
+  const type = kvTypeOf(options, false);
+  let [perToken, once] = [0, 0];
+  for (const { step, state } of keepingSteps(steps)) {
+    if (state.kind !== "kv") once += 4 * valuesOf(state);
+    else {
+      const values = kvBytes(type, fillHead(valueDimOf(step, state)));
+      perToken += state.nKvHeads * (kvBytes(type, state.keyDim) + values);
+    }
+  }
+  return { perToken, once };
+}
+
+export const valueDimOf = (step: Step, state: KvState): number =>
+  step.op === "latentAttention" ? step.valueDim : state.valueDim;
+
+export function allocateLayer(
+  memory: Memory,
+  { slots, ctxLen, type }: KvShape,
+  { kvHeads, headDim, valueDim, rope }: Omit<KvLayer, "keys" | "values">,
+): KvLayer {
+  const positions = slots * kvHeads * ctxLen;
+  const what = `KV cache of ${slots} × ${ctxLen} tokens`;
+  return {
+    kvHeads,
+    headDim,
+    valueDim,
+    rope,
+    keys: memory.allocate(positions * kvBytes(type, headDim), what),
+    values: memory.allocate(positions * kvBytes(type, fillHead(valueDim)), what),
+  };
+}
+
+/** Copies the first `length` tokens of one slot to another, and up to a tile more, which mean nothing there. */
+export function copyLayers(
+  layers: readonly KvLayer[],
+  shape: KvShape,
+  which: { from: number; to: number; length: number },
+): void {
+  const { slots, ctxLen } = shape;
+  const { from, to, length } = which;
+  assert(from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+  for (const layer of layers) copyLayer(layer, shape, which);
+}
+
+function copyLayer(
+  layer: KvLayer,
+  { ctxLen, type }: KvShape,
+  { from, to, length }: { from: number; to: number; length: number },
+): void {
+  const filled = fillContext(length);
+  for (const [block, width] of [
+    [layer.keys, layer.headDim],
+    [layer.values, fillHead(layer.valueDim)],
+  ] as const) {
+    const bytes = kvBytes(type, width);
+    for (let head = 0; head < layer.kvHeads; head++) {
+      const source = (from * layer.kvHeads + head) * ctxLen * bytes;
+      const target = (to * layer.kvHeads + head) * ctxLen * bytes;
+      block.view.copyWithin(target, source, source + filled * bytes);
+    }
+  }
+}
+
+/** Undefined where memory cannot be given back. */
+export function makeGrowth(layers: readonly KvLayer[], { ctxLen, type }: KvShape, memory: Memory): Growth | undefined {
+  if (!memory.discard) return undefined;
+  const sides = layers.flatMap(({ keys, values, kvHeads, headDim, valueDim }) => [
+    { block: keys, bytes: kvHeads * kvBytes(type, headDim) },
+    { block: values, bytes: kvHeads * kvBytes(type, fillHead(valueDim)) },
+  ]);
+  return {
+    tokenBytes: sides.reduce((sum, { bytes }) => sum + bytes, 0),
+    release(slot) {
+      for (const { block, bytes } of sides) memory.discard?.(block, slot * ctxLen * bytes, ctxLen * bytes);
+    },
+  };
+}
+
+/** Positions of a block: enough for copies of some KB at once, few enough for prompts to share some. */
+const BLOCK_LENGTH = 64;
+
+/** @param engine whose kernels made them: others differ in rounding, and in how they lie */
+export function makeKvBlocks(
+  layers: readonly KvLayer[],
+  shape: KvShape,
+  { engine, checkpoints }: { engine: { level: string; build: string }; checkpoints: KvBlocks["checkpoints"] },
+): KvBlocks {
+  const { ctxLen, slots, type } = shape;
+  const isLong = layers.some(({ rope }) => rope?.freqFactorsLong && ctxLen > rope.ctxLenOrig);
+  const heads = layers.map(({ kvHeads, headDim, valueDim }) => `${kvHeads}x${headDim}+${valueDim}`);
+  const tokenBytes = layers.reduce(
+    (sum, { kvHeads, headDim, valueDim }) =>
+      sum + kvHeads * (kvBytes(type, headDim) + kvBytes(type, fillHead(valueDim))),
+    0,
+  );
+  const bytesOf = (count: number): number => fillContext(count) * tokenBytes;
+  const check = (slot: number, first: number, count: number): void => {
+    const inside = first + count <= ctxLen && slot >= 0 && slot < slots;
+    assert(inside && count > 0 && count <= BLOCK_LENGTH, `block of ${count} at ${first} of slot ${slot}`);
+    assert(first % BLOCK_LENGTH === 0, `a block begins at ${first}`);
+  };
+  return {
+    length: BLOCK_LENGTH,
+    layout: ["simd", engine.level, engine.build, type, isLong ? "long" : "short", ...heads].join(" "),
+    checkpoints,
+    bytesOf,
+    read(slot, first, count) {
+      check(slot, first, count);
+      const bytes = new Uint8Array(bytesOf(count));
+      let at = 0;
+      for (const piece of pieces(layers, shape, { slot, first, count })) {
+        bytes.set(piece, at);
+        at += piece.length;
+      }
+      return bytes;
+    },
+    write(slot, { first, count, bytes }) {
+      check(slot, first, count);
+      assert(bytes.length === bytesOf(count), `a block of ${count} positions has ${bytes.length} bytes`);
+      let at = 0;
+      for (const piece of pieces(layers, shape, { slot, first, count })) {
+        piece.set(bytes.subarray(at, at + piece.length));
+        at += piece.length;
+      }
+    },
+  };
+}
+
+/** What each head of each layer has of some positions of a slot, filled up to whole tiles. */
+function* pieces(
+  layers: readonly KvLayer[],
+  { ctxLen, type }: KvShape,
+  { slot, first, count }: { slot: number; first: number; count: number },
+): Generator<Uint8Array> {
+  for (const { keys, values, kvHeads, headDim, valueDim } of layers) {
+    for (const [block, width] of [
+      [keys, headDim],
+      [values, fillHead(valueDim)],
+    ] as const) {
+      const bytes = kvBytes(type, width);
+      for (let head = 0; head < kvHeads; head++) {
+        const from = ((slot * kvHeads + head) * ctxLen + first) * bytes;
+        yield block.view.subarray(from, from + fillContext(count) * bytes);
+      }
+    }
+  }
+}

@@ -1,0 +1,170 @@
+/** The attention steps as records: keys and values to their places, then the scores of every row. */
+import { KV_TYPES } from "../../../../kernels/simd/layout.ts";
+import { AppError, assert } from "../../../base/errors.ts";
+import { alibiSlopes } from "../cpu/attention.ts";
+import { ropeTable, sectionOf } from "../../program/rope.ts";
+import type { Buf, Ops, Step } from "../../program/step.ts";
+import { allocateLayer, type KvLayer } from "./kv.ts";
+import { changed, type Lowering } from "./lowering.ts";
+
+/** As many as `HEAD_MAX` of ops/attend.h. */
+const HEAD_DIM_MAX = 1024;
+/** As in ops/attend-words.h: queries that share keys and values as 16-bit integers, and positions of a block. */
+const SWEEP = 512;
+const QUERY_FLOATS = 16;
+const SPAN = 128;
+/** Key of the layer whose keys are not kept. */
+const UNKEPT = -1;
+
+type AttentionOp = "rope" | "attention" | "sharedAttention" | "latentAttention" | "bidirectionalAttention";
+
+export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
+  rope({ x, heads, headDim, rope }, lowering) {
+    const { list, memory, ropes, ctxLen, weights } = lowering;
+    const table = ropes.get(rope) ?? ropeTable(rope, ctxLen);
+    ropes.set(rope, table);
+    const y = changed(list, x);
+    const pairs = rope.rotaryDim / 2;
+    const axes = Int32Array.from({ length: pairs }, (_, i) => sectionOf(i, rope.sections));
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, rope.rotaryDim);
+    list.add("rope", y, {
+      x: y.address,
+      cos: memory.place(table.cos),
+      sin: memory.place(table.sin),
+      dim: x.dim,
+      heads,
+      headDim,
+      rotaryDim: rope.rotaryDim,
+      neox: rope.style === "neox" ? 1 : 0,
+      axes: rope.sections ? weights.constant(axes) : 0,
+      positions: ctxLen,
+    });
+  },
+
+  attention(step, lowering) {
+    const cache = cacheOf(step.layer, lowering);
+    const { nKvHeads, valueDim = step.headDim } = step;
+    store(
+      { k: step.k, v: { buf: step.v, offset: 0, stride: valueDim } },
+      { cache, heads: nKvHeads, kept: 1 },
+      lowering,
+    );
+    attend(step, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
+  },
+
+  sharedAttention(step, lowering) {
+    attend(step, { cache: cacheOf(step.source, lowering), kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
+  },
+
+  latentAttention(step, lowering) {
+    const { headDim, valueDim, k } = step;
+    const cache = cacheOf(step.layer, lowering);
+    // Values are the last part of each key; they are kept once more, as values lie.
+    const v = { buf: k, offset: headDim - valueDim, stride: headDim };
+    store({ k, v }, { cache, heads: 1, kept: 1 }, lowering);
+    attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
+  },
+
+  bidirectionalAttention(step, lowering) {
+    const { memory, kv, places, layers } = lowering;
+    const { nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
+    const shape = { kvHeads: nKvHeads, headDim, valueDim: headDim };
+    const cache = layers.get(UNKEPT) ?? allocateLayer(memory, { ...kv, slots: 1, ctxLen: places }, shape);
+    layers.set(UNKEPT, cache);
+    assert(cache.kvHeads === nKvHeads && cache.headDim === headDim, "encoders have heads of one shape");
+    const v = { buf: step.v, offset: 0, stride: headDim };
+    store({ k: step.k, v }, { cache, heads: nKvHeads, kept: 0 }, lowering);
+    const { inSpans = false, ...rest } = step;
+    const spans = { ...rest, nKvHeads, window, softCap: 0, oneWay: !inSpans };
+    attend(spans, { cache, kept: 0, ctxLen: places }, lowering);
+  },
+};
+
+function cacheOf(layer: number, { layers }: Lowering): KvLayer {
+  const cache = layers.get(layer);
+  assert(cache, `no KV cache for layer ${layer}`);
+  return cache;
+}
+
+interface Place {
+  readonly cache: KvLayer;
+  readonly kept: 0 | 1;
+}
+
+function store(
+  { k, v }: { k: Buf; v: { buf: Buf; offset: number; stride: number } },
+  { cache, heads, kept }: Place & { heads: number },
+  { list, kv, places }: Lowering,
+): void {
+  const keys = list.get(k);
+  list.add("store", keys, {
+    k: keys.address,
+    v: list.get(v.buf).address + v.offset * 4,
+    keys: cache.keys.address,
+    values: cache.values.address,
+    heads,
+    headDim: cache.headDim,
+    valueDim: cache.valueDim,
+    valueStride: v.stride,
+    ctxLen: kept ? kv.ctxLen : places,
+    kept,
+    type: KV_TYPES[kv.type],
+  });
+}
+
+type Heads = Pick<
+  Extract<Step, { op: "sharedAttention" }>,
+  | "out"
+  | "q"
+  | "nHeads"
+  | "nKvHeads"
+  | "headDim"
+  | "valueDim"
+  | "scale"
+  | "window"
+  | "softCap"
+  | "sinks"
+  | "alibi"
+  | "chunked"
+  | "oneWay"
+>;
+
+function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
+  const { list, kv, weights } = lowering;
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
+  const { chunked = false, oneWay = false } = step;
+  if (Math.max(headDim, valueDim) > HEAD_DIM_MAX) {
+    throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${headDim}`);
+  }
+  if (kv.type !== "f32") lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(headDim, valueDim));
+  const q = list.get(step.q);
+  const y = list.make(step.out, q);
+  const slopes = alibi === undefined ? 0 : weights.constant(Float32Array.from(alibiSlopes(nHeads, alibi)));
+  list.add("attend", y, {
+    q: q.address,
+    out: y.address,
+    keys: cache.keys.address,
+    values: cache.values.address,
+    heads: nHeads,
+    kvHeads: nKvHeads,
+    headDim,
+    valueDim,
+    ctxLen,
+    kept,
+    window,
+    chunked: Number(chunked),
+    spans: Number(!oneWay),
+    scale,
+    softCap,
+    type: KV_TYPES[kv.type],
+    sinks: sinks ? weights.vector(sinks) : 0,
+    slopes,
+  });
+}
+
+/** Room for a sweep: queries, sums, keys and values of a block, of 16 positions as floats, words of queries. */
+function wordFloats(headDim: number, valueDim: number): number {
+  const wide = Math.ceil(valueDim / 64) * 64;
+  const pairs = Math.ceil(headDim / 2);
+  return SWEEP * (QUERY_FLOATS + wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (headDim + wide + 1);
+}

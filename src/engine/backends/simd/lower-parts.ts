@@ -1,0 +1,212 @@
+/** Norms, steps that work value by value or move values, and steps that keep what the last row left, as records. */
+import { ACTS } from "../../../../kernels/simd/layout.ts";
+import { assert } from "../../../base/errors.ts";
+import type { Activation as Act, Buf, Ops, Step, Weight } from "../../program/step.ts";
+import { unpackRows } from "../../program/unpack.ts";
+import { changed, gate, inPlace, type Lowering } from "./lowering.ts";
+
+type PartOp =
+  | "rmsNorm"
+  | "bareRmsNorm"
+  | "l2Norm"
+  | "layerNorm"
+  | "bareLayerNorm"
+  | "headLinear"
+  | "causalConv"
+  | "centeredConv"
+  | "deltaRule"
+  | "selectiveScan"
+  | "multiply"
+  | "activate"
+  | "multiplyVector"
+  | "matchLength"
+  | "keepLargest"
+  | "clamp"
+  | "slice"
+  | "join";
+
+/** As many as a kernel's scratch on the stack holds. */
+const STATE_DIM_MAX = 1024;
+
+export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
+  rmsNorm: (step, lowering) => norm("rmsNorm", { ...step, run: step.w.inDim }, lowering),
+  bareRmsNorm: (step, lowering) => norm("rmsNorm", step, lowering),
+  l2Norm: (step, lowering) => norm("rmsNorm", { ...step, sum: 1 }, lowering),
+  layerNorm: (step, lowering) => norm("layerNorm", { ...step, run: step.w.inDim }, lowering),
+  bareLayerNorm: (step, lowering) => norm("layerNorm", { ...step, run: step.x.dim }, lowering),
+
+  headLinear({ out, x, w, transposed }, lowering) {
+    const { list, weights } = lowering;
+    const from = list.get(x);
+    const y = list.make(out, from);
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, w.inDim);
+    list.add("headLinear", y, {
+      x: from.address,
+      out: y.address,
+      matrix: weights.matrix(w),
+      n: w.inDim,
+      heads: w.experts,
+      transposed: transposed ? 1 : 0,
+    });
+  },
+
+  causalConv(step, lowering) {
+    const { list, weights } = lowering;
+    const { x, w, b, act } = step;
+    const from = list.get(x);
+    const y = inPlace(list, step.out, from);
+    list.add("causalConv", y, {
+      x: from.address,
+      out: y.address,
+      state: stateOf(step, lowering),
+      weight: weights.vector(w),
+      bias: b ? weights.vector(b) : 0,
+      n: x.dim,
+      taps: w.inDim,
+      act: actOf(act),
+    });
+  },
+
+  centeredConv(step, { list, weights }) {
+    const { x, w, b, act } = step;
+    const from = list.get(x);
+    const y = list.make(step.out, from);
+    list.add("causalConv", y, {
+      x: from.address,
+      out: y.address,
+      state: 0, // nothing is kept
+      weight: weights.vector(w),
+      bias: b ? weights.vector(b) : 0,
+      n: x.dim,
+      taps: w.inDim,
+      act: actOf(act),
+    });
+  },
+
+  deltaRule(step, lowering) {
+    const { list, weights } = lowering;
+    const { nHeads, nKeyHeads, headDim, heads, scale, a, dt } = step;
+    assert(headDim <= STATE_DIM_MAX, `deltaRule of layer ${step.layer}: heads of ${headDim}`);
+    const at = (buf: Buf): number => list.get(buf).address;
+    const y = list.make(step.out, list.get(step.v));
+    list.add("deltaRule", y, {
+      q: at(step.q),
+      k: at(step.k),
+      v: at(step.v),
+      alpha: at(step.alpha),
+      beta: at(step.beta),
+      a: weights.vector(a),
+      dt: weights.vector(dt),
+      out: y.address,
+      state: stateOf(step, lowering),
+      heads: nHeads,
+      keyHeads: nKeyHeads,
+      headDim,
+      alphas: step.alpha.dim / nHeads,
+      repeat: heads === "repeat" ? 1 : 0,
+      scale,
+      bound: step.bound ?? 0,
+    });
+  },
+
+  selectiveScan(step, lowering) {
+    const { list, weights } = lowering;
+    const { nHeads, headDim, stateDim, nGroups, a } = step;
+    assert(stateDim <= STATE_DIM_MAX, `selectiveScan of layer ${step.layer}: states of ${stateDim}`);
+    const at = (buf: Buf): number => list.get(buf).address;
+    const y = list.make(step.out, list.get(step.x));
+    list.add("selectiveScan", y, {
+      x: at(step.x),
+      dt: at(step.dt),
+      b: at(step.b),
+      c: at(step.c),
+      dtBias: weights.vector(step.dtB),
+      a: weights.vector(a),
+      d: weights.vector(step.d),
+      out: y.address,
+      state: stateOf(step, lowering),
+      heads: nHeads,
+      headDim,
+      stateDim,
+      groups: nGroups,
+      decays: a.inDim * a.outDim === nHeads ? 1 : stateDim,
+    });
+  },
+
+  multiply({ out, a, b, act }, { list }) {
+    const [left, right] = [list.get(a), list.get(b)];
+    const y = out.name === b.name ? inPlace(list, out, right) : inPlace(list, out, left);
+    const values = { a: left.address, b: right.address, out: y.address };
+    list.add("multiply", y, { ...values, n: a.dim, narrow: b.dim, act: actOf(act) });
+  },
+
+  activate: ({ x, act }, lowering) => gate({ gate: lowering.list.get(x), up: undefined, act }, lowering),
+
+  multiplyVector({ x, w, divide = false }, { list, weights, source }) {
+    const y = changed(list, x);
+    const inverted = (): number => {
+      const values = unpackRows(source, w, { expert: 0, first: 0, out: new Float32Array(w.inDim) });
+      return weights.constant(values.map((value) => 1 / value));
+    };
+    const vector = divide ? inverted() : weights.vector(w);
+    list.add("multiplyVector", y, { x: y.address, vector, n: x.dim, narrow: w.inDim });
+  },
+
+  matchLength({ x, like }, { list }) {
+    const other = list.get(like);
+    const y = changed(list, x);
+    list.add("matchLength", y, { x: y.address, like: other.address, n: x.dim, likeN: like.dim });
+  },
+
+  keepLargest({ x, factor }, { list }) {
+    const y = changed(list, x);
+    list.add("keepLargest", y, { x: y.address, n: x.dim, factor });
+  },
+
+  clamp({ x, min, max }, { list }) {
+    const y = changed(list, x);
+    list.add("clamp", y, { x: y.address, n: x.dim, min, max });
+  },
+
+  slice({ out, x, heads, at }, { list }) {
+    const from = list.get(x);
+    const y = list.make(out, from);
+    list.add("slice", y, { x: from.address, out: y.address, heads, from: x.dim / heads, to: out.dim / heads, at });
+  },
+
+  join({ out, a, b, heads }, { list }) {
+    const [left, right] = [list.get(a), list.get(b)];
+    const y = list.make(out, left);
+    const values = { a: left.address, b: right.address, out: y.address, heads };
+    list.add("join", y, { ...values, first: a.dim / heads, second: b.dim / heads });
+  },
+};
+
+const actOf = (act: Act | undefined): number => (act === undefined ? -1 : ACTS[act]);
+
+interface Norm {
+  readonly out: Buf;
+  readonly x: Buf;
+  readonly run: number;
+  readonly eps: number;
+  readonly w?: Weight;
+  readonly b?: Weight;
+  /** 1: by the sum of squares instead of their mean. */
+  readonly sum?: number;
+}
+
+function norm(kind: "rmsNorm" | "layerNorm", { out, x, run, eps, w, b, sum = 0 }: Norm, lowering: Lowering): void {
+  const { list, weights } = lowering;
+  const from = list.get(x);
+  const y = inPlace(list, out, from);
+  const weight = w ? weights.vector(w) : 0;
+  const rest = { weight, weightRows: w?.outDim ?? 1, n: run, runs: x.dim / run, eps };
+  if (kind === "rmsNorm") list.add(kind, y, { x: from.address, out: y.address, ...rest, sum });
+  else list.add(kind, y, { x: from.address, out: y.address, ...rest, bias: b ? weights.vector(b) : 0 });
+}
+
+function stateOf(step: Step, { kept }: Lowering): number {
+  const state = kept.get(step);
+  assert(state, `no state for a step '${step.op}'`);
+  return state.address;
+}

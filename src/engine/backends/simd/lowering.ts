@@ -1,0 +1,191 @@
+/** What lowerings of steps share: the programs' common memory, products, activations in place. */
+import { ACTS, type MatrixValues } from "../../../../kernels/simd/layout.ts";
+import type { WeightSource } from "../../program/backend.ts";
+import type { GrowingRopeTable } from "../../program/rope.ts";
+import type { Buf, GateLimit, Gating, RopeScaling, Step, Weight } from "../../program/step.ts";
+import { unpackRows } from "../../program/unpack.ts";
+import { hasFloatProducts } from "./interleaved.ts";
+import type { KvLayer, KvShape } from "./kv.ts";
+import type { Block, Memory } from "./memory.ts";
+import type { Activation, Buffers, RecordList } from "./records.ts";
+import type { WeightPlaces } from "./weights.ts";
+
+const MATRICES_MAX = 3;
+
+/** What the programs of a session share. */
+export interface Shared {
+  readonly memory: Memory;
+  readonly source: WeightSource;
+  readonly weights: WeightPlaces;
+  readonly buffers: Buffers;
+  readonly kv: KvShape;
+  /** Room for keys and values that are not kept: positions of all sequences of a pass. */
+  readonly places: number;
+  /** Of a pass; grows where a span is longer. */
+  maxRows: number;
+  readonly ctxLen: number;
+  /** Values of a row that is given as a vector. */
+  readonly vectorDim: number;
+  readonly precise: boolean;
+  /** Prompts are multiplied with float weights as 16-bit integers. */
+  readonly words: boolean;
+  readonly layers: Map<number, KvLayer>;
+  /** What convolutions and recurrences keep, (slots, values of the state). */
+  readonly kept: Map<Step, Block>;
+  readonly ropes: Map<RopeScaling, GrowingRopeTable>;
+  /** Floats that a thread needs for itself. */
+  scratchFloats: number;
+}
+
+/** What lies in slots: not the layer whose keys last for a pass. */
+export const keptLayers = ({ layers }: Shared): KvLayer[] =>
+  [...layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
+
+export interface Lowering extends Shared {
+  readonly list: RecordList;
+}
+
+/** An activation that is changed where it lies. */
+export function changed(list: RecordList, x: Buf): Activation {
+  const y = list.get(x);
+  list.wrote(y);
+  return y;
+}
+
+/** `out`, which may be what it is made from. */
+export function inPlace(list: RecordList, out: Buf, from: Activation): Activation {
+  return out.name === from.name ? changed(list, out) : list.make(out, from);
+}
+
+interface Gate {
+  readonly gate: Activation;
+  readonly up: Activation | undefined;
+  readonly act: Gating;
+  readonly limit?: GateLimit | undefined;
+}
+
+/** gate = act(gate) ⊙ up, or act(gate) */
+export function gate({ gate, up, act, limit }: Gate, { list }: Lowering): void {
+  list.wrote(gate);
+  const limits = { gateMax: limit?.gate ?? 0, upMax: limit?.up ?? 0 };
+  const values = {
+    gate: gate.address,
+    up: up?.address ?? 0,
+    out: gate.address,
+    n: gate.dim,
+    act: ACTS[act],
+    ...limits,
+  };
+  list.add("gate", gate, values);
+}
+
+interface Product {
+  readonly matrix: MatrixValues;
+  readonly out: Activation;
+}
+
+/** y = W · x + b, and what changes of low rank add to it. */
+export function linear(
+  x: Buf,
+  { out, w, b }: { out: Buf; w: Weight; b?: Weight | undefined },
+  lowering: Lowering,
+): Activation {
+  const { list, weights } = lowering;
+  const from = list.get(x);
+  const y = list.make(out, from);
+  const bias = b ? weights.vector(b) : 0;
+  product(from, [{ matrix: { ...weights.factor(w), bias }, out: y }], lowering);
+  for (const each of w.lowRank ?? []) {
+    const inner = list.make({ name: "lowRank.inner", dim: each.a.outDim }, from);
+    product(from, [{ matrix: weights.factor(each.a), out: inner }], lowering);
+    product(inner, [{ matrix: weights.factor(each.b), out: y }], lowering, { accumulate: 1 });
+  }
+  return y;
+}
+
+/** The same for the experts of each row. */
+export function expertProducts(
+  from: Activation,
+  wanted: readonly { w: Weight; b?: Weight | undefined; out: Activation }[],
+  groups: number,
+  lowering: Lowering,
+): void {
+  const { list, weights } = lowering;
+  const run = (x: Activation, each: typeof wanted, accumulate = 0): void => {
+    const biased = each.map(({ w, b, out }) => {
+      return { matrix: { ...weights.factor(w), bias: b ? weights.vector(b) : 0 }, out };
+    });
+    product(x, biased, lowering, { groups, accumulate });
+  };
+  run(from, wanted);
+  for (const { w, out } of wanted) {
+    for (const { a, b } of w.lowRank ?? []) {
+      const inner = list.make({ name: "lowRank.inner", dim: a.outDim }, out);
+      run(from, [{ w: a, out: inner }]);
+      run(inner, [{ w: b, out }], 1);
+    }
+  }
+}
+
+/** ggml's numbers of F32, F16 and BF16. */
+const hasFloats = (type: number): boolean => type === 0 || type === 1 || type === 30;
+
+/** One record for the products, or a part of the record before where that has the same input. */
+export function product(
+  x: Activation,
+  products: readonly Product[],
+  lowering: Lowering,
+  { accumulate = 0, groups = 0 }: { accumulate?: number; groups?: number } = {},
+): void {
+  const { list, precise } = lowering;
+  const isFloat = ({ type = 0 }: MatrixValues): boolean => precise || hasFloats(type) || hasFloatProducts(type);
+  const matrices = products.map(({ matrix, out }) => ({ ...matrix, out: out.address }));
+  lowering.scratchFloats = Math.max(lowering.scratchFloats, panelFloats(x.dim));
+  const last = list.last("linear");
+  const known = last?.values.matrices ?? [];
+  const packed = matrices.every(isFloat) ? 0 : list.packed(x);
+  const words = lowering.words && matrices.some(({ type = 0 }) => hasFloats(type)) ? list.words(x) : 0;
+  if (
+    last &&
+    list.last("linear") === last &&
+    last.values.x === x.address &&
+    !accumulate &&
+    !groups &&
+    !last.values.accumulate &&
+    !last.values.groups &&
+    known.length + matrices.length <= MATRICES_MAX &&
+    last.rowSet === x.rowSet &&
+    known.every(({ out }) => out !== x.address)
+  ) {
+    const all = [...known, ...matrices];
+    const inputs = { packed: packed || (last.values.packed ?? 0), words: words || (last.values.words ?? 0) };
+    last.values = { ...last.values, ...inputs, count: all.length, matrices: all };
+    return;
+  }
+  const rows = products[0]!.out;
+  list.add("linear", rows, {
+    x: x.address,
+    packed,
+    words,
+    groups,
+    n: x.dim,
+    count: matrices.length,
+    accumulate,
+    floats: precise ? 1 : 0,
+    inputPerRow: x.perRow,
+    matrices,
+  });
+  for (const { out } of products) list.wrote(out);
+}
+
+/** A panel of `PANEL_ROWS` rows (32 at most), packed or as floats. */
+const panelFloats = (n: number): number => (Math.ceil(n / 256) * 256 + 64) * 32;
+
+/** (inDim, outDim) of a small matrix, as ours. */
+export function transposed(w: Weight, { source, weights }: Lowering): MatrixValues {
+  const rows = unpackRows(source, w, { expert: 0, first: 0, out: new Float32Array(w.outDim * w.inDim) });
+  const turned = new Float32Array(rows.length);
+  for (let r = 0; r < w.outDim; r++)
+    for (let i = 0; i < w.inDim; i++) turned[i * w.outDim + r] = rows[r * w.inDim + i]!;
+  return { data: weights.constant(turned), rowBytes: 4 * w.outDim, rows: w.inDim, outDim: w.inDim, type: 0 };
+}

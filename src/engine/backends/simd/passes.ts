@@ -1,0 +1,204 @@
+/** The header of passes, the arrays it points to, and the threads that run them. */
+import {
+  KV_TYPES,
+  PASS_BYTES,
+  putPass,
+  putRecord,
+  RECORD_BYTES,
+  type PassValues,
+} from "../../../../kernels/simd/layout.ts";
+import { ropeShift } from "../../program/rope.ts";
+import { keptLayers, type Shared } from "./lowering.ts";
+import type { Block, Memory } from "./memory.ts";
+import type { Lowered } from "./records.ts";
+import type { PassRows, RowLimits } from "./rows.ts";
+import type { Crew } from "./crew.ts";
+
+/** Looks at a counter before a thread sleeps: about 50 µs. */
+const SPIN = 2000;
+
+/**
+ * Of a small model so many steps behind a prompt run on one thread, which loses little: the first token is on its way
+ * to the client through other processes, and with two processors it would wait for these very threads.
+ */
+const STEPS_ALONE = 2;
+/** Rows of such a step. */
+const ROWS_ALONE = 8;
+
+/** What runs passes, and the memory that it sees. */
+export interface Engine {
+  /** As sessions name it. */
+  readonly backend: string;
+  /** For people: "AVX-512 VNNI". */
+  readonly level: string;
+  /** Tells one build of the kernels from another. */
+  readonly build: string;
+  /** What the kernels may use beyond that for which they are built: `FEATURES`. */
+  readonly features: number;
+  readonly threads: number;
+  readonly memory: Memory;
+  /** Its kernels multiply prompts with float weights as 16-bit integers. */
+  readonly words?: boolean;
+  /** @param header address of the header of passes */
+  start(header: number): Crew;
+}
+
+type Records = Pick<Lowered, "ops" | "count">;
+
+export interface Passes {
+  /** Runs a pass; the wanted rows come to their places in the results. @param part of its records, as cut by `cuts` */
+  run(rows: PassRows, lowered: Records, results: Block & { dim: number }, part?: { from: number; to: number }): void;
+  shift(slot: number, options: { keep: number; discard: number; length: number }): void;
+  /** Lets threads and memory go. */
+  close(): void;
+}
+
+interface Options {
+  readonly memory: Memory;
+  readonly shared: Shared;
+  readonly limits: RowLimits & { dim: number };
+  readonly engine: Engine;
+  /** See `LoadOptions`. */
+  readonly small: boolean;
+}
+
+export function makePasses({ memory, shared, limits, engine, small }: Options): Passes {
+  const { threads, features } = engine;
+  const header = memory.allocate(PASS_BYTES, "the header of passes");
+  const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
+  const stampWord = new Int32Array(header.view.buffer, header.view.byteOffset, 1);
+  const scratchBytes = Math.ceil((shared.scratchFloats * 4) / 64) * 64;
+  const scratch = memory.allocate(scratchBytes * threads, "scratch");
+  putPass(view, { threads, features, spin: SPIN, scratch: scratch.address, scratchBytes });
+  let room = limits.maxRows;
+  let fill = makeArrays(memory, limits, view);
+  const crew = engine.start(header.address);
+  let unordered: Block | undefined;
+  let shiftBy: ReturnType<typeof makeShift> | undefined;
+  let stamp = 0;
+  let stepsBehind = 0; // the last prompt
+
+  const go = (values: PassValues, isAlone = false): void => {
+    Atomics.store(stampWord, 0, 0);
+    putPass(view, values);
+    stamp = (stamp + 1) | 0 || 1; // 0 says that the header is being written
+    Atomics.store(stampWord, 0, stamp);
+    if (isAlone) crew.runAlone();
+    else crew.run();
+  };
+  /** Memory for results that are not in the order of the batch. */
+  const aside = (bytes: number): Block => {
+    if (!unordered || unordered.view.byteLength < bytes) unordered = memory.allocate(bytes, "results");
+    return unordered;
+  };
+
+  return {
+    run(rows, { ops, count }, results, { from, to } = { from: 0, to: count }) {
+      const { targets } = rows;
+      const first = targets[0] ?? 0;
+      const inOrder = targets.every((target, i) => target === first + i);
+      const rowBytes = results.dim * 4;
+      const out = inOrder ? undefined : aside(targets.length * rowBytes);
+      if (rows.tokens.length > room) {
+        room = shared.maxRows;
+        fill = makeArrays(memory, { ...limits, maxRows: room }, view);
+      }
+      fill(rows);
+      const result = out ? out.address : results.address + first * rowBytes;
+      const values = { ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result };
+      const isStep = rows.tokens.length === rows.decodeRows;
+      go(values, small && isStep && rows.decodeRows <= ROWS_ALONE && stepsBehind < STEPS_ALONE);
+      stepsBehind = isStep ? stepsBehind + 1 : 0;
+      if (!out) return;
+      for (const [i, target] of targets.entries()) {
+        results.view.set(out.view.subarray(i * rowBytes, (i + 1) * rowBytes), target * rowBytes);
+      }
+    },
+    shift(slot, options) {
+      shiftBy ??= makeShift(shared, memory);
+      const { ops, count } = shiftBy({ discard: options.discard, ctxLen: limits.ctxLen });
+      go({ ops, opCount: count, slot, ...options });
+    },
+    close: () => crew.dismiss(() => memory.release()),
+  };
+}
+
+const countsOf = (rows: PassRows): PassValues => ({
+  rows: rows.tokens.length,
+  decodeRows: rows.decodeRows,
+  wanted: rows.wanted.length,
+  wantedDecode: rows.wantedDecode,
+  blockCount: rows.blocks.length / 4,
+});
+
+/** Room for what is told of each row, and what fills it. */
+function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: PassRows) => void {
+  const { maxRows, inputDim, vectorDim } = limits;
+  const array = (name: keyof PassValues, width: number): Int32Array => {
+    const { address, view: bytes } = memory.allocate(maxRows * width * 4, name);
+    putPass(view, { [name]: address });
+    return new Int32Array(bytes.buffer, bytes.byteOffset, maxRows * width);
+  };
+  const tokens = array("tokens", 1);
+  const slots = array("slots", 1);
+  const cells = array("cells", 1);
+  const starts = array("starts", 1);
+  const ends = array("ends", 1);
+  const positions = array("positions", 3);
+  const places = array("places", 1);
+  const wanted = array("wantedRows", 1);
+  const blocks = array("blocks", 4);
+  const width = Math.max(inputDim, vectorDim);
+  const { buffer, byteOffset, length } = array("input", width);
+  const input = new Float32Array(buffer, byteOffset, length);
+  return (rows) => {
+    tokens.set(rows.tokens);
+    slots.set(rows.slots);
+    cells.set(rows.cells);
+    starts.set(rows.starts);
+    ends.set(rows.ends);
+    positions.set(rows.positions);
+    places.set(rows.places);
+    wanted.set(rows.wanted);
+    blocks.set(rows.blocks);
+    for (const { row, values } of rows.inputs) input.set(values, row * width);
+  };
+}
+
+/** Records that shift the keys and values of each layer: made once, filled for each shift. */
+function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => Records {
+  const layers = keptLayers(shared);
+  const records = memory.allocate(Math.max(1, layers.length) * RECORD_BYTES, "records");
+  const view = new DataView(records.view.buffer, records.view.byteOffset, records.view.byteLength);
+  const turns = new Map(
+    layers.flatMap(({ rope }) => (rope ? [[rope, memory.allocate(rope.rotaryDim * 4, "a rotation")] as const] : [])),
+  );
+  for (const [i, { keys, values, rope, kvHeads, headDim, valueDim }] of layers.entries()) {
+    const turn = rope && turns.get(rope)!.address;
+    const turned = turn ? { cos: turn, sin: turn + rope.rotaryDim * 2, rotaryDim: rope.rotaryDim } : {};
+    putRecord(view, i, {
+      kind: "shift",
+      head: { rowSet: 0 },
+      values: {
+        keys: keys.address,
+        values: values.address,
+        ...turned,
+        heads: kvHeads,
+        headDim,
+        valueDim,
+        ctxLen: shared.kv.ctxLen,
+        neox: rope?.style === "neox" ? 1 : 0,
+        type: KV_TYPES[shared.kv.type],
+      },
+    });
+  }
+  return (by) => {
+    for (const [rope, { view: bytes }] of turns) {
+      const { cos, sin } = ropeShift(rope, by);
+      const both = new Float32Array(bytes.buffer, bytes.byteOffset, rope.rotaryDim);
+      both.set(cos);
+      both.set(sin, rope.rotaryDim / 2);
+    }
+    return { ops: records.address, count: layers.length };
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * A list of records in the making: buffers and their packed forms, and what may be merged. Knows nothing of steps; how
+ * each of those becomes records is in `lower.ts`.
+ */
+import {
+  KINDS,
+  putRecord,
+  RECORD_BYTES,
+  RESULT,
+  ROWS,
+  type OpKind,
+  type RecordValues,
+} from "../../../../kernels/simd/layout.ts";
+import { assert } from "../../../base/errors.ts";
+import type { Buf } from "../../program/step.ts";
+import type { Block, Memory } from "./memory.ts";
+
+/** Activations in 8 bits, of one row, and in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
+const packedBytes = (n: number, memory: Memory): number =>
+  Math.ceil(n / 256) * 256 * (memory.interleaves ? 3.5 : 1.875);
+
+/** The same as words of 16 bits: `WORD_BYTES` of words.h. */
+const wordBytes = (n: number): number => Math.ceil(n / 256) * (256 * 2 + 4);
+
+/** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
+const CHUNK_KINDS: readonly OpKind[] = [
+  ...(["linear", "headLinear", "attend", "group"] as const),
+  ...(["causalConv", "deltaRule", "selectiveScan", "shift"] as const),
+];
+const ROW_KINDS: ReadonlySet<OpKind> = new Set(KINDS.filter((kind) => !CHUNK_KINDS.includes(kind)));
+
+interface Draft<K extends OpKind = OpKind> {
+  readonly kind: K;
+  readonly rowSet: number;
+  readonly perRow: number;
+  values: RecordValues<K>;
+}
+
+/** An activation: where it lies, and which rows it has. */
+export interface Activation {
+  readonly name: string;
+  readonly address: number;
+  readonly dim: number;
+  readonly rowSet: number;
+  /** Rows that it has for each row of its set. */
+  readonly perRow: number;
+}
+
+/** Where buffers lie, shared by the programs of a session. */
+export interface Buffers {
+  of(name: string, bytes: number): number;
+}
+
+/** @param maxRows of a pass */
+export function makeBuffers(memory: Memory): Buffers {
+  const known = new Map<string, { block: Block; bytes: number }>();
+  return {
+    of(name, bytes) {
+      const found = known.get(name);
+      if (found && found.bytes >= bytes) return found.block.address;
+      const block = memory.allocate(bytes, `buffer '${name}'`);
+      known.set(name, { block, bytes });
+      return block.address;
+    },
+  };
+}
+
+/** A program as records. */
+export interface Lowered {
+  readonly ops: number;
+  readonly count: number;
+  /** Records before which a pass may end and another go on, the end of all included. */
+  readonly cuts: readonly number[];
+}
+
+export interface RecordList {
+  /** A new activation, or what there was of that name. The result of the program lies where each pass says. */
+  make(buf: Buf, rows: { rowSet: number; perRow?: number }): Activation;
+  get(buf: Buf): Activation;
+  /** Adds a record over the rows of an activation. */
+  add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
+  /** The last record, if it is of that kind: to be changed in place. */
+  last<K extends OpKind>(kind: K): Draft<K> | undefined;
+  /** Where the packed form of an activation is, made by a record of its own unless the last one can make it along. */
+  packed(x: Activation): number;
+  /** Where the words of an activation are, made by a record of its own. */
+  words(x: Activation): number;
+  /** Says that an activation was written: its packed forms are no longer right. */
+  wrote(x: Activation): void;
+  finish(): Lowered;
+}
+
+export function makeRecordList(
+  { buffers, memory }: { buffers: Buffers; memory: Memory },
+  { maxRows, result }: { maxRows: number; result: Buf | undefined },
+): RecordList {
+  const drafts: Draft[] = [];
+  const made = new Map<string, Activation>();
+  const packed = new Map<string, number>();
+  const words = new Map<string, number>();
+
+  const list: RecordList = {
+    make(buf, { rowSet, perRow = 1 }) {
+      const isResult = buf.name === result?.name && rowSet === ROWS.wanted;
+      const address = isResult ? RESULT : buffers.of(`${buf.name} ${buf.dim}`, maxRows * perRow * buf.dim * 4);
+      const activation = { name: buf.name, address, dim: buf.dim, rowSet, perRow };
+      made.set(buf.name, activation);
+      list.wrote(activation);
+      return activation;
+    },
+    get(buf) {
+      const activation = made.get(buf.name);
+      assert(activation?.dim === buf.dim, `buffer '${buf.name}' of ${buf.dim} was not written before it is read`);
+      return activation;
+    },
+    add(kind, { rowSet, perRow }, values) {
+      drafts.push({ kind, rowSet, perRow, values });
+    },
+    last<K extends OpKind>(kind: K) {
+      const draft = drafts.at(-1);
+      return draft?.kind === kind ? (draft as unknown as Draft<K>) : undefined; // its kind was looked at
+    },
+    packed(x) {
+      const known = packed.get(x.name);
+      if (known !== undefined) return known;
+      const bytes = maxRows * x.perRow * packedBytes(x.dim, memory);
+      const address = buffers.of(`packed ${x.name} ${x.dim}`, bytes);
+      packed.set(x.name, address);
+      for (const kind of ["rmsNorm", "layerNorm", "gate"] as const) {
+        const draft = list.last(kind);
+        if (draft?.values.out !== x.address) continue;
+        draft.values = { ...draft.values, packed: address };
+        return address;
+      }
+      list.add("pack", x, { x: x.address, packed: address, n: x.dim });
+      return address;
+    },
+    words(x) {
+      const known = words.get(x.name);
+      if (known !== undefined) return known;
+      const address = buffers.of(`words ${x.name} ${x.dim}`, maxRows * x.perRow * wordBytes(x.dim));
+      words.set(x.name, address);
+      list.add("packWords", x, { x: x.address, words: address, n: x.dim });
+      return address;
+    },
+    wrote({ name }) {
+      packed.delete(name);
+      words.delete(name);
+    },
+    finish() {
+      const block = memory.allocate(Math.max(1, drafts.length) * RECORD_BYTES, "records");
+      const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);
+      for (const [index, { kind, rowSet, perRow, values }] of drafts.entries()) {
+        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(drafts, index) }, values });
+      }
+      return { ops: block.address, count: drafts.length, cuts: cutsOf(drafts) };
+    },
+  };
+  return list;
+}
+
+/** How many records behind this one are done along with it. */
+function joinedFrom(drafts: readonly Draft[], index: number): number {
+  const first = drafts[index]!;
+  if (!ROW_KINDS.has(first.kind)) return 0;
+  const joins = (each: Draft): boolean =>
+    ROW_KINDS.has(each.kind) && each.rowSet === first.rowSet && each.perRow === first.perRow;
+  const end = drafts.findIndex((each, i) => i > index && !joins(each));
+  return (end < 0 ? drafts.length : end) - index - 1;
+}
+
+/**
+ * Not among records that are done along with others, not between the rows of each expert, which only the pass that
+ * sorted them can read, and their products, and not where rows are those that are wanted: what passes between would
+ * write where their results lie.
+ */
+function cutsOf(drafts: readonly Draft[]): number[] {
+  const wanted = drafts.findIndex(({ rowSet }) => rowSet === ROWS.wanted);
+  const last = wanted < 0 ? drafts.length : wanted;
+  const usesGroups = ({ kind, values }: Draft): boolean => kind === "linear" && "groups" in values && !!values.groups;
+  const cuts: number[] = [];
+  for (let i = 0; i < last;) {
+    let end = i + 1 + joinedFrom(drafts, i);
+    if (drafts[i]!.kind === "group") {
+      const next = drafts.findIndex(({ kind }, at) => at > i && kind === "group");
+      const range = drafts.slice(0, next < 0 ? drafts.length : next);
+      end = range.findLastIndex(usesGroups) + 1;
+    }
+    if (end < last) cuts.push(end);
+    i = end;
+  }
+  return [...cuts, drafts.length];
+}

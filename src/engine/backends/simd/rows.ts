@@ -1,0 +1,221 @@
+/**
+ * Batches as passes. Rows of a pass come in two kinds, those of decode first: a row of decode is the only token of its
+ * sequence in the batch, or one that was drafted, and its result is wanted; all others belong to prompts. The kind
+ * decides how a row is multiplied, so that its bits depend neither on its company nor on how many rows there are.
+ */
+import { AppError, assert } from "../../../base/errors.ts";
+import type { StateRows } from "../../program/backend.ts";
+import { checkBatch, type BatchLimits } from "../check-batch.ts";
+
+/** Places of a sequence begin at multiples of this. */
+const PLACE_FILL = 32;
+
+/** Queries of so many rows always fill tiles. */
+const STEP = 8;
+
+export interface RowLimits extends BatchLimits {
+  /** Learned positions that there are. */
+  readonly positions: number;
+  readonly maxRows: number;
+  readonly places: number;
+  /** Rows of one sequence whose attention is one chunk: they share keys and values that were converted once. */
+  readonly blockRows: number;
+  /** Values of each row that the caller gives; 0: none. */
+  readonly inputDim: number;
+}
+
+/** What one pass runs. All arrays are by row. */
+export interface PassRows {
+  readonly tokens: Int32Array;
+  readonly slots: Int32Array;
+  readonly cells: Int32Array;
+  /** The first cell of a row's span, or its own, and the one behind the last. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** Three of each row. */
+  readonly positions: Int32Array;
+  readonly places: Int32Array;
+  /** What rows begin with, (rows, dim) from the first of them on. */
+  readonly inputs: readonly { readonly row: number; readonly values: Float32Array }[];
+  readonly decodeRows: number;
+  /** Rows whose result is wanted, those to be multiplied as in decode first. */
+  readonly wanted: Int32Array;
+  readonly wantedDecode: number;
+  /** Of each wanted row, its place in the result of the batch. */
+  readonly targets: Int32Array;
+  /** (blocks, 4): first row, rows; the place of their sequence, its length */
+  readonly blocks: Int32Array;
+}
+
+/** Some rows of one entry of a batch. */
+interface Piece {
+  readonly entry: StateRows;
+  readonly from: number;
+  readonly count: number;
+  /** Of the entry's first wanted row. */
+  readonly target: number;
+  readonly decode: boolean;
+}
+
+export const wantedRows = ({ states, tokens }: StateRows): number =>
+  states === "all" ? tokens.length : states === "none" ? 0 : 1;
+
+/** Throws as every backend does, and `too_large` at a position that was not learned. */
+export function checkRows(batch: readonly StateRows[], limits: RowLimits): void {
+  checkBatch(batch, limits);
+  const { positions, inputDim } = limits;
+  for (const rows of batch) {
+    const { slot, tokens, input } = rows;
+    const last = positionsEnd(rows) - 1;
+    if (last >= positions) throw new AppError("too_large", `position ${last}: expected at most ${positions - 1}`);
+    assert(inputDim === 0 || input?.length === tokens.length * inputDim, `slot ${slot}: rows without their input`);
+  }
+}
+
+/** The position behind the last one of some rows. */
+export const positionsEnd = ({ start, tokens, positions }: StateRows): number =>
+  positions ? positions.reduce((most, position) => Math.max(most, position + 1), 0) : start + tokens.length;
+
+/** Rows of the longest span: so many must fit in a pass. */
+export const longestSpan = (batch: readonly StateRows[]): number =>
+  batch.reduce((most, { spans = [] }) => spans.reduce((more, { first, end }) => Math.max(more, end - first), most), 0);
+
+/** Splits a batch where it has more rows than a pass. */
+export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Generator<PassRows> {
+  let target = 0;
+  const pieces = batch.map((entry): Piece => {
+    const piece = { entry, from: 0, count: entry.tokens.length, target, decode: isDecode(entry, limits) };
+    target += wantedRows(entry);
+    return piece;
+  });
+  pieces.sort((a, b) => Number(b.decode) - Number(a.decode));
+  let taken: Piece[] = [];
+  let [rows, places] = [0, 0];
+  const whole = limits.places !== Infinity;
+  for (const piece of pieces) {
+    let { from } = piece;
+    while (from < piece.count) {
+      const needed = whole ? piece.count : 1;
+      const filled = whole ? fillPlaces(piece.count) : 0;
+      if (taken.length > 0 && (rows + needed > limits.maxRows || places + filled > limits.places)) {
+        yield layOut(taken, limits);
+        [taken, rows, places] = [[], 0, 0];
+      }
+      const count = withoutCut(piece.entry, from, Math.min(piece.count - from, limits.maxRows - rows));
+      if (count === 0) {
+        assert(taken.length > 0, `a span of more than ${limits.maxRows} rows`);
+        yield layOut(taken, limits);
+        [taken, rows, places] = [[], 0, 0];
+        continue;
+      }
+      assert(!whole || count === piece.count, `a sequence of ${piece.count} rows of ${limits.maxRows}`);
+      taken.push({ ...piece, from, count });
+      [from, rows, places] = [from + count, rows + count, places + filled];
+    }
+  }
+  if (taken.length > 0) yield layOut(taken, limits);
+}
+
+const isDecode = ({ tokens, states, drafted = false }: StateRows, { keeps }: RowLimits): boolean =>
+  keeps && (tokens.length === 1 || drafted) && states !== "none";
+
+/** As many of `count` rows from `from` on as do not end within a span. */
+function withoutCut({ spans = [] }: StateRows, from: number, count: number): number {
+  const cut = spans.find(({ first, end }) => first < from + count && from + count < end);
+  return cut ? Math.max(0, cut.first - from) : count;
+}
+
+const fillPlaces = (count: number): number => Math.ceil(count / PLACE_FILL) * PLACE_FILL;
+
+function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
+  const { keeps, places: room, blockRows } = limits;
+  const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
+  const array = (width = 1): Int32Array => new Int32Array(count * width);
+  const [tokens, slots, cells, positions, places] = [array(), array(), array(), array(3), array()];
+  const [starts, ends] = [array(), array()];
+  const inputs: PassRows["inputs"][number][] = [];
+  const wanted: { row: number; target: number; decode: boolean }[] = [];
+  const blocks: number[] = [];
+  let [row, place] = [0, 0];
+  for (const { entry, from, count: rows, target, decode } of pieces) {
+    for (let i = 0; i < rows; i++) {
+      tokens[row + i] = entry.tokens[from + i]!;
+      slots[row + i] = keeps ? entry.slot : 0;
+      cells[row + i] = entry.start + from + i;
+      const span = spanOf(entry, from + i);
+      starts[row + i] = entry.start + span.first;
+      ends[row + i] = entry.start + span.end;
+      places[row + i] = place + i;
+    }
+    positions.set(positionsOf(entry, from, rows), row * 3);
+    inputs.push(...inputsOf(entry, { from, count: rows, row }, limits));
+    const step = decode ? 1 : evenStep(rows, blockRows);
+    for (let i = 0; i < rows; i += step) blocks.push(row + i, Math.min(step, rows - i), place, rows);
+    for (const at of wantedOf(entry)) {
+      if (at < from || at >= from + rows) continue;
+      const one = decode || entry.states !== "all";
+      wanted.push({ row: row + at - from, target: target + (entry.states === "all" ? at : 0), decode: one });
+    }
+    row += rows;
+    if (room !== Infinity) place += fillPlaces(rows);
+  }
+  wanted.sort((a, b) => Number(b.decode) - Number(a.decode));
+  return {
+    tokens,
+    slots,
+    cells,
+    starts,
+    ends,
+    positions,
+    places,
+    inputs,
+    decodeRows: pieces.reduce((sum, { decode, count: rows }) => sum + (decode ? rows : 0), 0),
+    wanted: Int32Array.from(wanted, (each) => each.row),
+    wantedDecode: wanted.filter(({ decode }) => decode).length,
+    targets: Int32Array.from(wanted, (each) => each.target),
+    blocks: Int32Array.from(blocks),
+  };
+}
+
+/** Rows of a block, where some are split into as few as there may be, which are all about as large. */
+function evenStep(rows: number, blockRows: number): number {
+  const blocks = Math.ceil(rows / blockRows);
+  return Math.min(blockRows, Math.ceil(rows / blocks / STEP) * STEP);
+}
+
+/** What the span that a row is in sees, or the row itself. */
+function spanOf({ spans = [] }: StateRows, at: number): { first: number; end: number } {
+  const span = spans.find(({ first, end }) => first <= at && at < end);
+  return span?.seen ?? span ?? { first: at, end: at + 1 };
+}
+
+/** Time, height and width of each of the rows. */
+function positionsOf({ start, tokens, positions }: StateRows, from: number, count: number): Int32Array {
+  if (positions?.length === 3 * tokens.length) return positions.subarray(from * 3, (from + count) * 3);
+  return Int32Array.from({ length: count * 3 }, (_, i) => {
+    const at = from + Math.floor(i / 3);
+    return positions ? positions[at]! : start + at;
+  });
+}
+
+/** What some rows of an entry, which are laid out from `row` on, begin with: all of them, or those without an id. */
+function* inputsOf(
+  { tokens, input, vectors }: StateRows,
+  { from, count, row }: { from: number; count: number; row: number },
+  { inputDim, vectorDim }: RowLimits,
+): Generator<PassRows["inputs"][number]> {
+  if (inputDim > 0) yield { row, values: input!.subarray(from * inputDim, (from + count) * inputDim) };
+  if (!vectors) return;
+  let given = tokens.subarray(0, from).reduce((sum, token) => sum + Number(token === -1), 0);
+  for (let i = 0; i < count; i++) {
+    if (tokens[from + i] !== -1) continue;
+    yield { row: row + i, values: vectors.subarray(given * vectorDim, ++given * vectorDim) };
+  }
+}
+
+/** Which rows of an entry are wanted. */
+function wantedOf({ states, tokens }: StateRows): number[] {
+  if (states === "none") return [];
+  if (states === "first") return [0];
+  return states === "last" ? [tokens.length - 1] : Array.from(tokens, (_, i) => i);
+}

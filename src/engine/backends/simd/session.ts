@@ -1,0 +1,209 @@
+/** A loaded model on the kernels: batches to passes, and the KV cache between them. */
+import { assert } from "../../../base/errors.ts";
+import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
+import { batchLimits } from "../check-batch.ts";
+import { statesEnd } from "../../program/states.ts";
+import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
+import { makeSlotStates } from "./checkpoints.ts";
+import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeGrowth, makeKvBlocks, valueDimOf } from "./kv.ts";
+import { lower } from "./lower.ts";
+import { keptLayers, type Shared } from "./lowering.ts";
+import type { Memory } from "./memory.ts";
+import { makePasses, type Engine } from "./passes.ts";
+import { makeBuffers, type Lowered } from "./records.ts";
+import { checkRows, positionsEnd, type RowLimits } from "./rows.ts";
+import { checkFinite, makeRuns } from "./runs.ts";
+import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
+import { makeWeightPlaces } from "./weights.ts";
+
+/**
+ * Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. Fewer where
+ * all slots together hold fewer.
+ */
+const PASS_ROWS = 512;
+/** Nothing waits for a part of an encoder's run: all of a run's texts share what is unpacked of the weights. */
+const ENCODER_ROWS = 1024;
+/** Places for keys and values of the sequences of an encoder's pass. */
+const PLACES = 8192;
+
+/** So few share the attention of a prompt evenly in large chunks. */
+const FEW_THREADS = 4;
+
+/** Loads a program: lowers it, and starts threads. Nothing of its weights is copied but vectors. */
+export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
+  const parts = makeParts(program, options, engine);
+  const { shared, limits, memory } = parts;
+  const lowered = makeLowered(program, shared);
+  lowered(program.logits ? "logits" : "states");
+  const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
+  const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
+  const kept = [...shared.kept.values()];
+  const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
+  let closed = false;
+  const prepare = (batch: readonly StateRows[]): void => {
+    assert(!closed, "run of a closed session");
+    checkRows(batch, limits);
+    slotStates?.check(batch);
+    reachPositions(shared, batch);
+  };
+  const { run, runWithPauses } = makeRuns(program, parts, { passes, lowered, slotStates, prepare });
+
+  options.onProgress?.(1);
+  const layers = keptLayers(shared);
+  const kv = bytesHeld(shared);
+  const growth = program.logits && layers.length > 0 ? makeGrowth(layers, shared.kv, memory) : undefined;
+  return {
+    backend: engine.backend,
+    device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level}${options.precise || options.small ? ", float32" : ""})`,
+    bytes: { weights: shared.weights.mappedBytes(), kv, scratch: memory.bytes - kv },
+    ...(slotStates && { checkpoints: slotStates }),
+    ...(growth && { growth }),
+    verifies: !!program.logits,
+    ...(program.logits && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
+    ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
+    async run(batch) {
+      assert(program.logits, "an encoder has no logits");
+      return run(
+        batch.map(({ logits: states, ...rows }) => ({ ...rows, states })),
+        "logits",
+      );
+    },
+    async states(batch, pause) {
+      return pause && !program.logits ? runWithPauses(batch, pause) : run(batch, "states");
+    },
+    shift(slot, by) {
+      assert(!closed, "shift in a closed session");
+      checkShift(slot, by, options);
+      passes.shift(slot, by);
+      slotStates?.shifted(slot, by.length - by.discard);
+    },
+    copy(which) {
+      assert(!closed, "copy in a closed session");
+      copyLayers(layers, shared.kv, which);
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      passes.close();
+    },
+  };
+}
+
+function slicesOf(
+  program: Program,
+  { memory, shared, limits }: Parts,
+  parts: Pick<SliceOptions, "passes" | "slotStates" | "prepare">,
+): SlicedRuns {
+  const { steps, logits, weights } = program;
+  assert(logits, "an encoder has no logits");
+  const own = { ...shared, buffers: makeBuffers(memory), maxRows: SLICED_ROWS };
+  return makeSlices({
+    ...parts,
+    memory,
+    limits,
+    dim: logits.dim,
+    lower: () => lower(steps, logits, own),
+    check: (values) => checkFinite(values, { path: weights.path, name: "logits", dim: logits.dim }),
+  });
+}
+
+/** Makes rotations for the positions of a batch. */
+function reachPositions({ ropes, memory }: Shared, batch: readonly StateRows[]): void {
+  const end = batch.reduce((most, entry) => Math.max(most, positionsEnd(entry)), 0);
+  for (const table of ropes.values()) {
+    table.reach(end);
+    memory.refresh?.([table.cos, table.sin]);
+  }
+}
+
+function checkShift(
+  slot: number,
+  { keep, discard, length }: { keep: number; discard: number; length: number },
+  { slots, ctxLen }: LoadOptions,
+): void {
+  assert(slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
+  assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+  assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+}
+
+/** Bytes of what is kept of sequences. */
+function bytesHeld({ layers, kept }: Shared): number {
+  const held = [...layers.values()].flatMap(({ keys, values }) => [keys, values]).concat([...kept.values()]);
+  return held.reduce((sum, { view }) => sum + view.length, 0);
+}
+
+interface Parts {
+  readonly memory: Memory;
+  readonly shared: Shared;
+  readonly limits: RowLimits;
+}
+
+function makeParts(program: Program, options: LoadOptions, { memory, threads, words = false }: Engine): Parts {
+  const { ctxLen, slots, precise, small = false } = options;
+  const { steps, weights: source } = program;
+  const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
+  const maxRows = encodes
+    ? Math.max(ENCODER_ROWS, slots, ctxLen)
+    : Math.max(slots, Math.min(PASS_ROWS, slots * ctxLen));
+  const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
+  const first = steps[0]!;
+  const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
+  const limits: RowLimits = {
+    ...batchLimits(program, { ctxLen, slots, anyRows: true }),
+    maxRows,
+    places: encodes ? places : Infinity,
+    blockRows: threads > FEW_THREADS ? 32 : 128,
+    positions: Math.min(Infinity, ...tables),
+    inputDim: first.op === "input" ? first.out.dim : 0,
+  };
+  const shared: Shared = {
+    memory,
+    source,
+    weights: makeWeightPlaces(source, memory, options),
+    buffers: makeBuffers(memory),
+    kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
+    places,
+    maxRows,
+    ctxLen,
+    vectorDim: limits.vectorDim,
+    precise,
+    words: words && !precise && !small,
+    layers: new Map(),
+    kept: new Map(),
+    ropes: new Map(),
+    scratchFloats: 1024,
+  };
+  for (const { step, state } of keepingSteps(steps)) {
+    if (state.kind !== "kv") {
+      shared.kept.set(step, memory.allocate(slots * valuesOf(state) * 4, `states of ${slots} sequences`));
+      continue;
+    }
+    const { layer, nKvHeads: kvHeads, keyDim: headDim, rope } = state;
+    const valueDim = valueDimOf(step, state);
+    shared.layers.set(layer, allocateLayer(memory, shared.kv, { kvHeads, headDim, valueDim, rope }));
+  }
+  return { memory, shared, limits };
+}
+
+/** What gives logits and what gives states, lowered when it is first run, and again when passes have grown. */
+function makeLowered(program: Program, shared: Shared): (name: "logits" | "states") => Lowered {
+  const known = new Map<string, { lowered: Lowered; maxRows: number }>();
+  return (name) => {
+    const { maxRows } = shared;
+    const found = known.get(name);
+    if (found?.maxRows === maxRows) return found.lowered;
+    const { steps, logits } = program;
+    const lowered = name === "logits" && logits ? lower(steps, logits, shared) : lowerStates(program, shared);
+    known.set(name, { lowered, maxRows });
+    return lowered;
+  };
+}
+
+/** The part of a program that another backend goes on with takes no rows by itself: its states are taken behind it. */
+function lowerStates(program: Program, shared: Shared): Lowered {
+  const { states } = program;
+  const steps = program.steps.slice(0, statesEnd(program));
+  if (steps.some(({ op }) => op === "takeRows")) return lower(steps, states, shared);
+  const out = { ...states, name: `${states.name} wanted` };
+  return lower([...steps, { op: "takeRows", out, x: states }], out, shared);
+}

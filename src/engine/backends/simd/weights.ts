@@ -1,0 +1,120 @@
+/** Weights as kernels take them: matrices where they lie in the file, vectors and small models as float32. */
+import { rowBytesOf } from "../../formats/quant/blocks.ts";
+import { f32 } from "../../formats/quant/f32.ts";
+import type { MatrixValues } from "../../../../kernels/simd/layout.ts";
+import { AppError } from "../../../base/errors.ts";
+import type { LoadOptions, WeightSource } from "../../program/backend.ts";
+import type { Weight } from "../../program/step.ts";
+import { unpackRows } from "../../program/unpack.ts";
+import { makeInterleaved, type Tensor } from "./interleaved.ts";
+import type { Memory } from "./memory.ts";
+
+export interface WeightPlaces {
+  /** A matrix or a stack of them. Throws `runner` where the file has fewer bytes than its shape says. */
+  matrix(w: Weight): MatrixValues;
+  /** A matrix of products, which may lie in an order that only they and `embed` know. */
+  factor(w: Weight): MatrixValues;
+  /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
+  vector(w: Weight): number;
+  /** Numbers of ours. */
+  constant(values: Float32Array | Int32Array): number;
+  /** Of tensors that kernels read where the file is mapped. */
+  mappedBytes(): number;
+}
+
+/** Of a small model matrices are interleaved, or unpacked, which float32 products in place would do for each token. */
+export function makeWeightPlaces(
+  source: WeightSource,
+  memory: Memory,
+  { precise, small = false }: Pick<LoadOptions, "precise" | "small">,
+): WeightPlaces {
+  const vectors = new Map<Weight, number>();
+  const tensors = new Map<string, Tensor>();
+  const grids = new Map<string, number>();
+  const mapped = makeMapped(memory);
+
+  const interleaved = makeInterleaved(source, { memory, precise, small });
+
+  const tensor = (w: Weight): Tensor => {
+    const known = tensors.get(w.name);
+    if (known) return known;
+    const view = source.read(w.name);
+    checkBytes(w, view.byteLength);
+    const found = { byteLength: view.byteLength, address: small ? unpack(w, view) : mapped.place(view) };
+    tensors.set(w.name, found);
+    return found;
+  };
+  const unpack = (w: Weight, view: Uint8Array): number => {
+    const count = Math.floor(view.byteLength / rowBytesOf(w)) * w.inDim;
+    const { address, view: out } = memory.allocate(count * 4, "weights");
+    w.quant.dequantize(view, new Float32Array(out.buffer, out.byteOffset, count));
+    return address;
+  };
+  const matrix = (w: Weight, { byteLength, address }: Tensor, quant = small ? f32 : w.quant): MatrixValues => {
+    checkBytes(w, byteLength);
+    const rowBytes = rowBytesOf({ quant, inDim: w.inDim });
+    const { grid } = quant;
+    if (grid && !grids.has(quant.name)) grids.set(quant.name, memory.place(grid));
+    return {
+      data: address + w.rowStart * rowBytes,
+      rowBytes,
+      expertBytes: w.tensorRows * rowBytes,
+      rows: w.outDim,
+      outDim: w.outDim,
+      type: quant.ggmlType,
+      grid: grids.get(quant.name) ?? 0,
+      scales: w.scale ? constant(w.scale) : 0,
+    };
+  };
+  const constant = (values: Float32Array | Int32Array): number => {
+    const block = memory.allocate(values.byteLength, "a vector");
+    block.view.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    return block.address;
+  };
+  return {
+    constant,
+    mappedBytes: () => mapped.bytes,
+    matrix: (w) => matrix(w, tensor(w)),
+    factor(w) {
+      const found = interleaved(w);
+      return found ? { ...matrix(w, found.tensor, w.quant), type: found.type } : matrix(w, tensor(w));
+    },
+    vector(w) {
+      const known = vectors.get(w);
+      if (known !== undefined) return known;
+      const size = w.inDim * w.outDim;
+      const values = new Float32Array(size * w.experts);
+      for (let expert = 0; expert < w.experts; expert++) {
+        unpackRows(source, w, { expert, first: 0, out: values.subarray(expert * size, (expert + 1) * size) });
+      }
+      const address = constant(values);
+      vectors.set(w, address);
+      return address;
+    },
+  };
+}
+
+/** Places views, and counts the bytes of those that lie where the file is mapped: there are memories that copy. */
+function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => number; readonly bytes: number } {
+  let bytes = 0;
+  return {
+    place(view) {
+      const before = memory.bytes;
+      const address = memory.place(view);
+      bytes += view.byteLength - Math.min(view.byteLength, memory.bytes - before);
+      return address;
+    },
+    get bytes() {
+      return bytes;
+    },
+  };
+}
+
+/** Throws where a tensor of so many bytes has no room for what is looked for in it. */
+function checkBytes(w: Weight, byteLength: number): void {
+  const rowBytes = rowBytesOf(w);
+  const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
+  if (needed <= byteLength && Number.isInteger(rowBytes)) return;
+  const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
+  throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
+}

@@ -1,0 +1,95 @@
+/** The adapters of this machine: which there are, which one to take, and whether it is a GPU at all. */
+import { AppError, messageOf } from "../../../base/errors.ts";
+import type { GpuProvider } from "./provider.ts";
+
+/** What `hearth devices` shows of an adapter. */
+export interface AdapterFacts {
+  readonly name: string;
+  readonly vendor: string;
+  readonly architecture: string;
+  /** A CPU that plays a GPU: slower than the CPU backends, good for tests. */
+  readonly software: boolean;
+  readonly features: readonly string[];
+  readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
+}
+
+/** Limits that decide what a model may be. */
+export const LIMITS = [
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxStorageBuffersPerShaderStage",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeWorkgroupsPerDimension",
+] as const satisfies readonly (keyof GPUSupportedLimits)[];
+
+/** Storage buffers that our kernels bind at most. */
+export const STORAGE_BUFFERS = 10;
+
+const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|\bwarp\b|basic render/i;
+/** An adapter that runs nothing and gives zeros: Dawn's null adapter, offered on request where no driver is found. */
+const NULL_DEVICE = "null-backend";
+
+export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFacts {
+  const words = [info.description, info.device, info.architecture, info.vendor];
+  return {
+    name: info.description || info.device || [info.vendor, info.architecture].filter(Boolean).join(" ") || "GPU",
+    vendor: info.vendor,
+    architecture: info.architecture,
+    software: info.isFallbackAdapter === true || SOFTWARE.test(words.join(" ")),
+    features: [...features].toSorted(),
+    // The entries are those of the type, by construction.
+    limits: Object.fromEntries(LIMITS.map((name) => [name, limits[name]])) as AdapterFacts["limits"],
+  };
+}
+
+/** Why an adapter cannot run our kernels; undefined where it can. */
+export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined {
+  if (info.device === NULL_DEVICE) return "its driver computes nothing";
+  const buffers = limits.maxStorageBuffersPerShaderStage;
+  if (buffers < STORAGE_BUFFERS) return `it binds ${buffers} storage buffers at once, ${STORAGE_BUFFERS} are needed`;
+  return undefined;
+}
+
+/** Why no adapter of a provider is one to run models on; `automatic` where nobody asked for a GPU. */
+export async function adapterRefuses(
+  provider: GpuProvider,
+  { automatic }: { automatic: boolean },
+): Promise<string | undefined> {
+  try {
+    await provider.open({ software: !automatic });
+    const { software, name } = adapterFacts(await requestAdapter(provider));
+    return automatic && software ? `'${name}' is a software adapter` : undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** The best adapter. An adapter makes one device: ask again for another. Throws `unsupported`. */
+export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter> {
+  const gpu = await provider.open();
+  const best: GPURequestAdapterOptions = { powerPreference: "high-performance" };
+  const adapter = await provider.pump.start(() => gpu.requestAdapter(best));
+  if (!adapter) throw new AppError("unsupported", "no GPU adapter: no driver (Vulkan, Metal or Direct3D 12) was found");
+  const reason = adapterRefusal(adapter);
+  if (reason) throw new AppError("unsupported", `adapter '${adapterFacts(adapter).name}': ${reason}`);
+  return adapter;
+}
+
+/** Every adapter that can be asked for, best first. Empty where there is none. */
+export async function listAdapters(provider: GpuProvider): Promise<AdapterFacts[]> {
+  const gpu = await provider.open();
+  const wishes: GPURequestAdapterOptions[] = [
+    { powerPreference: "high-performance" },
+    { powerPreference: "low-power" },
+    { forceFallbackAdapter: true },
+  ];
+  const found = new Map<string, AdapterFacts>();
+  for (const wish of wishes) {
+    const adapter = await provider.pump.start(() => gpu.requestAdapter(wish));
+    if (!adapter || adapterRefusal(adapter)) continue;
+    const facts = adapterFacts(adapter);
+    found.set(`${facts.vendor} ${facts.name}`, facts);
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,76 @@
+/** Which kernels a program runs: the requested ones, the fastest here, or the plain ones. */
+import { AppError } from "../../../base/errors.ts";
+import { formatTuning, PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
+import { quants, type QuantName } from "../../formats/quant/index.ts";
+import type { LoadOptions, TuningStore } from "../../program/backend.ts";
+import type { Weight } from "../../program/step.ts";
+import type { Device } from "./device.ts";
+import type { ShapeClass } from "./trial.ts";
+import { canRun, searchTunings, type TuneOptions, type Tunings } from "./tune.ts";
+import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
+
+/** Classes of row lengths: each covers lengths up to 1.5 times its own. */
+const DIMS = [1024, 4096, 8192];
+
+/**
+ * Never less precise than `options` allow. Searches once for a device, and keeps what it found in `tunings`; without
+ * those, and on software adapters, nothing is searched. Throws `unsupported` where the device cannot run what was
+ * asked for.
+ */
+export async function chooseTuning(
+  device: Device,
+  shape: ShapeClass | undefined,
+  { gpuKernels = "auto", precise, small = false, tunings, signal }: LoadOptions,
+): Promise<Tuning> {
+  let tuning = PLAIN;
+  if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
+  else if (tunings && shape && !device.facts.software) {
+    const found = await tuningsOf(device, shape, { store: tunings, signal });
+    tuning = gpuKernels === "fast" ? found.fast : found.exact;
+  }
+  const exact = precise || (small && typeof gpuKernels === "string"); // whoever names kernels gets them
+  return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
+}
+
+/** What was found before, or is found now. A search that cannot be made is no reason not to run. */
+export async function tuningsOf(
+  device: Device,
+  shape: ShapeClass,
+  { store, ...options }: TuneOptions & { store: TuningStore },
+): Promise<Tunings> {
+  const key = await tuningKey(device, shape);
+  const known = await readTunings(store, key);
+  if (known && canRun(device, known.exact) && canRun(device, known.fast)) return known;
+  try {
+    const found = await searchTunings(device, shape, options);
+    await writeTunings(store, key, found).catch(() => {}); // it is searched again another time
+    return found;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN };
+    throw error;
+  }
+}
+
+/** What most of a program's bytes are: the kind of matrix that its speed depends on. */
+export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
+  const bytes = new Map<string, number>();
+  let largest: ShapeClass | undefined;
+  for (const { quant, inDim, outDim } of matrices) {
+    const dim = DIMS.find((each) => inDim <= 1.5 * each) ?? DIMS.at(-1)!; // there are some
+    const key = `${quant.name} ${dim}`;
+    const total = (bytes.get(key) ?? 0) + (outDim * inDim * quant.blockBytes) / quant.blockLen;
+    bytes.set(key, total);
+    if (total >= Math.max(...bytes.values()) && Object.hasOwn(quants, quant.name))
+      largest = { quant: quant.name as QuantName, dim }; // it is one of theirs
+  }
+  return largest;
+}
+
+function checked(device: Device, tuning: Tuning): Tuning {
+  if (canRun(device, tuning)) return tuning;
+  const { facts, gpu } = device;
+  const { maxComputeInvocationsPerWorkgroup: threads, maxComputeWorkgroupStorageSize: bytes } = facts.limits;
+  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : undefined;
+  const has = lacks ?? `workgroups of ${threads} threads and ${bytes} bytes`;
+  throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${has}`);
+}

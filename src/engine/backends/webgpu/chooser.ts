@@ -1,0 +1,214 @@
+/**
+ * Chooses candidates on the device: uploads what rows wish for, replays the search behind a run, and reads answers.
+ * Made once for a plan; a run makes nothing but its pass.
+ */
+import {
+  ANSWER_WORDS,
+  answerWords,
+  apartStage,
+  KEEPS,
+  OFFER_LIMITS,
+  searchStages,
+  UNUSABLE,
+  WISH_WORDS,
+  writeWish,
+  type SearchStage,
+} from "../../../../kernels/wgsl/candidates.ts";
+import { writeParams } from "../../../../kernels/wgsl/params.ts";
+import { assert } from "../../../base/errors.ts";
+import { bitsOfRising } from "../../text/sampling/candidates.ts";
+import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
+import type { Program } from "../../program/backend.ts";
+import type { Device } from "./device.ts";
+import { PARAMS_STRIDE } from "./memory.ts";
+import type { Pass } from "./record.ts";
+import { USAGE } from "./usage.ts";
+
+/** A dispatch with everything bound: workgroups `groups` for each row with a wish. */
+interface Bound {
+  readonly pipeline: GPUComputePipeline;
+  readonly bindings: GPUBindGroup;
+  readonly groups: number;
+}
+
+/** The searches of one pass, whose logits are in a buffer of their own. */
+interface Way {
+  readonly apart: Bound;
+  /** One for each of KEEPS. */
+  readonly searches: readonly (readonly Bound[])[];
+}
+
+/** A wanted row that gives candidates only. */
+export interface Asked {
+  /** Which of the wanted rows of its chunk. */
+  readonly row: number;
+  readonly wish: OfferWish;
+}
+
+export interface Chooser {
+  /** Encodes the search behind a pass for some rows, at most as many as slots, having uploaded their wishes. */
+  encode(encoder: GPUCommandEncoder, pass: Pass, asked: readonly Asked[]): void;
+  /** Where the answer to the `index`th of them is then, in bytes. */
+  answerAt(index: number, wish: OfferWish): { buffer: GPUBuffer; offset: number; size: number };
+  /** Of all its buffers. */
+  readonly bytes: number;
+  destroy(): void;
+}
+
+/** Bytes of the buffers that `makeChooser` makes. */
+export function chooserBytes(vocabSize: number, rows: number): number {
+  return Object.values(sizesOf({ ...stagesOf(vocabSize), rows })).reduce((sum, size) => sum + size, 0);
+}
+
+function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
+  const searches = KEEPS.map((keep) => searchStages(vocabSize, keep));
+  return { searches, stages: [apartStage(vocabSize), ...searches.flat()] };
+}
+
+/** Makes the chooser of a program with logits. @param rows most rows that wish for candidates in one run */
+export async function makeChooser(
+  device: Device,
+  program: Program,
+  { plan, rows }: { plan: { readonly few: Pass; readonly many: Pass }; rows: number },
+): Promise<Chooser> {
+  assert(program.logits, "candidates of a program without logits");
+  const { searches, stages } = stagesOf(program.logits.dim);
+  for (const { kernel } of stages) await device.pipeline(kernel); // what is refused is refused before buffers are made
+  const buffers = await makeBuffers(device, program, { searches, stages, rows });
+  const ways = new Map<Pass, Way>();
+  for (const pass of new Set([plan.few, plan.many]))
+    ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
+  await device.flush(); // a bind group that the device refuses shows here
+  const words = new Uint32Array(WISH_WORDS * rows);
+  return {
+    encode(encoder, pass, asked) {
+      assert(asked.length <= rows, `${asked.length} rows with a wish, expected at most ${rows}`);
+      let k = 0;
+      let anyApart = false;
+      for (let i = 0; i < asked.length; i++) {
+        const { row, wish } = asked[i]!;
+        writeWish(words, i, { row, wish });
+        k = Math.max(k, wish.k);
+        anyApart ||= wish.apart.length > 0;
+      }
+      device.gpu.queue.writeBuffer(buffers.wishes, 0, words, 0, WISH_WORDS * asked.length);
+      const { apart, searches: bound } = ways.get(pass)!; // both passes have one
+      const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // wishes were checked
+      search(encoder, anyApart ? [apart, ...found] : found, asked.length);
+    },
+    answerAt(index, wish) {
+      const { first, count } = answerWords(index, wish);
+      return { buffer: buffers.answers, offset: 4 * first, size: 4 * count };
+    },
+    bytes: Object.values(buffers).reduce((sum, { size }) => sum + size, 0),
+    destroy: () => Object.values(buffers).forEach((buffer) => buffer.destroy()),
+  };
+}
+
+function search(encoder: GPUCommandEncoder, steps: readonly Bound[], rows: number): void {
+  const pass = encoder.beginComputePass();
+  for (const { pipeline, bindings, groups } of steps) {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, bindings);
+    pass.dispatchWorkgroups(groups, rows);
+  }
+  pass.end();
+}
+
+type Stages = readonly Omit<SearchStage, "listWords">[];
+type Searches = readonly (readonly SearchStage[])[];
+type Buffers = Record<"wishes" | "answers" | "even" | "odd" | "params", GPUBuffer>;
+
+/** Lists go from one buffer to the other and back. */
+function sizesOf(parts: { searches: Searches; stages: Stages; rows: number }): Record<keyof Buffers, number> {
+  const { searches, stages, rows } = parts;
+  const listBytes = (parity: number): number => {
+    const lists = searches.flatMap((each) => each.filter((_, i) => i % 2 === parity && i < each.length - 1));
+    return 4 * rows * Math.max(2, ...lists.map(({ listWords }) => listWords));
+  };
+  return {
+    wishes: 4 * WISH_WORDS * rows,
+    answers: 4 * ANSWER_WORDS * rows,
+    even: listBytes(0),
+    odd: listBytes(1),
+    params: PARAMS_STRIDE * stages.length,
+  };
+}
+
+async function makeBuffers(
+  device: Device,
+  { weights }: Program,
+  { searches, stages, rows }: { searches: Searches; stages: Stages; rows: number },
+): Promise<Buffers> {
+  const { storage, copySrc, copyDst, uniform } = USAGE;
+  const sizes = sizesOf({ searches, stages, rows });
+  const make = (label: string, size: number, usage: number): GPUBuffer =>
+    device.gpu.createBuffer({ label, size, usage });
+  const made = await device.allocate(`${weights.path}: candidates`, () => [
+    make("wishes", sizes.wishes, storage | copyDst),
+    make("answers", sizes.answers, storage | copySrc),
+    make("lists", sizes.even, storage),
+    make("lists", sizes.odd, storage),
+    make("search parameters", sizes.params, uniform | copyDst),
+  ]);
+  type Made = [GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer];
+  const [wishes, answers, even, odd, params] = made as Made; // as many as were made
+  const view = new DataView(new ArrayBuffer(PARAMS_STRIDE * stages.length));
+  for (const [i, stage] of stages.entries()) writeParams(view, i * PARAMS_STRIDE, stage);
+  device.gpu.queue.writeBuffer(params, 0, view.buffer);
+  return { wishes, answers, even, odd, params };
+}
+
+async function bindWay(
+  device: Device,
+  pass: Pass,
+  { searches, stages, buffers }: { searches: Searches; stages: Stages; buffers: Buffers },
+): Promise<Way> {
+  const { wishes, answers, even, odd, params } = buffers;
+  const logits = pass.logits!.buffer; // the program has some
+  const bind = async (stage: Stages[number], ...resources: GPUBuffer[]): Promise<Bound> => {
+    const pipeline = await device.pipeline(stage.kernel);
+    const entries: GPUBindGroupEntry[] = resources.map((buffer, binding) => ({ binding, resource: { buffer } }));
+    const resource = { buffer: params, offset: stages.indexOf(stage) * PARAMS_STRIDE, size: PARAMS_STRIDE };
+    entries.push({ binding: resources.length, resource });
+    const bindings = device.gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    return { pipeline, bindings, groups: stage.groups };
+  };
+  const bound: Bound[][] = [];
+  for (const search of searches) {
+    const steps: Bound[] = [];
+    for (const [i, stage] of search.entries()) {
+      const [from, to] = i % 2 === 0 ? [odd, even] : [even, odd];
+      const out = i === search.length - 1 ? answers : to;
+      steps.push(await (i === 0 ? bind(stage, logits, wishes, out) : bind(stage, from, out)));
+    }
+    bound.push(steps);
+  }
+  return { apart: await bind(stages[0]!, logits, wishes, answers), searches: bound };
+}
+
+/** What an answer says; undefined where the row had a logit that is NaN or infinite. */
+export function readAnswer(words: Uint32Array, { k, apart }: OfferWish): Offer | undefined {
+  const logits = new Float32Array(apart.length + k);
+  const ids = new Int32Array(apart.length + k);
+  const bits = new Int32Array(logits.buffer);
+  let n = 0;
+  for (; n < apart.length; n++) {
+    bits[n] = words[n]!;
+    ids[n] = apart[n]!;
+    if (!Number.isFinite(logits[n]!)) return undefined;
+  }
+  for (let at = n; at < words.length && words[at] !== 0; at += 2, n++) {
+    if (words[at] === UNUSABLE) return undefined;
+    bits[n] = bitsOfRising(words[at]!);
+    ids[n] = words[at + 1]!;
+  }
+  return { ids: ids.subarray(0, n), logits: logits.subarray(0, n) };
+}
+
+/** Whether a wish is one that the kernels can fulfil. */
+export function checkWish({ k, apart }: OfferWish, vocabSize: number): void {
+  assert(k >= 1 && k <= OFFER_LIMITS.k, `${k} candidates, expected 1 to ${OFFER_LIMITS.k}`);
+  assert(apart.length <= OFFER_LIMITS.apart, `${apart.length} tokens apart, expected at most ${OFFER_LIMITS.apart}`);
+  for (const id of apart) assert(id >= 0 && id < vocabSize, `token ${id}: expected an id of 0 … ${vocabSize - 1}`);
+}

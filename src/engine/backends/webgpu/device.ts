@@ -1,0 +1,166 @@
+/**
+ * The device of this process: opened once, shared by its sessions, with the pipelines that were compiled on it. What
+ * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
+ */
+import { kernelSource, type KernelName } from "../../../../kernels/wgsl/sources.ts";
+import { PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
+import { AppError, messageOf } from "../../../base/errors.ts";
+import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
+import type { Pump } from "./pace.ts";
+import type { GpuProvider } from "./provider.ts";
+
+/** Features that kernels have variants for, taken where an adapter has them. */
+const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
+
+/** A run is a fraction of a second on a GPU, and may be minutes on a CPU that plays one. */
+const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
+
+interface DeviceParts {
+  readonly facts: AdapterFacts;
+  /** Kernels may use `subgroups` and `subgroup_id`. */
+  readonly subgroups: boolean;
+  readonly pump: Pump;
+  readonly deadlineMs: number;
+}
+
+/** Owns the GPU device; there is one per process, and it lives as long as that. */
+export class Device {
+  readonly gpu: GPUDevice;
+  readonly facts: AdapterFacts;
+  /** Kernels use `subgroups` and `subgroup_id`. */
+  readonly subgroups: boolean;
+  readonly #pump: Pump;
+  readonly #deadlineMs: number;
+  /** By source. */
+  readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
+  readonly #failure = Promise.withResolvers<AppError>();
+  readonly #waiting = new Set<(error: AppError) => void>();
+  #failed: AppError | undefined;
+
+  constructor(gpu: GPUDevice, { facts, subgroups, pump, deadlineMs }: DeviceParts) {
+    this.gpu = gpu;
+    this.facts = facts;
+    this.subgroups = subgroups;
+    this.#pump = pump;
+    this.#deadlineMs = deadlineMs;
+    void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
+    gpu.addEventListener("uncapturederror", ({ error }) => this.#fail(error.message));
+  }
+
+  /** Resolves with what made this device unusable. */
+  get lost(): Promise<AppError> {
+    return this.#failure.promise;
+  }
+
+  /** Submits work. */
+  submit(commands: GPUCommandBuffer): void {
+    this.gpu.queue.submit([commands]);
+    this.#pump.kick();
+  }
+
+  /**
+   * Starts something that the device does, and waits for it; throws `runner` where the device fails first or takes too
+   * long. Nothing is hung on a promise that lives as long as the device: that would grow with every run.
+   */
+  wait<T>(start: () => Promise<T>): Promise<T> {
+    if (this.#failed) return Promise.reject(this.#failed);
+    const work = this.#pump.start(start);
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const late = setTimeout(() => this.#fail(`gave no answer within ${this.#deadlineMs / 1000} s`), this.#deadlineMs);
+    this.#waiting.add(reject);
+    const end = (settle: () => void): void => {
+      clearTimeout(late);
+      this.#waiting.delete(reject);
+      settle();
+    };
+    const failed = (error: unknown): AppError =>
+      this.#failed ?? new AppError("runner", `GPU '${this.facts.name}': ${messageOf(error)}`, { cause: error });
+    work.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(failed(error))),
+    );
+    return promise;
+  }
+
+  /** Waits until everything submitted is done, and what was written on the way there is given back. */
+  async flush(): Promise<void> {
+    this.submit(this.gpu.createCommandEncoder().finish());
+    await this.wait(() => this.gpu.queue.onSubmittedWorkDone());
+  }
+
+  /**
+   * Runs `make`, which creates buffers. Throws `too_large` where the device has no room for them, having
+   * destroyed those that it returned.
+   */
+  async allocate<T extends readonly GPUBuffer[]>(what: string, make: () => T): Promise<T> {
+    this.gpu.pushErrorScope("out-of-memory");
+    this.gpu.pushErrorScope("validation");
+    const buffers = make();
+    const problem = (await this.wait(() => this.gpu.popErrorScope())) ?? undefined;
+    const full = (await this.wait(() => this.gpu.popErrorScope())) ?? undefined;
+    if (!problem && !full) return buffers;
+    const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
+    for (const buffer of buffers) buffer.destroy();
+    const reason = (full ?? problem)!.message; // one of them is there
+    throw new AppError("too_large", `${what}: GPU '${this.facts.name}' has no room for ${bytes} bytes: ${reason}`);
+  }
+
+  /** A kernel, compiled on first use. */
+  pipeline(kernel: KernelName, quants: readonly string[] = [], tuning: Tuning = PLAIN): Promise<GPUComputePipeline> {
+    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, tuning });
+    const known = this.#pipelines.get(code);
+    if (known) return known;
+    const made = this.#compile([kernel, ...quants].join(" "), code);
+    this.#pipelines.set(code, made);
+    return made;
+  }
+
+  async #compile(label: string, code: string): Promise<GPUComputePipeline> {
+    this.gpu.pushErrorScope("validation"); // errors are reported below, and the device stays usable
+    const module = this.gpu.createShaderModule({ label, code });
+    void this.#pump.start(() => this.gpu.popErrorScope());
+    const compute = { module, entryPoint: "main" };
+    const compile = () => this.gpu.createComputePipelineAsync({ label, layout: "auto", compute });
+    return this.wait(compile).catch(async (error) => {
+      const { messages } = await this.#pump.start(() => module.getCompilationInfo());
+      const first = messages.find(({ type }) => type === "error");
+      const where = first ? `line ${first.lineNum}:${first.linePos}: ${first.message}` : messageOf(error);
+      throw new AppError("unsupported", `kernel ${label}: GPU '${this.facts.name}' refuses it: ${where}`);
+    });
+  }
+
+  #fail(what: string): void {
+    if (this.#failed) return;
+    this.#failed = new AppError("runner", `GPU '${this.facts.name}' ${what}`);
+    this.#failure.resolve(this.#failed);
+    for (const reject of this.#waiting) reject(this.#failed);
+    this.#waiting.clear();
+  }
+}
+
+export interface DeviceOptions {
+  /** Features not to request though the adapter has them. */
+  readonly without?: readonly string[];
+}
+
+/** The provider's device, opened on first use. Throws `unsupported` where there is no adapter. */
+export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): Promise<Device> {
+  const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // nothing else is put there
+  opened.catch(() => delete provider.device);
+  return opened;
+}
+
+async function makeDevice(provider: GpuProvider, { without = [] }: DeviceOptions): Promise<Device> {
+  const { pump } = provider;
+  const adapter = await requestAdapter(provider);
+  const facts = adapterFacts(adapter);
+  const wanted = {
+    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
+    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+  };
+  const gpu = await pump.start(() => adapter.requestDevice(wanted));
+  const { wgslLanguageFeatures } = await provider.open();
+  const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
+  const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
+  return new Device(gpu, { facts, subgroups, pump, deadlineMs });
+}

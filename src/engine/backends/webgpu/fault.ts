@@ -1,0 +1,75 @@
+/** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
+import type { Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
+import type { KernelName } from "../../../../kernels/wgsl/sources.ts";
+import { AppError } from "../../../base/errors.ts";
+import type { Program } from "../../program/backend.ts";
+import { stepName } from "../../program/step-name.ts";
+import type { Device } from "./device.ts";
+import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
+import { MAP_READ, USAGE } from "./usage.ts";
+
+/** Kernels that write which experts are meant, not how much. */
+const WHOLE_NUMBERS: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group"]);
+
+interface FaultParts {
+  readonly device: Device;
+  readonly program: Program;
+  /** The pass that gave them. */
+  readonly pass: Pass;
+  /** Of the run whose batch is still on the device. */
+  readonly counts: Counts;
+}
+
+/** The error that names the first step that wrote NaN or Infinity. Keys and values are restored. */
+export async function findFault({ device, program, pass, counts }: FaultParts): Promise<AppError> {
+  const { path } = program.weights;
+  for (const recorded of pass.dispatches) {
+    const bad = await firstBad(device, pass, recorded, counts);
+    if (!bad) continue;
+    const step = program.steps[recorded.source.step]!; // lowering counted them
+    const what = `step ${recorded.source.step} (${stepName(step, tensorsOf(recorded.source))})`;
+    return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
+  }
+  return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
+}
+
+/** Runs one dispatch and looks at what it wrote. */
+async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: Counts) {
+  const { source, splits } = recorded;
+  const encoder = device.gpu.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  const runs = replay(pass, recorded, counts);
+  pass.end();
+  if (!runs) return undefined;
+  const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
+  // Of a row with several splits the result is not there before they are joined.
+  const isWhole = splits === undefined || counts.splits === 1;
+  if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel) || !isWhole) {
+    device.submit(encoder.finish());
+    return undefined;
+  }
+  const { value } = written;
+  const { dim } = value.buf;
+  const size = 4 * dim * value.times * counts[value.rows];
+  const copy = device.gpu.createBuffer({ label: "fault", size, usage: USAGE.mapRead | USAGE.copyDst });
+  try {
+    encoder.copyBufferToBuffer(bufferOf(written), 0, copy, 0, size);
+    device.submit(encoder.finish());
+    await device.wait(() => copy.mapAsync(MAP_READ));
+    const values = new Float32Array(copy.getMappedRange());
+    const at = values.findIndex((each) => !Number.isFinite(each));
+    if (at < 0) return undefined;
+    return { value: values[at], where: `row ${Math.floor(at / dim)}, value ${at % dim}` };
+  } finally {
+    copy.destroy();
+  }
+}
+
+/** The tensors that a dispatch reads; at least one of them contains NaN or Infinity. */
+function tensorsOf({ operands }: Dispatch): string[] {
+  return operands.flatMap((operand) => {
+    if (operand.kind === "matrix") return [operand.tensor];
+    if (operand.kind === "vector") return operand.weight ? [operand.weight.name] : [];
+    return operand.kind === "vectors" ? operand.weights.flatMap((each) => ("name" in each ? [each.name] : [])) : [];
+  });
+}

@@ -1,0 +1,36 @@
+/**
+ * The WebGPU backend: a step list lowered to a recorded sequence of dispatches of our own kernels (`kernels/wgsl/`),
+ * which read GGUF blocks as they are. `auto` takes it on a GPU only; by name it runs on a software adapter too.
+ */
+import type { Backend } from "../../program/backend.ts";
+import { makeChooser } from "./chooser.ts";
+import { openDevice } from "./device.ts";
+import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
+import { missingOps } from "../missing.ts";
+import { makeShift } from "./kv-cache.ts";
+import type { GpuProvider } from "./provider.ts";
+import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
+import { WebGpuSession } from "./session.ts";
+
+/** On what a provider gives, which is asked for at the first use. */
+export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
+  name: "webgpu",
+  missing: (program) => missingOps(program, { ops, variants }),
+  neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
+  async load(program, options) {
+    const device = await openDevice(provider());
+    const plan = await makePlan(device, program, options);
+    const made: { destroy(): void }[] = [plan];
+    try {
+      const shift = await makeShift(device, program, { plan, ctxLen: options.ctxLen });
+      made.push(shift);
+      const rows = choosingRows(plan.capacity, options);
+      const chooser = program.logits && (await makeChooser(device, program, { plan, rows }));
+      options.onProgress?.(1);
+      return new WebGpuSession({ device, program, options, plan, shift, chooser });
+    } catch (error) {
+      for (const each of made) each.destroy();
+      throw error;
+    }
+  },
+});

@@ -1,0 +1,159 @@
+/** What happens to the KV cache between runs: copying a prefix to another slot, and the context shift. */
+import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
+import type { Program } from "../../program/backend.ts";
+import { writeParams } from "../../../../kernels/wgsl/params.ts";
+import { assert } from "../../../base/errors.ts";
+import { ropeShift } from "../../program/rope.ts";
+import { kvStates } from "../../program/sequence-state.ts";
+import type { KvState, RopeScaling, Step } from "../../program/step.ts";
+import type { Device } from "./device.ts";
+import type { Plan } from "./plan.ts";
+import { GRID_MAX } from "./record.ts";
+import { PARAMS_STRIDE } from "./memory.ts";
+import { USAGE } from "./usage.ts";
+
+/** Tokens of a cache that move at once: WebGPU copies between different buffers only, so they pass through another. */
+const MOVED_BYTES = 4 * 2 ** 20;
+const WG = 64;
+
+/** A layer's cache and how its keys are rotated. */
+interface CacheLayer extends KvState {
+  readonly buffers: NonNullable<ReturnType<Plan["caches"]["get"]>>;
+}
+
+export interface ShiftParts {
+  readonly device: Device;
+  readonly layers: readonly CacheLayer[];
+  readonly ctxLen: number;
+  /** Bytes of a value of the cache. */
+  readonly valueBytes: number;
+  readonly pipeline: GPUComputePipeline;
+  /** What tokens pass through. */
+  readonly passage: GPUBuffer;
+  /** Cosines and sines of one turn for each layer, and its parameters. */
+  readonly turns: readonly {
+    readonly angles: GPUBuffer;
+    readonly params: GPUBuffer;
+    readonly bindings: GPUBindGroup;
+  }[];
+  destroy(): void;
+}
+
+/** Makes ready what a shift needs, so that it allocates nothing. */
+export async function makeShift(
+  device: Device,
+  { steps, weights }: Program,
+  { plan, ctxLen }: { plan: Plan; ctxLen: number },
+): Promise<ShiftParts> {
+  const pipeline = await device.pipeline("turn_keys", [plan.cacheType]);
+  const layers = layersOf(steps, plan);
+  const { storage, uniform, copyDst, copySrc } = USAGE;
+  const buffers = await device.allocate(`${weights.path}: context shift`, () => [
+    device.gpu.createBuffer({ label: "shift", size: MOVED_BYTES, usage: copySrc | copyDst }),
+    ...layers.flatMap(({ rope }) => [
+      device.gpu.createBuffer({ label: "turn", size: 4 * (rope?.rotaryDim ?? 2), usage: storage | copyDst }),
+      device.gpu.createBuffer({ label: "turn parameters", size: PARAMS_STRIDE, usage: uniform | copyDst }),
+    ]),
+  ]);
+  const [passage, ...rest] = buffers;
+  const turns = layers.map(({ buffers: { keys } }, i) => {
+    const [angles, params] = [rest[2 * i]!, rest[2 * i + 1]!]; // two for each layer
+    const resources = [keys, angles, params].map((buffer) => ({ buffer }));
+    const entries = resources.map((resource, binding) => ({ binding, resource }));
+    const bindings = device.gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    return { angles, params, bindings };
+  });
+  const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
+  return {
+    device,
+    layers,
+    ctxLen,
+    valueBytes: CACHE_BYTES[plan.cacheType],
+    pipeline,
+    passage: passage!,
+    turns,
+    destroy,
+  };
+}
+
+function layersOf(steps: readonly Step[], plan: Plan): CacheLayer[] {
+  return kvStates(steps).map((state) => {
+    const buffers = plan.caches.get(state.layer);
+    assert(buffers, `no KV cache for layer ${state.layer}`);
+    return { ...state, buffers };
+  });
+}
+
+/** Copies the first `length` tokens from one slot to another. */
+export function copyTokens(
+  parts: ShiftParts,
+  { from, to, length }: { from: number; to: number; length: number },
+): void {
+  if (from === to || length === 0) return;
+  const encoder = parts.device.gpu.createCommandEncoder();
+  for (const layer of parts.layers) {
+    const move = { from: from * parts.ctxLen, to: to * parts.ctxLen, count: length };
+    for (const buffer of [layer.buffers.keys, layer.buffers.values]) moveTokens(encoder, parts, layer, buffer, move);
+  }
+  parts.device.submit(encoder.finish());
+}
+
+/** Drops `discard` tokens after the first `keep`, and turns the keys that move down. */
+export function shiftTokens(
+  parts: ShiftParts,
+  { slot, keep, discard, length }: { slot: number; keep: number; discard: number; length: number },
+): void {
+  const { device, ctxLen } = parts;
+  const count = length - keep - discard;
+  if (count === 0 || discard === 0) return;
+  const to = slot * ctxLen + keep;
+  const encoder = device.gpu.createCommandEncoder();
+  for (const [i, layer] of parts.layers.entries()) {
+    for (const buffer of [layer.buffers.keys, layer.buffers.values])
+      moveTokens(encoder, parts, layer, buffer, { from: to + discard, to, count });
+    if (layer.rope) turnKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
+  }
+  device.submit(encoder.finish());
+}
+
+/** Moves tokens piece by piece, the lowest first: what moves down never overwrites what has still to move. */
+function moveTokens(
+  encoder: GPUCommandEncoder,
+  { passage, valueBytes }: ShiftParts,
+  { nKvHeads, keyDim }: CacheLayer,
+  buffer: GPUBuffer,
+  { from, to, count }: { from: number; to: number; count: number },
+): void {
+  const tokenBytes = valueBytes * nKvHeads * keyDim; // values are as large
+  const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
+  for (let done = 0; done < count; done += each) {
+    const size = Math.min(each, count - done) * tokenBytes;
+    encoder.copyBufferToBuffer(buffer, (from + done) * tokenBytes, passage, 0, size);
+    encoder.copyBufferToBuffer(passage, 0, buffer, (to + done) * tokenBytes, size);
+  }
+}
+
+function turnKeys(
+  encoder: GPUCommandEncoder,
+  { device, pipeline, turns, layers, ctxLen }: ShiftParts,
+  index: number,
+  { rope, first, count, discard }: { rope: RopeScaling; first: number; count: number; discard: number },
+): void {
+  const { angles, params, bindings } = turns[index]!; // one for each layer
+  const { nKvHeads, keyDim } = layers[index]!;
+  const { cos, sin } = ropeShift(rope, { discard, ctxLen });
+  const pairs = rope.rotaryDim / 2;
+  const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
+  const words = new DataView(new ArrayBuffer(32));
+  const shape = { first, count, heads: nKvHeads, headDim: keyDim, pairs, ...places };
+  writeParams(words, 0, { kernel: "turn_keys", params: shape });
+  device.gpu.queue.writeBuffer(params, 0, words.buffer);
+  device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));
+  const groups = Math.ceil((count * nKvHeads * pairs) / WG);
+  const z = Math.ceil(groups / GRID_MAX);
+  const pass = encoder.beginComputePass();
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindings);
+  pass.dispatchWorkgroups(Math.ceil(groups / z), 1, z);
+  pass.end();
+}

@@ -1,0 +1,128 @@
+/** Everything that a plan keeps on the device beside the weights: KV cache, activations, rotations, parameters. */
+import { CACHE_BYTES, type CacheType } from "../../../../kernels/wgsl/cache.ts";
+import { batchWords } from "../../../../kernels/wgsl/batch.ts";
+import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
+import { AppError } from "../../../base/errors.ts";
+import type { LoadOptions, Program } from "../../program/backend.ts";
+import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";
+import { writtenBy } from "../../program/describe.ts";
+import { kvStates } from "../../program/sequence-state.ts";
+import type { RopeScaling } from "../../program/step.ts";
+import type { Capacity } from "./allocate.ts";
+import type { Device } from "./device.ts";
+import { USAGE } from "./usage.ts";
+import { PADDING_BYTES } from "./weights.ts";
+
+/** Parameters of each dispatch lie this far apart. (WebGPU, minUniformBufferOffsetAlignment) */
+export const PARAMS_STRIDE = 256;
+
+/** Rotations of all positions, on the device as far as `known`. */
+export interface DeviceRope {
+  readonly table: GrowingRopeTable;
+  readonly pairs: number;
+  readonly turns: GPUBuffer;
+  known: number;
+}
+
+/** All buffers of a plan but those of the weights. */
+export interface Memory {
+  readonly all: readonly GPUBuffer[];
+  readonly scratch: readonly GPUBuffer[];
+  /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim). */
+  readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
+  /** What a run is given for its rows, (rows, dim) float32, where the program begins with that. */
+  readonly input: GPUBuffer | undefined;
+  /** What their values are kept as. */
+  readonly cacheType: CacheType;
+  readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
+  readonly batch: GPUBuffer;
+  readonly params: GPUBuffer;
+  readonly readback: GPUBuffer;
+}
+
+export interface MemoryParts {
+  readonly program: Program;
+  readonly options: LoadOptions;
+  readonly cacheType: CacheType;
+  /** Of all passes. */
+  readonly dispatchCount: number;
+  /** Bytes of each shared buffer of activations. */
+  readonly scratchSizes: readonly number[];
+  readonly capacity: Capacity;
+}
+
+/** Sizes of all buffers, computed before allocating any. */
+export interface MemoryPlan {
+  readonly what: string;
+  readonly wishes: readonly GPUBufferDescriptor[];
+  readonly bytes: number;
+  /** @param all one for each wish */
+  memoryOf(all: readonly GPUBuffer[]): Memory;
+}
+
+/** Makes it. Throws `too_large` where all buffers together are more than there is room for. */
+export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
+  const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));
+  return plan.memoryOf(await device.allocate(plan.what, make));
+}
+
+/** Throws `too_large` where a buffer is larger than a binding. */
+export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
+  const { program, options, cacheType, dispatchCount, scratchSizes, capacity } = parts;
+  const { path } = program.weights;
+  const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
+  const wishes: { label: string; size: number; usage: number }[] = [];
+  const want = (label: string, size: number, usage: number): number => {
+    checkSize(device, { path, label, size });
+    return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
+  };
+  const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
+  const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim }) => {
+    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads * keyDim;
+    const usage = storage | copySrc | copyDst;
+    return {
+      layer,
+      keys: want(`keys of layer ${layer}`, size, usage),
+      values: want(`values of layer ${layer}`, size, usage),
+    };
+  });
+  const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {
+    return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
+  });
+  const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
+  const given = program.steps.find(({ op }) => op === "input");
+  const inputBytes = given && 4 * capacity.all * writtenBy(given).dim + PADDING_BYTES;
+  const input = inputBytes && want("input", inputBytes, storage | copyDst);
+  const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
+  const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
+  const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
+  const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
+  const memoryOf = (all: readonly GPUBuffer[]): Memory => {
+    const at = (index: number): GPUBuffer => all[index]!; // one for each wish
+    return {
+      all,
+      scratch: scratch.map(at),
+      caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
+      input: input === undefined ? undefined : at(input),
+      ropes: new Map(
+        ropes.map(({ rope, turns }) => {
+          const table = ropeTable(rope, options.ctxLen);
+          return [rope, { table, pairs: rope.rotaryDim / 2, turns: at(turns), known: 0 }];
+        }),
+      ),
+      cacheType,
+      batch: at(batch),
+      params: at(params),
+      readback: at(readback),
+    };
+  };
+  const bytes = wishes.reduce((sum, { size }) => sum + size, 0);
+  return { what: `${path}: KV cache and activations`, wishes, bytes, memoryOf };
+}
+
+function checkSize(device: Device, { path, label, size }: { path: string; label: string; size: number }): void {
+  const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
+  const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize);
+  if (size > limit)
+    throw new AppError("too_large", `${path}: ${label}: the GPU binds ${limit} bytes at once, got ${size}`);
+}

@@ -1,0 +1,197 @@
+/**
+ * A program made ready on a device: every buffer there, every kernel compiled, every bind group made. A run writes one
+ * small buffer and replays the dispatches, those for few rows or those for many.
+ */
+import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
+import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
+import { fuse } from "../../../../kernels/wgsl/fuse.ts";
+import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
+import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
+import { AppError } from "../../../base/errors.ts";
+import { PLAIN } from "../../../base/kernel-tuning.ts";
+import type { LoadOptions, Program } from "../../program/backend.ts";
+import { runsWhole, weightsOf } from "../../program/describe.ts";
+import { withChanges } from "../../program/low-rank.ts";
+import { checkOps } from "../missing.ts";
+import { statesEnd } from "../../program/states.ts";
+import type { Step, Weight } from "../../program/step.ts";
+import { allocate, type Capacity } from "./allocate.ts";
+import { chooserBytes } from "./chooser.ts";
+import { chooseTuning, shapeOf } from "./choose-tuning.ts";
+import type { Device } from "./device.ts";
+import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
+import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
+import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
+
+/** Rows of one chunk of a run: enough to fill a GPU, little enough that others wait for milliseconds. */
+const CHUNK_ROWS = 512;
+/** Bytes of results of one chunk: bounds its wanted rows where the vocabulary is large. */
+const RESULT_BYTES_MAX = 32 * 2 ** 20;
+/** Share of a load that is upload; the rest is compiling. */
+const UPLOAD_SHARE = 0.9;
+/** Up to here each row is multiplied for itself: a decode step of several sequences reads as one alone, to the bit. */
+const FEW_ROWS = 4;
+
+export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
+  /** For runs of at most `fewRows` rows. */
+  readonly few: Pass;
+  /** For other runs; the same one where the context is too short for those. */
+  readonly many: Pass;
+  readonly fewRows: number;
+  readonly capacity: Capacity;
+  readonly ropes: readonly DeviceRope[];
+  readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  destroy(): void;
+}
+
+/** A program lowered for a device, and what it takes there, before any of it is there. */
+interface Draft extends Pick<Plan, "capacity"> {
+  readonly few: PassParts;
+  readonly many: PassParts;
+  readonly memory: MemoryPlan;
+  readonly weights: WeightsPlan;
+}
+
+/** Rows of one run that candidates may be chosen of. */
+export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number => Math.min(slots, capacity.wanted);
+
+/**
+ * Bytes that a plan takes on the device, and the choice of candidates behind it. Throws as `makePlan` does, where no
+ * room would be enough.
+ */
+export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
+  const { memory, weights, capacity } = draftPlan(device, program, options);
+  const chooser = program.logits ? chooserBytes(program.logits.dim, choosingRows(capacity, options)) : 0;
+  return memory.bytes + weights.bytes + chooser;
+}
+
+function draftPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): Draft {
+  checkOps(program, { name: "webgpu", ops, variants });
+  checkQuants(program);
+  const capacity = capacityOf(program, options);
+  const piecesOf = makePieces(device.facts.limits, program.weights.path);
+  const cacheType = cacheTypeOf(program.steps, options);
+  const passFor = (rowsMax: number): PassParts => {
+    const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
+    const many = rowsMax === Infinity;
+    const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, many, piecesOf, tuning });
+    const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
+    checkGrid(dispatches, rows, program);
+    const results = resultsOf(program, dispatches);
+    return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
+  };
+  const few = passFor(FEW_ROWS);
+  const many = capacity.all > FEW_ROWS ? passFor(Infinity) : few; // a short context has no other runs
+  const memory = planMemory(device, {
+    program,
+    options,
+    cacheType,
+    dispatchCount: few.dispatches.length + many.dispatches.length,
+    scratchSizes: mergeSizes(few.allocation.sizes, many.allocation.sizes),
+    capacity,
+  });
+  const matrices = matricesOf(program.steps);
+  const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
+  return { few, many, capacity, memory, weights };
+}
+
+/** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
+export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
+  const plain = draftPlan(device, program, options); // refuses what no kernels could run
+  const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
+  const { few, many, capacity, ...draft } = tuning === PLAIN ? plain : draftPlan(device, program, options, tuning);
+  const { signal } = options;
+  const memory = await makeMemory(device, draft.memory);
+  try {
+    const weights = await uploadWeights(device, draft.weights, {
+      source: program.weights,
+      signal,
+      onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
+    });
+    try {
+      const made = { memory, weights, tuning, signal };
+      const fewPass = await recordPass(device, few, { ...made, first: 0 });
+      const first = few.dispatches.length;
+      return planOf({
+        few: fewPass,
+        many: many === few ? fewPass : await recordPass(device, many, { ...made, first }),
+        capacity,
+        memory,
+        weights,
+      });
+    } catch (error) {
+      weights.destroy();
+      throw error;
+    }
+  } catch (error) {
+    for (const buffer of memory.all) buffer.destroy();
+    throw error;
+  }
+}
+
+interface PlanParts extends Pick<Plan, "few" | "many" | "capacity"> {
+  readonly memory: Memory;
+  readonly weights: DeviceWeights;
+}
+
+function planOf({ memory, weights, ...parts }: PlanParts): Plan {
+  const kv = [...memory.caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
+  const { batch, input, readback, caches, cacheType } = memory;
+  return {
+    ...parts,
+    fewRows: FEW_ROWS,
+    batch,
+    input,
+    readback,
+    caches,
+    cacheType,
+    ropes: [...memory.ropes.values()],
+    bytes: { weights: weights.bytes, kv, scratch: memory.all.reduce((sum, { size }) => sum + size, 0) - kv },
+    destroy() {
+      weights.destroy();
+      for (const buffer of memory.all) buffer.destroy();
+    },
+  };
+}
+
+/** Two passes never run at once: they share their buffers. */
+function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
+  return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => Math.max(a[i] ?? 0, b[i] ?? 0));
+}
+
+/** Every weight that is read as blocks, and its changes. */
+const matricesOf = (steps: readonly Step[]): Weight[] =>
+  steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table")).flatMap(withChanges);
+
+function checkQuants({ steps, weights }: Program): void {
+  for (const { name, quant } of matricesOf(steps)) {
+    if (DEQUANTIZERS[quant.name]) continue;
+    const known = Object.keys(DEQUANTIZERS).join(", ");
+    const text = `${weights.path}: tensor '${name}': the GPU kernels read ${known}, got ${quant.name}`;
+    throw new AppError("unsupported", text);
+  }
+}
+
+function capacityOf({ steps, logits, states }: Program, { ctxLen }: LoadOptions): Capacity {
+  // Rows that look at all others of their sequence cannot be run in chunks.
+  const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, CHUNK_ROWS);
+  const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
+  return { all, wanted: Math.max(1, Math.min(all, wanted)) };
+}
+
+/** The states, then the logits where there are some, each with the number of dispatches that make it. */
+function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts["results"] {
+  const last = statesEnd(program);
+  const end = dispatches.filter(({ step }) => step < last).length;
+  const { states, logits } = program;
+  return [{ ...states, end }, ...(logits ? [{ ...logits, end: dispatches.length }] : [])];
+}
+
+function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weights }: Program): void {
+  for (const { kernel, grid } of dispatches) {
+    const groups = groupsOf(grid, capacity);
+    if (groups <= GRID_MAX) continue;
+    const text = `${weights.path}: ${kernel}: at most ${GRID_MAX} workgroups of rows, got ${groups}: shorten the context`;
+    throw new AppError("too_large", text);
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
+ * replay it.
+ */
+import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../../kernels/wgsl/dispatch.ts";
+import { writeParams } from "../../../../kernels/wgsl/params.ts";
+import { assert, checkNotCancelled } from "../../../base/errors.ts";
+import type { Tuning } from "../../../base/kernel-tuning.ts";
+import type { Allocation, Result } from "./allocate.ts";
+import type { Device } from "./device.ts";
+import { PARAMS_STRIDE, type Memory } from "./memory.ts";
+import type { DeviceWeights } from "./weights.ts";
+
+/** The largest `Params` of a kernel. */
+const PARAMS_BYTES = 128;
+/** Workgroups that a dispatch has at most in one dimension, on every device. */
+export const GRID_MAX = 65_535;
+
+/** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, `times` for each row. */
+export interface Recorded extends Grid {
+  readonly source: Dispatch;
+  readonly pipeline: GPUComputePipeline;
+  readonly bindings: GPUBindGroup;
+  readonly z: number;
+}
+
+/** A buffer of results, (rows, dim), and how many of the dispatches make it. */
+export interface PlannedResult {
+  readonly buffer: GPUBuffer;
+  readonly dim: number;
+  readonly end: number;
+}
+
+/** A lowered program and which buffers it uses. */
+export interface PassParts {
+  readonly dispatches: readonly Dispatch[];
+  readonly allocation: Allocation;
+  /** The states, then the logits where there are some. */
+  readonly results: readonly (Result & { readonly dim: number })[];
+}
+
+/** A way through the whole program. */
+export interface Pass {
+  readonly dispatches: readonly Recorded[];
+  readonly logits: PlannedResult | undefined;
+  readonly states: PlannedResult;
+  /** The buffer that an operand of a dispatch is in. */
+  bufferOf(operand: Operand): GPUBuffer;
+}
+
+interface RecordOptions {
+  readonly memory: Memory;
+  readonly weights: DeviceWeights;
+  /** What the dispatches were lowered for. */
+  readonly tuning: Tuning;
+  /** Where the parameters of the dispatches begin, counted in dispatches. */
+  readonly first: number;
+  /** Ends the recording with `cancelled`, between two kernels. */
+  readonly signal: AbortSignal | undefined;
+}
+
+export async function recordPass(
+  device: Device,
+  { dispatches, allocation, results }: PassParts,
+  { memory, weights, tuning, first, signal }: RecordOptions,
+): Promise<Pass> {
+  const bind = makeBinder(memory, allocation, weights);
+  device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
+  const recorded: Recorded[] = [];
+  for (const [i, source] of dispatches.entries()) {
+    checkNotCancelled(signal);
+    const pipeline = await device.pipeline(source.kernel, source.quants, tuning);
+    const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
+    const resources = [...source.operands.map(bind), params];
+    const bindings = device.gpu.createBindGroup({
+      layout: pipeline.getBindGroupLayout(0),
+      entries: resources.map((resource, binding) => ({ binding, resource })),
+    });
+    const { x, splits, ...grid } = source.grid;
+    const folds = Math.ceil(x / GRID_MAX);
+    const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
+    recorded.push({ source, pipeline, bindings, ...grid, ...sizes });
+  }
+  await device.flush(); // a bind group that the device refuses shows here
+  const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
+    return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // there is a place for each
+  });
+  assert(states, "a program without states");
+  return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
+}
+
+/** What a run has: rows of each kind, and splits of what its longest row sees. */
+export type Counts = Readonly<Record<RowKind | "splits", number>>;
+
+/** Replays a dispatch; false where there is nothing to do. Nothing is made here. */
+export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
+  const { pipeline, bindings, x, z, splits, joins } = recorded;
+  const groups = groupsOf(recorded, counts);
+  if (groups === 0 || (joins && counts.splits === 1)) return false;
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindings);
+  pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));
+  return true;
+}
+
+/** Where an operand lies. */
+function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeights) {
+  return (operand: Operand): GPUBufferBinding => {
+    switch (operand.kind) {
+      case "activation":
+        return { buffer: memory.scratch[allocation.placeOf(operand)]! };
+      case "matrix":
+        return { buffer: weights.matrix(operand.tensor, operand.piece) };
+      case "vector":
+        return weights.vector(operand.weight);
+      case "vectors":
+        return weights.vectors(operand.weights);
+      case "constant":
+        return weights.constant(operand.values);
+      case "input":
+        assert(memory.input, "a program without an input step reads one");
+        return { buffer: memory.input };
+      case "cache": {
+        const layer = memory.caches.get(operand.layer);
+        assert(layer, `no KV cache for layer ${operand.layer}`);
+        return { buffer: layer[operand.part] };
+      }
+      case "rope":
+        return { buffer: memory.ropes.get(operand.rope)!.turns }; // there is one for each rope of the steps
+      case "batch":
+        return { buffer: memory.batch };
+      default:
+        return operand satisfies never;
+    }
+  };
+}
+
+function packParams(dispatches: readonly Dispatch[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
+  const view = new DataView(bytes.buffer);
+  for (const [i, dispatch] of dispatches.entries()) {
+    const { kernel, params } = dispatch;
+    assert(4 * Object.keys(params).length <= PARAMS_BYTES, `kernel ${kernel} has more parameters than there is room`);
+    writeParams(view, i * PARAMS_STRIDE, dispatch);
+  }
+  return bytes;
+}

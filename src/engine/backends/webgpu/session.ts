@@ -1,0 +1,271 @@
+/**
+ * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
+ */
+import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
+import { OFFER_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
+import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
+import { AppError, assert } from "../../../base/errors.ts";
+import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
+import type { LoadOptions, OfferRows, OfferRuns, Program, Session, StateRows } from "../../program/backend.ts";
+import { checkWish, type Chooser } from "./chooser.ts";
+import type { Device } from "./device.ts";
+import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
+import type { DeviceRope } from "./memory.ts";
+import type { Plan } from "./plan.ts";
+import { copyParts, partsOf, readParts } from "./readback.ts";
+import { replay, type Counts, type Pass } from "./record.ts";
+import { findFault } from "./fault.ts";
+import { layerCount } from "../../program/split.ts";
+import { batchLimits, checkBatch, type BatchLimits } from "../check-batch.ts";
+import { runsWhole, writtenBy } from "../../program/describe.ts";
+import { MAP_READ } from "./usage.ts";
+
+export interface SessionParts {
+  readonly device: Device;
+  readonly program: Program;
+  readonly options: LoadOptions;
+  readonly plan: Plan;
+  readonly shift: ShiftParts;
+  /** Where there are logits. */
+  readonly chooser: Chooser | undefined;
+}
+
+type ResultName = "logits" | "states";
+
+type WantedRows = StateRows & Pick<OfferRows, "wish">;
+
+/** Rows that run at once, and what each of those that are wanted gives: candidates, or all values. */
+interface Chunk {
+  readonly rows: BatchRow[];
+  readonly wishes: (OfferWish | undefined)[];
+}
+
+/** Owns the buffers of a model on the device; `close` destroys them. */
+export class WebGpuSession implements Session {
+  readonly backend = "webgpu";
+  readonly device: string;
+  readonly lost: Promise<Error>;
+  readonly bytes: Session["bytes"];
+  readonly vramBytes: number;
+  readonly offers?: OfferRuns;
+  readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
+  readonly #parts: SessionParts;
+  readonly #words: Uint32Array<ArrayBuffer>;
+  readonly #limits: BatchLimits;
+  /** Whether a sequence may go through in several chunks. */
+  readonly #splits: boolean;
+  /** Values of an input for each row; 0 where the program begins with tokens. */
+  readonly #inputDim: number;
+  #inputs = new Float32Array(0);
+  #results = new Float32Array(0);
+  #closed = false;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.device = parts.device.facts.name;
+    this.lost = parts.device.lost;
+    const { weights, kv, scratch: activations } = parts.plan.bytes;
+    const scratch = activations + (parts.chooser?.bytes ?? 0);
+    this.bytes = { weights, kv, scratch };
+    this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
+    const count = layerCount(parts.program);
+    this.gpuLayers = { count, all: count };
+    const given = parts.program.steps.find(({ op }) => op === "input");
+    this.#inputDim = given ? writtenBy(given).dim : 0;
+    this.#splits = !runsWhole(parts.program.steps);
+    this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
+    this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
+    if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
+  }
+
+  async run(batch: Parameters<Session["run"]>[0]): Promise<Float32Array> {
+    assert(this.#parts.program.logits, "an encoder has no logits");
+    const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
+    return (await this.#run(rows, "logits")).values;
+  }
+
+  async states(batch: readonly StateRows[]): Promise<Float32Array> {
+    return (await this.#run(batch, "states")).values;
+  }
+
+  async #runOffers(batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
+    for (const { wish, logits, slot } of batch) {
+      assert(!wish || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
+      if (wish) checkWish(wish, this.#parts.program.logits!.dim); // there is a chooser
+    }
+    const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
+    const { values, offers } = await this.#run(rows, "logits");
+    return { logits: values, offers };
+  }
+
+  async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; offers: Offer[] }> {
+    assert(!this.#closed, "run of a closed session");
+    checkBatch(batch, this.#limits);
+    const { plan, device } = this.#parts;
+    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    for (const rope of plan.ropes) reachRope(device, rope, end);
+    const chunks = chunksOf(batch, plan.capacity, {
+      splits: this.#splits,
+      given: this.#inputDim > 0,
+    });
+    if (this.#inputDim > 0) this.#gather(batch);
+    const dim = this.#parts.program[result]!.dim; // encoders were refused
+    const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
+    if (this.#results.length < size) this.#results = new Float32Array(size);
+    const offers: Offer[] = [];
+    let done = 0;
+    let first = 0;
+    for (const chunk of chunks) {
+      this.#give(first, chunk.rows.length);
+      first += chunk.rows.length;
+      const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
+      offers.push(...(await this.#runChunk(chunk, result, out)));
+      done += out.length;
+    }
+    return { values: this.#results.subarray(0, size), offers };
+  }
+
+  /** Puts what the rows of a batch are given one after another. */
+  #gather(batch: readonly StateRows[]): void {
+    const size = batch.reduce((sum, { tokens }) => sum + tokens.length * this.#inputDim, 0);
+    if (this.#inputs.length < size) this.#inputs = new Float32Array(size);
+    let at = 0;
+    for (const { slot, tokens, input } of batch) {
+      const expected = tokens.length * this.#inputDim;
+      assert(input?.length === expected, `slot ${slot}: input of ${input?.length} values, expected ${expected}`);
+      this.#inputs.set(input, at);
+      at += expected;
+    }
+  }
+
+  /** Uploads what `count` rows from `first` on are given. */
+  #give(first: number, count: number): void {
+    const { plan, device } = this.#parts;
+    const dim = this.#inputDim;
+    if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
+  }
+
+  async #runChunk({ rows, wishes }: Chunk, name: ResultName, out: Float32Array): Promise<Offer[]> {
+    const { plan, device, program, chooser } = this.#parts;
+    const pass = rows.length <= plan.fewRows ? plan.few : plan.many;
+    const result = pass[name]!; // encoders were refused
+    const counts: Counts = { all: rows.length, wanted: wishes.length, splits: splitsOf(longestOf(rows)) };
+    writeBatch(rows, this.#words);
+    device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
+    const encoder = device.gpu.createCommandEncoder();
+    encodeDispatches(encoder, pass, counts, result.end);
+    const asked = wishes.flatMap((wish, row) => (wish ? [{ row, wish }] : []));
+    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a wish is only accepted where a chooser exists
+    const parts = partsOf(wishes, { result, chooser });
+    const size = copyParts(encoder, parts, plan.readback);
+    device.submit(encoder.finish());
+    if (size === 0) {
+      await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
+      return [];
+    }
+    await device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
+    if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+    const offers = readParts(plan.readback.getMappedRange(0, size), parts, out);
+    plan.readback.unmap();
+    if (!offers || !isFinite(out)) throw await findFault({ device, program, pass, counts });
+    return offers;
+  }
+
+  shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
+    const { ctxLen, slots } = this.#parts.options;
+    assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
+    assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+    assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+    shiftTokens(this.#parts.shift, { slot, keep, discard, length });
+  }
+
+  copy({ from, to, length }: { from: number; to: number; length: number }): void {
+    const { ctxLen, slots } = this.#parts.options;
+    assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+    copyTokens(this.#parts.shift, { from, to, length });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#parts.plan.destroy();
+    this.#parts.shift.destroy();
+    this.#parts.chooser?.destroy();
+  }
+}
+
+/** Records the dispatches before `end`. Nothing is made here but the pass. */
+function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts, end: number): void {
+  const pass = encoder.beginComputePass();
+  for (let i = 0; i < end; i++) replay(pass, dispatches[i]!, counts);
+  pass.end();
+}
+
+/** Positions that the row sees which sees the most. */
+function longestOf(rows: readonly BatchRow[]): number {
+  let most = 0;
+  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.position + 1);
+  return most;
+}
+
+/** Uploads the rotations of positions below `end` that the device has not seen. */
+function reachRope(device: Device, rope: DeviceRope, end: number): void {
+  if (end <= rope.known) return;
+  rope.table.reach(end);
+  const until = Math.min(rope.table.cos.length / rope.pairs, Math.ceil(end / 256) * 256);
+  const [from, count] = [rope.known * rope.pairs, (until - rope.known) * rope.pairs];
+  const turns = new Float32Array(2 * count);
+  for (let i = 0; i < count; i++) {
+    turns[2 * i] = rope.table.cos[from + i]!;
+    turns[2 * i + 1] = rope.table.sin[from + i]!;
+  }
+  device.gpu.queue.writeBuffer(rope.turns, 8 * from, turns);
+  rope.known = until;
+}
+
+/** The rows of a batch in order, as many at once as there is room for. An encoder's sequences stay whole. */
+function chunksOf(
+  batch: readonly WantedRows[],
+  capacity: Plan["capacity"],
+  { splits, given }: { splits: boolean; given: boolean },
+): Chunk[] {
+  const chunks: Chunk[] = [];
+  let chunk: Chunk = { rows: [], wishes: [] };
+  const flush = (): void => {
+    if (chunk.rows.length > 0) chunks.push(chunk);
+    chunk = { rows: [], wishes: [] };
+  };
+  for (const { slot, start, tokens, states, wish } of batch) {
+    const all = states === "all" ? tokens.length : 1;
+    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wishes.length + all > capacity.wanted))
+      flush();
+    let first = chunk.rows.length;
+    for (const [i, token] of tokens.entries()) {
+      const last = states === "first" ? 0 : tokens.length - 1;
+      const wanted = states === "all" || (states !== "none" && i === last);
+      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wishes.length === capacity.wanted))) {
+        flush();
+        first = -i; // where the sequence would begin
+      }
+      chunk.rows.push({
+        token: given ? chunk.rows.length : token,
+        slot,
+        position: start + i,
+        first: Math.max(0, first),
+        end: first + tokens.length,
+        wanted,
+      });
+      if (wanted) chunk.wishes.push(wish);
+    }
+  }
+  flush();
+  return chunks;
+}
+
+/** How many of the wanted rows give all their values. */
+const wholeRows = ({ wishes }: Chunk): number => wishes.reduce((sum, wish) => sum + (wish ? 0 : 1), 0);
+
+function isFinite(values: Float32Array): boolean {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;
+  return true;
+}

@@ -1,0 +1,235 @@
+/**
+ * One product on a device, with numbers of its own, run and timed in any tuning: what a search for the fastest
+ * measures. Its matrix is larger than most caches, as a model's are.
+ */
+import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
+import { lower } from "../../../../kernels/wgsl/lower.ts";
+import { writeParams } from "../../../../kernels/wgsl/params.ts";
+import { assert } from "../../../base/errors.ts";
+import type { Tuning } from "../../../base/kernel-tuning.ts";
+import { makeRng } from "../../text/rng.ts";
+import { quants, type QuantName } from "../../formats/quant/index.ts";
+import type { Step, Weight } from "../../program/step.ts";
+import type { Device } from "./device.ts";
+import { GRID_MAX } from "./record.ts";
+import { MAP_READ, USAGE } from "./usage.ts";
+import { PADDING_BYTES } from "./weights.ts";
+
+const MIB = 2 ** 20;
+/**
+ * The matrix for few rows, where a binding holds as much; the one for many rows is smaller: arithmetic decides there,
+ * and reading little. A CPU that plays a GPU gets what it can do in milliseconds.
+ */
+const TRIAL_SIZES = {
+  hardware: { matrixBytes: 64 * MIB, columns: 512, rows: 256 },
+  software: { matrixBytes: 32 * 1024, columns: 32, rows: 8 },
+};
+/** Results that two tunings are compared by. */
+const COMPARED = 4096;
+const PARAMS_BYTES = 64;
+
+/** A matrix's block type and the length of its rows, a multiple of 256. */
+export interface ShapeClass {
+  readonly quant: QuantName;
+  readonly dim: number;
+}
+
+/** For few rows, which memory limits, or for many. */
+export type TrialKind = "few" | "many";
+
+interface Buffers {
+  readonly matrix: GPUBuffer;
+  readonly x: GPUBuffer;
+  readonly y: GPUBuffer;
+  readonly batch: GPUBuffer;
+  readonly params: GPUBuffer;
+  /** For operands that are not looked at. */
+  readonly none: GPUBuffer;
+  /** Two times in nanoseconds. */
+  readonly stamps: GPUBuffer;
+  readonly readback: GPUBuffer;
+}
+
+/** Rows of x and columns of the result. */
+type Extents = Readonly<Record<TrialKind, { readonly rows: number; readonly columns: number }>>;
+
+/** A kernel with everything bound. */
+interface Bound {
+  readonly pipeline: GPUComputePipeline;
+  readonly bindings: GPUBindGroup;
+  readonly groups: readonly [number, number, number];
+}
+
+/** Owns its buffers; `destroy` frees them. */
+export class Trial {
+  readonly #device: Device;
+  readonly #shape: ShapeClass;
+  readonly #extents: Extents;
+  readonly #buffers: Buffers;
+  readonly #stamps: GPUQuerySet | undefined;
+
+  private constructor(device: Device, shape: ShapeClass, extents: Extents, buffers: Buffers) {
+    this.#device = device;
+    this.#shape = shape;
+    this.#extents = extents;
+    this.#buffers = buffers;
+    const canStamp = device.gpu.features.has("timestamp-query");
+    this.#stamps = canStamp ? device.gpu.createQuerySet({ type: "timestamp", count: 2 }) : undefined;
+  }
+
+  /** Throws `too_large` where the device has no room for it. */
+  static async make(device: Device, shape: ShapeClass): Promise<Trial> {
+    const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
+    const { blockLen, blockBytes } = quants[shape.quant];
+    const rowBytes = (shape.dim / blockLen) * blockBytes;
+    const size = TRIAL_SIZES[device.facts.software ? "software" : "hardware"];
+    const room = Math.min(size.matrixBytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
+    const few = Math.floor(room / rowBytes);
+    const extents = { few: { rows: 1, columns: few }, many: { rows: size.rows, columns: Math.min(size.columns, few) } };
+    return new Trial(device, shape, extents, await makeBuffers(device, { dim: shape.dim, rowBytes, extents }));
+  }
+
+  /** Milliseconds of `repeats` runs, one after another. Throws `unsupported` where the device refuses the kernel. */
+  async time(kind: TrialKind, tuning: Tuning, repeats: number): Promise<number> {
+    const bound = await this.#bind(kind, tuning);
+    const { stamps, readback } = this.#buffers;
+    const set = this.#stamps;
+    const encoder = this.#device.gpu.createCommandEncoder();
+    const stamping = set && {
+      timestampWrites: { querySet: set, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 },
+    };
+    encodeRuns(encoder.beginComputePass(stamping), bound, repeats);
+    if (set) {
+      encoder.resolveQuerySet(set, 0, 2, stamps, 0);
+      encoder.copyBufferToBuffer(stamps, 0, readback, 0, 16);
+    }
+    const start = performance.now();
+    this.#device.submit(encoder.finish());
+    await this.#device.wait(() => this.#device.gpu.queue.onSubmittedWorkDone());
+    const wallMs = performance.now() - start;
+    if (!set) return wallMs;
+    const [begin, end] = new BigUint64Array(await this.#read(16)) as unknown as [bigint, bigint]; // sixteen bytes
+    return end > begin ? Number(end - begin) / 1e6 : wallMs; // some devices reset their clocks
+  }
+
+  /** The first results of a run. */
+  async results(kind: TrialKind, tuning: Tuning): Promise<Float32Array> {
+    const bound = await this.#bind(kind, tuning);
+    const { y, readback } = this.#buffers;
+    const { rows, columns } = this.#extents[kind];
+    const size = 4 * Math.min(COMPARED, rows * columns);
+    const encoder = this.#device.gpu.createCommandEncoder();
+    encoder.clearBuffer(y);
+    encodeRuns(encoder.beginComputePass(), bound, 1);
+    encoder.copyBufferToBuffer(y, 0, readback, 0, size);
+    this.#device.submit(encoder.finish());
+    return new Float32Array(await this.#read(size));
+  }
+
+  destroy(): void {
+    for (const buffer of Object.values(this.#buffers)) buffer.destroy();
+    this.#stamps?.destroy();
+  }
+
+  async #read(size: number): Promise<ArrayBuffer> {
+    const { readback } = this.#buffers;
+    await this.#device.wait(() => readback.mapAsync(MAP_READ, 0, size));
+    const bytes = readback.getMappedRange(0, size).slice(0);
+    readback.unmap();
+    return bytes;
+  }
+
+  async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound> {
+    const { matrix, x, y, batch, params, none } = this.#buffers;
+    const { gpu } = this.#device;
+    const { rows, columns } = this.#extents[kind];
+    const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns });
+    const pipeline = await this.#device.pipeline(dispatch.kernel, dispatch.quants, tuning);
+    const words = new DataView(new ArrayBuffer(PARAMS_BYTES));
+    writeParams(words, 0, dispatch);
+    gpu.queue.writeBuffer(params, 0, words.buffer);
+    gpu.queue.writeBuffer(batch, 0, Uint32Array.of(rows, rows, 0, 0));
+    const bufferOf = (operand: Operand): GPUBuffer => {
+      if (operand.kind === "activation") return operand.access === "read" ? x : y;
+      if (operand.kind === "matrix") return matrix;
+      return operand.kind === "batch" ? batch : none;
+    };
+    const resources = [...dispatch.operands.map(bufferOf), params].map((buffer) => ({ buffer }));
+    const entries = resources.map((resource, binding) => ({ binding, resource }));
+    const bindings = gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    const folds = Math.ceil(dispatch.grid.x / GRID_MAX);
+    const groups = groupsOf(dispatch.grid, { all: rows, wanted: rows });
+    return { pipeline, bindings, groups: [Math.ceil(dispatch.grid.x / folds), groups, folds] };
+  }
+}
+
+function encodeRuns(pass: GPUComputePassEncoder, { pipeline, bindings, groups }: Bound, repeats: number): void {
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindings);
+  for (let i = 0; i < repeats; i++) pass.dispatchWorkgroups(...groups);
+  pass.end();
+}
+
+/** y = W · x, as a program's would be lowered. */
+function dispatchOf(
+  { quant, dim }: ShapeClass,
+  { kind, tuning, outDim }: { kind: TrialKind; tuning: Tuning; outDim: number },
+): Dispatch {
+  const w: Weight = {
+    name: "w",
+    quant: quants[quant],
+    inDim: dim,
+    outDim,
+    rowStart: 0,
+    tensorRows: outDim,
+    experts: 1,
+  };
+  const x = { name: "x", dim };
+  const steps: Step[] = [
+    { op: "input", out: x },
+    { op: "linear", out: { name: "y", dim: outDim }, x, w },
+  ];
+  const piecesOf = () => [{ index: 0, first: 0, count: outDim }];
+  const [, product] = lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning });
+  assert(product, "a program of two steps has two dispatches");
+  return product;
+}
+
+async function makeBuffers(
+  device: Device,
+  { dim, rowBytes, extents: { few, many } }: { dim: number; rowBytes: number; extents: Extents },
+): Promise<Buffers> {
+  const { storage, uniform, copyDst, copySrc, mapRead, queryResolve } = USAGE;
+  const { gpu } = device;
+  const make = (label: string, size: number, usage: number): GPUBuffer =>
+    gpu.createBuffer({ label, size: Math.ceil(size / 16) * 16, usage });
+  const matrixBytes = rowBytes * few.columns + PADDING_BYTES;
+  const results = 4 * Math.max(few.columns, many.rows * many.columns);
+  const made = await device.allocate("search for the fastest kernels", () => [
+    make("trial matrix", matrixBytes, storage | copyDst),
+    make("trial x", 4 * many.rows * dim, storage | copyDst),
+    make("trial y", results, storage | copySrc | copyDst),
+    make("trial batch", 64, storage | copyDst),
+    make("trial parameters", PARAMS_BYTES, uniform | copyDst),
+    make("trial none", 16, storage),
+    make("trial times", 16, queryResolve | copySrc),
+    make("trial readback", 4 * COMPARED, mapRead | copyDst),
+  ]);
+  const [matrix, x, y, batch, params, none, stamps, readback] = made as [...typeof made] as GPUBuffer[];
+  const buffers = { matrix, x, y, batch, params, none, stamps, readback } as Buffers; // as many as were made
+  fill(device, buffers);
+  return buffers;
+}
+
+/** Random numbers. Bytes of the matrix make small float16 scales, and no block type decodes to NaN. */
+function fill({ gpu }: Device, { matrix, x }: Buffers): void {
+  const rng = makeRng(1);
+  const bytes = Uint8Array.from({ length: MIB }, () => 0x20 | (rng.uint32() & 15));
+  for (let at = 0; at < matrix.size; at += MIB)
+    gpu.queue.writeBuffer(matrix, at, bytes, 0, Math.min(MIB, matrix.size - at));
+  gpu.queue.writeBuffer(
+    x,
+    0,
+    Float32Array.from({ length: x.size / 4 }, () => 2 * rng.float() - 1),
+  );
+}

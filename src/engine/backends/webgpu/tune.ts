@@ -1,0 +1,136 @@
+/**
+ * The search for the fastest kernels of a device: one number after another, each kept where it is faster by enough.
+ * What is found computes what the plain kernels do, or it is not taken.
+ */
+import { AppError, checkNotCancelled } from "../../../base/errors.ts";
+import { fits, PLAIN, SIZES, type Tuning } from "../../../base/kernel-tuning.ts";
+import type { Device } from "./device.ts";
+import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
+
+/** No trial begins later than this; a trial takes some milliseconds, compiling its kernel some tens. */
+const BUDGET_MS = 1500;
+/** Of one measurement: some devices tell time in steps of 0.1 ms. */
+const MEASURED_MS = 4;
+const REPEATS_MAX = 64;
+const SAMPLES = 3;
+/** A change is kept below this share of the time before. */
+const FASTER = 0.97;
+/** Between results of two tunings of float32, and of one whose x is rounded to 8 bits. */
+const NMSE_MAX = { exact: 1e-6, fast: 1e-3 };
+
+/** The fastest whose results agree as float32 does, and the fastest of all. */
+export interface Tunings {
+  readonly exact: Tuning;
+  readonly fast: Tuning;
+}
+
+/** What is to be tried, in order: each is a change of the best before. */
+const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
+  { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
+  { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
+  {
+    kind: "many",
+    changes: SIZES.tileRows.flatMap((tileRows) => SIZES.tileColumns.map((tileColumns) => ({ tileRows, tileColumns }))),
+  },
+  { kind: "many", changes: [{ f16: true }] },
+];
+/** Rounding x costs each workgroup the same, so that more columns pay. */
+const PACKED_CHANGES: readonly Partial<Tuning>[] = [
+  { packed: true },
+  { packed: true, columns: 8 },
+  { packed: true, threads: 32 },
+  { packed: true, threads: 32, columns: 8 },
+];
+
+export interface TuneOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly budgetMs?: number;
+}
+
+/** Searches for at most two seconds. Throws `cancelled`, or `too_large` where there is no room for trials. */
+export async function searchTunings(device: Device, shape: ShapeClass, options: TuneOptions = {}): Promise<Tunings> {
+  const trial = await Trial.make(device, shape);
+  try {
+    const search = new Search(device, trial, options);
+    let exact = PLAIN;
+    for (const { kind, changes } of CHANGES) exact = await search.fastest(kind, exact, changes);
+    exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
+    const packed = await search.fastest("few", exact, PACKED_CHANGES);
+    return { exact, fast: await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast }) };
+  } finally {
+    trial.destroy();
+  }
+}
+
+/** Owns the times that were measured. */
+class Search {
+  readonly #device: Device;
+  readonly #trial: Trial;
+  readonly #signal: AbortSignal | undefined;
+  readonly #endMs: number;
+  readonly #repeats: Partial<Record<TrialKind, number>> = {};
+
+  constructor(device: Device, trial: Trial, { signal, budgetMs = BUDGET_MS }: TuneOptions) {
+    this.#device = device;
+    this.#trial = trial;
+    this.#signal = signal;
+    this.#endMs = performance.now() + budgetMs;
+  }
+
+  /** `best`, or the fastest of its changes that the device can run, as far as there is time to try. */
+  async fastest(kind: TrialKind, best: Tuning, changes: readonly Partial<Tuning>[]): Promise<Tuning> {
+    let found = best;
+    let bestMs = await this.#measure(kind, best);
+    for (const change of changes) {
+      const tuning = { ...best, ...change };
+      if (bestMs === undefined || performance.now() > this.#endMs) break;
+      if (isSame(tuning, best) || !canRun(this.#device, tuning)) continue;
+      const ms = await this.#measure(kind, tuning);
+      if (ms === undefined || ms > FASTER * bestMs) continue;
+      [found, bestMs] = [tuning, ms];
+    }
+    return found;
+  }
+
+  /** Milliseconds of a run, the best of some; undefined: there is no time left, or the device refuses the kernel. */
+  async #measure(kind: TrialKind, tuning: Tuning): Promise<number | undefined> {
+    checkNotCancelled(this.#signal);
+    if (performance.now() > this.#endMs) return undefined;
+    try {
+      await this.#trial.time(kind, tuning, 1); // what a driver compiles or clears at first use
+      const repeats = (this.#repeats[kind] ??= repeatsFor(await this.#trial.time(kind, tuning, 1)));
+      const times: number[] = [];
+      for (let i = 0; i < SAMPLES; i++) times.push((await this.#trial.time(kind, tuning, repeats)) / repeats);
+      return Math.min(...times);
+    } catch (error) {
+      if (error instanceof AppError && error.code === "unsupported") return undefined;
+      throw error;
+    }
+  }
+}
+
+const repeatsFor = (ms: number): number => Math.max(1, Math.min(REPEATS_MAX, Math.ceil(MEASURED_MS / ms)));
+
+const isSame = (a: Tuning, b: Tuning): boolean =>
+  Object.entries(a).every(([key, value]) => b[key as keyof Tuning] === value);
+
+/** Whether a device has what a tuning wants. */
+export function canRun({ facts, gpu, subgroups }: Device, tuning: Tuning): boolean {
+  return (!tuning.f16 || gpu.features.has("shader-f16")) && fits(tuning, { limits: facts.limits, subgroups });
+}
+
+/** `tuning` where its results are those of the plain kernels, `other` where a driver makes something else of it. */
+export async function checkedOr(
+  other: Tuning,
+  trial: Pick<Trial, "results">,
+  { tuning, nmseMax }: { tuning: Tuning; nmseMax: number },
+): Promise<Tuning> {
+  if (isSame(tuning, other)) return other;
+  for (const kind of ["few", "many"] as const) {
+    const [expected, got] = [await trial.results(kind, PLAIN), await trial.results(kind, tuning)];
+    const error = expected.reduce((sum, value, i) => sum + (value - got[i]!) ** 2, 0);
+    const power = expected.reduce((sum, value) => sum + value ** 2, 0);
+    if (!(power > 0 && error <= nmseMax * power)) return other; // NaN too
+  }
+  return tuning;
+}

@@ -1,0 +1,38 @@
+/** The fastest kernels of devices that were searched before: under which key they are found again, and as what text. */
+import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
+import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
+import { utf8Bytes } from "../../text/utf8.ts";
+import type { TuningStore } from "../../program/backend.ts";
+import type { Device } from "./device.ts";
+import type { ShapeClass } from "./trial.ts";
+import type { Tunings } from "./tune.ts";
+
+/** What is found again: the same device and driver, the same kernels, the same kind of matrix. */
+export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
+  const { vendor, architecture, device: model, description } = device.gpu.adapterInfo;
+  const { subgroups } = device;
+  const sources = [PLAIN, { ...PLAIN, packed: true, f16: true }].flatMap((tuning) =>
+    (["linear", "matmul"] as const).map((kernel) => kernelSource(kernel, [quant], { subgroups, tuning })),
+  );
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8Bytes(sources.join())));
+  const version = digest.toHex().slice(0, 16);
+  return [vendor, architecture, model, description, quant, dim, version].join("|");
+}
+
+/** undefined: nothing is known, or what is stored cannot be read. */
+export async function readTunings(store: TuningStore, key: string): Promise<Tunings | undefined> {
+  const stored = await store.read(key);
+  if (typeof stored !== "object" || stored === null) return undefined;
+  const { exact, fast } = stored as { exact?: unknown; fast?: unknown }; // checked next
+  const [exactly, fastest] = [exact, fast].map(parseTuning);
+  return exactly && fastest && !exactly.packed ? { exact: exactly, fast: fastest } : undefined;
+}
+
+export function writeTunings(store: TuningStore, key: string, { exact, fast }: Tunings): Promise<void> {
+  return store.write(key, { exact: formatTuning(exact), fast: formatTuning(fast) });
+}
+
+function parseTuning(text: unknown): Tuning | undefined {
+  const choice = typeof text === "string" ? parseKernels(text) : undefined;
+  return typeof choice === "object" ? choice : undefined;
+}

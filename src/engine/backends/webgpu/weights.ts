@@ -1,0 +1,241 @@
+/**
+ * Weights on the device: tensors as the raw blocks of their file, in pieces that a binding can hold, uploaded straight
+ * from the mapped file; and vectors, unpacked to float32, in one buffer.
+ */
+import { rowBytesOf } from "../../formats/quant/blocks.ts";
+import type { Dispatch, Piece, Vector } from "../../../../kernels/wgsl/dispatch.ts";
+import { AppError, checkNotCancelled } from "../../../base/errors.ts";
+import type { WeightSource } from "../../program/backend.ts";
+import type { Weight } from "../../program/step.ts";
+import { readRange } from "../../program/weight-range.ts";
+import type { Device } from "./device.ts";
+import { USAGE } from "./usage.ts";
+
+/** A dequantizer may read this far behind the last block: a straddling word, or the rest of eight weights. */
+export const PADDING_BYTES = 64;
+/** Byte addresses inside kernels are 32-bit. */
+const PIECE_BYTES_MAX = 2 ** 32 - 4096;
+const WRITE_BYTES = 16 * 2 ** 20;
+/** After this much the queue is emptied: what was written waits in staging memory until something is submitted. */
+const FLUSH_BYTES = 64 * 2 ** 20;
+/** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
+const BINDING_ALIGN = 256;
+
+const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
+/** What follows the rows of a piece: padding, and the grid that its blocks name points of. */
+const tailBytesOf = ({ quant }: Weight): number => PADDING_BYTES + (quant.grid?.byteLength ?? 0);
+
+/** How tensors are cut for a device: a function of the weight, the same for all that lie in one tensor. */
+export function makePieces(limits: Device["facts"]["limits"], path: string): (weight: Weight) => Piece[] {
+  const bindingMax = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize, PIECE_BYTES_MAX);
+  const known = new Map<string, Piece[]>();
+  return (weight) => {
+    const found = known.get(weight.name);
+    if (found) return found;
+    const bytesMax = bindingMax - tailBytesOf(weight);
+    const unit = weight.experts > 1 ? weight.tensorRows : 1;
+    const rows = unit * Math.floor(bytesMax / (unit * rowBytesOf(weight)));
+    if (rows <= 0) {
+      const what = weight.experts > 1 ? "an expert" : "a row";
+      const size = unit * rowBytesOf(weight);
+      const text = `${path}: tensor '${weight.name}': the GPU binds ${bytesMax} bytes at once, ${what} takes ${size}`;
+      throw new AppError("too_large", text);
+    }
+    const total = weight.tensorRows * weight.experts;
+    const pieces = Array.from({ length: Math.ceil(total / rows) }, (_, index) => {
+      const first = index * rows;
+      return { index, first, count: Math.min(rows, total - first) };
+    });
+    known.set(weight.name, pieces);
+    return pieces;
+  };
+}
+
+/** A piece of a tensor on the device. */
+interface Part {
+  readonly weight: Weight;
+  readonly piece: Piece;
+  readonly buffer: GPUBuffer;
+}
+
+export interface DeviceWeights {
+  readonly bytes: number;
+  matrix(tensor: string, piece: number): GPUBuffer;
+  vector(weight: Weight | undefined): GPUBufferBinding;
+  vectors(weights: readonly Vector[]): GPUBufferBinding;
+  constant(values: Float32Array | undefined): GPUBufferBinding;
+  destroy(): void;
+}
+
+/** What of the weights goes where, before anything is there. */
+export interface WeightsPlan {
+  readonly vectors: Vectors;
+  readonly pieces: readonly (Omit<Part, "buffer"> & { readonly size: number })[];
+  readonly bytes: number;
+}
+
+/** @param matrices those of the program: every weight that a dispatch reads as blocks */
+export function planWeights(
+  dispatches: readonly Dispatch[],
+  { piecesOf, matrices }: { piecesOf: (weight: Weight) => readonly Piece[]; matrices: readonly Weight[] },
+): WeightsPlan {
+  const vectors = placeVectors(dispatches);
+  const distinct = [...new Map(matrices.map((weight) => [weight.name, weight])).values()];
+  const pieces = distinct.flatMap((weight) =>
+    piecesOf(weight).map((piece) => {
+      return { weight, piece, size: align(piece.count * rowBytesOf(weight) + tailBytesOf(weight), 4) };
+    }),
+  );
+  return { vectors, pieces, bytes: pieces.reduce((sum, { size }) => sum + size, vectors.byteLength) };
+}
+
+export interface UploadOptions {
+  readonly source: WeightSource;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: (fraction: number) => void;
+}
+
+/**
+ * Makes room for all weights, then uploads them. Throws `too_large` before anything is uploaded where they do not fit,
+ * `cancelled` between two pieces; nothing stays then.
+ */
+export async function uploadWeights(
+  device: Device,
+  { vectors, pieces, bytes }: WeightsPlan,
+  options: UploadOptions,
+): Promise<DeviceWeights> {
+  const { source } = options;
+  const usage = USAGE.storage | USAGE.copyDst;
+  const buffers = await device.allocate(`${source.path}: weights`, () => [
+    device.gpu.createBuffer({ label: "vectors", size: vectors.byteLength, usage }),
+    ...pieces.map(({ weight, size }) => device.gpu.createBuffer({ label: weight.name, size, usage })),
+  ]);
+  const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
+  const [vectorBuffer, ...rest] = buffers;
+  const parts = pieces.map((each, i) => ({ ...each, buffer: rest[i]! })); // one for each
+  try {
+    device.gpu.queue.writeBuffer(vectorBuffer!, 0, vectors.unpack(source));
+    await uploadParts(device, parts, options);
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+  const byName = new Map(parts.map((part) => [`${part.weight.name} ${part.piece.index}`, part.buffer]));
+  const bind = (key: unknown): GPUBufferBinding => {
+    const place = vectors.places.get(key) ?? { offset: 0, size: BINDING_ALIGN };
+    return { buffer: vectorBuffer!, ...place };
+  };
+  return {
+    bytes,
+    matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `pieces`
+    vector: bind,
+    vectors: bind,
+    constant: bind,
+    destroy,
+  };
+}
+
+async function uploadParts(
+  device: Device,
+  parts: readonly Part[],
+  { source, signal, onProgress }: UploadOptions,
+): Promise<void> {
+  const total = parts.reduce((sum, { weight, piece }) => sum + piece.count * rowBytesOf(weight), 0);
+  let done = 0;
+  let sinceFlush = 0;
+  for (const { weight, piece, buffer } of parts) {
+    const rowBytes = rowBytesOf(weight);
+    const [first, length] = [piece.first * rowBytes, piece.count * rowBytes];
+    const { grid } = weight.quant;
+    if (grid) write(device.gpu.queue, buffer, { at: buffer.size - grid.byteLength, bytes: new Uint8Array(grid) });
+    for (let at = 0; at < length; at += WRITE_BYTES) {
+      const count = Math.min(WRITE_BYTES, length - at);
+      const bytes = readRange(source, weight.name, first + at, count);
+      if (bytes.length < count) {
+        const got = source.read(weight.name).length;
+        const text = `${source.path}: tensor '${weight.name}': expected ${first + length} bytes, got ${got}`;
+        throw new AppError("bad_file", text);
+      }
+      write(device.gpu.queue, buffer, { at, bytes });
+      done += count;
+      sinceFlush += count;
+      if (sinceFlush < FLUSH_BYTES) continue;
+      await device.flush();
+      sinceFlush = 0;
+      onProgress(done / total);
+      checkNotCancelled(signal);
+    }
+  }
+  await device.flush();
+  checkNotCancelled(signal);
+}
+
+/** Writes bytes of any length: only whole words can be written. */
+function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; bytes: Uint8Array }): void {
+  const whole = bytes.length & ~3;
+  // A mapped file is no SharedArrayBuffer.
+  if (whole > 0) queue.writeBuffer(buffer, at, bytes.subarray(0, whole) as Uint8Array<ArrayBuffer>);
+  if (whole === bytes.length) return;
+  const rest = new Uint8Array(4);
+  rest.set(bytes.subarray(whole));
+  queue.writeBuffer(buffer, at + whole, rest);
+}
+
+/** All vectors and constants of a program, one after another at places that a binding can begin at. */
+interface Vectors {
+  readonly places: ReadonlyMap<unknown, { readonly offset: number; readonly size: number }>;
+  readonly byteLength: number;
+  unpack(source: WeightSource): Uint8Array<ArrayBuffer>;
+}
+
+function placeVectors(dispatches: readonly Dispatch[]): Vectors {
+  const places = new Map<unknown, { offset: number; size: number }>();
+  const fills: ((data: ArrayBuffer, source: WeightSource) => void)[] = [];
+  let end = BINDING_ALIGN; // what is not there is bound to zeros
+  const place = (key: unknown, length: number, fill: (out: Float32Array, source: WeightSource) => void): void => {
+    if (places.has(key)) return;
+    const offset = end;
+    places.set(key, { offset, size: align(4 * length, 16) });
+    end = align(offset + 4 * length, BINDING_ALIGN);
+    fills.push((data, source) => fill(new Float32Array(data, offset, length), source));
+  };
+  for (const operand of dispatches.flatMap(({ operands }) => operands)) {
+    if (operand.kind === "constant" && operand.values) {
+      const { values } = operand;
+      place(values, values.length, (out) => out.set(values));
+    }
+    if (operand.kind === "vectors" && operand.weights.length > 0) {
+      const { weights } = operand;
+      const total = weights.reduce((sum, each) => sum + vectorLength(each), 0);
+      place(weights, total, (out, source) => unpackVectors(weights, source, out));
+    }
+    if (operand.kind !== "vector" || !operand.weight) continue;
+    const { weight } = operand;
+    place(weight, weight.inDim, (out, source) => unpackVectors([weight], source, out));
+  }
+  const unpack = (source: WeightSource): Uint8Array<ArrayBuffer> => {
+    const data = new Uint8Array(end);
+    for (const fill of fills) fill(data.buffer, source);
+    return data;
+  };
+  return { places, byteLength: end, unpack };
+}
+
+export const vectorLength = (vector: Vector): number => (vector instanceof Float32Array ? vector.length : vector.inDim);
+
+/** One behind the other. */
+function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Float32Array): void {
+  let at = 0;
+  for (const weight of weights) {
+    const values = out.subarray(at, at + vectorLength(weight));
+    at += values.length;
+    if (weight instanceof Float32Array) {
+      values.set(weight);
+      continue;
+    }
+    const from = weight.rowStart * rowBytesOf(weight);
+    weight.quant.dequantize(readRange(source, weight.name, from, rowBytesOf(weight)), values);
+    const factor = weight.scale?.[0] ?? 1;
+    if (factor !== 1) for (let i = 0; i < values.length; i++) values[i]! *= factor;
+  }
+}

@@ -1,0 +1,49 @@
+/** Gives a sequence a slot, with what is known of its prompt already in it. */
+import type { Session } from "../program/backend.ts";
+import { assert } from "../../base/errors.ts";
+import type { PrefixCache } from "./prefix-cache.ts";
+import { wholeLength } from "./prompt.ts";
+import type { Sequence } from "./sequence.ts";
+import { placePrompt, reusableTokens, takeSlot, type Placement, type Slot } from "./slots.ts";
+
+interface Parts {
+  readonly slots: readonly Slot[];
+  readonly session: Session;
+  readonly prefixes: PrefixCache | undefined;
+  /** Of this use among all. */
+  readonly order: number;
+}
+
+/** One of the slots is free. */
+export function admit(sequence: Sequence, { slots, session, prefixes, order }: Parts): void {
+  const { tokens, media } = sequence;
+  const whole = (length: number): number => wholeLength(media, length);
+  const match = prefixes?.match(tokens, whole(reusableTokens(tokens)));
+  const cached = match ? whole(match.length) : 0;
+  const placement = placePrompt(slots, tokens, { anyLength: session.checkpoints === undefined, whole, cached });
+  assert(placement, "a sequence is admitted while all slots are busy");
+  const { slot, copyFrom } = placement;
+  const loaded = copyFrom === "cache" ? prefixes!.load(match!, slot.index) : undefined;
+  const reused = loaded ? whole(loaded.length) : placement.reused;
+  const { checkpoints } = loaded ?? (copyFrom === "cache" ? slot : (copyFrom ?? slot));
+  if (copyFrom && copyFrom !== "cache") session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+  if (!loaded) goBack(placement, session);
+  else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // it ends there
+  takeSlot(slot, {
+    tokens: tokens.slice(0, reused),
+    checkpoints: checkpoints.filter(({ length }) => length <= reused),
+    order,
+  });
+  sequence.slot = slot;
+  sequence.cached = reused;
+  if (sequence.generated.length === 0) sequence.reused = reused; // else it goes on
+}
+
+/** Takes the states of a slot to where its prompt goes on. A run from 0 begins them anew. */
+function goBack({ slot, reused, copyFrom }: Placement, { checkpoints }: Session): void {
+  const source = copyFrom && copyFrom !== "cache" ? copyFrom : slot;
+  const stands = !source.shifted && source.tokens.length === reused;
+  if (!checkpoints || reused === 0 || (stands && source === slot)) return;
+  const kept = source.checkpoints.find(({ length }) => length === reused);
+  checkpoints.restore(slot.index, kept ?? checkpoints.save(source.index, reused));
+}

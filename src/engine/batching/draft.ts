@@ -1,0 +1,172 @@
+/**
+ * A draft model: a smaller one with the same vocabulary, which guesses what a model says next. It has a cache of its
+ * own, with a slot for each of the model's. Its tokens are drawn as the model's sampler would draw them, with the
+ * random numbers that come next, so that a guess is right as often as the two models agree.
+ */
+import type { Rows, Session } from "../program/backend.ts";
+import type { EventLoop } from "./event-loop.ts";
+import { assert } from "../../base/errors.ts";
+import type { Ahead } from "../text/sampling/sampler.ts";
+import { makeDecodeCosts } from "./decode-costs.ts";
+import type { Sequence } from "./sequence.ts";
+
+/** Tokens that it lacks of a sequence and evaluates together with the first guess. */
+const LAG_MAX = 16;
+/** A prefix is copied from another slot where it saves so many tokens. */
+const COPY_MIN_TOKENS = 16;
+/** Tokens of the first piece of a text that it lacks, and of the longest. */
+const PIECE = { first: 32, most: 512 } as const;
+
+/** Belongs to the engine, which closes the session. */
+export interface DraftModel {
+  readonly session: Session;
+  /** Of its logits; the model's may be shorter or longer. */
+  readonly vocabSize: number;
+  readonly ctxLen: number;
+}
+
+interface Wanted {
+  readonly sequence: Sequence;
+  /** How many tokens. */
+  readonly count: number;
+}
+
+export interface Drafter {
+  /** Most tokens that it can guess behind a sequence now; 0: it must catch up first, or cannot at all. */
+  room(sequence: Sequence): number;
+  /** Nanoseconds of guessing so many tokens for so many sequences at once; undefined before any was measured. */
+  cost(sequences: number, tokens: number): number | undefined;
+  /** Evaluates more of what it lacks of a sequence, for about so many nanoseconds. */
+  catchUp(sequence: Sequence, budgetNs: number): Promise<void>;
+  /** Tokens behind each sequence, as many as are wanted, or fewer; none where the model fails. */
+  guess(wanted: readonly Wanted[]): Promise<readonly Int32Array[]>;
+  close(): void;
+}
+
+/** What is in the slots of a draft model. */
+interface Cache {
+  /** Tokens of a sequence that are not; Infinity where they cannot be. */
+  lag(sequence: Sequence): number;
+  /** Leading tokens that are. */
+  shared(sequence: Sequence): number;
+  /** Copies a longer prefix from another slot. */
+  borrow(sequence: Sequence): void;
+  /** As that of the session. Where it fails, nothing can be in the slots any more. */
+  run(rows: readonly Rows[]): Promise<Float32Array>;
+}
+
+function makeCache({ session, ctxLen }: DraftModel, slots: number): Cache {
+  const held: number[][] = Array.from({ length: slots }, () => []); // ids in each slot
+  let failed = false;
+  const shared = ({ slot, tokens }: Sequence): number => sharedLength(held[indexOf(slot)]!, tokens);
+  return {
+    shared,
+    lag(sequence) {
+      const { tokens, slot, media } = sequence;
+      if (failed || !slot || media.length > 0 || tokens.length >= ctxLen) return Infinity;
+      return tokens.length - shared(sequence);
+    },
+    borrow({ slot, tokens }) {
+      const to = indexOf(slot);
+      const lengths = held.map((ids) => sharedLength(ids, tokens));
+      const length = Math.max(...lengths);
+      const from = lengths.indexOf(length);
+      if (length < lengths[to]! + COPY_MIN_TOKENS) return;
+      session.copy({ from, to, length });
+      held[to] = held[from]!.slice(0, length);
+    },
+    async run(rows) {
+      for (const { slot, start, tokens } of rows) {
+        held[slot]!.length = start;
+        for (const id of tokens) held[slot]!.push(id);
+      }
+      try {
+        return await session.run(rows);
+      } catch (error) {
+        failed = true; // the model goes on without guesses
+        throw error;
+      }
+    },
+  };
+}
+
+export function makeDrafter(
+  model: DraftModel,
+  { slots, loop, vocabSize }: { slots: number; loop: EventLoop; vocabSize: number },
+): Drafter {
+  const cache = makeCache(model, slots);
+  const ids = Math.min(vocabSize, model.vocabSize);
+  const aheads = new WeakMap<Sequence, Ahead>();
+  const costs = makeDecodeCosts();
+  let piece: number = PIECE.first;
+
+  const aheadOf = (sequence: Sequence): Ahead => {
+    const known = aheads.get(sequence) ?? sequence.sampler.ahead();
+    aheads.set(sequence, known);
+    return known;
+  };
+  /** One token more behind each. */
+  const round = async (open: readonly { sequence: Sequence; said: number[] }[]): Promise<void> => {
+    const rows = open.map(({ sequence, said }): Rows => {
+      const all = [...sequence.tokens, ...said];
+      const start = said.length === 0 ? cache.shared(sequence) : all.length - 1;
+      return { slot: indexOf(sequence.slot), start, tokens: Int32Array.from(all.slice(start)), logits: "last" };
+    });
+    const startedNs = loop.nowNs();
+    const logits = await cache.run(rows);
+    if (rows.every(({ tokens }) => tokens.length === 1)) costs.note(rows.length, loop.nowNs() - startedNs);
+    for (const [i, { sequence, said }] of open.entries()) {
+      const first = i * model.vocabSize;
+      said.push(aheadOf(sequence).next(logits.subarray(first, first + ids)));
+    }
+  };
+
+  return {
+    room: (sequence) => (cache.lag(sequence) <= LAG_MAX ? model.ctxLen - sequence.tokens.length : 0),
+    cost(sequences, tokens) {
+      const ns = costs.of(sequences);
+      return ns === undefined ? undefined : ns * tokens;
+    },
+    async catchUp(sequence, budgetNs) {
+      const lag = cache.lag(sequence);
+      if (lag <= LAG_MAX || lag === Infinity) return;
+      cache.borrow(sequence);
+      const { tokens, slot } = sequence;
+      const start = cache.shared(sequence);
+      const own = Int32Array.from(tokens.slice(start, Math.min(start + piece, tokens.length - 1)));
+      if (own.length === 0) return;
+      const startedNs = loop.nowNs();
+      await cache.run([{ slot: indexOf(slot), start, tokens: own, logits: "none" }]).catch(() => undefined);
+      const share = budgetNs / Math.max(1, loop.nowNs() - startedNs);
+      if (own.length < piece && share > 1) return; // the end of a text says little
+      piece = Math.max(LAG_MAX, Math.min(PIECE.most, Math.floor(piece * Math.max(0.5, Math.min(2, share)))));
+    },
+    async guess(wanted) {
+      const guesses = wanted.map(({ sequence, count }) => ({ sequence, count, said: [] as number[] }));
+      for (const { sequence } of wanted) aheadOf(sequence).begin();
+      try {
+        for (;;) {
+          const open = guesses.filter(({ said, count }) => said.length < count);
+          if (open.length === 0) return guesses.map(({ said }) => Int32Array.from(said));
+          await round(open);
+        }
+      } catch {
+        return wanted.map(() => new Int32Array());
+      }
+    },
+    close: () => model.session.close(),
+  };
+}
+
+function indexOf(slot: Sequence["slot"]): number {
+  assert(slot, "a draft for a sequence without a slot");
+  return slot.index;
+}
+
+/** Leading tokens in common, but the last of the sequence: its logits are wanted. */
+function sharedLength(held: readonly number[], tokens: readonly number[]): number {
+  const limit = Math.min(held.length, tokens.length - 1);
+  let n = 0;
+  while (n < limit && held[n] === tokens[n]) n++;
+  return n;
+}

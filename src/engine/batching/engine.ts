@@ -1,0 +1,403 @@
+/**
+ * The engine: one loaded model, a loop of schedule → run → sample → emit, and the sequences that share it. It batches
+ * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
+ * It knows nothing of processes, HTTP or prompts as text.
+ */
+import { assert } from "../../base/errors.ts";
+import type { GrammarMatcher } from "../text/sampling/grammar.ts";
+import { admit } from "./admit.ts";
+import { describeToken, makeAnswerTexts } from "./answer-text.ts";
+import { discardedTokens } from "./context.ts";
+import { dropMiddle } from "./drop-middle.ts";
+import type { EngineParts } from "./engine-parts.ts";
+import type { EmbedRequest } from "./embed-queue.ts";
+import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
+import { makeKvRoom, type KvRoom } from "./kv-room.ts";
+import { makeSequence } from "./make-sequence.ts";
+import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
+import { makePace, type Pace } from "./pace.ts";
+import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
+import { makeLayouts } from "./prompt.ts";
+import { CHECKPOINT_TAIL, schedule, type Work } from "./scheduler.ts";
+import {
+  inPrefill,
+  startOver,
+  type FinishReason,
+  type Sequence,
+  type SequenceEvent,
+  type SequenceRequest,
+} from "./sequence.ts";
+import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation.ts";
+import { makeSlicedPrefill, type SlicedPrefill } from "./sliced-prefill.ts";
+import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
+
+/** Tokens of a text to embed that run between two steps of others. */
+const EMBED_SHARED = 64;
+
+/** Owns the session; `close` releases it. */
+export class Engine {
+  readonly #parts: EngineParts;
+  readonly #slots: Slot[];
+  readonly #layOut = makeLayouts();
+  readonly #answerText: ReturnType<typeof makeAnswerTexts>;
+  readonly #pace: Pace;
+  readonly #sliced: SlicedPrefill;
+  /** Undefined: steps of guessed tokens would have other bits. */
+  readonly #speculation: Speculation | undefined;
+  /** Undefined: all slots have room for all that they may hold. */
+  readonly #room: KvRoom | undefined;
+  /** Undefined: prefixes stay where they are, in slots. */
+  readonly #prefixes: PrefixCache | undefined;
+  #waiting: Sequence[] = [];
+  #running: Sequence[] = [];
+  /** Ids of requests whose grammar is still being compiled; false once cancelled. */
+  readonly #preparing = new Map<number, boolean>();
+  #wake: (() => void) | undefined;
+  #last: Work["kind"] | undefined;
+  #order = 0;
+  /** Prompt tokens of all sequences so far. */
+  #evaluated = 0;
+  /** Whether a text to embed takes the next free slot before a waiting sequence does. */
+  #embedsNext = false;
+  #closed = false;
+  readonly #loop: Promise<void>;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#slots = makeSlots(parts.slots);
+    this.#answerText = makeAnswerTexts(parts.tokenizer);
+    const { chunkAlone, chunkShared } = parts.limits;
+    const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
+    this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
+    this.#sliced = makeSlicedPrefill({ ...parts, pace: this.#pace });
+    const { session, prefixBytes, freeBytes } = parts;
+    const { blocks } = session;
+    if (blocks && prefixBytes > 0) {
+      const snapshots = parts.snapshots?.(blocks.layout);
+      this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots, freeBytes });
+    }
+    if (session.growth) {
+      const { kvBytes: bytesMax = Infinity } = parts;
+      this.#room = makeKvRoom(session.growth, { slots: this.#slots, bytesMax, freeBytes });
+    }
+    if (session.verifies) this.#speculation = makeSpeculation(parts);
+    this.#loop = this.#run();
+  }
+
+  /** Sequences that are waiting or running. */
+  get active(): number {
+    return this.#waiting.length + this.#running.length + this.#preparing.size;
+  }
+
+  /** Slots that a sequence holds. */
+  get busySlots(): number {
+    return this.#slots.filter((slot) => slot.busy).length;
+  }
+
+  /** Queues a request. Everything that follows, failure too, arrives as events. */
+  async submit(request: SequenceRequest): Promise<void> {
+    this.#preparing.set(request.id, true);
+    let grammar: GrammarMatcher | undefined;
+    try {
+      grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
+      if (!this.#preparing.get(request.id)) return grammar?.dispose();
+      const { ctxLen, vocabSize, tokenizer } = this.#parts;
+      const layout = this.#layOut(request.prompt);
+      const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText };
+      this.#waiting.push(makeSequence(request, layout, own));
+      this.#wake?.();
+    } catch (error) {
+      grammar?.dispose();
+      if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
+    } finally {
+      this.#preparing.delete(request.id);
+    }
+  }
+
+  /** Queues texts; the embedder reports their results. */
+  embed(request: EmbedRequest): void {
+    this.#parts.embedder.submit(request);
+    this.#wake?.();
+  }
+
+  /** Ends a request before the next step; it emits nothing more. */
+  cancel(id: number): void {
+    this.#parts.embedder.cancel(id);
+    if (this.#preparing.has(id)) this.#preparing.set(id, false);
+    for (const sequence of [...this.#waiting, ...this.#running]) if (sequence.id === id) sequence.cancelled = true;
+    this.#wake?.();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake?.();
+    await this.#loop;
+    for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
+    await this.#prefixes?.close();
+    this.#speculation?.close();
+    this.#parts.session.close();
+  }
+
+  async #run(): Promise<void> {
+    await this.#prefixes?.ready;
+    while (!this.#closed) {
+      this.#dropCancelled();
+      this.#admit();
+      const { embedder, session } = this.#parts;
+      const { limits } = this.#pace;
+      const tail = session.checkpoints ? CHECKPOINT_TAIL : 0;
+      const isExact = session.verifies ?? false;
+      const work = schedule(this.#running, { last: this.#last, limits, tail, isExact });
+      if (!work && !embedder.ready) {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        this.#wake = undefined;
+        continue;
+      }
+      if (work) await this.#step(work);
+      await embedder.step(work ? Math.min(EMBED_SHARED, limits.chunkShared) : limits.chunkAlone);
+      await this.#parts.loop.nextTurn(); // lets messages in: a cancel takes effect at the next step
+    }
+  }
+
+  async #step(work: Work): Promise<void> {
+    const victim = this.#room?.victim(work, this.#running);
+    const slot = victim?.sequence.slot;
+    if (victim && !victim.error) {
+      this.#vacate(victim.sequence);
+      this.#waiting.unshift(victim.sequence);
+      if (slot) this.#room?.release(slot); // it may have far more than the sequence, which would begin there again
+      return;
+    }
+    this.#last = work.kind;
+    const events: SequenceEvent[] = [];
+    if (victim) {
+      this.#fail(victim.sequence, victim.error, events);
+      if (slot) this.#room?.release(slot);
+    } else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
+    else await this.#runWork((await this.#speculation?.extend(work)) ?? work, events);
+    if (events.length > 0) this.#parts.emit(events);
+  }
+
+  async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
+    const startedNs = this.#parts.loop.nowNs();
+    let outcomes: (readonly Outcome[])[];
+    try {
+      outcomes = await runWork(work, this.#parts);
+    } catch (error) {
+      const { kind, rows, sequences } = work;
+      const { session } = this.#parts;
+      const guessed = kind === "decode" && rows.some(({ drafted }) => drafted);
+      if (guessed) return this.#runWork(withoutGuesses(work, session), events);
+      if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
+      // one broken sequence must not end the others: each once more, alone
+      if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
+      for (const [i, sequence] of sequences.entries()) {
+        await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
+      }
+      return;
+    }
+    const tookNs = this.#parts.loop.nowNs() - startedNs;
+    this.#speculation?.took(work, tookNs);
+    this.#pace.took(work, tookNs, this.#isShared);
+    await this.#goOn(work, { outcomes, tookNs }, events);
+  }
+
+  /** Whether someone waits for the next token. */
+  get #isShared(): boolean {
+    return this.#running.some((sequence) => !inPrefill(sequence));
+  }
+
+  async #runPart(next: Work, events: SequenceEvent[]): Promise<void> {
+    const work = this.#sliced.work ?? next;
+    try {
+      const done = this.#sliced.run(next, this.#isShared);
+      if (done) await this.#goOn(done.work, done, events);
+    } catch (error) {
+      this.#fail(work.sequences[0]!, error, events);
+    }
+  }
+
+  /** What follows from a run. */
+  async #goOn(
+    work: Work,
+    { outcomes, tookNs }: { outcomes: readonly (readonly Outcome[])[]; tookNs: number },
+    events: SequenceEvent[],
+  ): Promise<void> {
+    for (const [i, sequence] of work.sequences.entries()) {
+      const { tokens, drafted } = work.rows[i]!;
+      if (drafted && work.kind === "decode") {
+        await this.#verify(sequence, { tokens, outcomes: outcomes[i]! }, events);
+        continue;
+      }
+      this.#cache(sequence, tokens.length);
+      if (work.kind === "prefill") {
+        sequence.promptEvalNs += tookNs;
+        this.#evaluated += tokens.length;
+        this.#checkpoint(sequence);
+      }
+      const [last] = outcomes[i]!.slice(-1);
+      if (last && sequence.cached === sequence.tokens.length) await this.#decodeOne(sequence, last, events);
+    }
+  }
+
+  /** Goes on token by token, as far as those are chosen that were guessed. */
+  async #verify(
+    sequence: Sequence,
+    { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly Outcome[] },
+    events: SequenceEvent[],
+  ): Promise<void> {
+    let right = -1;
+    for (const [row, outcome] of outcomes.entries()) {
+      if (sequence.tokens.at(-1) !== tokens[row]) break;
+      right++;
+      this.#cache(sequence, 1);
+      await this.#decodeOne(sequence, outcome, events);
+      if (!sequence.slot || sequence.cancelled) break;
+    }
+    this.#speculation?.judge(sequence, right);
+  }
+
+  /** Records that tokens are in the sequence's slot now. */
+  #cache(sequence: Sequence, count: number): void {
+    const slot = sequence.slot;
+    assert(slot, `sequence ${sequence.id} ran without a slot`);
+    const end = sequence.cached + count;
+    if (!slot.shifted) for (let i = sequence.cached; i < end; i++) slot.tokens.push(sequence.tokens[i]!);
+    sequence.cached = end;
+  }
+
+  /** Puts aside where a sequence's slot stands, where it could not be taken back there otherwise. */
+  #checkpoint({ slot, cached }: Sequence): void {
+    const { session, slots } = this.#parts;
+    if (!session.checkpoints || !slot || cached === 0 || slot.shifted || slot.tokens.length !== cached) return;
+    keepCheckpoint(slot, session.checkpoints.save(slot.index, cached), { slots });
+  }
+
+  /** Chooses the next token of a sequence and says what that adds, or ends it. */
+  async #decodeOne(sequence: Sequence, outcome: Outcome, events: SequenceEvent[]): Promise<void> {
+    if (sequence.cancelled) return;
+    try {
+      if (sequence.firstTokenAtNs === 0) {
+        sequence.firstTokenAtNs = this.#parts.loop.nowNs();
+        events.push(promptEvent(sequence));
+      }
+      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      const { logprobs: count } = sequence.request;
+      // All logits were read back for log-probabilities; copy them before sampling modifies them.
+      const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
+      const id = sampleFrom(outcome, sequence, await sequence.grammar?.mask());
+      sequence.sampler.accept(id);
+      sequence.tokens.push(id);
+      sequence.generated.push(id);
+      if (this.#parts.tokenizer.endOfGeneration.has(id)) return this.#finish(sequence, "stop", events);
+      const { tokenizer } = this.#parts;
+      const chosen = before && describeToken(tokenizer, { logits: before, id, count: count ?? 0 });
+      const piece = sequence.text.push(id, chosen);
+      say(sequence, piece, events);
+      sequence.stopSequence = piece.stop;
+      if (piece.stop !== undefined) return this.#finish(sequence, "stop", events);
+      sequence.grammar?.accept(id);
+      if (await sequence.grammar?.isOver()) return this.#finish(sequence, "stop", events);
+      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      if (sequence.cached >= this.#parts.ctxLen) this.#makeRoom(sequence, events);
+    } catch (error) {
+      this.#fail(sequence, error, events);
+    }
+  }
+
+  /** The window is full: drops the middle and goes on, or ends the answer. */
+  #makeRoom(sequence: Sequence, events: SequenceEvent[]): void {
+    const slot = sequence.slot;
+    assert(slot, `sequence ${sequence.id} decodes without a slot`);
+    const length = sequence.cached;
+    const keep = Math.min(sequence.keep, length - 1);
+    const fill = sequence.request.options.num_predict === -2;
+    const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
+    if (isFixed || keep >= length - 1) return this.#finish(sequence, "length", events);
+    dropMiddle(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
+  }
+
+  #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
+    if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
+    const { loop, tokenizer } = this.#parts;
+    events.push(doneEvent(sequence, { reason, nowNs: loop.nowNs(), tokenizer }));
+    this.#release(sequence);
+  }
+
+  #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
+    if (!sequence.slot) return;
+    forget(sequence.slot); // what a failed run left in the cache is unknown
+    events.push(failureOf(sequence.id, error));
+    this.#release(sequence);
+  }
+
+  #release(sequence: Sequence): void {
+    this.#vacate(sequence);
+    sequence.grammar?.dispose();
+  }
+
+  /** Takes a sequence from its slot; what it had there is kept while there is memory for it. */
+  #vacate(sequence: Sequence): void {
+    const { slot } = sequence;
+    if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
+    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#takeBack(sequence, slot);
+    this.#checkpoint(sequence);
+    if (slot) this.#keepPrefix(slot);
+    if (slot) slot.busy = false;
+    sequence.slot = undefined;
+    sequence.cached = 0;
+    this.#running = this.#running.filter((other) => other !== sequence);
+  }
+
+  /** A slot whose states went on with wrong guesses holds what it held before them. */
+  #takeBack(sequence: Sequence, slot: Slot): void {
+    const { checkpoints } = this.#parts.session;
+    sequence.cached = checkpoints?.standing?.(slot.index, sequence.cached) ?? sequence.cached;
+    slot.tokens.length = sequence.cached;
+  }
+
+  #keepPrefix({ index, tokens, checkpoints }: Slot): void {
+    try {
+      this.#prefixes?.save(index, tokens, checkpoints);
+    } catch {
+      // No memory for a copy: the prefix stays where it is, until the slot is taken.
+    }
+  }
+
+  #dropCancelled(): void {
+    for (const sequence of this.#running.filter((each) => each.cancelled)) this.#release(sequence);
+    for (const sequence of this.#waiting) if (sequence.cancelled) sequence.grammar?.dispose();
+    this.#waiting = this.#waiting.filter((sequence) => !sequence.cancelled);
+  }
+
+  /** Gives free slots to waiting sequences, first come first served, in turn with texts to embed. */
+  #admit(): void {
+    const { embedder } = this.#parts;
+    for (;;) {
+      const free = this.#slots.filter((slot) => !slot.busy);
+      const [sequence] = this.#waiting;
+      if (free.length === 0) return;
+      const waits = sequence && !(this.#room?.admits(sequence, this.#running) ?? true);
+      if (embedder.wantsSlot && (this.#embedsNext || !sequence || waits)) {
+        const oldest = free.reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
+        oldest.usedAt = ++this.#order;
+        const tokens = embedder.start(oldest);
+        this.#room?.embeds(oldest, tokens);
+        this.#embedsNext = false;
+      } else if (sequence && !waits) {
+        this.#waiting.shift();
+        const { session } = this.#parts;
+        try {
+          admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
+          sequence.due = this.#evaluated + sequence.tokens.length - sequence.cached;
+          this.#running.push(sequence);
+        } catch (error) {
+          sequence.grammar?.dispose();
+          for (const slot of free) forget(slot); // one of them may hold half of something
+          this.#parts.emit([failureOf(sequence.id, error)]);
+        }
+        this.#embedsNext = true;
+      } else return;
+    }
+  }
+}

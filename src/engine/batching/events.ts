@@ -1,0 +1,40 @@
+/** What the engine says of a sequence, made from what is known of it. */
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { AnswerPiece } from "./answer-text.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";
+
+/** Adds what a token gave, where that is anything. */
+export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {
+  if (text === "" && !logprobs) return;
+  events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
+}
+
+export const promptEvent = ({ id, prompt, reused, request }: Sequence): SequenceEvent => ({
+  kind: "prompt",
+  id,
+  tokens: prompt.length,
+  cached: reused,
+  end: request.promptEnd,
+});
+
+export function doneEvent(
+  sequence: Sequence,
+  { reason, nowNs, tokenizer }: { reason: FinishReason; nowNs: number; tokenizer: Tokenizer },
+): SequenceEvent {
+  const { id, stopSequence, truncated } = sequence;
+  return {
+    kind: "done",
+    id,
+    reason,
+    statistics: statisticsOf(sequence, nowNs),
+    tokens: conversationOf(sequence, (text) => tokenizer.encode(text, { addSpecial: false, parseSpecial: false })),
+    ...(truncated ? { truncated } : {}),
+    ...(stopSequence === undefined ? {} : { stopSequence }),
+  };
+}
+
+export function failureOf(id: number, error: unknown): SequenceEvent {
+  const code = error instanceof AppError ? error.code : "runner";
+  return { kind: "error", id, code, message: messageOf(error) };
+}

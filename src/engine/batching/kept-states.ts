@@ -1,0 +1,62 @@
+/**
+ * A session that keeps the final hidden states of the rows of its last decode step, of which a layer that drafts goes
+ * on: logits are made of them by a program of their own, with the same bits.
+ */
+import type { Rows, Session } from "../program/backend.ts";
+
+/** Of the rows that a slot ran last. */
+interface KeptRows {
+  /** Position of the first. */
+  readonly start: number;
+  readonly tokens: Int32Array;
+  /** (tokens, dim) */
+  readonly states: Float32Array;
+}
+
+export interface KeptStates {
+  readonly session: Session;
+  /** Undefined where they were a prompt's. */
+  of(slot: number): KeptRows | undefined;
+}
+
+/** Logits of states, (rows, dim): a row of decode each. Good until the next run. */
+export function logitsOf(head: Session, states: Float32Array, dim: number): Promise<Float32Array> {
+  const count = states.length / dim;
+  return head.run(
+    Array.from({ length: count }, (_, row): Rows => {
+      const input = states.subarray(row * dim, (row + 1) * dim);
+      return { slot: 0, start: 0, tokens: Int32Array.of(0), input, logits: "last" };
+    }),
+  );
+}
+
+/** @param dim of the states */
+export function keepStates(session: Session, { head, dim }: { head: Session; dim: number }): KeptStates {
+  const kept = new Map<number, KeptRows>();
+  const isDecode = ({ tokens, logits, drafted = false }: Rows): boolean =>
+    logits !== "none" && (tokens.length === 1 || (drafted && logits === "all"));
+  const run: Session["run"] = async (batch) => {
+    for (const { slot } of batch) kept.delete(slot);
+    if (!batch.every(isDecode)) return session.run(batch);
+    const all = await session.states(batch.map(({ logits, ...rows }) => ({ ...rows, states: logits })));
+    const states = all.slice(); // the next run has others
+    let at = 0;
+    for (const { slot, start, tokens } of batch) {
+      const end = at + tokens.length * dim;
+      kept.set(slot, { start, tokens, states: states.subarray(at, end) });
+      at = end;
+    }
+    return logitsOf(head, states, dim);
+  };
+  return {
+    session: {
+      ...session,
+      run,
+      close() {
+        head.close();
+        session.close();
+      },
+    },
+    of: (slot) => kept.get(slot),
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Whether there is memory for what sequences add to their slots. A slot's cache is reserved whole and gets memory where
+ * it is written: where the slots together would take more than they may, those that nobody uses give theirs back, and
+ * after them the sequence that came last waits until there is room again. Where the machine has not the memory that was
+ * granted, because others have taken it, the sequence that wants it fails: the system would end the whole process.
+ */
+import type { Growth } from "../program/backend.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Work } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+import { forget, type Slot } from "./slots.ts";
+
+/** Tokens that memory is counted in. */
+const UNIT = 64;
+/** Bytes that are left to whatever else the process does. */
+const RESERVE = 64 * 2 ** 20;
+
+export interface KvRoom {
+  /** Whether a sequence may begin beside those that run, whose prompts may not be evaluated yet. */
+  admits(sequence: Sequence, running: readonly Sequence[]): boolean;
+  /** Makes room for a step; else says which sequence must stop until there is some, or fail. */
+  victim(work: Work, running: readonly Sequence[]): Victim | undefined;
+  /** Counts what a text to embed takes, whether there is room for it or not. */
+  embeds(slot: Slot, tokens: number): void;
+  /** Gives the memory of a slot back, which nobody uses any more. */
+  release(slot: Slot): void;
+}
+
+interface Victim {
+  readonly sequence: Sequence;
+  /** Why it fails; undefined: it goes on later. */
+  readonly error?: AppError;
+}
+
+interface RoomOptions {
+  readonly slots: readonly Slot[];
+  /** Of all slots; one sequence alone may take more. */
+  readonly bytesMax: number;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
+}
+
+export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, freeBytes }: RoomOptions): KvRoom {
+  const most = Math.floor(bytesMax / tokenBytes);
+  const taken = new Map<Slot, number>(); // tokens that memory is there for
+  const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
+  const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
+
+  /** Bytes that the machine lacks for so many more tokens. */
+  const lacking = (tokens: number): number =>
+    freeBytes ? Math.max(0, tokens * tokenBytes + RESERVE - freeBytes()) : 0;
+
+  const giveBack = (slot: Slot): void => {
+    release(slot.index);
+    forget(slot);
+    taken.delete(slot);
+  };
+
+  /** What a slot lacks for so many tokens: room beside the others in use, or memory of the machine. */
+  const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
+    const before = taken.get(slot) ?? 0;
+    const wanted = Math.max(before, unitsOf(tokens));
+    if (wanted === before) return undefined; // nearly every step
+    const others = slots.filter((other) => other !== slot);
+    const idle = others.filter((other) => !other.busy && taken.has(other)).toSorted((a, b) => b.usedAt - a.usedAt);
+    while (idle.length > 0 && (sumOf(others) + wanted > most || lacking(wanted - before) > 0)) {
+      giveBack(idle.pop()!); // the oldest
+    }
+    const busy = sumOf(others);
+    if (busy > 0 && busy + wanted > most) return "room";
+    const lacks = lacking(wanted - before);
+    if (lacks > 0) return outOfMemory(tokens, { wants: (wanted - before) * tokenBytes + RESERVE, lacks });
+    taken.set(slot, wanted);
+    return undefined;
+  };
+
+  return {
+    release: giveBack,
+    embeds(slot, tokens) {
+      if (lackOf(slot, tokens)) taken.set(slot, unitsOf(tokens));
+    },
+    admits({ tokens }, running) {
+      if (running.length === 0) return true;
+      const wanted = running.map((each) => Math.max(each.slot ? sumOf([each.slot]) : 0, unitsOf(each.tokens.length)));
+      return wanted.reduce((sum, count) => sum + count, unitsOf(tokens.length + UNIT)) <= most;
+    },
+    victim({ rows, sequences }, running) {
+      for (const [i, sequence] of sequences.entries()) {
+        const { start, tokens } = rows[i]!;
+        const lack = sequence.slot && lackOf(sequence.slot, start + tokens.length);
+        if (lack === "room") return { sequence: running.at(-1) ?? sequence };
+        if (lack) return { sequence, error: lack };
+      }
+      return undefined;
+    },
+  };
+}
+
+function outOfMemory(tokens: number, { wants, lacks }: { wants: number; lacks: number }): AppError {
+  const [expected, got] = [wants, wants - lacks].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`);
+  return new AppError(
+    "busy",
+    `out of memory: keys and values of ${tokens} tokens: expected ${expected} free, got ${got}`,
+  );
+}

@@ -1,0 +1,62 @@
+/** Opens the layer of a model's own file that drafts, and makes the model's session keep what it goes on from. */
+import { loadDraftLayer } from "../architectures/index.ts";
+import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
+import { AppError } from "../../base/errors.ts";
+import { headOf } from "../program/head.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import type { DraftLayer } from "./draft-layer.ts";
+import { keepStates } from "./kept-states.ts";
+
+/** A head keeps nothing of a sequence. */
+const HEAD = { ctxLen: 32, slots: 1 } as const;
+
+interface Loaded {
+  /** That of the model, which keeps states where there is such a layer. */
+  readonly session: Session;
+  readonly layer: DraftLayer | undefined;
+}
+
+/** A model answers without it too: where the file has none, or it cannot be run, there is none. */
+export async function withDraftLayer(
+  gguf: Gguf,
+  {
+    program,
+    session,
+    backend,
+    isWanted,
+    ...options
+  }: LoadOptions & {
+    readonly program: Program;
+    readonly session: Session;
+    readonly backend: Backend;
+    /** False: something else guesses. */
+    readonly isWanted: boolean;
+  },
+): Promise<Loaded> {
+  const made: Session[] = [];
+  const load = async (each: Program, sizes: Partial<LoadOptions>): Promise<Session> => {
+    const one = await backend.load(each, { ...options, onProgress: () => {}, ...sizes });
+    made.push(one);
+    return one;
+  };
+  try {
+    const mapped = backend.name !== "wasm"; // there each session copies its weights
+    const own = isWanted && mapped && session.verifies ? loadDraftLayer(gguf) : undefined;
+    if (!own || (backend.missing?.(own) ?? []).length > 0) return { session, layer: undefined };
+    const { dim } = program.states;
+    const kept = keepStates(session, { head: await load(headOf(program), HEAD), dim });
+    const layer: DraftLayer = {
+      session: await load(own, {}),
+      head: await load(headOf(own), HEAD),
+      dim,
+      vocabSize: own.shape.vocabSize,
+      ctxLen: options.ctxLen,
+      kept,
+    };
+    return { session: kept.session, layer };
+  } catch (error) {
+    for (const each of made) each.close();
+    if (!(error instanceof AppError) || error.code === "cancelled") throw error;
+    return { session, layer: undefined };
+  }
+}

@@ -1,0 +1,68 @@
+/** Opens the model that drafts for another: on the same backend, with a cache of its own. */
+import { loadProgram } from "../architectures/index.ts";
+import type { Backend, LoadOptions, Program } from "../program/backend.ts";
+import { loadOptionsFor } from "../backends/small.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import { getNumber } from "../formats/gguf/keys.ts";
+import { openGgufFrom } from "../formats/gguf/read.ts";
+import { repairGguf } from "../formats/gguf/repair/index.ts";
+import type { OpenSource } from "../formats/gguf/source.ts";
+import { vocabularyDifference } from "../text/tokenizer/same-vocabulary.ts";
+import type { DraftModel } from "./draft.ts";
+
+/** A draft model that can be loaded, or why it cannot. */
+type OpenedDraft =
+  | { readonly program: Program; readonly ctxLenMax: number; readonly close: () => void; readonly unused?: undefined }
+  | { readonly unused: string };
+
+/** Why it is not used, or what guesses. */
+export interface LoadedDraft {
+  readonly model?: DraftModel;
+  readonly unused?: string;
+}
+
+/** A model answers without its draft model too: what is wrong with that is told, not thrown. */
+export function openDraft(
+  path: string | undefined,
+  { model, open }: { model: Gguf; open: OpenSource },
+): OpenedDraft | undefined {
+  if (path === undefined) return undefined;
+  let file: Gguf | undefined;
+  try {
+    file = repairGguf(openGgufFrom(open, path));
+    const program = loadProgram(file, []);
+    const difference = vocabularyDifference(model.metadata, file.metadata);
+    if (!program.logits) throw new AppError("unsupported", `${path}: expected a model that generates, got an encoder`);
+    if (difference !== undefined) throw new AppError("bad_file", `${path}: ${difference}`);
+    const ctxLenMax = getNumber(file.metadata, `${program.shape.arch}.context_length`, Infinity);
+    return { program, ctxLenMax, close: () => file?.close() };
+  } catch (error) {
+    file?.close();
+    return { unused: messageOf(error) };
+  }
+}
+
+/** Loads it where the model's session takes guesses; `unused` says why it is not used. */
+export async function loadDraft(
+  opened: OpenedDraft,
+  { backend, verifies, ...options }: LoadOptions & { readonly backend: Backend; readonly verifies: boolean },
+): Promise<LoadedDraft> {
+  if (opened.unused !== undefined) return { unused: opened.unused };
+  const { program, ctxLenMax, close } = opened;
+  const path = program.weights.path;
+  try {
+    if (!verifies) throw new AppError("unsupported", `${path}: the model's tokens cannot be guessed on this backend`);
+    const lacks = backend.missing?.(program) ?? [];
+    if (lacks.length > 0) throw new AppError("unsupported", `${path}: the backend lacks ${lacks.join(", ")}`);
+    const ctxLen = Math.min(options.ctxLen, ctxLenMax);
+    const session = await backend.load(program, loadOptionsFor(program, { ...options, ctxLen, onProgress: () => {} }));
+    if (!session.checkpoints) return { model: { session, vocabSize: program.shape.vocabSize, ctxLen } };
+    session.close();
+    throw new AppError("unsupported", `${path}: expected a model of keys and values, got one with recurrent states`);
+  } catch (error) {
+    close();
+    if (error instanceof AppError && error.code === "cancelled") throw error;
+    return { unused: messageOf(error) };
+  }
+}

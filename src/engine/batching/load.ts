@@ -1,0 +1,300 @@
+/**
+ * From a GGUF file to a running engine: open, choose the architecture, plan it on a backend, build the tokenizer.
+ */
+import { loadProgram } from "../architectures/index.ts";
+import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
+import { loadOptionsFor } from "../backends/small.ts";
+import type { EventLoop } from "./event-loop.ts";
+import { AppError } from "../../base/errors.ts";
+import type { SnapshotStore } from "../formats/snapshots.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import { openGgufFrom } from "../formats/gguf/read.ts";
+import type { OpenSource } from "../formats/gguf/source.ts";
+import { projectorGguf, repairGguf, withDraftBlock } from "../formats/gguf/repair/index.ts";
+import { floatBytes } from "../program/sequence-state.ts";
+import { getNumber } from "../formats/gguf/keys.ts";
+import { fileOptions, unusedSamplers } from "../text/sampling/file-options.ts";
+import type { GrammarCompiler } from "../text/sampling/grammar.ts";
+import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
+import type { Options } from "../text/sampling/options.ts";
+import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../text/tokenizer/load.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import { defaultCtxLen } from "./context-length.ts";
+import type { DraftLayer } from "./draft-layer.ts";
+import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
+import { withDraftLayer } from "./load-draft-layer.ts";
+import { Embedder, type EmbedEvent } from "./embedder.ts";
+import { Engine } from "./engine.ts";
+import { makeOpenedFiles } from "./opened-files.ts";
+import { poolingOf, statedPooling } from "./pooling.ts";
+import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
+import type { SequenceEvent } from "./sequence.ts";
+import { takingBack } from "./take-back.ts";
+
+/** A context must hold a kept token, one to drop and one to make. */
+const CTX_LEN_MIN = 4;
+/** Images take more room than words: a context is at least so long where a model takes them. */
+const SEEING_CTX_LEN = 2048;
+/** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
+const ENCODER_CTX_LEN = 2048;
+
+/** Tokens that each slot has room for on any machine. */
+const SHORT_TEXT = 1024;
+
+/** Of the memory that the KV cache may take, so much holds prefixes beside slots; no more than the slots have. */
+const PREFIX_SHARE = 1 / 4;
+
+interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
+  readonly backend: Backend;
+  readonly loop: EventLoop;
+  /** Opens the model's files. */
+  readonly open: OpenSource;
+  /** Adapter files, laid over the model in this order. */
+  readonly adapters?: readonly string[];
+  /** File of a smaller model with the same vocabulary, which guesses what the model says next. */
+  readonly draft?: string | undefined;
+  /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
+  readonly ctxLen: number | "auto";
+  /** Whether images can be decoded here, and the file that makes rows of them, where it is not the model's own. */
+  readonly sight?: { readonly projector: string | undefined } | undefined;
+  /** Bytes that the KV cache may take; undefined if unknown. */
+  readonly cacheMemory?: number | undefined;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
+  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  readonly grammarThread?: OpenGrammarThread | undefined;
+  /** Prompt tokens of one run. */
+  readonly chunk: number;
+  /** Keeps prefixes that outlive the process; told what their bytes depend on beside the files. */
+  readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
+  readonly emit: (events: readonly SequenceEvent[]) => void;
+  readonly onEmbed: (event: EmbedEvent) => void;
+  /** The model can do nothing any more; what ran has failed or is about to. */
+  readonly onLost?: (error: Error) => void;
+}
+
+/** What the server wants to know of a loaded model. */
+export interface EngineInfo {
+  readonly arch: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly ctxLen: number;
+  /** Context length of training: the most that `ctxLen` can be; Infinity where the file does not say. */
+  readonly ctxLenTrained: number;
+  /** Values of an embedding. */
+  readonly dim: number;
+  /** Made for embedding only. */
+  readonly embedsOnly: boolean;
+  readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  /** How many of them lie on a GPU. */
+  readonly vramBytes: number;
+  /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
+  readonly gpuLayers: Session["gpuLayers"];
+  /** Scores documents for a query, by numbers of that kind; undefined: it does not. */
+  readonly ranks: RankHead["kind"] | undefined;
+  /** The model has markers for filling in the middle. */
+  readonly canFill: boolean;
+  /** Kinds of media that a prompt may hold beside text. */
+  readonly media: readonly MediaKind[];
+  /** Why it takes no images, though it has an encoder of them. */
+  readonly blind?: string;
+  /** Why its draft model is not used. */
+  readonly draftUnused?: string;
+  /** Options that the file recommends for sampling. */
+  readonly parameters: Options;
+  /** Keys by which the file recommends samplers that do not exist here. */
+  readonly samplersUnused: readonly string[];
+}
+
+type MediaKind = "image";
+
+interface Projector {
+  readonly gguf: Gguf;
+  readonly isOwn: boolean;
+}
+
+export interface LoadedEngine {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** Jinja source of the file's own chat template, where it has one, and texts of tokens that templates may print. */
+  readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
+  /** The prompt of a model that ranks, with `{query}` and `{document}`; undefined where special tokens part them. */
+  readonly rankPrompt: string | undefined;
+  /** What runs. */
+  readonly program: Program;
+  /** What makes rows of images: a file of its own, or another view of the model's. */
+  readonly projector: Projector | undefined;
+  readonly info: EngineInfo;
+  /** What has happened to its files since they were opened, after which nothing of it can be trusted. */
+  readonly changed: () => string | undefined;
+}
+
+/** Loads a model. Errors name the file and what is wrong with it. */
+export async function loadEngine(path: string, given: EngineOptions): Promise<LoadedEngine> {
+  const begun = given.backend.begin?.(given);
+  try {
+    return await loadBegun(path, { ...given, begun });
+  } finally {
+    begun?.end();
+  }
+}
+
+async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
+  const files = makeOpenedFiles(given.open, given.begun?.opened);
+  const options = { ...given, open: files.open };
+  const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
+  const gguf = repairGguf(file);
+  const adapters: Gguf[] = [];
+  try {
+    const projector = openProjector(file, options);
+    for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
+    const program = options.backend.program?.(gguf) ?? loadProgram(gguf, adapters);
+    const loadOptions = loadOptionsFor(program, options);
+    const opened = openDraft(options.draft, { model: gguf, open: files.open });
+    const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
+    const arch = program.shape.arch;
+    const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
+    const encoder = program.logits === undefined;
+    const wished = Math.max(wishedCtxLen(program, loadOptions), projector ? SEEING_CTX_LEN : 0);
+    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
+    const chatTemplate = chatTemplateOf(gguf, tokenizer);
+    const pooling = poolingOf(gguf, { arch, encoder });
+    const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
+    await files.readAhead(options);
+    const own = await loadSession(program, { ...loadOptions, ctxLen });
+    void own.lost?.then(options.onLost);
+    const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: own.verifies ?? false }));
+    const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
+    const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
+    const info: EngineInfo = {
+      arch,
+      ...factsOf(session, draft, layer),
+      ctxLen,
+      ctxLenTrained,
+      dim: program.states.dim,
+      embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
+      canFill: tokenizer.fill !== undefined,
+      ranks: rank?.kind,
+      parameters: fileOptions(gguf.metadata),
+      samplersUnused: unusedSamplers(gguf.metadata),
+      media: [], // whoever opens an encoder of images adds it
+    };
+    const engine = new Engine({
+      session,
+      loop: options.loop,
+      tokenizer,
+      grammars: grammarsOf(tokenizer, program.shape.vocabSize, options.grammarThread),
+      vocabSize: program.shape.vocabSize,
+      ctxLen,
+      slots: options.slots,
+      kvBytes: kvBytesOf(session, { ...options, ctxLen }),
+      freeBytes: options.freeBytes,
+      prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
+      snapshots: options.snapshots,
+      limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
+      draft: draft?.model,
+      draftLayer: layer,
+      embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
+      emit: options.emit,
+    });
+    const { changed } = files;
+    const rankPrompt = rankPromptOf(gguf, encoder);
+    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed };
+  } catch (error) {
+    for (const file of [gguf, ...adapters]) file.close();
+    throw error;
+  }
+}
+
+/** One that takes guesses where its slots go on only from where they stand too. */
+async function loadSession(program: Program, options: LoadOptions & { backend: Backend }): Promise<Session> {
+  const session = await options.backend.load(program, options);
+  if (!session.verifies || !session.checkpoints) return session;
+  return takingBack(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
+}
+
+/** What slots may take together: a short text in each at least, however little memory there is. */
+function kvBytesOf(
+  { growth }: Session,
+  { cacheMemory = Infinity, slots, ctxLen }: { cacheMemory?: number | undefined; slots: number; ctxLen: number },
+): number {
+  const least = slots * Math.min(SHORT_TEXT, ctxLen / 4) * (growth?.tokenBytes ?? 0);
+  return Math.max(cacheMemory, least);
+}
+
+/** What is known of a model, and of what drafts for it, once they are on a backend. */
+function factsOf(
+  { backend, device, bytes, vramBytes = 0, gpuLayers }: Session,
+  draft: LoadedDraft | undefined,
+  layer: DraftLayer | undefined,
+): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused"> {
+  const drafting = [draft?.model?.session, layer?.session, layer?.head].flatMap((each) => each?.bytes ?? []);
+  const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
+  return {
+    backend,
+    device,
+    bytes: { weights: all("weights"), kv: all("kv"), scratch: all("scratch") },
+    vramBytes,
+    gpuLayers,
+    ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
+  };
+}
+
+/** The projector of a model; none where what its own file has for one is damaged, for its text may be sound. */
+function openProjector(file: Gguf, { sight, open }: EngineOptions): Projector | undefined {
+  if (!sight) return undefined;
+  if (sight.projector !== undefined) {
+    const gguf = projectorGguf(openGgufFrom(open, sight.projector));
+    return gguf && { gguf, isOwn: true };
+  }
+  try {
+    const gguf = projectorGguf(file);
+    return gguf && { gguf, isOwn: false };
+  } catch (error) {
+    if (error instanceof AppError && error.code === "bad_file") return undefined;
+    throw error;
+  }
+}
+
+/** What the context would be if the model had been trained for it. */
+function wishedCtxLen(program: Program, options: EngineOptions): number {
+  const { ctxLen, cacheMemory = 0, slots, backend } = options;
+  const onGpu = backend.name === "webgpu";
+  const slotBytes = backend.slotBytes?.(program, options) ?? floatBytes(program.steps);
+  const wished = ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
+  return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
+}
+
+/** Of the file, else that of the models which are known to rank by answering. */
+function rankPromptOf({ metadata }: Gguf, encoder: boolean): string | undefined {
+  const own = metadata.get("tokenizer.chat_template.rerank");
+  if (typeof own === "string") return own;
+  return encoder ? undefined : RANK_PROMPT;
+}
+
+function chatTemplateOf({ metadata, path }: Gguf, tokenizer: Tokenizer): LoadedEngine["chatTemplate"] {
+  const template = metadata.get("tokenizer.chat_template") ?? "";
+  if (typeof template !== "string") {
+    throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
+  }
+  const text = (id: number | undefined): string =>
+    id === undefined ? "" : tokenizer.detokenize([id], { special: true });
+  return { source: template || undefined, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
+}
+
+function grammarsOf(
+  tokenizer: ReturnType<typeof loadTokenizer>,
+  vocabSize: number,
+  open: OpenGrammarThread | undefined,
+): () => Promise<GrammarCompiler> {
+  let made: Promise<GrammarCompiler> | undefined;
+  const make = async (): Promise<GrammarCompiler> => {
+    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it when it is wanted
+    const vocabulary = { ...vocabularyForGrammar(tokenizer), vocabSize };
+    const inside = makeGrammarCompiler(vocabulary);
+    if (!open) return inside;
+    const { withThreads } = await import("../text/sampling/grammar-threads.ts");
+    return withThreads(inside, { vocabulary, open });
+  };
+  return () => (made ??= make());
+}

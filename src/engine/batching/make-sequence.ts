@@ -1,0 +1,66 @@
+/** From a request to a sequence that waits: its prompt laid out and cut to the context, its sampler, its limits. */
+import { AppError } from "../../base/errors.ts";
+import type { GrammarMatcher } from "../text/sampling/grammar.ts";
+import { makeSampler } from "../text/sampling/sampler.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import type { makeAnswerTexts } from "./answer-text.ts";
+import { answerRoom, keptTokens, tooLong, truncatePrompt } from "./context.ts";
+import type { Layout } from "./prompt.ts";
+import type { Sequence, SequenceRequest } from "./sequence.ts";
+
+/** An answer without a limit of its own ends after this many context lengths. */
+const PREDICT_MAX_CONTEXTS = 10;
+
+interface Parts {
+  readonly ctxLen: number;
+  readonly vocabSize: number;
+  readonly tokenizer: Tokenizer;
+  readonly grammar: GrammarMatcher | undefined;
+  readonly answerText: ReturnType<typeof makeAnswerTexts>;
+}
+
+/** Throws `bad_request` where the prompt is empty, or too long and must not be cut. */
+export function makeSequence(
+  request: SequenceRequest,
+  { ids: prompt, keys, media }: Layout,
+  { ctxLen, vocabSize, tokenizer, grammar, answerText }: Parts,
+): Sequence {
+  const { options } = request;
+  if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
+  const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
+  const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
+  const mayCut = request.shift && (request.truncate ?? true) && media.length === 0;
+  if (prompt.length >= ctxLen && !mayCut) throw tooLong(prompt.length, ctxLen);
+  const room = answerRoom({ ctxLen, numPredict: options.num_predict });
+  const tokens = truncatePrompt(prompt, { ctxLen, keep, room });
+  const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
+  const sampler = makeSampler(options, {
+    vocabSize,
+    ctxLen,
+    suppressed: tokenizer.suppressed,
+    ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
+  });
+  for (const token of tokens) if (token >= 0) sampler.accept(token);
+  return {
+    id: request.id,
+    request,
+    sampler,
+    grammar,
+    text: answerText({ stops: options.stop, visible: request.visible }),
+    tokens: tokens.length < prompt.length ? Array.from(tokens) : keys.slice(),
+    prompt: tokens,
+    media,
+    keep,
+    predictMax: unlimited ? PREDICT_MAX_CONTEXTS * ctxLen : options.num_predict,
+    generated: [],
+    slot: undefined,
+    cached: 0,
+    reused: 0,
+    due: 0,
+    cancelled: false,
+    truncated: tokens.length < prompt.length || request.wasCut === true,
+    stopSequence: undefined,
+    promptEvalNs: 0,
+    firstTokenAtNs: 0,
+  };
+}

@@ -1,0 +1,46 @@
+/**
+ * What a run gives each of its sequences: the logits of its wanted rows, or only the candidates of the last where the
+ * session can choose these and the sampler needs no more. Which of the two never changes the token.
+ */
+import type { OfferRows, Session } from "../program/backend.ts";
+import type { Offer, OfferWish } from "../text/sampling/offer.ts";
+import type { Work } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+
+/** Of one wanted row. */
+export type Outcome = Float32Array | Offer;
+
+/** Runs the rows; of each sequence of the work one outcome for each wanted row, good until the next run. */
+export async function runWork(
+  { rows, sequences }: Work,
+  { session, vocabSize }: { session: Session; vocabSize: number },
+): Promise<(readonly Outcome[])[]> {
+  const { offers: chooser } = session;
+  const wishes = rows.map(({ logits }, i) => (logits === "last" ? wishOf(sequences[i]!, chooser) : undefined));
+  const { logits, offers } =
+    chooser && wishes.some(Boolean)
+      ? await chooser.run(rows.map((each, i): OfferRows => ({ ...each, wish: wishes[i] })))
+      : { logits: await session.run(rows), offers: [] };
+  let [row, offer] = [0, 0];
+  return rows.map(({ logits: wanted, tokens }, i) => {
+    if (wanted === "none") return [];
+    if (wishes[i]) return offers.slice(offer, ++offer);
+    const count = wanted === "all" ? tokens.length : 1;
+    return Array.from({ length: count }, () => logits.subarray(row * vocabSize, ++row * vocabSize));
+  });
+}
+
+/** A grammar masks all logits, and log-probabilities are shares of all of them. */
+function wishOf({ sampler, grammar, request }: Sequence, chooser: Session["offers"]): OfferWish | undefined {
+  if (!chooser || grammar || request.logprobs !== undefined) return undefined;
+  return sampler.wish(chooser.limits);
+}
+
+/** Chooses the next id. @param mask ids that may follow, see `Sampler` */
+export function sampleFrom(
+  outcome: Outcome,
+  { sampler }: Pick<Sequence, "sampler">,
+  mask: Int32Array | undefined,
+): number {
+  return outcome instanceof Float32Array ? sampler.sample(outcome, mask) : sampler.choose(outcome);
+}

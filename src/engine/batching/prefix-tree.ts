@@ -1,0 +1,83 @@
+/** The tree of prefixes: each node is a block of tokens behind those of its parents. */
+import type { Checkpoint } from "../program/backend.ts";
+import type { SnapshotInfo } from "../formats/snapshots.ts";
+
+/** What a node costs beside its bytes. */
+const NODE_BYTES = 1024;
+
+export interface KeptCheckpoint {
+  readonly length: number;
+  readonly bytes: number;
+  /** Undefined where it is only stored. */
+  value: Checkpoint | undefined;
+}
+
+export interface Node {
+  /** As many as a block has, or fewer where the prefix ended; only a full one has children. */
+  readonly tokens: readonly number[];
+  /** Position of the first. */
+  readonly first: number;
+  readonly parent: Node | undefined;
+  readonly children: Node[];
+  /** Undefined where they are only stored. */
+  bytes: Uint8Array | undefined;
+  /** Taken within this block, the shortest first. */
+  checkpoints: readonly KeptCheckpoint[];
+  /** Of its snapshot; undefined: there is none. */
+  name: string | undefined;
+}
+
+/** Bytes of memory. */
+export const sizeOf = ({ bytes, checkpoints }: Node): number =>
+  NODE_BYTES + (bytes?.length ?? 0) + checkpoints.reduce((sum, each) => sum + (each.value ? each.bytes : 0), 0);
+
+/** The node that shares the most tokens with a text from `first` on, and how many. */
+export function nearest(
+  nodes: readonly Node[],
+  text: readonly number[],
+  { first, limit }: { first: number; limit: number },
+): readonly [Node | undefined, number] {
+  let best: Node | undefined;
+  let most = 0;
+  for (const node of nodes) {
+    const end = Math.min(node.tokens.length, limit - first);
+    let shared = 0;
+    while (shared < end && node.tokens[shared] === text[first + shared]) shared++;
+    if (shared > most) [best, most] = [node, shared];
+  }
+  return [best, most];
+}
+
+/** A node and all behind it. */
+export function* nodesBelow(node: Node): Generator<Node> {
+  yield node;
+  for (const child of node.children) yield* nodesBelow(child);
+}
+
+/** Adds what was stored to an empty tree; the names of what has no place in it. */
+export function attachSnapshots(roots: Node[], infos: readonly SnapshotInfo[], blockLength: number): string[] {
+  const behind = Map.groupBy(infos, ({ parent }) => parent);
+  const unused = new Set(infos.map(({ name }) => name));
+  const waiting: { parent: Node | undefined; name: string }[] = [{ parent: undefined, name: "" }];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { parent } = next;
+    const siblings = parent?.children ?? roots;
+    for (const { name, tokens, checkpoints } of behind.get(next.name) ?? []) {
+      const isKnown = nearest(siblings, tokens, { first: 0, limit: tokens.length })[1] === tokens.length;
+      if (tokens.length > blockLength || isKnown) continue;
+      const node: Node = {
+        tokens,
+        first: parent ? parent.first + blockLength : 0,
+        parent,
+        children: [],
+        bytes: undefined,
+        checkpoints: checkpoints.map((each) => ({ ...each, value: undefined })),
+        name,
+      };
+      siblings.push(node);
+      unused.delete(name);
+      if (tokens.length === blockLength) waiting.push({ parent: node, name });
+    }
+  }
+  return [...unused];
+}

@@ -1,0 +1,107 @@
+/**
+ * The head of a model that scores a document for a query: from the pooled state to one number. Keys and tensors are
+ * llama.cpp's (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, then `cls.output`; a
+ * model with several outputs says how likely the first of them is.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+
+/** `llama_pooling_type` of such models. */
+export const RANK = 4;
+
+/** What models that were made of a chat model are asked where their file does not say (Qwen3-Reranker's model card). */
+export const RANK_PROMPT =
+  "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
+  'Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n' +
+  "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n" +
+  "<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
+export interface RankHead {
+  /** `logit`: any number, higher for what fits better; `share`: how likely it fits, from 0 to 1. */
+  readonly kind: "logit" | "share";
+  /** The score of a pooled state, (dim), that is not of unit length. */
+  score(state: Float64Array): number;
+}
+
+interface Layer {
+  /** (outDim, dim) */
+  readonly weight: Float32Array;
+  readonly bias: Float32Array | undefined;
+  readonly outDim: number;
+}
+
+/** Undefined where the model does not rank. Throws `bad_file` where its head is missing or misshapen. */
+export function rankHeadOf(gguf: Gguf, { arch, dim }: { arch: string; dim: number }): RankHead | undefined {
+  if (gguf.metadata.get(`${arch}.pooling_type`) !== RANK) return undefined;
+  const dense = readLayer(gguf, "cls", { dim, outDim: dim });
+  const output = readLayer(gguf, "cls.output", { dim, outDim: undefined });
+  if (!dense && !output) {
+    throw new AppError(
+      "bad_file",
+      `${gguf.path}: tensor 'cls.output.weight': expected the head of a reranker, got none`,
+    );
+  }
+  const isShare = output !== undefined && output.outDim > 1;
+  return {
+    kind: isShare ? "share" : "logit",
+    score(state) {
+      const hidden = dense ? apply(dense, state).map(Math.tanh) : state;
+      const scores = output ? apply(output, hidden) : hidden;
+      return isShare ? firstShare(scores) : scores[0]!; // a head has one output at least
+    },
+  };
+}
+
+/** W · x + b, in float64. */
+function apply({ weight, bias, outDim }: Layer, x: Float64Array): Float64Array {
+  return Float64Array.from({ length: outDim }, (_, row) => {
+    let sum = bias?.[row] ?? 0;
+    for (let i = 0; i < x.length; i++) sum += weight[row * x.length + i]! * x[i]!;
+    return sum;
+  });
+}
+
+/** The first value of a softmax. */
+function firstShare(scores: Float64Array): number {
+  const most = Math.max(...scores);
+  const sum = scores.reduce((total, score) => total + Math.exp(score - most), 0);
+  return Math.exp(scores[0]! - most) / sum;
+}
+
+/** Labels of a classifier: more than any that ranks has. */
+const OUTPUTS_MAX = 1024;
+
+function readLayer(
+  gguf: Gguf,
+  name: string,
+  { dim, outDim: wanted }: { dim: number; outDim: number | undefined },
+): Layer | undefined {
+  const info = gguf.tensors.get(`${name}.weight`);
+  if (!info) return undefined;
+  const [inDim = 0, outDim = 1] = info.shape;
+  const isRight = inDim === dim && (wanted === undefined ? outDim <= OUTPUTS_MAX : outDim === wanted);
+  if (!isRight || info.shape.length > 2) {
+    const expected = `(${dim}, ${wanted ?? `1 to ${OUTPUTS_MAX}`})`;
+    const got = `(${info.shape.join(", ")})`;
+    throw new AppError("bad_file", `${gguf.path}: tensor '${name}.weight': expected ${expected}, got ${got}`);
+  }
+  return {
+    weight: valuesOf(gguf, `${name}.weight`, dim * outDim)!,
+    bias: valuesOf(gguf, `${name}.bias`, outDim),
+    outDim,
+  };
+}
+
+function valuesOf(gguf: Gguf, name: string, length: number): Float32Array | undefined {
+  const info = gguf.tensors.get(name);
+  if (!info) return undefined;
+  const found = info.shape.reduce((product, size) => product * size, 1);
+  if (found !== length) {
+    throw new AppError("bad_file", `${gguf.path}: tensor '${name}': expected ${length} values, got ${found}`);
+  }
+  if (info.quant.unreadable)
+    throw new AppError("unsupported", `${gguf.path}: tensor '${name}': ${info.quant.unreadable}`);
+  const out = new Float32Array(length);
+  info.quant.dequantize(gguf.read(name), out);
+  return out;
+}

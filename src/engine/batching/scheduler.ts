@@ -1,0 +1,91 @@
+/**
+ * What the engine runs next. Decode steps take every sequence that is ready, so that all of them share one read of the
+ * weights; between two of them at most one bounded chunk of one prompt is prefilled. Of several prompts a short one
+ * passes longer ones that came before it, but none is passed by more tokens than it has itself: see `Sequence.due`.
+ */
+import type { Rows } from "../program/backend.ts";
+import { assert } from "../../base/errors.ts";
+import { inputOf, wholeEnd } from "./prompt.ts";
+import { inPrefill, type Sequence } from "./sequence.ts";
+
+/** Rows for the backend, each beside the sequence they belong to. */
+export interface Work {
+  readonly kind: "prefill" | "decode";
+  readonly rows: readonly Rows[];
+  readonly sequences: readonly Sequence[];
+}
+
+export interface ScheduleLimits {
+  /** Prompt tokens of one run while nothing else is decoding. */
+  readonly chunkAlone: number;
+  /** Prompt tokens of one run while others wait for their next token. */
+  readonly chunkShared: number;
+}
+
+/**
+ * A run of a prompt ends so many tokens before it does, where slots go on only from checkpoints: the next turn of a
+ * chat has another ending than the opening of an answer.
+ */
+export const CHECKPOINT_TAIL = 16;
+
+/**
+ * The next run, or undefined where there is nothing to do.
+ * @param last kind of the run before, so that prefill and decode alternate
+ * @param isExact whether tokens of an answer that are evaluated again get the bits that they had
+ * @param tail tokens before the end of a prompt where a run ends; 0: none
+ */
+export function schedule(
+  running: readonly Sequence[],
+  options: { last: Work["kind"] | undefined; limits: ScheduleLimits; tail?: number; isExact?: boolean },
+): Work | undefined {
+  const prefilling = running.filter(inPrefill);
+  const decoding = running.filter((sequence) => !inPrefill(sequence));
+  if (prefilling.length > 0 && (decoding.length === 0 || options.last !== "prefill")) {
+    const { chunkAlone, chunkShared } = options.limits;
+    const chunk = decoding.length === 0 ? chunkAlone : chunkShared;
+    const next = prefilling.reduce((a, b) => (b.due < a.due ? b : a));
+    return (options.isExact && againOf(next)) || prefillOf(next, { chunk, tail: options.tail ?? 0 });
+  }
+  if (decoding.length === 0) return undefined;
+  const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));
+  return {
+    kind: "decode",
+    rows: ordered.map((sequence) => rowsOf(sequence, sequence.tokens.length)),
+    sequences: ordered,
+  };
+}
+
+/** Rows of a step that evaluates an answer again. */
+const AGAIN_ROWS = 16;
+
+/** Tokens of an answer whose slot was lost; undefined while some of its prompt are to come. */
+function againOf(sequence: Sequence): Work | undefined {
+  const { tokens, generated, cached } = sequence;
+  if (generated.length === 0 || cached < tokens.length - generated.length) return undefined;
+  const rows = rowsOf(sequence, Math.min(tokens.length, cached + AGAIN_ROWS));
+  return { kind: "prefill", rows: [{ ...rows, logits: "all", drafted: true }], sequences: [sequence] };
+}
+
+/** The next chunk of a prompt. No last chunk of one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
+function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
+  const answered = sequence.tokens.length - sequence.generated.length;
+  const whole = (sequence.cached < answered ? answered : sequence.tokens.length) - sequence.cached;
+  const left = tail > 0 && whole - tail > 1 ? whole - tail : whole;
+  const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
+  const end = wholeEnd(sequence.media, sequence.cached + count);
+  return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };
+}
+
+function rowsOf(sequence: Sequence, end: number): Rows {
+  return {
+    slot: slotOf(sequence),
+    start: sequence.cached,
+    ...inputOf(sequence, { start: sequence.cached, end }),
+    logits: end === sequence.tokens.length ? "last" : "none",
+  };
+}
+
+function slotOf(sequence: Sequence): number {
+  assert(sequence.slot, `sequence ${sequence.id} runs without a slot`);
+  return sequence.slot.index;
+}

@@ -1,0 +1,129 @@
+/**
+ * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
+ * prefix, or the oldest one after copying a longer prefix out of another slot, or out of the cache. A slot that goes on
+ * only from checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
+ */
+import type { Checkpoint } from "../program/backend.ts";
+import { assert } from "../../base/errors.ts";
+
+/** A prefix in another slot is copied only where it saves at least this many tokens of prefill. */
+const COPY_MIN_TOKENS = 16;
+
+export interface Slot {
+  readonly index: number;
+  /** Leading tokens, or keys of rows of media, whose keys and values in the cache a fresh prefill would give. */
+  tokens: number[];
+  /** A context shift has moved what follows `tokens`: it serves the sequence that runs, but no other. */
+  shifted: boolean;
+  busy: boolean;
+  /** Order of last use, for taking the oldest first. */
+  usedAt: number;
+  /** Where the slot can be taken back to, the shortest first; empty where it goes on from any length. */
+  checkpoints: readonly Checkpoint[];
+}
+
+/** Where a prompt goes: `reused` tokens are in the slot once what is given of them was copied into it. */
+export interface Placement {
+  readonly slot: Slot;
+  readonly reused: number;
+  readonly copyFrom?: Slot | "cache";
+}
+
+export function makeSlots(count: number): Slot[] {
+  return Array.from({ length: count }, (_, index) => {
+    return { index, tokens: [], shifted: false, busy: false, usedAt: 0, checkpoints: [] };
+  });
+}
+
+/** Tokens that a prompt shares with a slot, from the start. */
+function sharedPrefix(slot: Slot, prompt: readonly number[]): number {
+  const limit = Math.min(slot.tokens.length, prompt.length);
+  let n = 0;
+  while (n < limit && slot.tokens[n] === prompt[n]) n++;
+  return n;
+}
+
+/**
+ * Tokens of a prompt that are evaluated even where a slot holds them all. Two, because backends add up a run over one
+ * token in another order than a run over several: with one, a repeated request would get other logits than the first.
+ */
+const EVALUATED_MIN_TOKENS = 2;
+
+/** Where a slot can go on, at most `limit` tokens from its start: where it stands, or at a checkpoint. */
+function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number): number {
+  if (!shifted && tokens.length <= limit) return tokens.length;
+  return checkpoints.findLast(({ length }) => length <= limit)?.length ?? 0;
+}
+
+/**
+ * Chooses a slot for a prompt; undefined while all are busy.
+ * @param anyLength whether a slot goes on from every length up to its own; otherwise from checkpoints only
+ * @param whole the longest length up to another where a run of this prompt may begin
+ * @param cached tokens that the cache has of the prompt
+ */
+export function placePrompt(
+  slots: readonly Slot[],
+  prompt: readonly number[],
+  options: { anyLength: boolean; whole?: (length: number) => number; cached?: number },
+): Placement | undefined {
+  const { anyLength, whole = (length) => length, cached = 0 } = options;
+  const limit = reusableTokens(prompt);
+  const shared = slots.map((slot) => {
+    const same = Math.min(sharedPrefix(slot, prompt), limit);
+    return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are where runs ended
+  });
+  let best: Slot | undefined;
+  for (const slot of slots) {
+    if (slot.busy) continue;
+    if (!best || better(slot, best, shared)) best = slot;
+  }
+  if (!best) return undefined;
+  const donor = slots.reduce((a, b) => (shared[b.index]! > shared[a.index]! ? b : a));
+  const own = shared[best.index]!;
+  const lent = shared[donor.index]!;
+  const most = Math.max(lent, cached);
+  if ((donor === best && lent === most) || most < own + COPY_MIN_TOKENS) return { slot: best, reused: own };
+  const oldest = slots.filter((slot) => !slot.busy).reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
+  return { slot: oldest, reused: most, copyFrom: lent === most ? donor : "cache" };
+}
+
+/** Most leading tokens of a prompt that need not be evaluated. */
+export const reusableTokens = (prompt: readonly number[]): number => Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
+
+function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
+  const gain = shared[a.index]! - shared[b.index]!;
+  return gain !== 0 ? gain > 0 : a.usedAt < b.usedAt;
+}
+
+/** Marks a slot as taken by a prompt whose first `reused` tokens it holds already. */
+export function takeSlot(
+  slot: Slot,
+  { tokens, checkpoints, order }: Pick<Slot, "tokens" | "checkpoints"> & { order: number },
+): void {
+  assert(!slot.busy, `slot ${slot.index} is taken twice`);
+  Object.assign(slot, { tokens, checkpoints, shifted: false, busy: true, usedAt: order });
+}
+
+/** Checkpoints of a slot: enough for the turns that people go back. */
+const CHECKPOINTS_MAX = 8;
+/** Bytes of the checkpoints of all slots. */
+const CHECKPOINT_BYTES_MAX = 512 * 2 ** 20;
+
+/** Adds a checkpoint to a slot; of too many, those go whose neighbours are nearest, and never the last. */
+export function keepCheckpoint(slot: Slot, checkpoint: Checkpoint, { slots }: { slots: number }): void {
+  const share = CHECKPOINT_BYTES_MAX / slots;
+  const most = Math.min(CHECKPOINTS_MAX, Math.floor(share / Math.max(1, checkpoint.bytes)));
+  const kept = [...slot.checkpoints.filter(({ length }) => length < checkpoint.length), checkpoint];
+  while (kept.length > Math.max(1, most)) {
+    const gaps = kept.slice(0, -1).map((_, i) => kept[i + 1]!.length - (kept[i - 1]?.length ?? 0));
+    kept.splice(gaps.indexOf(Math.min(...gaps)), 1);
+  }
+  slot.checkpoints = most > 0 ? kept : [];
+}
+
+/** What a slot holds is unknown, or of no use any more. */
+export function forget(slot: Slot): void {
+  slot.tokens = [];
+  slot.checkpoints = [];
+  slot.shifted = false;
+}

@@ -1,0 +1,191 @@
+/**
+ * Speculative decoding: a step verifies tokens that were guessed, and goes on behind those that turn out right
+ * (arXiv:2211.17192). A guess is right only where the very token was chosen from the model's own logits, by the same
+ * sampler in the same order as without guesses, so that answers are the same to the last token, whatever they are drawn
+ * with. Steps hold as many guesses as measured times and the guesses' record make worth while; none, where none are.
+ * Guesses come from earlier text, or, where that is likelier right, from a draft model or a layer of the model's own.
+ */
+import type { Session } from "../program/backend.ts";
+import type { EventLoop } from "./event-loop.ts";
+import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
+import { makeLayerDrafter, type DraftLayer } from "./draft-layer.ts";
+import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
+import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
+import type { Work } from "./scheduler.ts";
+import { startOver, type Sequence } from "./sequence.ts";
+
+/** Most guessed tokens of a sequence in one step. */
+const GUESSED_MAX = 15;
+/** Rows of a step that guesses fill it up to: products are made for so many at once. */
+const FILLED = [2, 4, 8, 12, 16, 24, 32];
+/** What a step must promise over one without guesses. */
+const WORTH = 1.05;
+/** What a token of a draft model is thought to cost before it was measured, as a share of a step of the model. */
+const DRAFT_SHARE = 0.2;
+export interface Speculation {
+  /** The step with guesses behind the tokens of some sequences. */
+  extend(work: Work): Promise<Work>;
+  /** What a step took, without that of choosing tokens. */
+  took(work: Work, ns: number): void;
+  /** How many of its guesses in the last step were right. */
+  judge(sequence: Sequence, right: number): void;
+  close(): void;
+}
+
+interface Candidate {
+  readonly sequence: Sequence;
+  /** In the step. */
+  readonly index: number;
+  /** Undefined: a draft model has to say them. */
+  readonly tokens: Int32Array | undefined;
+  /** How many there are, or may be. */
+  readonly most: number;
+  readonly kind: number;
+  /** How likely each of its tokens is right where those before it are. */
+  readonly chance: number;
+}
+
+interface Parts {
+  readonly ctxLen: number;
+  readonly slots: number;
+  readonly vocabSize: number;
+  readonly loop: EventLoop;
+  readonly draft?: DraftModel | undefined;
+  readonly draftLayer?: DraftLayer | undefined;
+}
+
+export function makeSpeculation(parts: Parts): Speculation {
+  const costs = makeDecodeCosts();
+  const { draft, draftLayer } = parts;
+  const drafter = draft ? makeDrafter(draft, parts) : draftLayer && makeLayerDrafter(draftLayer, parts);
+  const records = makeGuessRecords();
+  const roomOf = ({ cached, predictMax, generated, media }: Sequence): number =>
+    media.length > 0 ? 0 : Math.min(GUESSED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);
+  const draftRoomOf = (sequence: Sequence): number => {
+    const { draft_num_predict: wanted } = sequence.request.options;
+    return Math.min(roomOf(sequence), wanted < 0 ? GUESSED_MAX : wanted);
+  };
+
+  const candidateOf = (sequence: Sequence, index: number): Candidate | undefined => {
+    const room = roomOf(sequence);
+    if (room < 1) return undefined;
+    const guess = records.lookupOf(sequence).guess(sequence.tokens, room);
+    const kind = guess ? kindOf(guess.match) : DRAFTED;
+    const chance = records.chance(sequence, kind);
+    const most = Math.min(draftRoomOf(sequence), drafter?.room(sequence) ?? 0);
+    const drafted = records.chance(sequence, DRAFTED);
+    if (most > 0 && drafted >= chance)
+      return { sequence, index, tokens: undefined, most, kind: DRAFTED, chance: drafted };
+    return guess && { sequence, index, tokens: guess.tokens, most: guess.tokens.length, kind, chance };
+  };
+
+  /** Runs the draft model over what it lacks of one sequence, for as long as a step takes, where that promises much. */
+  const catchUp = async ({ sequences }: Work): Promise<void> => {
+    const budgetNs = costs.of(sequences.length);
+    if (!drafter || budgetNs === undefined) return;
+    const late = sequences.find((sequence) => {
+      const most = draftRoomOf(sequence);
+      if (most < 1 || drafter.room(sequence) > 0) return false;
+      const chance = records.chance(sequence, DRAFTED);
+      const candidate = { sequence, index: 0, tokens: undefined, most, kind: DRAFTED, chance };
+      return counts([candidate], { sequences: 1, costs, drafter }).size > 0;
+    });
+    if (late) await drafter.catchUp(late, budgetNs);
+  };
+
+  return {
+    async extend(work) {
+      if (work.kind !== "decode") return work;
+      const candidates = work.sequences.flatMap((sequence, index) => candidateOf(sequence, index) ?? []);
+      const chosen = counts(candidates, { sequences: work.sequences.length, costs, drafter });
+      const guesses = await guessesOf(chosen, drafter);
+      await catchUp(work);
+      if (drafter) for (const sequence of work.sequences) if (!guesses.has(sequence)) records.fade(sequence);
+      if (guesses.size === 0) return work;
+      const rows = work.rows.map((row, index) => {
+        const guess = guesses.get(work.sequences[index]!);
+        if (!guess) return row;
+        records.guessed(work.sequences[index]!, { kind: guess.kind, count: guess.tokens.length });
+        const tokens = Int32Array.of(...row.tokens, ...guess.tokens);
+        return { ...row, tokens, logits: "all", drafted: true } as const;
+      });
+      return { ...work, rows };
+    },
+    took({ kind, rows }, ns) {
+      const count = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+      if (kind === "decode") costs.note(count, ns);
+    },
+    judge: records.judge,
+    close: () => drafter?.close(),
+  };
+}
+
+/** The tokens of what was chosen, by sequence. */
+async function guessesOf(
+  chosen: ReadonlyMap<Candidate, number>,
+  drafter: Drafter | undefined,
+): Promise<Map<Sequence, { readonly tokens: Int32Array; readonly kind: number }>> {
+  const guesses = new Map<Sequence, { tokens: Int32Array; kind: number }>();
+  const asked = [...chosen].filter(([{ tokens }]) => !tokens);
+  const said =
+    asked.length > 0 ? await drafter?.guess(asked.map(([{ sequence }, count]) => ({ sequence, count }))) : [];
+  for (const [{ sequence, kind, tokens }, count] of chosen) {
+    const own = tokens?.subarray(0, count) ?? said?.[asked.findIndex(([each]) => each.sequence === sequence)];
+    if (own && own.length > 0) guesses.set(sequence, { tokens: own, kind });
+  }
+  return guesses;
+}
+
+/** Of each sequence, how many of its guesses make the step give the most tokens for its time. */
+function counts(
+  candidates: readonly Candidate[],
+  { sequences, costs, drafter }: { sequences: number; costs: DecodeCosts; drafter: Drafter | undefined },
+): Map<Candidate, number> {
+  const chosen = new Map<Candidate, number>();
+  let [rows, tokens, drafts, rounds] = [sequences, sequences, 0, 0];
+  const plainNs = costs.of(rows);
+  if (plainNs === undefined) return chosen; // before anything is measured
+  const one = costs.of(1) ?? plainNs;
+  const draftNs = (count: number, steps: number): number =>
+    count === 0 ? 0 : (drafter?.cost(count, steps) ?? DRAFT_SHARE * one * steps);
+  let rate = tokens / plainNs;
+  for (const each of candidates.toSorted((a, b) => b.chance - a.chance)) {
+    const { chance, most, tokens: known } = each;
+    const all = known
+      ? [...FILLED.map((filled) => filled - rows), most]
+      : Array.from({ length: most }, (_, i) => i + 1);
+    const drafting = known ? drafts : drafts + 1;
+    let best = { count: 0, rate: rate * WORTH, tokens };
+    for (const count of new Set(all)) {
+      if (count < 1 || count > most) continue;
+      const more = tokens + (chance * (1 - chance ** count)) / (1 - chance);
+      const draftedNs = draftNs(drafting, known ? rounds : Math.max(rounds, count));
+      const ns = costs.of(rows + count)! + draftedNs; // fewer rows were measured
+      if (more / ns > best.rate) best = { count, rate: more / ns, tokens: more };
+    }
+    if (best.count === 0) continue;
+    chosen.set(each, best.count);
+    ({ rate, tokens } = best);
+    rows += best.count;
+    if (!known) [drafts, rounds] = [drafting, Math.max(rounds, best.count)];
+  }
+  return chosen;
+}
+
+/**
+ * A decode step that failed, without its guesses. Sequences that had none start over where a slot goes on only from
+ * where it stands: it may be a step ahead, and nothing put aside says where it was.
+ */
+export function withoutGuesses({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {
+  const isKept = (_: unknown, i: number): boolean => !checkpoints || rows[i]!.drafted === true;
+  sequences.forEach((sequence, i) => isKept(sequence, i) || startOver(sequence));
+  return {
+    ...work,
+    sequences: sequences.filter(isKept),
+    rows: rows
+      .filter(isKept)
+      .map(({ drafted = false, ...each }) =>
+        drafted ? { ...each, tokens: each.tokens.subarray(0, 1), logits: "last" } : each,
+      ),
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * A session whose slots go on only from where they stand, made one that takes guesses: before rows that may turn out
+ * wrong it puts the slot's states aside, and where the next rows begin within them it takes the slot back and evaluates
+ * those that were right once more, in the same run, as rows of decode, which have the same bits.
+ */
+import type { Checkpoint, Checkpoints, Rows, Session, SlicedRuns, StateRows } from "../program/backend.ts";
+import { assert } from "../../base/errors.ts";
+
+/** Rows that were guessed, and where the slot stood before them. */
+interface Guessed {
+  readonly checkpoint: Checkpoint;
+  readonly tokens: Int32Array;
+  /** Whether the slot stands behind them; else it was taken back. */
+  readonly stands: boolean;
+}
+
+/** Where a slot would stand, had its wrong guesses not been evaluated. */
+interface Within extends Checkpoint {
+  readonly before: Guessed;
+}
+
+const isWithin = (checkpoint: Checkpoint): checkpoint is Within => "before" in checkpoint;
+
+type AnyRows = Omit<Rows, "logits"> | Omit<StateRows, "states">;
+
+/** How rows of a kind say what is wanted of them. */
+interface Kind<T extends AnyRows> {
+  readonly wanted: (rows: T) => string;
+  readonly all: (rows: T) => T;
+  readonly dim: number;
+  readonly run: (batch: readonly T[]) => Promise<Float32Array>;
+}
+
+const endOf = ({ checkpoint, tokens }: Guessed): number => checkpoint.length + tokens.length;
+
+/** What is known of each slot, by which it is taken back. */
+interface States extends Checkpoints {
+  readonly guessed: Map<number, Guessed>;
+  /** Of each slot, the checkpoint that only `guessed` has: tens of megabytes, which the next one may take. */
+  readonly own: Map<number, Checkpoint>;
+  /** Tokens that are evaluated again before rows that begin there; the slot is taken back where there are some. */
+  takeBack(slot: number, start: number): Int32Array;
+}
+
+function makeStates(checkpoints: Checkpoints): States {
+  const guessed: States["guessed"] = new Map();
+  const own: States["own"] = new Map();
+  return {
+    guessed,
+    own,
+    takeBack(slot, start) {
+      const before = guessed.get(slot);
+      guessed.delete(slot);
+      if (!before || start < before.checkpoint.length || start > endOf(before)) return new Int32Array();
+      if (before.stands && start === endOf(before)) return new Int32Array();
+      if (before.stands) checkpoints.restore(slot, before.checkpoint);
+      return before.tokens.slice(0, start - before.checkpoint.length);
+    },
+    save(slot, length) {
+      const before = guessed.get(slot);
+      if (!before || (before.stands && length === endOf(before))) return checkpoints.save(slot, length);
+      const { checkpoint } = before;
+      own.delete(slot); // two have it from now on
+      const tokens = before.tokens.slice(0, length - checkpoint.length);
+      const within: Within = { length, bytes: checkpoint.bytes, before: { checkpoint, tokens, stands: false } };
+      return within;
+    },
+    restore(slot, checkpoint) {
+      guessed.delete(slot);
+      if (isWithin(checkpoint)) guessed.set(slot, checkpoint.before);
+      checkpoints.restore(slot, isWithin(checkpoint) ? checkpoint.before.checkpoint : checkpoint);
+    },
+    standing(slot, length) {
+      const before = guessed.get(slot);
+      if (!before || (before.stands && length === endOf(before))) return length;
+      guessed.delete(slot);
+      if (before.stands) checkpoints.restore(slot, before.checkpoint);
+      return before.checkpoint.length;
+    },
+  };
+}
+
+const isDecode = <T extends AnyRows>(rows: T, { wanted }: Kind<T>): boolean =>
+  wanted(rows) !== "none" && (rows.tokens.length === 1 || rows.drafted === true);
+
+/** The rows, behind those that are evaluated again in the same run, and how many these are. */
+async function withRedone<T extends AnyRows>(
+  batch: readonly T[],
+  kind: Kind<T>,
+  { session, states }: { session: Session; states: States },
+): Promise<{ readonly rows: readonly T[]; readonly again: readonly number[] }> {
+  const again: number[] = [];
+  const rows: T[] = [];
+  for (const each of batch) {
+    const { slot, start, tokens } = each;
+    const redone = states.takeBack(slot, start);
+    const first = start - redone.length;
+    const together = redone.length > 0 && isDecode(each, kind);
+    if (redone.length > 0 && !together) {
+      await session.run([{ slot, start: first, tokens: redone, logits: "all", drafted: true }]);
+    }
+    again.push(together ? redone.length : 0);
+    const both = (): Int32Array => Int32Array.of(...redone, ...tokens);
+    rows.push(together ? kind.all({ ...each, start: first, tokens: both(), drafted: true }) : each);
+  }
+  return { rows, again };
+}
+
+function makeRun(session: Session, states: States) {
+  const { checkpoints } = session;
+  assert(checkpoints, "a session that goes on from any length");
+  return async <T extends AnyRows>(batch: readonly T[], kind: Kind<T>): Promise<Float32Array> => {
+    const { rows, again } = await withRedone(batch, kind, { session, states });
+    for (const [i, { slot, start, tokens, drafted }] of rows.entries()) {
+      if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // nothing of it may be wrong
+      const checkpoint = checkpoints.save(slot, start, states.own.get(slot));
+      states.own.set(slot, checkpoint);
+      states.guessed.set(slot, { checkpoint, tokens, stands: true });
+    }
+    try {
+      return without(await kind.run(rows), { rows, again, kind });
+    } catch (error) {
+      for (const { slot } of rows) {
+        const before = states.guessed.get(slot);
+        if (!before) continue;
+        checkpoints.restore(slot, before.checkpoint);
+        states.guessed.set(slot, { ...before, stands: false });
+      }
+      throw error;
+    }
+  };
+}
+
+/** @param dims of a row of logits, and of states */
+export function takingBack(session: Session, dims: { readonly logits: number; readonly states: number }): Session {
+  assert(session.checkpoints, "a session that goes on from any length");
+  const states = makeStates(session.checkpoints);
+  const run = makeRun(session, states);
+  const { slices } = session;
+  const forget = (slot: number): void => void states.guessed.delete(slot);
+  const start: SlicedRuns["start"] = (rows) => {
+    forget(rows.slot);
+    return slices!.start(rows); // only where there are some
+  };
+  return {
+    ...session,
+    checkpoints: states,
+    ...(slices && { slices: { rowsMax: slices.rowsMax, start } }),
+    run: (batch) =>
+      run(batch, {
+        wanted: ({ logits }) => logits,
+        all: (rows) => ({ ...rows, logits: "all" as const }),
+        dim: dims.logits,
+        run: (rows) => session.run(rows),
+      }),
+    states: (batch, pause) =>
+      run(batch, {
+        wanted: (rows) => rows.states,
+        all: (rows) => ({ ...rows, states: "all" as const }),
+        dim: dims.states,
+        run: (rows) => session.states(rows, pause),
+      }),
+    shift(slot, by) {
+      forget(slot);
+      session.shift(slot, by);
+    },
+    copy(which) {
+      forget(which.to);
+      session.copy(which);
+    },
+  };
+}
+
+/** Results without those of rows that were evaluated again. */
+function without<T extends AnyRows>(
+  values: Float32Array,
+  { rows, again, kind: { wanted, dim } }: { rows: readonly T[]; again: readonly number[]; kind: Kind<T> },
+): Float32Array {
+  if (again.every((count) => count === 0)) return values;
+  let [from, to] = [0, 0];
+  for (const [i, each] of rows.entries()) {
+    const count = wanted(each) === "all" ? each.tokens.length : wanted(each) === "none" ? 0 : 1;
+    const left = count - again[i]!;
+    values.copyWithin(to * dim, (from + again[i]!) * dim, (from + count) * dim);
+    [from, to] = [from + count, to + left];
+  }
+  return values.subarray(0, to * dim);
+}

@@ -1,0 +1,93 @@
+/**
+ * Reads what a model's headers say without mapping the model and without holding up the process: for a server, which a
+ * file that someone truncates must not kill and a vocabulary of 260,000 words must not block. Bytes come in pieces, and
+ * between two of them others have their turn. The parser is `parse.ts`; `read.ts` opens models for their weights.
+ */
+import { open, stat, type FileHandle } from "node:fs/promises";
+import { setImmediate } from "node:timers/promises";
+import { makeCursor, moveWindow } from "../gguf/cursor.ts";
+import type { ModelHeader } from "../gguf/gguf.ts";
+import { endedEarly, notRegular, openError, reading } from "../../../base/open-error.ts";
+import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
+import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
+
+/** Strings of this many bytes take about 2 ms to make. */
+const PIECE_BYTES = 256 * 2 ** 10;
+
+interface HeaderOptions {
+  /** Arrays of more items are stepped over, and are empty in the metadata. All are kept if it is absent. */
+  readonly arrayItemsMax?: ArrayItemsMax;
+}
+
+/**
+ * Reads the header of a model; of a split one, those of all parts, by its first. Throws as `openGguf` does, and
+ * `bad_file` where a file becomes shorter meanwhile.
+ */
+export async function readHeader(path: string, options: HeaderOptions = {}): Promise<ModelHeader> {
+  const first = await readPart(path, { ...options, shard: 0 });
+  const { version, metadata } = first.header;
+  const parts = [first];
+  const paths = shardPaths(path, metadata);
+  for (const [shard, part] of paths.entries()) {
+    if (shard > 0) parts.push(await readLaterPart(part, { shard, count: paths.length }));
+  }
+  const headers = parts.map(({ header }) => header);
+  const fileBytes = parts.reduce((sum, part) => sum + part.fileBytes, 0);
+  return { path, version, metadata, tensors: joinTensors(paths, headers), fileBytes };
+}
+
+interface Part {
+  readonly header: Header;
+  readonly fileBytes: number;
+}
+
+/** Of later parts, only tensors and their place in the split matter. */
+async function readLaterPart(path: string, { shard, count }: { shard: number; count: number }): Promise<Part> {
+  try {
+    return await readPart(path, { shard, arrayItemsMax: 0 });
+  } catch (error) {
+    throw missingPart(error, { path, shard, count });
+  }
+}
+
+/** The header of one file, whether or not it is a part of a split model. Throws as `readHeader`. */
+export async function readPart(path: string, options: HeaderOptions & { shard: number }): Promise<Part> {
+  const file = await openFile(path);
+  try {
+    const fileBytes = (await file.stat()).size;
+    const end = Math.min(fileBytes, MAX_HEADER_BYTES);
+    const cursor = makeCursor(new Uint8Array(0), path, end);
+    const steps = headerSteps(cursor, { ...options, fileBytes });
+    const piece = new Uint8Array(PIECE_BYTES); // used again and again: the parser keeps copies
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return { header: step.value, fileBytes };
+      const length = Math.min(Math.max(step.value, PIECE_BYTES), end - cursor.at);
+      const bytes = length > PIECE_BYTES ? new Uint8Array(length) : piece.subarray(0, length);
+      await fill(file, bytes, { path, offset: cursor.at });
+      await setImmediate(); // reads from the page cache are done at once and would let no timer or socket in between
+      moveWindow(cursor, bytes);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    // Looked at before opening, since opening a pipe would wait for its writer.
+    if (!(await stat(path)).isFile()) throw notRegular(path);
+    return await open(path, "r");
+  } catch (error) {
+    throw openError(path, error);
+  }
+}
+
+/** Reads at `offset` until `bytes` is full. */
+async function fill(file: FileHandle, bytes: Uint8Array, { path, offset }: { path: string; offset: number }) {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesRead } = await reading(path, file.read(bytes, done, bytes.length - done, offset + done));
+    if (bytesRead === 0) throw endedEarly(path);
+    done += bytesRead;
+  }
+}

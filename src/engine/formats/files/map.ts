@@ -1,0 +1,162 @@
+/**
+ * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store
+ * rarely gives, and stops at the 4 GiB of one ArrayBuffer. Here libc maps the whole file and each view is an
+ * ArrayBuffer of its own. Where libc cannot be called (Windows), a view is a copy of its range instead.
+ *
+ * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
+ * Blobs are never truncated in place, and runners are processes of their own.
+ */
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { dlopen, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
+import { AppError, assert } from "../../../base/errors.ts";
+import type { ByteSource, OpenSource } from "../gguf/source.ts";
+import { readAhead } from "./read-ahead.ts";
+import { endedEarly, notRegular, openError } from "../../../base/open-error.ts";
+
+/** JavaScriptCore's largest ArrayBuffer. */
+const MAX_VIEW_BYTES = 2 ** 32;
+
+const PROT_READ = 1;
+const MAP_SHARED = 1; // both values are the same on Linux and macOS
+const MADV_WILLNEED = 3; // and this one
+const MADV_HUGEPAGE = 14; // these two are Linux's
+const MADV_POPULATE_READ = 22;
+const PAGE_BYTES = 4096;
+
+/**
+ * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. `close` unmaps it and
+ * detaches every view, so that late JavaScript readers see nothing instead of freed memory.
+ */
+export const mapFile: OpenSource = (path) => mapFileBy(path, mapWhole);
+
+/** As `mapFile`. @param mapper maps an open file, or gives undefined where that cannot be done */
+export function mapFileBy(path: string, mapper: Mapper): ByteSource {
+  const fd = openFile(path);
+  const opened = fstatSync(fd);
+  const { size: byteLength } = opened;
+  const map = byteLength > 0 ? mapper(fd, byteLength) : undefined;
+  const buffers: ArrayBuffer[] = [];
+  let open = true;
+  if (map) closeSync(fd); // the mapping holds the file
+  return {
+    byteLength,
+    copies: map === undefined,
+    view(offset, length) {
+      assert(open, `${path}: read after close`);
+      assert(offset >= 0 && length >= 0 && offset + length <= byteLength, `${path}: range outside the file`);
+      if (length > MAX_VIEW_BYTES) {
+        const range = `bytes ${offset} to ${offset + length}`;
+        throw new AppError("unsupported", `${path}: ${range}: expected at most ${MAX_VIEW_BYTES} bytes, got ${length}`);
+      }
+      if (length === 0) return new Uint8Array(0);
+      if (!map) return readRange(fd, { path, offset, length });
+      // The cast is safe: an address inside the mapping is a pointer.
+      const buffer = toArrayBuffer((map.address + offset) as Pointer, 0, length);
+      buffers.push(buffer);
+      return new Uint8Array(buffer);
+    },
+    changed() {
+      const now = statSync(path, { throwIfNoEntry: false });
+      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // what is open stays as it is
+      if (now.size === byteLength && now.mtimeMs === opened.mtimeMs) return undefined;
+      const [was, is] = [opened, now].map(({ size, mtime }) => `${size} bytes of ${mtime.toISOString()}`);
+      return `${path}: changed while the model was loaded: expected ${was}, got ${is}`;
+    },
+    ...(map?.resident && {
+      readAhead: (options) => readAhead({ byteLength, ...map, ...options, isOpen: () => open }),
+    }),
+    close() {
+      if (!open) return;
+      open = false;
+      for (const buffer of buffers) buffer.transfer(0);
+      if (map) map.unmap();
+      else closeSync(fd);
+    },
+  };
+}
+
+function openFile(path: string): number {
+  try {
+    // Looked at before opening, since opening a pipe would wait for its writer.
+    if (!statSync(path).isFile()) throw notRegular(path);
+    return openSync(path, "r");
+  } catch (error) {
+    throw openError(path, error);
+  }
+}
+
+/** A file in memory. */
+interface Mapping {
+  readonly address: number;
+  /** How many of the bytes are in memory; undefined: this system does not tell. */
+  resident?(offset: number, length: number): number;
+  /** Reads a range into memory, in pages of 2 MB where the file system has them; older systems only begin to. */
+  advise?(offset: number, length: number): void;
+  unmap(): void;
+}
+
+type Mapper = (fd: number, byteLength: number) => Mapping | undefined;
+
+/** Maps with libc. Gives undefined where this system has no libc that we know, or it refuses. */
+function mapWhole(fd: number, byteLength: number): Mapping | undefined {
+  const libc = openLibc();
+  if (!libc) return undefined;
+  const result = libc.symbols.mmap(null, byteLength, PROT_READ, MAP_SHARED, fd, 0);
+  const address = Number(result);
+  if (!result || !Number.isSafeInteger(address)) {
+    libc.close(); // MAP_FAILED is the address 2^64 − 1
+    return undefined;
+  }
+  const { madvise, mincore } = libc.symbols;
+  const at = (offset: number): Pointer => (address + offset) as Pointer; // inside the mapping
+  return {
+    address,
+    ...(process.platform === "linux" && {
+      resident(offset, length) {
+        const pages = new Uint8Array(Math.ceil(length / PAGE_BYTES));
+        if (mincore(at(offset), length, ptr(pages)) !== 0) return length;
+        let count = 0;
+        for (let i = 0; i < pages.length; i++) count += pages[i]! & 1;
+        return Math.min(length, PAGE_BYTES * count);
+      },
+      advise(offset, length) {
+        madvise(at(offset), length, MADV_HUGEPAGE);
+        if (madvise(at(offset), length, MADV_POPULATE_READ) !== 0) madvise(at(offset), length, MADV_WILLNEED);
+      },
+    }),
+    unmap() {
+      libc.symbols.munmap(result, byteLength);
+      libc.close();
+    },
+  };
+}
+
+function openLibc() {
+  const arch = process.arch === "arm64" ? "aarch64" : "x86_64";
+  const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", `libc.musl-${arch}.so.1`];
+  if (process.platform === "win32") return undefined;
+  for (const name of names) {
+    try {
+      return dlopen(name, {
+        mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
+        munmap: { args: ["ptr", "usize"], returns: "i32" },
+        madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
+        mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
+      });
+    } catch {
+      // Not this libc; try the next.
+    }
+  }
+  return undefined;
+}
+
+function readRange(fd: number, range: { path: string; offset: number; length: number }): Uint8Array {
+  const bytes = new Uint8Array(range.length);
+  let done = 0;
+  while (done < range.length) {
+    const count = readSync(fd, bytes, done, range.length - done, range.offset + done);
+    if (count === 0) throw endedEarly(range.path);
+    done += count;
+  }
+  return bytes;
+}

@@ -1,0 +1,93 @@
+/**
+ * Reads little-endian fields of a header one after the other. Every read is checked against the end of the header, and
+ * an error names file, field, byte offset, expected and found. In memory is a window of the header, or all of it: who
+ * reads asks `isShort` first, and whoever feeds the cursor then moves the window.
+ */
+import { AppError } from "../../../base/errors.ts";
+
+export interface Cursor {
+  readonly path: string;
+  /** Where the header must have ended, in the file. */
+  readonly end: number;
+  /** Offset in the file of the window's first byte. */
+  start: number;
+  /** The window, in two forms. */
+  bytes: Uint8Array;
+  view: DataView;
+  readonly decoder: TextDecoder;
+  /** Offset in the file of the next field; beyond the window after a skipped value. */
+  at: number;
+  /** Items of string and bool arrays so far; see `MAX_LIST_ITEMS`. */
+  itemCount: number;
+  /** Arrays inside arrays so far; see `MAX_NESTED_ARRAYS`. */
+  nestedCount: number;
+}
+
+/** A cursor at the start of a header that `bytes` begin; `end` is given where they are not all of it. */
+export function makeCursor(bytes: Uint8Array, path: string, end: number = bytes.length): Cursor {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return { path, end, start: 0, ...windowOf(bytes), decoder, at: 0, itemCount: 0, nestedCount: 0 };
+}
+
+/** Lets the window begin at the next field. */
+export function moveWindow(cursor: Cursor, bytes: Uint8Array): void {
+  Object.assign(cursor, windowOf(bytes), { start: cursor.at });
+}
+
+function windowOf({ buffer, byteOffset, byteLength }: Uint8Array): Pick<Cursor, "bytes" | "view"> {
+  return {
+    bytes: new Uint8Array(buffer, byteOffset, byteLength), // never a Buffer, whose slice() does not copy
+    view: new DataView(buffer, byteOffset, byteLength),
+  };
+}
+
+/** Whether the window ends before the next `length` bytes do. */
+export function isShort(cursor: Cursor, length: number): boolean {
+  return length > cursor.start + cursor.bytes.length - cursor.at;
+}
+
+interface Mismatch {
+  readonly field: string;
+  readonly at: number;
+  readonly expected: string;
+  readonly found: string;
+}
+
+export function badFile(cursor: Cursor, { field, at, expected, found }: Mismatch): AppError {
+  return new AppError("bad_file", `${cursor.path}: ${field} at byte ${at}: expected ${expected}, got ${found}`);
+}
+
+/** Steps over `length` bytes and returns where they start, in the window. */
+export function take(cursor: Cursor, length: number, field: string): number {
+  const at = cursor.at;
+  if (length > cursor.end - at) {
+    const found = `${cursor.end - at} before the end at byte ${cursor.end}`;
+    throw badFile(cursor, { field, at, expected: `${length} bytes`, found });
+  }
+  cursor.at = at + length;
+  return at - cursor.start;
+}
+
+export function readU32(cursor: Cursor, field: string): number {
+  return cursor.view.getUint32(take(cursor, 4, field), true);
+}
+
+/** A 64-bit count, size or offset. Throws over `max`, which is at most 2^53 − 1. */
+export function readCount(cursor: Cursor, field: string, max: number): number {
+  const { at, view } = cursor;
+  const i = take(cursor, 8, field);
+  const count = view.getUint32(i + 4, true) * 2 ** 32 + view.getUint32(i, true); // ≥ 2^53 may round, up
+  if (count <= max) return count;
+  throw badFile(cursor, { field, at, expected: `at most ${max}`, found: String(view.getBigUint64(i, true)) });
+}
+
+/** A length-prefixed UTF-8 string. Bytes that are no UTF-8 become U+FFFD; a leading byte order mark is kept. */
+export function readString(cursor: Cursor, field: string, maxBytes: number): string {
+  return readText(cursor, field, readCount(cursor, `length of ${field}`, maxBytes));
+}
+
+/** The text of a string whose length was read. */
+export function readText(cursor: Cursor, field: string, length: number): string {
+  const i = take(cursor, length, field);
+  return cursor.decoder.decode(cursor.bytes.subarray(i, i + length));
+}

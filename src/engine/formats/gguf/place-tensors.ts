@@ -1,0 +1,86 @@
+/** Tensor infos as they stand in a GGUF header → where each tensor lies, checked against the file. */
+import { AppError } from "../../../base/errors.ts";
+import { quantOf, unreadableQuant } from "../quant/index.ts";
+import { badFile, type Cursor } from "./cursor.ts";
+import type { TensorInfo } from "./gguf.ts";
+
+/** A tensor info as it stands in the file. */
+export interface TensorDraft {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly ggmlType: number;
+  /** From the start of the data section. */
+  readonly dataOffset: number;
+  /** Where the info stands, for messages. */
+  readonly at: number;
+}
+
+/** Where the data section stands, and what bounds it. */
+export interface Placement {
+  readonly cursor: Cursor;
+  readonly alignment: number;
+  readonly dataOffset: number;
+  readonly fileBytes: number;
+  readonly shard: number;
+}
+
+/**
+ * Where each tensor lies in the file. Throws `bad_file` for a name twice, rows of part blocks, an offset off the
+ * alignment, an end beyond the file, and tensors that overlap. One of a type that cannot be read has what lies before
+ * the next.
+ */
+export function placeTensors(drafts: readonly TensorDraft[], placement: Placement): Map<string, TensorInfo> {
+  const tensors = new Map<string, TensorInfo>();
+  for (const draft of drafts) {
+    if (draft.name === "" || tensors.has(draft.name)) {
+      const expected = "a new name for each tensor";
+      throw badFile(placement.cursor, { field: `tensor '${draft.name}'`, at: draft.at, expected, found: "it again" });
+    }
+    tensors.set(draft.name, placeTensor(draft, placement));
+  }
+  const inOrder = [...tensors.values()].sort((a, b) => a.offset - b.offset);
+  checkOverlap(inOrder, placement.cursor.path);
+  for (const [i, info] of inOrder.entries()) {
+    if (!info.quant.unreadable) continue;
+    const end = inOrder[i + 1]?.offset ?? placement.fileBytes;
+    tensors.set(info.name, { ...info, byteLength: end - info.offset });
+  }
+  return tensors;
+}
+
+function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBytes, shard }: Placement): TensorInfo {
+  const { name, shape, at } = draft;
+  const field = `tensor '${name}'`;
+  const quant = quantOf(draft.ggmlType) ?? unreadableQuant(draft.ggmlType);
+  const rowLen = shape[0]!; // at least one dimension: checked where it was read
+  if (rowLen % quant.blockLen !== 0) {
+    const expected = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
+    throw badFile(cursor, { field, at, expected, found: `rows of ${rowLen}` });
+  }
+  if (draft.dataOffset % alignment !== 0) {
+    const expected = `an offset that is a multiple of ${alignment}`;
+    throw badFile(cursor, { field, at, expected, found: String(draft.dataOffset) });
+  }
+  const rows = shape.slice(1).reduce((product, size) => product * size, 1);
+  // Sizes too large to be exact are larger than any file, so the comparison below still holds.
+  const byteLength = (rowLen / quant.blockLen) * quant.blockBytes * rows;
+  const offset = dataOffset + draft.dataOffset;
+  if (offset + byteLength > fileBytes) {
+    const expected = `its ${byteLength} bytes inside the file's ${fileBytes}`;
+    throw badFile(cursor, { field, at, expected, found: `an end at ${offset + byteLength}: truncated or damaged` });
+  }
+  return { name, shape, quant, byteLength, shard, offset };
+}
+
+/** @param tensors by offset */
+function checkOverlap(tensors: readonly TensorInfo[], path: string): void {
+  let previous: TensorInfo | undefined;
+  for (const tensor of tensors) {
+    const end = previous ? previous.offset + previous.byteLength : 0;
+    if (tensor.offset < end) {
+      const expected = `tensor '${tensor.name}' after the end of '${previous?.name}' at byte ${end}`;
+      throw new AppError("bad_file", `${path}: expected ${expected}, got byte ${tensor.offset}: they overlap`);
+    }
+    previous = tensor;
+  }
+}

@@ -1,0 +1,273 @@
+/**
+ * Encoders of images in the files of text models, brought into the layout of llama.cpp's projector files: architecture
+ * `clip`, keys under `clip.vision`, tensors `v.` and `mm.`. The layouts are those of converters that wrote both parts
+ * into one file (names and defaults: llama/compat of ollama, `handle_*_clip`). Each is known by its architecture, and
+ * applies to the file as it is, before the repair of its text part.
+ */
+import { AppError } from "../../../../base/errors.ts";
+import type { MetadataValue } from "../gguf.ts";
+import type { Draft } from "./draft.ts";
+import type { Repair } from "./repair.ts";
+
+type Keys = Readonly<Record<string, MetadataValue>>;
+
+interface Layout {
+  readonly family: string;
+  readonly archs: readonly string[];
+  /** `clip.projector_type` */
+  readonly kind: string;
+  /** Under `clip.`, where the file has no such key under `ARCH.vision`. */
+  readonly defaults: Keys;
+  /** Keys under `ARCH` that have another name under `clip`. */
+  readonly moved?: Readonly<Record<string, string>>;
+  readonly names: readonly (readonly [from: RegExp, to: string])[];
+  /** What comes before tensors get their names. `key` reads under `ARCH`, `set` writes under `clip`. */
+  readonly before?: (draft: Draft, set: (key: string, value: MetadataValue) => void) => void;
+}
+
+const HALVES = {
+  "vision.image_mean": Float32Array.of(0.5, 0.5, 0.5),
+  "vision.image_std": Float32Array.of(0.5, 0.5, 0.5),
+};
+/** Colours of CLIP's training pictures. */
+const CLIP_COLOURS = {
+  "vision.image_mean": Float32Array.of(0.48145466, 0.4578275, 0.40821073),
+  "vision.image_std": Float32Array.of(0.26862954, 0.26130258, 0.27577711),
+};
+const EPS = { "vision.attention.layer_norm_epsilon": Math.fround(1e-6) };
+/** Kernels of two frames, which the files count from 0. */
+const FRAMES = [
+  [/^v\.patch_embd_0\./, "v.patch_embd."],
+  [/^v\.patch_embd_1\.weight$/, "v.patch_embd.weight.1"],
+] as const;
+
+const gemma3: Layout = {
+  family: "Gemma 3",
+  archs: ["gemma3"],
+  kind: "gemma3",
+  defaults: { ...HALVES, ...EPS, use_gelu: true },
+  names: [
+    [/^v\.patch_embedding\./, "v.patch_embd."],
+    [/^v\.position_embedding\./, "v.position_embd."],
+    [/^v\.post_layernorm\./, "v.post_ln."],
+    [/\.layer_norm([12])\./, ".ln$1."],
+    [/\.attn_output\./, ".attn_out."],
+    [/\.mlp\.fc1\./, ".ffn_up."],
+    [/\.mlp\.fc2\./, ".ffn_down."],
+    [/^mm\.mm_/, "mm."],
+  ],
+};
+
+/** Linears of a layer, in the order of their limits. */
+const LIMITED = ["attn_q", "attn_k", "attn_v", "attn_out", "ffn_gate", "ffn_up", "ffn_down"];
+const LAYERS_MAX = 256;
+const LIMITS = ["input_min", "input_max", "output_min", "output_max"];
+
+const gemma4: Layout = {
+  family: "Gemma 4",
+  archs: ["gemma4"],
+  kind: "gemma4v",
+  defaults: {
+    "vision.image_mean": Float32Array.of(0, 0, 0),
+    "vision.image_std": Float32Array.of(1, 1, 1),
+    "vision.image_size": 224,
+    ...EPS,
+    use_gelu: true, // as the models were trained
+  },
+  names: [],
+  before(draft) {
+    if (!draft.hasTensor("v.clamp_data")) return;
+    const [count = 0] = draft.shape("v.clamp_data"); // four of each linear of each layer, and of the projection
+    const layers = draft.number("vision.block_count");
+    const linears = Math.floor(count / LIMITS.length);
+    if (layers > LAYERS_MAX || linears > LIMITED.length * layers + 1) {
+      const expected = `at most ${LAYERS_MAX} layers, and limits of their linears and the projection`;
+      throw new AppError("bad_file", `${draft.path}: expected ${expected}, got ${layers} and ${count} values`);
+    }
+    for (let i = 0; i < linears; i++) {
+      const layer = Math.floor(i / LIMITED.length);
+      const linear = layer < layers ? `v.blk.${layer}.${LIMITED[i % LIMITED.length]}` : "mm.input_projection";
+      for (const [j, limit] of LIMITS.entries()) {
+        draft.view(`${linear}.${limit}`, "v.clamp_data", { shape: [1], first: i * LIMITS.length + j });
+      }
+    }
+    draft.hide(/^v\.clamp_data$/);
+  },
+};
+
+/** Layers whose rows go to the text model too. */
+const STACKED_MAX = 64;
+/** Kernels of patches: one of each colour for each dimension. */
+const KERNELS_MAX = 3 * 25_600;
+
+const qwen3: Layout = {
+  family: "Qwen 3 VL and 3.5",
+  archs: ["qwen3vl", "qwen3vlmoe", "qwen35", "qwen35moe"],
+  kind: "qwen3vl_merger",
+  defaults: { ...HALVES, ...EPS, use_gelu: true },
+  names: [
+    [/^v\.pos_embed\./, "v.position_embd."],
+    [/^v\.patch_embed\.bias$/, "v.patch_embd.bias"],
+    [/^v\.merger\.norm\./, "v.post_ln."],
+    [/^v\.merger\.linear_fc1\./, "mm.0."],
+    [/^v\.merger\.linear_fc2\./, "mm.2."],
+    [/\.mlp\.linear_fc1\./, ".ffn_up."],
+    [/\.mlp\.linear_fc2\./, ".ffn_down."],
+    [/^(v\.deepstack\.\d+)\.linear_fc/, "$1.fc"],
+    [/\.norm([12])\./, ".ln$1."],
+  ],
+  before(draft, set) {
+    setInnerSize(draft, set, "v.blk.0.mlp.linear_fc1.weight");
+    const [, positions = 0] = draft.hasTensor("v.pos_embed.weight") ? draft.shape("v.pos_embed.weight") : [];
+    if (!draft.has("vision.image_size")) {
+      set("vision.image_size", Math.max(1, Math.floor(Math.sqrt(positions))) * draft.number("vision.patch_size"));
+    }
+    const stacked = (draft.numbers("vision.deepstack_visual_indexes") ?? []).slice(0, STACKED_MAX);
+    for (const [i, layer] of stacked.entries()) {
+      draft.rename(new RegExp(`^v\\.deepstack_merger\\.${i}\\.`), `v.deepstack.${layer}.`);
+    }
+    splitFrames(draft);
+  },
+};
+
+/** One kernel over two frames, (side, side, 2, channel of each output), as one kernel a frame. */
+function splitFrames(draft: Draft): void {
+  const name = "v.patch_embed.weight";
+  if (!draft.hasTensor(name)) return;
+  const [width = 1, height = 1, , kernels = 0] = draft.shape(name);
+  const channels = 3;
+  if (kernels > KERNELS_MAX) return; // whoever looks for the kernels of frames says what is missing
+  for (const [frame, to] of ["v.patch_embd.weight", "v.patch_embd.weight.1"].entries()) {
+    const rows = Int32Array.from({ length: kernels }, (_, kernel) => 2 * kernel + frame);
+    draft.gather(to, name, { shape: [width, height, channels, kernels / channels], rows, count: 2 * kernels });
+  }
+  draft.hide(/^v\.patch_embed\.weight$/);
+}
+
+const qwen25: Layout = {
+  family: "Qwen 2.5 VL",
+  archs: ["qwen25vl"],
+  kind: "qwen2.5vl_merger",
+  defaults: { ...CLIP_COLOURS, ...EPS, "vision.image_size": 560, use_silu: true },
+  names: [[/^v\.merger\.ln_q\./, "v.post_ln."], [/^v\.merger\.mlp\.([02])\./, "mm.$1."], ...FRAMES],
+  before(draft, set) {
+    setInnerSize(draft, set, "v.blk.0.ffn_up.weight");
+    const [first = 7] = draft.numbers("vision.fullatt_block_indexes") ?? [];
+    set("vision.n_wa_pattern", first + 1);
+  },
+};
+
+const glmOcr: Layout = {
+  family: "GLM-OCR",
+  archs: ["glmocr"],
+  kind: "glm4v",
+  defaults: { ...CLIP_COLOURS, use_silu: true },
+  moved: {
+    "vision.intermediate_size": "vision.feed_forward_length",
+    "vision.attention.layer_norm_rms_epsilon": "vision.attention.layer_norm_epsilon",
+  },
+  names: FRAMES,
+};
+
+/** Rows of queries and of keys. */
+const ROWS_MAX = 65_536;
+
+/** Of the vocabularies of Mistral 3. */
+const ROW_END = { text: "[IMG_BREAK]", id: 12 };
+
+const mistral3: Layout = {
+  family: "Mistral 3",
+  archs: ["mistral3"],
+  kind: "pixtral",
+  defaults: { ...CLIP_COLOURS, "vision.attention.layer_norm_epsilon": Math.fround(1e-5), use_silu: true },
+  moved: { spatial_merge_size: "vision.spatial_merge_size" },
+  names: [
+    [/^v\.patch_conv\./, "v.patch_embd."],
+    [/^v\.encoder_norm\./, "v.pre_ln."],
+    [/^(v\..*)\.attn_output\./, "$1.attn_out."],
+    [/^(v\..*)\.attn_norm\./, "$1.ln1."],
+    [/^(v\..*)\.ffn_norm\./, "$1.ln2."],
+    [/^mm\.linear_([12])\./, "mm.$1."],
+    [/^mm\.patch_merger\.merging_layer\./, "mm.patch_merger."],
+    [/^mm\.norm\./, "mm.input_norm."],
+  ],
+  before(draft) {
+    const heads = draft.number("vision.attention.head_count");
+    draft.rename(/^(v\.blk\.\d+\.attn_[qk])\.weight$/, "$1.halves");
+    for (const name of Array.from(draft.parts.keys()).filter((each) => each.endsWith(".halves"))) {
+      const shape = draft.shape(name);
+      const count = shape[1] ?? 0;
+      if (count > ROWS_MAX || count % (2 * heads) !== 0) {
+        const expected = `at most ${ROWS_MAX} rows, in halves of ${heads} heads`;
+        throw new AppError("bad_file", `${draft.path}: tensor '${name}': expected ${expected}, got ${count}`);
+      }
+      const rows = inPairs(count, heads);
+      draft.gather(name.replace(/halves$/, "weight"), name, { shape, rows, count: rows.length });
+    }
+    draft.hide(/\.halves$/);
+    addRowEnd(draft);
+  },
+};
+
+/** Rows of each head so that those which turn together are neighbours; the file has them half a head apart. */
+function inPairs(count: number, heads: number): Int32Array {
+  const headDim = count / heads;
+  const half = headDim / 2;
+  return Int32Array.from({ length: count }, (_, row) => {
+    const at = row % headDim;
+    return row - at + (at % 2) * half + Math.floor(at / 2);
+  });
+}
+
+/** What stands between the lines of a picture is a token of the text model. */
+function addRowEnd(draft: Draft): void {
+  if (!draft.hasTensor("token_embd.weight")) return;
+  const tokens = draft.metadata.get("tokenizer.ggml.tokens");
+  const found = Array.isArray(tokens) ? (tokens as readonly unknown[]).indexOf(ROW_END.text) : -1;
+  const [dim = 0] = draft.shape("token_embd.weight");
+  const first = (found >= 0 ? found : ROW_END.id) * dim;
+  draft.view("v.token_embd.img_break", "token_embd.weight", { shape: [dim], first });
+}
+
+/** The width of the blocks' MLPs, which some files do not say. */
+function setInnerSize(draft: Draft, set: (key: string, value: MetadataValue) => void, name: string): void {
+  if (draft.has("vision.feed_forward_length") || !draft.hasTensor(name)) return;
+  set("vision.feed_forward_length", draft.shape(name)[1] ?? 0);
+}
+
+function sightOf({ family, archs, kind, defaults, moved = {}, names, before }: Layout): Repair {
+  return {
+    family,
+    applies: (draft) => archs.includes(draft.arch) && draft.has("vision.block_count") && draft.hasTensor(/^v\./),
+    apply(draft) {
+      const keys = new Map<string, MetadataValue>([["general.architecture", "clip"]]);
+      const set = (key: string, value: MetadataValue): void => void keys.set(`clip.${key}`, value);
+      for (const [key, value] of Object.entries(defaults)) set(key, value);
+      const own = `${draft.arch}.vision.`;
+      for (const [key, value] of draft.metadata) if (key.startsWith(own)) set(`vision.${key.slice(own.length)}`, value);
+      for (const [from, to] of Object.entries(moved)) if (draft.has(from)) set(to, draft.get(from)!);
+      set("has_vision_encoder", true);
+      set("projector_type", kind);
+      set("vision.projection_dim", draft.number("embedding_length", 0));
+      before?.(draft, set);
+      draft.hide(/^(?!v\.|mm\.)|^mm\.a\./);
+      for (const [from, to] of names) draft.rename(from, to);
+      draft.metadata.clear();
+      for (const [key, value] of keys) draft.metadata.set(key, value);
+    },
+  };
+}
+
+const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type"];
+
+/** A projector file. The first ones, of LLaVA, do not say which kind they are. */
+const projector: Repair = {
+  family: "projectors",
+  applies: (draft) => draft.arch === "clip",
+  apply({ metadata }) {
+    if (!KIND_KEYS.some((key) => metadata.has(key))) metadata.set("clip.projector_type", "mlp");
+  },
+};
+
+/** The first that applies. */
+export const SIGHTS: readonly Repair[] = [projector, ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(sightOf)];

@@ -1,0 +1,221 @@
+/**
+ * One program on two backends: its first layers on one, the last ones and the output on the other. The program is cut
+ * where a single activation is alive, the stream between two layers, which crosses once per run. Which layers go where
+ * is counted as `num_gpu` is: the output is the first, then the last layer, down to the first.
+ */
+import { AppError, assert, checkNotCancelled } from "../../base/errors.ts";
+import type { Backend, LoadOptions, OfferRows, OfferRuns, Program, Rows, Session, StateRows } from "./backend.ts";
+import { mixesRows, readsOf, writtenBy } from "./describe.ts";
+import { kvStates } from "./sequence-state.ts";
+import { statesEnd } from "./states.ts";
+import type { Buf, Step } from "./step.ts";
+
+/** A program in two: what `front` gives as its hidden states is the input of `back`. */
+export interface Cut {
+  readonly front: Program;
+  readonly back: Program;
+  /** Only wanted rows cross: they are taken in front. */
+  readonly taken: boolean;
+}
+
+/** What can be on one side or the other: layers, and the output where there is one. */
+export function layerCount(program: Pick<Program, "steps" | "logits">): number {
+  return attentionsOf(program.steps).length + (program.logits ? 1 : 0);
+}
+
+/** Cuts off the last `count` of what `layerCount` counts, at least one and not all. */
+export function cutProgram(program: Program, count: number): Cut {
+  const { steps, weights, shape, logits, states } = program;
+  assert(count > 0 && count < layerCount(program), `a cut before the last ${count} of ${layerCount(program)}`);
+  const layers = attentionsOf(steps);
+  const layer = layerCount(program) - count; // the first behind the cut, or the output
+  const at = layer === layers.length ? statesEnd(program) : startOf(program, layers, layer);
+  if (steps.slice(at).some(({ op }) => op === "addGiven")) {
+    const which = `'${shape.arch}' adds parts of images in layer ${layer} and behind`;
+    throw new AppError("unsupported", `${weights.path}: ${which}: it cannot be cut there`);
+  }
+  const [given, ...others] = aliveBefore(steps, at);
+  assert(given && others.length === 0, `the cut before layer ${layer} has one activation that crosses`);
+  const taken = steps.slice(0, at).some(({ op }) => op === "takeRows");
+  const outside = { name: `${given.name}.input`, dim: given.dim };
+  const begin: Step[] = taken
+    ? [
+        { op: "input", out: outside },
+        { op: "takeRows", out: given, x: outside },
+      ]
+    : [{ op: "input", out: given }];
+  return {
+    front: { shape, steps: steps.slice(0, at), logits: undefined, states: given, weights },
+    back: { shape, steps: [...begin, ...steps.slice(at)], logits, states, weights },
+    taken,
+  };
+}
+
+/** Where each layer has the first of its steps that mix rows: attention, or what stands for it. */
+function attentionsOf(steps: readonly Step[]): number[] {
+  const seen = new Set<number>();
+  return steps.flatMap((step, i) => {
+    if (!mixesRows(step)) return [];
+    if (!("layer" in step)) return [i];
+    if (seen.has(step.layer)) return [];
+    seen.add(step.layer);
+    return [i];
+  });
+}
+
+/** The last place between the attention of the layer before and its own where one activation is alive. */
+function startOf(program: Program, layers: readonly number[], layer: number): number {
+  for (let at = layers[layer]!; at > layers[layer - 1]!; at--)
+    if (aliveBefore(program.steps, at).length === 1 && !sharesAcross(program.steps, at)) return at;
+  throw new AppError("unsupported", `${program.weights.path}: more than one activation runs into layer ${layer}`);
+}
+
+/** The activations that the steps from `at` on read, as those before left them. */
+function aliveBefore(steps: readonly Step[], at: number): Buf[] {
+  const alive = new Map<string, Buf>();
+  for (const step of steps.slice(at).toReversed()) {
+    alive.delete(writtenBy(step).name);
+    for (const buf of readsOf(step)) alive.set(buf.name, buf);
+  }
+  return [...alive.values()];
+}
+
+/** Whether a step from `at` on reads the keys and values that one before it stores. */
+function sharesAcross(steps: readonly Step[], at: number): boolean {
+  const stored = new Set(kvStates(steps.slice(at)).map(({ layer }) => layer));
+  return steps.slice(at).some((step) => step.op === "sharedAttention" && !stored.has(step.source));
+}
+
+/** Loads both parts, that with the last `count` layers first: it is the one that may have no room. */
+export async function loadSplit(
+  program: Program,
+  options: LoadOptions,
+  { front, back, count }: { front: Backend; back: Backend; count: number },
+): Promise<Session> {
+  const cut = cutProgram(program, count);
+  const share = count / layerCount(program);
+  const { onProgress, signal } = options;
+  const last = await back.load(cut.back, { ...options, onProgress: (done) => onProgress?.(done * share) });
+  try {
+    checkNotCancelled(signal);
+    const onFront = (done: number): void => onProgress?.(share + done * (1 - share));
+    const first = await front.load(cut.front, { ...options, onProgress: onFront });
+    return new SplitSession({ cut, first, last, count });
+  } catch (error) {
+    last.close();
+    throw error;
+  }
+}
+
+interface SplitParts {
+  readonly cut: Cut;
+  readonly first: Session;
+  readonly last: Session;
+  readonly count: number;
+}
+
+/** What of an entry of a batch goes on behind the cut: rows are given as what crosses, vectors among them. */
+interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans"> {
+  /** Its index in the batch. */
+  readonly at: number;
+  readonly tokens: Int32Array;
+  readonly input: Float32Array;
+  readonly states: "none" | "first" | "last" | "all";
+}
+
+/** Owns both sessions; `close` closes them. */
+class SplitSession implements Session {
+  readonly backend: string;
+  readonly device: string;
+  readonly lost?: Promise<Error>;
+  readonly bytes: Session["bytes"];
+  readonly vramBytes: number;
+  readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
+  readonly offers?: OfferRuns;
+  readonly #parts: SplitParts;
+
+  constructor(parts: SplitParts) {
+    const { first, last, cut, count } = parts;
+    this.#parts = parts;
+    const all = layerCount(cut.back) + layerCount(cut.front);
+    this.backend = `${last.backend}+${first.backend}`;
+    this.device = `${last.device}: ${count} of ${all} layers, ${first.device}: the others`;
+    const lost = [first.lost, last.lost].filter((each) => each !== undefined);
+    if (lost.length > 0) this.lost = Promise.race(lost);
+    const sum = (key: keyof Session["bytes"]): number => first.bytes[key] + last.bytes[key];
+    this.bytes = { weights: sum("weights"), kv: sum("kv"), scratch: sum("scratch") };
+    this.vramBytes = (first.vramBytes ?? 0) + (last.vramBytes ?? 0);
+    this.gpuLayers = { count, all };
+    if (last.offers) this.offers = { limits: last.offers.limits, run: (batch) => this.#runOffers(last.offers!, batch) };
+  }
+
+  async run(batch: readonly Rows[]): Promise<Float32Array> {
+    return this.#parts.last.run(await this.#crossForLogits(batch));
+  }
+
+  async #runOffers(offers: OfferRuns, batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
+    return offers.run(await this.#crossForLogits(batch));
+  }
+
+  async states(batch: readonly StateRows[]): Promise<Float32Array> {
+    const crossed = await this.#cross(batch);
+    return this.#parts.last.states(crossed.map(({ at: _at, ...rows }) => rows));
+  }
+
+  shift(...args: Parameters<Session["shift"]>): void {
+    for (const session of this.#sessions) session.shift(...args);
+  }
+
+  copy(...args: Parameters<Session["copy"]>): void {
+    for (const session of this.#sessions) session.copy(...args);
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session.close();
+  }
+
+  get #sessions(): readonly Session[] {
+    return [this.#parts.first, this.#parts.last];
+  }
+
+  async #crossForLogits<T extends Rows>(batch: readonly T[]): Promise<T[]> {
+    const crossed = await this.#cross(batch.map((rows) => ({ ...rows, states: rows.logits })));
+    return crossed.map(({ at, states: logits, ...rows }) => {
+      const { vectors: _vectors, positions: _positions, spans: _spans, ...more } = batch[at]!;
+      return { ...(more as T), ...rows, logits };
+    });
+  }
+
+  /** Runs the first part; what the last one then runs. Where rows are taken in front, only wanted ones go on. */
+  async #cross(batch: readonly StateRows[]): Promise<Crossed[]> {
+    const { first, cut } = this.#parts;
+    const { taken } = cut;
+    const rows = batch.map(({ slot, start, tokens, vectors, positions, spans, states }): StateRows => {
+      const own = { ...(vectors && { vectors }), ...(positions && { positions }), ...(spans && { spans }) };
+      return { slot, start, tokens, ...own, states: taken ? states : "all" };
+    });
+    const values = await first.states(rows).catch((error: unknown) => {
+      throw this.#located(error);
+    });
+    const { dim } = cut.front.states;
+    let done = 0;
+    return rows.flatMap(({ slot, start, tokens, positions, spans, states }, at): Crossed[] => {
+      const count = states === "all" ? tokens.length : states === "none" ? 0 : 1;
+      const input = values.subarray(done * dim, (done + count) * dim);
+      done += count;
+      const own = { ...(positions && { positions }), ...(spans && { spans }) };
+      if (!taken) return [{ at, slot, start, tokens, input, ...own, states: batch[at]!.states }];
+      const wanted = states === "all" ? "all" : "last"; // the first one crosses alone
+      return count === 0 ? [] : [{ at, slot, start, tokens: tokens.subarray(0, count), input, states: wanted }];
+    });
+  }
+
+  /** Names the layers and the device: the first part's message knows only its own step. */
+  #located(error: unknown): unknown {
+    if (!(error instanceof AppError) || error.code !== "runner") return error;
+    const { first, cut } = this.#parts;
+    const layers = layerCount(cut.front);
+    const which = layers === 1 ? "layer 0" : `layers 0 to ${layers - 1}`;
+    return new AppError("runner", `${which}, on ${first.device}: ${error.message}`, { cause: error });
+  }
+}

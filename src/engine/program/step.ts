@@ -1,0 +1,409 @@
+/**
+ * The whole vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one
+ * entry per `op`. Neither imports the other. `src/engine/backends/cpu/ops.ts` defines what each step means.
+ *
+ * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
+ * sequences (slots of the KV cache) and have a position in them, which rotations, attention and positions look at.
+ */
+import type { Buf, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
+
+export type {
+  Buf,
+  Weight,
+  LowRank,
+  RopeScaling,
+  RopeSections,
+  Activation,
+  Gating,
+  GateLimit,
+  Routing,
+} from "./step-parts.ts";
+
+export type Step =
+  /**
+   * out[r] = table[token[r]] · scale. A row that was given as a vector (`Rows.vectors`) is that vector, or with
+   * `vectorToken` what that token gives.
+   */
+  | {
+      readonly op: "embed";
+      readonly out: Buf;
+      readonly table: Weight;
+      readonly scale: number;
+      readonly vectorToken?: number;
+    }
+  /** out[r] = what the run was given for the row: the program goes on from where another one ended. */
+  | { readonly op: "input"; readonly out: Buf }
+  /**
+   * y = x / sqrt(mean(x²) + eps) · w over each run of `w.inDim` values: a whole row, or each head where w is (headDim).
+   * Where w has several rows, run i of a row is multiplied by row i of them, again from the first when they end. `out`
+   * may be `x`.
+   */
+  | {
+      readonly op: "rmsNorm";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly w: Weight;
+      readonly eps: number;
+    }
+  /** As `rmsNorm`, without a weight, over each run of `run` values. */
+  | { readonly op: "bareRmsNorm"; readonly out: Buf; readonly x: Buf; readonly run: number; readonly eps: number }
+  /** y = x / sqrt(Σ x² + eps) over each run of `run` values. `out` may be `x`. */
+  | { readonly op: "l2Norm"; readonly out: Buf; readonly x: Buf; readonly run: number; readonly eps: number }
+  /**
+   * y = (x − mean(x)) / sqrt(variance(x) + eps) · w + b, runs as for `rmsNorm`; b as long as w. `out` may be `x`.
+   */
+  | {
+      readonly op: "layerNorm";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly w: Weight;
+      readonly b?: Weight;
+      readonly eps: number;
+    }
+  /** As `layerNorm`, over each row, without weight and bias. */
+  | { readonly op: "bareLayerNorm"; readonly out: Buf; readonly x: Buf; readonly eps: number }
+  /** out[r] = W · x[r] + b */
+  | {
+      readonly op: "linear";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly w: Weight;
+      readonly b?: Weight;
+    }
+  /** Each head by a matrix of its own, which w stacks: out[r, h] = W[h] · x[r, h]; W[h]ᵀ with `transposed`. */
+  | {
+      readonly op: "headLinear";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly w: Weight;
+      readonly transposed: boolean;
+    }
+  /** Rotates each head of x in place by its row's position. x: (rows, heads · headDim) */
+  | {
+      readonly op: "rope";
+      readonly x: Buf;
+      readonly heads: number;
+      readonly headDim: number;
+      readonly rope: RopeScaling;
+    }
+  /**
+   * Stores k and v of the rows in the KV cache of `layer`, then causal attention of q over the row's own sequence:
+   * scores = cap(scale · q·k), softmax, weighted sum of v. Head h of q uses KV head floor(h · nKvHeads / nHeads).
+   * `window` > 0: a row at position p sees positions p − window + 1 … p only. `softCap` > 0: cap(s) = c · tanh(s / c).
+   * Rows of a span that the run says sees both ways (`Rows.spans`) see all of that span, unless the step is `oneWay`.
+   */
+  | ({
+      readonly op: "attention";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      readonly v: Buf;
+      readonly layer: number;
+      readonly nHeads: number;
+      readonly nKvHeads: number;
+      readonly headDim: number;
+      /** Values of each head of v and of the result; left out: `headDim`. */
+      readonly valueDim?: number;
+      readonly scale: number;
+      readonly window: number;
+      readonly softCap: number;
+      /** How k was rotated, which a context shift turns on; undefined where it was not. */
+      readonly rope: RopeScaling | undefined;
+    } & AttentionVariant)
+  /** As `attention`, over the KV cache that an earlier step filled, that of layer `source`. Stores nothing. */
+  | ({
+      readonly op: "sharedAttention";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly layer: number;
+      readonly source: number;
+      readonly nHeads: number;
+      readonly nKvHeads: number;
+      readonly headDim: number;
+      readonly valueDim?: number;
+      readonly scale: number;
+      readonly window: number;
+      readonly softCap: number;
+    } & AttentionVariant)
+  /**
+   * As `attention` of all heads over one key for each position, whose last `valueDim` values are its value: multi-head
+   * latent attention in its absorbed form (arXiv:2405.04434). The cache keeps the keys only. The first values of a
+   * key rotate.
+   */
+  | {
+      readonly op: "latentAttention";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      readonly layer: number;
+      readonly nHeads: number;
+      readonly headDim: number;
+      readonly valueDim: number;
+      readonly scale: number;
+      readonly rope: RopeScaling | undefined;
+    }
+  /**
+   * Attention of each row over all rows of its own sequence in this run, before and behind it: scores = scale · q·k,
+   * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row sees those at most
+   * floor(window / 2) away. `inSpans`: a row sees what its span says (`Rows.spans`), those of the span unless told, or
+   * itself where it is in none. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
+   */
+  | {
+      readonly op: "bidirectionalAttention";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      readonly v: Buf;
+      readonly nHeads: number;
+      readonly nKvHeads?: number;
+      readonly headDim: number;
+      readonly scale: number;
+      readonly window?: number;
+      readonly inSpans?: boolean;
+      readonly alibi?: number;
+    }
+  /**
+   * A causal convolution of each channel by itself (depthwise): out[r] = act(b + Σ_j w[j] ⊙ x[r − n + 1 + j]),
+   * w (channels, n). Keeps the last n − 1 rows of x; a sequence begins with zeros. `out` may be `x`.
+   */
+  | {
+      readonly op: "causalConv";
+      readonly out: Buf;
+      readonly x: Buf;
+      /** One row of n for each channel. */
+      readonly w: Weight;
+      readonly b?: Weight;
+      readonly act?: Activation;
+      readonly layer: number;
+    }
+  /**
+   * As `causalConv` over rows on both sides, none of which are kept: out[r] = act(b + Σ_j w[j] ⊙ x[r − m + j]) with
+   * m = floor((n − 1) / 2), where rows beyond the sequence are zeros. `out` is not `x`.
+   */
+  | {
+      readonly op: "centeredConv";
+      readonly out: Buf;
+      readonly x: Buf;
+      /** One row of n for each channel. */
+      readonly w: Weight;
+      readonly b?: Weight;
+      readonly act?: Activation;
+    }
+  /**
+   * The gated delta rule (arXiv:2412.06464). Of each value head a state M (headDim, headDim) is kept, at first zeros.
+   * With g = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ;
+   * out = scale · M q.
+   * alpha (rows, nHeads), or (rows, nHeads · headDim) for a decay of each key channel. `heads: "modulo"`: value head h
+   * uses key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads). With `bound`,
+   * g = exp(bound · sigmoid(a · (alpha + dt))).
+   */
+  | {
+      readonly op: "deltaRule";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      readonly v: Buf;
+      readonly alpha: Buf;
+      readonly beta: Buf;
+      /** (nHeads) */
+      readonly a: Weight;
+      /** As long as alpha. */
+      readonly dt: Weight;
+      readonly layer: number;
+      readonly nHeads: number;
+      readonly nKeyHeads: number;
+      readonly headDim: number;
+      readonly heads: "modulo" | "repeat";
+      readonly scale: number;
+      readonly bound?: number;
+    }
+  /**
+   * The selective scan of Mamba. Of each head a state S (headDim, stateDim) is kept, at first zeros. With
+   * δ = softplus(dt + dtB): S ← S · exp(δ · A) + δ · x Bᵀ; out = S C + D ⊙ x. B and C are (groups, stateDim), head h
+   * uses group floor(h · nGroups / nHeads). Mamba 1 is heads of one value, A (nHeads, stateDim); Mamba 2 has
+   * A (nHeads, 1).
+   */
+  | {
+      readonly op: "selectiveScan";
+      readonly out: Buf;
+      readonly x: Buf;
+      /** (rows, nHeads) */
+      readonly dt: Buf;
+      readonly dtB: Weight;
+      readonly b: Buf;
+      readonly c: Buf;
+      readonly a: Weight;
+      /** (nHeads) */
+      readonly d: Weight;
+      readonly layer: number;
+      readonly nHeads: number;
+      readonly headDim: number;
+      readonly stateDim: number;
+      readonly nGroups: number;
+    }
+  /** out = down · act(up · x + upB) + downB */
+  | {
+      readonly op: "mlp";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly up: Weight;
+      readonly upB?: Weight;
+      readonly down: Weight;
+      readonly downB?: Weight;
+      readonly act: Activation;
+    }
+  /** out = down · (act(gate · x + gateB) ⊙ (up · x + upB)) + downB */
+  | {
+      readonly op: "gatedMlp";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly gate: Weight;
+      readonly gateB?: Weight;
+      readonly up: Weight;
+      readonly upB?: Weight;
+      readonly down: Weight;
+      readonly downB?: Weight;
+      readonly act: Gating;
+      readonly limit?: GateLimit;
+    }
+  /**
+   * Mixture of experts: p = softmax(router · x + routerB) over all experts, or what `routing` says; the `nUsed` with
+   * the largest p + selectB are run as gatedMlp, or as mlp where there is no gate, and summed with weights p (divided
+   * by their sum where `normalize`) times `scale`. A router may read another buffer, `routed`. Biases stack as
+   * matrices do.
+   */
+  | {
+      readonly op: "moe";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly routed?: Buf;
+      readonly router: Weight;
+      readonly routerB?: Weight;
+      readonly selectB?: Weight;
+      readonly gate?: Weight;
+      readonly gateB?: Weight;
+      readonly up: Weight;
+      readonly upB?: Weight;
+      readonly down: Weight;
+      readonly downB?: Weight;
+      readonly act: Gating;
+      readonly nUsed: number;
+      readonly normalize: boolean;
+      readonly scale: number;
+      readonly routing?: Routing;
+      readonly limit?: GateLimit;
+    }
+  /**
+   * out = a ⊙ act(b), b itself without `act`. Where b is narrower, each of its values meets as many neighbours of a as
+   * go into it. `out` may be `a` or `b`.
+   */
+  | {
+      readonly op: "multiply";
+      readonly out: Buf;
+      readonly a: Buf;
+      readonly b: Buf;
+      readonly act?: Activation;
+    }
+  /** x = act(x) */
+  | { readonly op: "activate"; readonly x: Buf; readonly act: Activation }
+  /** x = x limited to min … max, either of which may be infinite. */
+  | { readonly op: "clamp"; readonly x: Buf; readonly min: number; readonly max: number }
+  /** Of each of `heads` equal parts of a row of x, the values from `at` on: as many as there is room for in out's. */
+  | {
+      readonly op: "slice";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly heads: number;
+      readonly at: number;
+    }
+  /** Of each of `heads` equal parts of the rows: that of a, then that of b. */
+  | {
+      readonly op: "join";
+      readonly out: Buf;
+      readonly a: Buf;
+      readonly b: Buf;
+      readonly heads: number;
+    }
+  /** out = a + b · scale. `out` may be `a` or `b`. */
+  | {
+      readonly op: "add";
+      readonly out: Buf;
+      readonly a: Buf;
+      readonly b: Buf;
+      readonly scale: number;
+    }
+  /**
+   * x[r] *= 1 + coef · ln(floor((pos + offset) / floorScale) + 1): attention temperature by position (llama 4, mistral
+   * 3).
+   */
+  | {
+      readonly op: "positionScale";
+      readonly x: Buf;
+      readonly coef: number;
+      readonly floorScale: number;
+      readonly offset: number;
+    }
+  /** x[r] += table[position[r]]: learned positions. */
+  | { readonly op: "addPosition"; readonly x: Buf; readonly table: Weight }
+  /** x[r] += w */
+  | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
+  /**
+   * x[r] += the values from `at` on of the vector that the row was given as; rows with an id stay. Such vectors are
+   * wider than an embedding, which is their first values.
+   */
+  | { readonly op: "addGiven"; readonly x: Buf; readonly at: number }
+  /** x[r] ⊙= w, or divided by it; each of w's values meets as many neighbours as go into it. */
+  | { readonly op: "multiplyVector"; readonly x: Buf; readonly w: Weight; readonly divide?: boolean }
+  /** Each row of x gets the length of that of `like`: x[r] *= |like[r]| / |x[r]| */
+  | { readonly op: "matchLength"; readonly x: Buf; readonly like: Buf }
+  /**
+   * x = relu(x − mean − factor · deviation) of each row, the deviation that of a sample: of values from a normal
+   * distribution the largest stay (Gemma 3n).
+   */
+  | { readonly op: "keepLargest"; readonly x: Buf; readonly factor: number }
+  /** out = the rows of x whose logits or states are wanted; steps that read `out` work on those only. */
+  | { readonly op: "takeRows"; readonly out: Buf; readonly x: Buf }
+  /** x = c · tanh(x / c) */
+  | { readonly op: "softCap"; readonly x: Buf; readonly cap: number }
+  /** x *= by */
+  | { readonly op: "scale"; readonly x: Buf; readonly by: number };
+
+/** What few architectures want of attention. */
+interface AttentionVariant {
+  /** A score of each head that takes part in the softmax and has no value, (nHeads). */
+  readonly sinks?: Weight;
+  /** ALiBi (arXiv:2108.12409): scores − slope · distance, slopes from this largest bias. (`ggml_soft_max_ext`) */
+  readonly alibi?: number;
+  /** Rows of a span, too, see nothing behind themselves. */
+  readonly oneWay?: boolean;
+  /** `window` cuts the positions into chunks: a row sees those of its own chunk, up to itself (llama 4). */
+  readonly chunked?: boolean;
+}
+
+/** What a step keeps of each sequence between runs. */
+export type SequenceState =
+  /** Keys and values of every position. */
+  | {
+      readonly kind: "kv";
+      readonly layer: number;
+      readonly nKvHeads: number;
+      readonly keyDim: number;
+      /** 0: values are part of the keys. */
+      readonly valueDim: number;
+      /** Positions that the step which fills it looks back on; 0: all. */
+      readonly window: number;
+      /** How keys are rotated; undefined where they are not. */
+      readonly rope: RopeScaling | undefined;
+    }
+  /** The last rows of an activation. */
+  | { readonly kind: "conv"; readonly layer: number; readonly rows: number; readonly dim: number }
+  /** A matrix for each head, float32. */
+  | { readonly kind: "recurrent"; readonly layer: number; readonly shape: readonly number[] };
+
+export type KvState = Extract<SequenceState, { kind: "kv" }>;
+export type RunningState = Exclude<SequenceState, KvState>;
+
+/** One entry per op: a backend that forgets one does not compile. @typeParam Absent what stands for a missing kernel */
+export type Ops<T, Context = void, Absent = never> = {
+  readonly [S in Step as S["op"]]: ((step: S, context: Context) => T) | Absent;
+};

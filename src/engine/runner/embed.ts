@@ -1,0 +1,71 @@
+/**
+ * Texts to ids for embedding: each is cut at its end to the context, the special tokens around it kept, or refused.
+ */
+import type { EventLoop } from "../batching/event-loop.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { EmbedRequest } from "../batching/embed-queue.ts";
+import type { LoadedEngine } from "../batching/load.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import type { Channel } from "./channel.ts";
+import { encodeAround, encodePair } from "./rank-input.ts";
+import type { EmbedMessage } from "./messages.ts";
+
+/** Characters that are read, and ids that are written, before other messages get their turn: some 20 ms. */
+const ENCODED_AT_ONCE = 100_000;
+
+/** Queues a request's texts; what is wrong with one of them fails the request. `pending` holds it meanwhile. */
+export async function embed(
+  { engine, tokenizer, info, rankPrompt: prompt }: LoadedEngine,
+  message: EmbedMessage,
+  { channel, pending, loop }: { channel: Channel; pending: Set<number>; loop: EventLoop },
+): Promise<void> {
+  const { id, inputs, query, truncate, ctxLen = Infinity } = message;
+  pending.add(id);
+  try {
+    const limit = Math.min(ctxLen, info.ctxLen);
+    const around = query === undefined ? undefined : encodeAround(tokenizer, query, prompt);
+    const texts: Int32Array[] = [];
+    let sinceYield = 0;
+    for (const [index, input] of inputs.entries()) {
+      const ids = around
+        ? encodePair(tokenizer, { around, document: input }, { limit, truncate, index })
+        : encodeInput(tokenizer, input, { limit, truncate, index });
+      texts.push(ids);
+      sinceYield += input.length + ids.length;
+      if (sinceYield < ENCODED_AT_ONCE) continue;
+      sinceYield = 0;
+      await loop.nextTurn();
+      if (!pending.has(id)) return; // cancelled
+    }
+    engine.embed({ id, texts, ranks: around !== undefined } satisfies EmbedRequest);
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({ kind: "embedFailed", id, code, message: messageOf(error) });
+  } finally {
+    pending.delete(id);
+  }
+}
+
+/** Ids of one text between its special tokens, at most `limit` of them. Throws `bad_request`. */
+export function encodeInput(
+  tokenizer: Pick<Tokenizer, "encode" | "before" | "after">,
+  text: string,
+  { limit, truncate, index }: { limit: number; truncate: boolean; index: number },
+): Int32Array {
+  const bare = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
+  const before = wanted(tokenizer.before, bare[0]);
+  const isLong = bare.length > limit - before.length;
+  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // that of a long text is cut off
+  const room = limit - before.length - after.length;
+  if (bare.length > room) {
+    if (!truncate) throw new AppError("bad_request", "the input length exceeds the context length");
+    if (room <= 0) throw new AppError("bad_request", "input after truncation exceeds maximum context length");
+  }
+  const ids = Int32Array.from([...before, ...bare.subarray(0, room), ...after]);
+  if (ids.length > 0) return ids;
+  throw new AppError("bad_request", `input ${index} is empty, and the model puts no special tokens around it`);
+}
+
+/** A special token, unless the text brings it itself. */
+const wanted = (special: number | undefined, own: number | undefined): readonly number[] =>
+  special === undefined || special === own ? [] : [special];

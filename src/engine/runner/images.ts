@@ -1,0 +1,172 @@
+/**
+ * The images of prompts: measured, decoded and encoded, each content once while its rows are kept. An image is known by
+ * the bytes of its file; the same bytes in another request are the same image.
+ */
+import { AppError, assert, messageOf } from "../../base/errors.ts";
+import type { Media } from "../batching/prompt.ts";
+import { readImageHeader } from "../vision/image-header.ts";
+import type { ImageEncoder, RgbImage } from "../vision/index.ts";
+import type { ImageLayout } from "./prompt.ts";
+
+/** Bytes of vectors that are kept for the next question about an image. */
+const KEPT_BYTES_MAX = 256 * 2 ** 20;
+
+export interface Images {
+  /** Makes images known. Throws `bad_request`, naming the image, where one is none or too large. */
+  read(images: readonly Uint8Array[]): Promise<void>;
+  /** What stands in a prompt for a known image. */
+  layout(image: unknown): ImageLayout;
+  /**
+   * The runs of rows of known images. Throws `bad_request`, naming the image, where one cannot be decoded. An encoding
+   * that nobody waits for any more ends early.
+   */
+  encode(images: readonly unknown[], signal: AbortSignal): Promise<(readonly Media[])[]>;
+  /** Ends what runs, whose rows nobody gets any more. */
+  close(): Promise<void>;
+}
+
+interface ImagesParts {
+  readonly encoder: Pick<ImageEncoder, "layout" | "encode" | "close">;
+  readonly decode: (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
+  /** Told for each image of a prompt whether it had to be encoded. */
+  readonly onImage: (how: "encoded" | "reused") => void;
+}
+
+/** What is known of an image. */
+interface Known {
+  /** Of its file. */
+  readonly hash: string;
+  readonly layout: ImageLayout;
+  /** Which of its request it is, for messages. */
+  readonly name: string;
+}
+
+/** An encoding in progress, and how many requests wait for it. */
+interface Encoding {
+  readonly media: Promise<readonly Media[]>;
+  readonly abort: AbortController;
+  waiting: number;
+}
+
+export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
+  const known = new WeakMap<object, Known>(); // by the bytes of a request
+  const kept = makeKept(); // by hash
+  const running = new Map<string, Encoding>(); // by hash
+  let last: Promise<unknown> = Promise.resolve();
+
+  const knownOf = (image: unknown): Known => {
+    const found = known.get(image as object);
+    assert(found, "an image is in a prompt, and was not read");
+    return found;
+  };
+
+  /** One at a time: pixels take far more room than files. */
+  const start = (bytes: Uint8Array, hash: string): Encoding => {
+    const abort = new AbortController();
+    const media = last.then(async () => {
+      if (abort.signal.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+      const parts = await encoder.encode(await decode(bytes, abort.signal), abort.signal);
+      const runs = parts.filter((part) => part.kind === "rows");
+      const made = runs.map((rows, i): Media => Object.assign({}, rows, { hash: `${hash}:${i}` }));
+      kept.set(hash, made);
+      return made;
+    });
+    const encoding = { media, abort, waiting: 0 };
+    running.set(hash, encoding);
+    last = media.catch(() => {}).then(() => running.get(hash) === encoding && running.delete(hash));
+    return encoding;
+  };
+
+  const encode = async (bytes: Uint8Array, signal: AbortSignal): Promise<readonly Media[]> => {
+    const { hash } = knownOf(bytes);
+    const there = kept.get(hash);
+    const found = running.get(hash);
+    const shared = found?.abort.signal.aborted ? undefined : found;
+    onImage(there || shared ? "reused" : "encoded");
+    if (there) return there;
+    const encoding = shared ?? start(bytes, hash);
+    const leave = (): void => void (--encoding.waiting === 0 && encoding.abort.abort());
+    encoding.waiting++;
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      return await encoding.media;
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
+  };
+
+  return {
+    async read(images) {
+      for (const [i, bytes] of images.entries()) {
+        if (known.has(bytes)) continue;
+        const name = `image ${i + 1} of ${images.length}`;
+        const layout = await naming(name, () => layoutOf(encoder.layout(readImageHeader(bytes))));
+        known.set(bytes, { hash: await hashOf(bytes), layout, name });
+      }
+    },
+    layout: (image) => knownOf(image).layout,
+    async encode(images, signal) {
+      const media: (readonly Media[])[] = [];
+      for (const image of images) {
+        if (signal.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+        media.push(await naming(knownOf(image).name, () => encode(image as Uint8Array, signal)));
+      }
+      return media;
+    },
+    async close() {
+      for (const { abort } of running.values()) abort.abort();
+      await last;
+      encoder.close();
+    },
+  };
+}
+
+const layoutOf = (parts: ReturnType<ImageEncoder["layout"]>): ImageLayout =>
+  parts.map((part) => (part.kind === "marker" ? part : { kind: "rows", rows: part.rows }));
+
+/** Hex SHA-256. */
+async function hashOf(bytes: Uint8Array): Promise<string> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)).toHex();
+}
+
+/** What is wrong with an image is said of it; one that is too large is as bad as another. */
+async function naming<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "cancelled") throw error;
+    const code = error.code === "too_large" ? "bad_request" : error.code;
+    throw new AppError(code, `${name}: ${messageOf(error).replace(/^image: /, "")}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Rows of images up to so many bytes together; of too many, those used least lately go. */
+function makeKept(): {
+  get(hash: string): readonly Media[] | undefined;
+  set(hash: string, media: readonly Media[]): void;
+} {
+  const kept = new Map<string, readonly Media[]>();
+  const bytesOf = (media: readonly Media[]): number => media.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  let bytes = 0;
+  return {
+    get(hash) {
+      const media = kept.get(hash);
+      if (!media) return undefined;
+      kept.delete(hash);
+      kept.set(hash, media);
+      return media;
+    },
+    set(hash, media) {
+      bytes -= bytesOf(kept.get(hash) ?? []); // an encoding that was given up may have ended all the same
+      kept.set(hash, media);
+      bytes += bytesOf(media);
+      for (const [oldest, rows] of kept) {
+        if (bytes <= KEPT_BYTES_MAX) return;
+        bytes -= bytesOf(rows);
+        kept.delete(oldest);
+      }
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/** The encoder of a model's images: found in its projector file or in its own, and opened beside it. */
+import type { Backend } from "../program/backend.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
+import { openImageEncoder, type RgbImage } from "../vision/index.ts";
+import { makeImages, type Images } from "./images.ts";
+import type { LoadMessage } from "./messages.ts";
+
+/** What makes pixels of image files on this machine. */
+export type DecodeImage = (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
+
+/** What comes of a projector: images, or why there are none, and what is said of a model that has it. */
+interface Sight {
+  readonly images: Images | undefined;
+  readonly info: Partial<EngineInfo>;
+}
+
+interface Parts {
+  readonly backend: Backend;
+  readonly model: LoadedEngine;
+  readonly decode: DecodeImage;
+  readonly onImage: (how: "encoded" | "reused") => void;
+  /** Lets others have their turn. */
+  readonly pause: () => Promise<void>;
+  readonly message: LoadMessage;
+  readonly signal: AbortSignal;
+}
+
+/** Backends whose sessions take no rows of vectors. */
+const TOKENS_ONLY: ReadonlySet<string> = new Set(["webgpu", "onnx"]);
+
+/**
+ * Opens the projector of a model, which does without one of a kind that cannot be run here, and without one in its own
+ * file that is not as it should be. Throws `bad_file` for a damaged projector file.
+ */
+export async function openImages(parts: Parts): Promise<Sight | undefined> {
+  const { backend, model, decode, onImage, pause, message, signal } = parts;
+  if (!model.projector) return undefined;
+  const { gguf, isOwn } = model.projector;
+  const closeFile = (): void => (isOwn ? gguf.close() : undefined);
+  const { backend: runsOn } = model.info;
+  if (runsOn.split("+").some((name) => TOKENS_ONLY.has(name))) {
+    closeFile();
+    return {
+      images: undefined,
+      info: { blind: `images need the simd or the cpu backend, and it runs on '${runsOn}'` },
+    };
+  }
+  try {
+    const { threads } = message;
+    const encoder = await openImageEncoder(gguf, { backend, text: model.program, threads, signal, pause });
+    const close = (): void => {
+      encoder.close();
+      closeFile();
+    };
+    const { layout, encode } = encoder;
+    const { bytes } = model.info;
+    const weights = bytes.weights + [...gguf.tensors.values()].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return {
+      images: makeImages({ encoder: { layout, encode, close }, decode, onImage }),
+      info: { media: ["image"], bytes: { ...bytes, weights, scratch: bytes.scratch + encoder.bytes } },
+    };
+  } catch (error) {
+    closeFile();
+    const isKnown =
+      error instanceof AppError && (error.code === "unsupported" || (error.code === "bad_file" && !isOwn));
+    if (!isKnown) throw error;
+    return { images: undefined, info: { blind: messageOf(error) } };
+  }
+}

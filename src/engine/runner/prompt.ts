@@ -1,0 +1,264 @@
+/**
+ * What a request asks about becomes ids, and images between them: rendered by a template, cut to the context, and
+ * encoded, in one place beside the tokenizer. No text is encoded twice for one prompt.
+ */
+import { AppError, assert } from "../../base/errors.ts";
+import { answerRoom } from "../batching/context.ts";
+import type { LoadedEngine } from "../batching/load.ts";
+import { renderWithOutside, type RenderedPart } from "../text/template/outside.ts";
+import { renderChat, renderGenerate, type PromptMessage, type PromptTemplate } from "../text/template/prompt.ts";
+import { encodeFill } from "../text/tokenizer/fill-in-the-middle.ts";
+import type { TextSegment } from "../text/tokenizer/tokenizer.ts";
+import { fitMessages } from "./fit.ts";
+import type { Asked, Ending, GenerateMessage } from "./messages.ts";
+import type { Templates } from "./templates.ts";
+
+export type PromptPart =
+  | { readonly kind: "ids"; readonly ids: Int32Array }
+  /** The rows of an image, or some of them where it has several runs. */
+  | {
+      readonly kind: "image";
+      readonly image: unknown;
+      readonly run: number;
+      readonly rows: number;
+    };
+
+/** What stands in a prompt for an image: texts of control tokens, and runs of rows. */
+export type ImageLayout = readonly (
+  { readonly kind: "marker"; readonly text: string } | { readonly kind: "rows"; readonly rows: number }
+)[];
+
+export interface Prompt {
+  readonly parts: readonly PromptPart[];
+  /** Ids, and rows of images. */
+  readonly rows: number;
+  /** Empty for a gap to fill. */
+  readonly rendered: readonly RenderedPart[];
+  /** Ids of an earlier answer, before what was rendered. */
+  readonly context: readonly number[];
+  /** Part of what was asked about was left out to fit the context. */
+  readonly wasCut: boolean;
+}
+
+/** Prompts that a later message continues, by the ids of their requests. */
+export type HeldPrompts = Map<number, Pick<Prompt, "rendered" | "context" | "wasCut">>;
+
+type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate">;
+
+interface Parts {
+  readonly model: Model;
+  readonly templates: Templates;
+  readonly held: HeldPrompts;
+  /** Undefined for a model that takes none. */
+  readonly images?: { layout(image: unknown): ImageLayout } | undefined;
+}
+
+/** How much of a prompt may stay. */
+type Limits = Pick<GenerateMessage, "options" | "truncate" | "shift">;
+
+/** What a conversation is rendered with. */
+type Given = Omit<Parameters<typeof renderChat>[1], "messages">;
+
+/** Most characters of the end of a prompt that those who read its answer may want to see. */
+const PROMPT_END_CHARS = 64;
+
+/** For people: an image is `[img-0]`, the next one `[img-1]`. */
+export function textOf({ rendered }: Prompt): string {
+  let count = 0;
+  return rendered.map((part) => ("image" in part ? `[img-${count++}]` : part.text)).join("");
+}
+
+/** The end of a prompt without the blanks behind it; nothing where an image or text from outside ends it. */
+export function endOf({ rendered }: Prompt): string {
+  const last = rendered.at(-1);
+  return isMarkup(last) ? last.text.trimEnd().slice(-PROMPT_END_CHARS) : "";
+}
+
+/** The images of a request, which must be known before its prompt is made. */
+export function imagesOf(asked: Asked): readonly Uint8Array[] {
+  if (asked.kind === "chat") return asked.messages.flatMap(({ images = [] }) => images);
+  return asked.kind === "text" || asked.kind === "question" ? (asked.images ?? []) : [];
+}
+
+/**
+ * The prompt of a request. Throws `bad_request` where its template refuses or ids are none of the vocabulary.
+ * @param limits undefined: nothing is cut
+ */
+export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
+  const { model, templates, held } = parts;
+  const shown = (prompt: PromptTemplate, messages: readonly PromptMessage[], given: Given): RenderedPart[] =>
+    renderWithOutside({
+      messages,
+      findControl: (text) => model.tokenizer.findControl(text),
+      render: (guarded) => renderChat(prompt, { ...given, messages: guarded }),
+    });
+  switch (asked.kind) {
+    case "gap":
+      return fillGap(model, asked, limits);
+    case "text": {
+      const { text, images = [], ending, context } = asked;
+      return encode(parts, endedBy([...images.map((image) => ({ image })), plain(text)], ending), context);
+    }
+    case "after": {
+      const before = held.get(asked.id);
+      assert(before !== undefined, `the prompt of request ${asked.id} is continued, and was not held`);
+      const { rendered, context, wasCut } = before;
+      return { ...encode(parts, [...rendered, plain(asked.text)], context), wasCut };
+    }
+    case "question": {
+      const { context, history = [], nowMs, ending, template, images = [], ...question } = asked;
+      const prompt = templates.get(template);
+      const now = new Date(nowMs);
+      if (images.length === 0) {
+        const text = renderGenerate(prompt, { ...question, history, now });
+        return encode(parts, endedBy([plain(text)], ending), context);
+      }
+      const messages = questionMessages({ ...question, history }, images);
+      return encode(parts, endedBy(shown(prompt, messages, { ...question, now }), ending), context);
+    }
+    case "chat": {
+      const { nowMs, ending, template, messages: all, ...given } = asked;
+      const prompt = templates.get(template);
+      const now = new Date(nowMs);
+      const render = (messages: readonly PromptMessage[]): Prompt =>
+        encode(parts, endedBy(shown(prompt, messages, { ...given, now }), ending));
+      return limits && (limits.truncate ?? true) ? fitted(model, all, { render, limits }) : render(all);
+    }
+    default:
+      return asked satisfies never;
+  }
+}
+
+/** The prompt of as many messages as the context has room for. */
+function fitted(
+  { info: { ctxLen } }: Model,
+  messages: readonly PromptMessage[],
+  { render, limits: { options } }: { render: (messages: readonly PromptMessage[]) => Prompt; limits: Limits },
+): Prompt {
+  const room = answerRoom({ ctxLen, numPredict: options.num_predict });
+  const { prompt, wasCut } = fitMessages(messages, {
+    render,
+    fits: ({ rows }, { isWhole }) => (isWhole ? rows < ctxLen : rows <= ctxLen - room),
+  });
+  return { ...prompt, wasCut };
+}
+
+const plain = (text: string): TextSegment => ({ text, control: true });
+
+const isMarkup = (part: RenderedPart | undefined): part is TextSegment =>
+  part !== undefined && "text" in part && part.control;
+
+function endedBy(parts: readonly RenderedPart[], ending: Ending | undefined): readonly RenderedPart[] {
+  if (!ending) return parts;
+  const { inside, text } = ending;
+  const last = parts.at(-1);
+  const isInside = inside !== undefined && isMarkup(last) && last.text.trimEnd().endsWith(inside.open);
+  return [...parts, plain((isInside ? inside.close : "") + text)];
+}
+
+/** The ids of a prompt, after those of an earlier answer. A BOS that the text brings itself is not put twice. */
+function encode(
+  { model: { tokenizer, chatTemplate }, images }: Parts,
+  parts: readonly RenderedPart[],
+  context: readonly number[] = [],
+): Prompt {
+  const rendered = joined(parts);
+  const { bos } = chatTemplate;
+  const [first] = rendered;
+  const bringsBos = bos !== "" && isMarkup(first) && first.text.startsWith(bos);
+  const addSpecial = context.length === 0 && !bringsBos;
+  for (const id of context) checkId(id); // an Int32Array would make another id of it
+  const before = context.length === 0 ? [] : [idsPart(context)];
+  const texts = rendered.filter((part) => "text" in part);
+  if (texts.length === rendered.length) {
+    const ids = tokenizer.encode(texts, { addSpecial, parseSpecial: true });
+    return promptOfParts([...before, { kind: "ids", ids }], { rendered, context });
+  }
+  assert(images, "an image is in the prompt of a model that takes none");
+  const around = encodeAround(tokenizer, rendered, {
+    addSpecial,
+    layout: (image) => images.layout(image),
+  });
+  return promptOfParts([...before, ...around], { rendered, context });
+}
+
+/** As llama.cpp's mtmd does it: each text between images is encoded by itself, and so is each marker of an image. */
+function encodeAround(
+  tokenizer: Model["tokenizer"],
+  rendered: readonly RenderedPart[],
+  { addSpecial, layout }: { addSpecial: boolean; layout: (image: unknown) => ImageLayout },
+): PromptPart[] {
+  const special = (id: number | undefined): PromptPart[] => (addSpecial && id !== undefined ? [idsPart([id])] : []);
+  const encodeText = (texts: readonly TextSegment[]): PromptPart =>
+    idsPart(tokenizer.encode(texts, { addSpecial: false, parseSpecial: true }));
+  const parts: PromptPart[] = special(tokenizer.before);
+  let texts: TextSegment[] = [];
+  for (const part of rendered) {
+    if ("text" in part) {
+      texts.push(part);
+      continue;
+    }
+    parts.push(encodeText(texts));
+    texts = [];
+    let run = 0;
+    for (const piece of layout(part.image)) {
+      if (piece.kind === "marker") parts.push(encodeText([plain(piece.text)]));
+      else parts.push({ kind: "image", image: part.image, run: run++, rows: piece.rows });
+    }
+  }
+  return [...parts, encodeText(texts), ...special(tokenizer.after)];
+}
+
+const idsPart = (ids: Iterable<number>): PromptPart => ({ kind: "ids", ids: Int32Array.from(ids) });
+
+function promptOfParts(all: readonly PromptPart[], of: Pick<Prompt, "rendered" | "context">): Prompt {
+  const rowsOf = (part: PromptPart): number => (part.kind === "ids" ? part.ids.length : part.rows);
+  const parts = all.filter((part) => rowsOf(part) > 0);
+  return {
+    parts,
+    rows: parts.reduce((sum, part) => sum + rowsOf(part), 0),
+    ...of,
+    wasCut: false,
+  };
+}
+
+/** What is asked about as a conversation of one turn. */
+function questionMessages(
+  { prompt, system, history }: { prompt: string; system?: string; history: readonly PromptMessage[] },
+  images: readonly unknown[],
+): PromptMessage[] {
+  const messages: PromptMessage[] = [...history, { role: "user", content: prompt, images }];
+  return system ? [{ role: "system", content: system }, ...messages] : messages;
+}
+
+/** Neighbours that are read alike are one: a token's text may stand across the border between them. */
+function joined(parts: readonly RenderedPart[]): RenderedPart[] {
+  const joint: RenderedPart[] = [];
+  for (const part of parts) {
+    const last = joint.at(-1);
+    const areAlike = last && "text" in last && "text" in part && last.control === part.control;
+    if (areAlike) joint[joint.length - 1] = { ...last, text: last.text + part.text };
+    else joint.push(part);
+  }
+  return joint;
+}
+
+/** Where the texts around a gap are longer than the context, half of it stays for the answer. */
+function fillGap(
+  { tokenizer, info }: Model,
+  { before, after }: Extract<Asked, { kind: "gap" }>,
+  limits?: Limits,
+): Prompt {
+  const fill = tokenizer.fill;
+  assert(fill, "a gap to fill for a model without markers");
+  const whole = encodeFill(tokenizer, fill, { before, after, room: undefined });
+  const mayCut = limits !== undefined && (limits.truncate ?? true) && limits.shift;
+  const prompt = (ids: Int32Array): Prompt => promptOfParts([idsPart(ids)], { rendered: [], context: [] });
+  if (whole.ids.length < info.ctxLen || !mayCut) return prompt(whole.ids);
+  const cut = encodeFill(tokenizer, fill, { before, after, room: Math.floor(info.ctxLen / 2) });
+  return { ...prompt(cut.ids), wasCut: cut.truncated };
+}
+
+function checkId(id: number): void {
+  if (id !== (id | 0)) throw new AppError("bad_request", `context: expected ids of the vocabulary, got ${id}`);
+}

@@ -1,0 +1,322 @@
+/**
+ * The runner: owns one loaded model and does what it is told over a channel, in a process of its own (`process.ts`) or
+ * in a Worker of a page.
+ */
+import type { Backend, TuningStore } from "../program/backend.ts";
+import type { Offload } from "../backends/offload.ts";
+import type { EventLoop } from "../batching/event-loop.ts";
+import { AppError, assert, messageOf } from "../../base/errors.ts";
+import type { NamedFile } from "../../base/named-file.ts";
+import type { SnapshotStore } from "../formats/snapshots.ts";
+import { tooLong } from "../batching/context.ts";
+import { loadEngine, type LoadedEngine } from "../batching/load.ts";
+import type { PromptSegment } from "../batching/prompt.ts";
+import type { OpenSource } from "../formats/gguf/source.ts";
+import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
+import type { Channel } from "./channel.ts";
+import { embed } from "./embed.ts";
+import {
+  LOADED_TEMPLATE,
+  type Asked,
+  type FromRunner,
+  type EmbedMessage,
+  type GenerateMessage,
+  type LoadMessage,
+} from "./messages.ts";
+import type { Images } from "./images.ts";
+import type { DecodeImage, openImages } from "./open-images.ts";
+import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
+import { makeTemplates, type Templates } from "./templates.ts";
+import { detokenize, textOfIds, tokenize } from "./tokens.ts";
+
+/** What a runner has of the machine that it is on. */
+export interface RunnerHost {
+  readonly loop: EventLoop;
+  /** Opens a model's files. */
+  readonly open: OpenSource;
+  /** The backend of that name; throws `unsupported`. */
+  chooseBackend(name: string, offload: Offload): Promise<Backend>;
+  /** The backend of a model in files of another format; undefined: there is none. Throws as its load. */
+  openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
+  /** Makes pixels of image files; undefined: models here take no images. */
+  readonly decodeImage?: DecodeImage;
+  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  readonly grammarThread?: OpenGrammarThread;
+  /** Memory that this process could still take; undefined: nobody knows. */
+  readonly freeBytes?: () => number;
+  /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
+  tuningsIn?(cacheDir: string): TuningStore;
+  /** What keeps prefixes beyond this process, for a model of these files; undefined: nothing does. */
+  snapshotsOf?(
+    paths: readonly string[],
+    where: { readonly cacheDir: string; readonly bytesMax: number },
+  ): (layout: string) => SnapshotStore;
+}
+
+/** A model, and what requests on it have told. */
+interface Loaded {
+  readonly model: LoadedEngine;
+  readonly templates: Templates;
+  readonly held: HeldPrompts;
+  /** Undefined where the model takes none. */
+  readonly images: Images | undefined;
+  /** Requests whose images are not all encoded yet. */
+  readonly seeing: Map<number, AbortController>;
+}
+
+/** How long a last message gets on its way before the process ends. */
+const FAREWELL_MS = 100;
+
+/** Serves one model until told to close. Returns at once; the channel's messages do the work. */
+export function startRunner(channel: Channel, given: RunnerHost): void {
+  const { loop, turns } = countTurns(given.loop);
+  const host = { ...given, loop };
+  let loaded: Loaded | undefined;
+  let loading: Promise<void> = Promise.resolve();
+  const abort = new AbortController();
+  const encoding = new Set<number>(); // requests whose texts are not all ids yet
+  channel.onDisconnect(() => channel.exit(0));
+  channel.onMessage((message) => {
+    switch (message.kind) {
+      case "load":
+        return void (loading = load(message, { channel, host, signal: abort.signal }).then(
+          (model) => void (loaded = model),
+        ));
+      case "generate":
+        return void (loaded && generate(loaded, message, channel));
+      case "embed":
+        if (!loaded || refuseChanged(loaded, message, channel)) return;
+        return void embed(loaded.model, message, { channel, pending: encoding, loop: host.loop });
+      case "cancel":
+        encoding.delete(message.id);
+        loaded?.seeing.get(message.id)?.abort();
+        return loaded?.model.engine.cancel(message.id);
+      case "forget":
+        return void loaded?.held.delete(message.id);
+      case "template":
+        return void reply(channel, loaded, message.id, ({ templates }) => ({
+          kind: "template",
+          id: message.id,
+          reply: templates.define(message.number, message.choice),
+        }));
+      case "drop":
+        return loaded?.templates.drop(message.number);
+      case "count":
+        return void reply(channel, loaded, message.id, async (model) => {
+          await readImages(model, message.asked);
+          return { kind: "count", id: message.id, tokens: promptOf(model, message.asked).rows };
+        });
+      case "render":
+        return void reply(channel, loaded, message.id, async (model) => {
+          await readImages(model, message.asked);
+          const context = "context" in message.asked ? (message.asked.context ?? []) : [];
+          const before = textOfIds(model.model.tokenizer, context, "context");
+          const text = before + textOf(promptOf(model, message.asked, message.settings));
+          return { kind: "text", id: message.id, text };
+        });
+      case "tokenize":
+        return void reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
+      case "detokenize":
+        return void reply(channel, loaded, message.id, ({ model }) => detokenize(model.tokenizer, message));
+      case "ping":
+        return channel.send({ kind: "pong", turns: turns() });
+      case "close":
+        abort.abort();
+        return void loading.then(() => closeEngine(loaded, channel));
+      default:
+        return message satisfies never;
+    }
+  });
+}
+
+/** An event loop, and how many turns of it were taken: the engine takes one after each step. */
+function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
+  let count = 0;
+  const nextTurn = (): Promise<void> => {
+    count++;
+    return loop.nextTurn();
+  };
+  return { loop: { nowNs: () => loop.nowNs(), nextTurn }, turns: () => count };
+}
+
+/** What encodes images is loaded with a model that has a projector. */
+const openSight: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
+
+async function load(
+  message: LoadMessage,
+  { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
+): Promise<Loaded | undefined> {
+  try {
+    const backend = await backendOf(message, host);
+    const { decodeImage: decode } = host;
+    const model = await loadEngine(message.path, {
+      ...message,
+      signal,
+      loop: host.loop,
+      open: host.open,
+      tunings: message.cacheDir === undefined ? undefined : host.tuningsIn?.(message.cacheDir),
+      snapshots: snapshotsOf(message, host),
+      backend,
+      freeBytes: host.freeBytes,
+      grammarThread: host.grammarThread,
+      sight: decode && { projector: message.projector },
+      cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
+      onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
+      emit: (events) => channel.send({ kind: "events", events }),
+      onEmbed: (event) => channel.send(event),
+      onLost: (error) => void endAfter(error, channel),
+    });
+    const templates = makeTemplates(model.chatTemplate);
+    const template = templates.define(LOADED_TEMPLATE, message.template);
+    const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
+    const pause = (): Promise<void> => host.loop.nextTurn();
+    const sees = decode !== undefined && model.projector !== undefined;
+    const sight = sees ? await openSight({ backend, model, decode, onImage, pause, message, signal }) : undefined;
+    channel.send({
+      kind: "ready",
+      info: sight ? { ...model.info, ...sight.info } : model.info,
+      template,
+    });
+    return { model, templates, held: new Map(), images: sight?.images, seeing: new Map() };
+  } catch (error) {
+    channel.send({
+      kind: "failed",
+      code: error instanceof AppError ? error.code : "runner",
+      message: messageOf(error),
+    });
+    await leave(channel);
+    return undefined;
+  }
+}
+
+/** The best of this machine, or what runs files of another format than ours. */
+async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backend> {
+  const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory } = message;
+  if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory });
+  const more = adapters.length > 0 ? "adapters" : draft === undefined ? undefined : "a draft model";
+  if (more) throw new AppError("unsupported", `${more}: only models that are GGUF files can have such`);
+  if (host.openFiles) return host.openFiles(files, message);
+  throw new AppError("unsupported", "the model is no GGUF: it runs on the server only");
+}
+
+function snapshotsOf(
+  { path, adapters, cacheDir, snapshotBytes = 0 }: LoadMessage,
+  host: RunnerHost,
+): ((layout: string) => SnapshotStore) | undefined {
+  if (cacheDir === undefined || snapshotBytes <= 0) return undefined;
+  return host.snapshotsOf?.([path, ...adapters], { cacheDir, bytesMax: snapshotBytes });
+}
+
+/** Half of what the weights leave of the GPU's memory; undefined if its size is unknown. */
+function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
+  const sizeOf = (each: string): number => {
+    const file = open(each);
+    file.close();
+    return file.byteLength;
+  };
+  return Math.max(0, gpuMemory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
+}
+
+/** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
+async function endAfter(error: Error, channel: Channel): Promise<void> {
+  channel.send({ kind: "leaving" });
+  console.error(error.message);
+  await leave(channel);
+}
+
+/** Ends once what was said is out. */
+async function leave(channel: Channel): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
+  channel.exit(1);
+}
+
+/** Where a file of the model has changed nothing of it can be trusted: says so, and ends. */
+function refuseChanged({ model }: Loaded, { kind, id }: GenerateMessage | EmbedMessage, channel: Channel): boolean {
+  const message = model.changed();
+  if (message === undefined) return false;
+  const failure = { id, code: "bad_file", message } as const;
+  void endAfter(new Error(message), channel); // says so first: whoever hears of the failure may ask again at once
+  if (kind === "embed") channel.send({ kind: "embedFailed", ...failure });
+  else channel.send({ kind: "events", events: [{ kind: "error", ...failure }] });
+  return true;
+}
+
+async function generate(loaded: Loaded, message: GenerateMessage, channel: Channel): Promise<void> {
+  if (refuseChanged(loaded, message, channel)) return;
+  const abort = new AbortController();
+  try {
+    const { kind: _, asked, holds = false, ...request } = message;
+    loaded.seeing.set(message.id, abort);
+    if (imagesOf(asked).length > 0) await readImages(loaded, asked);
+    if (abort.signal.aborted) return; // whoever asked has told to forget its prompt, too
+    const prompt = promptOf(loaded, asked, message);
+    const { rows, wasCut, rendered, context } = prompt;
+    if (holds) loaded.held.set(message.id, { rendered, context, wasCut });
+    const { ctxLen } = loaded.model.info;
+    const isSeen = prompt.parts.some(({ kind }) => kind === "image");
+    if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // before they are encoded
+    const segments = isSeen ? await encodeImages(prompt, loaded, abort.signal) : idsOf(prompt);
+    if (abort.signal.aborted) return;
+    await loaded.model.engine.submit({
+      ...request,
+      prompt: segments,
+      promptEnd: endOf(prompt),
+      wasCut,
+    });
+  } catch (error) {
+    if (abort.signal.aborted) return;
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({
+      kind: "events",
+      events: [{ kind: "error", id: message.id, code, message: messageOf(error) }],
+    });
+  } finally {
+    loaded.seeing.delete(message.id);
+  }
+}
+
+/** Makes the images of a request known. Throws `bad_request` where one cannot be read, or the model takes none. */
+async function readImages({ images }: Loaded, asked: Asked): Promise<void> {
+  const given = imagesOf(asked);
+  if (given.length === 0) return;
+  if (!images) throw new AppError("bad_request", "the model does not support images");
+  await images.read(given);
+}
+
+const idsOf = ({ parts }: Prompt): PromptSegment[] => parts.filter((part) => part.kind === "ids");
+
+/** A prompt with the rows of its images. */
+async function encodeImages({ parts }: Prompt, { images }: Loaded, signal: AbortSignal): Promise<PromptSegment[]> {
+  assert(images, "a prompt has images, and nothing encodes them");
+  const shown = [...new Set(parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])))];
+  const encoded = await images.encode(shown, signal);
+  return parts.map((part) => {
+    if (part.kind === "ids") return part;
+    const media = encoded[shown.indexOf(part.image)]?.[part.run];
+    assert(media?.rows === part.rows, "an image was encoded to other rows than it was measured for");
+    return { kind: "media", media };
+  });
+}
+
+/** Answers a question; a failure is an answer too. */
+async function reply(
+  channel: Channel,
+  loaded: Loaded | undefined,
+  id: number,
+  answer: (loaded: Loaded) => FromRunner | Promise<FromRunner>,
+): Promise<void> {
+  if (!loaded) return;
+  try {
+    channel.send(await answer(loaded));
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({ kind: "refused", id, code, message: messageOf(error) });
+  }
+}
+
+async function closeEngine(loaded: Loaded | undefined, channel: Channel): Promise<void> {
+  for (const abort of loaded?.seeing.values() ?? []) abort.abort();
+  await loaded?.images?.close();
+  await loaded?.model.engine.close();
+  channel.exit(0);
+}

@@ -1,0 +1,28 @@
+/** What a runner answers about its model's vocabulary: text to ids and back, without running the model. */
+import { AppError } from "../../base/errors.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import type { FromRunner, ToRunner } from "./messages.ts";
+
+type Asked<K extends ToRunner["kind"]> = Extract<ToRunner, { kind: K }>;
+
+export function tokenize(tokenizer: Tokenizer, message: Asked<"tokenize">): FromRunner {
+  const { id, text, addSpecial, parseSpecial, wantsPieces } = message;
+  const tokens = tokenizer.encode(text, { addSpecial, parseSpecial });
+  const pieces = wantsPieces ? Array.from(tokens, (token) => tokenizer.bytesOf(token, { special: true })) : undefined;
+  return { kind: "tokens", id, tokens, ...(pieces ? { pieces } : {}) };
+}
+
+/** Throws `bad_request` where an id is not one of the vocabulary. */
+export function detokenize(tokenizer: Tokenizer, { id, tokens }: Asked<"detokenize">): FromRunner {
+  return { kind: "text", id, text: textOfIds(tokenizer, tokens, "tokens") };
+}
+
+/** The text of ids that `field` of a request has. Throws `bad_request` where one is not of the vocabulary. */
+export function textOfIds(tokenizer: Tokenizer, ids: readonly number[], field: string): string {
+  const at = ids.findIndex((id) => !(Number.isInteger(id) && id >= 0 && id < tokenizer.vocabSize));
+  if (at >= 0) {
+    const expected = `expected an id from 0 to ${tokenizer.vocabSize - 1}`;
+    throw new AppError("bad_request", `${field}[${at}]: ${expected}, got ${ids[at]}`);
+  }
+  return tokenizer.detokenize(ids, { special: true });
+}

@@ -1,0 +1,277 @@
+/**
+ * The tokens that are still in the draw, and the ways to choose them out of a whole vocabulary without sorting it: the
+ * k best by a heap, the nucleus by a histogram of probability mass, or everything above a cutoff.
+ *
+ * Order is one number per token, `key`: the bits of the logit above, the id below, so that smaller means likelier and
+ * equal logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
+ */
+import { AppError, assert } from "../../../base/errors.ts";
+import type { Offer } from "./offer.ts";
+
+/** Candidates in struct-of-arrays form; arrays grow and are reused from token to token. */
+export interface Candidates {
+  length: number;
+  /** Sort keys, of use during selection only. */
+  keys: Float64Array;
+  /** (length) token ids, likeliest first, except after `selectAll`. */
+  ids: Int32Array;
+  /** (length) logits. */
+  logits: Float64Array;
+  /** (length) exp(logit − the largest logit of the vocabulary). */
+  weights: Float64Array;
+  /**
+   * Sum of the weights of the distribution that the candidates come from; more than they hold after `selectNucleus`.
+   */
+  sum: number;
+}
+
+const ID_SPAN = 2 ** 21; // 32 bits of logit and 21 of id fill a double's 53
+const HEAP_MAX = 4096; // above this many, sorting everything is as fast
+const MASS_NATS = 40; // below that, a token has less than 5e-18 of the likeliest one's mass
+const BUCKETS_PER_NAT = 32;
+const MASS_BUCKETS = MASS_NATS * BUCKETS_PER_NAT;
+
+/** Reused between tokens: bits of a float, and mass per bucket of logits. */
+export interface Scratch {
+  readonly float: Float32Array;
+  readonly bits: Int32Array;
+  /** Made when it is first wanted. */
+  mass: Float64Array | undefined;
+}
+
+export function makeScratch(): Scratch {
+  const float = new Float32Array(1);
+  return { float, bits: new Int32Array(float.buffer), mass: undefined };
+}
+
+export function makeCandidates(): Candidates {
+  const none = new Float64Array(0);
+  return { length: 0, keys: none, ids: new Int32Array(0), logits: none, weights: none, sum: 0 };
+}
+
+/** Makes room for n candidates; what is there is lost. */
+function reserve(c: Candidates, n: number): void {
+  c.length = 0;
+  if (c.keys.length >= n) return;
+  c.keys = new Float64Array(n);
+  c.ids = new Int32Array(n);
+  c.logits = new Float64Array(n);
+  c.weights = new Float64Array(n);
+}
+
+/** Lowest id among the largest logits. */
+export function argmax(logits: Float32Array): number {
+  let best = -Infinity;
+  let id = -1;
+  for (let i = 0; i < logits.length; i++) {
+    if (logits[i]! <= best) continue; // not for NaN, which ends up in the check
+    checkLogit(logits, i);
+    best = logits[i]!;
+    id = i;
+  }
+  if (id < 0) throw noCandidates();
+  return id;
+}
+
+/** The k likeliest tokens, sorted. */
+export function selectTop(c: Candidates, logits: Float32Array, options: { k: number; scratch: Scratch }): void {
+  const { scratch } = options;
+  const k = Math.min(options.k, logits.length);
+  if (k > HEAP_MAX) {
+    selectAbove(c, logits, { cutoff: -Infinity, scratch });
+    return truncate(c, k);
+  }
+  reserve(c, k);
+  const { keys } = c;
+  let n = 0;
+  let least = -Infinity; // smallest logit in a full heap
+  for (let i = 0; i < logits.length; i++) {
+    if (logits[i]! <= least) continue;
+    checkLogit(logits, i);
+    const key = keyOf(scratch, logits[i]!, i);
+    if (n < k) siftUp(keys, n++, key);
+    else siftDown(keys, n, key);
+    if (n === k) least = logits[idOf(keys[0]!)]!;
+  }
+  for (let end = n - 1; end > 0; end--) {
+    const worst = keys[0]!;
+    siftDown(keys, end, keys[end]!);
+    keys[end] = worst;
+  }
+  c.length = n;
+  finish(c, scratch);
+}
+
+/** Every token whose logit is at least `cutoff` and not −∞, sorted. */
+export function selectAbove(c: Candidates, logits: Float32Array, options: { cutoff: number; scratch: Scratch }): void {
+  reserve(c, logits.length);
+  const { keys } = c;
+  let n = 0;
+  for (let i = 0; i < logits.length; i++) {
+    if (logits[i]! < options.cutoff || logits[i] === -Infinity) continue;
+    checkLogit(logits, i);
+    keys[n++] = keyOf(options.scratch, logits[i]!, i);
+  }
+  keys.subarray(0, n).sort();
+  c.length = n;
+  finish(c, options.scratch);
+}
+
+/** What `selectTop` gives, from tokens among which those k certainly are. */
+export function selectOffered(c: Candidates, { ids, logits }: Offer, options: { k: number; scratch: Scratch }): void {
+  reserve(c, ids.length);
+  const { keys } = c;
+  let n = 0;
+  for (let i = 0; i < ids.length; i++) {
+    if (logits[i] === -Infinity) continue;
+    checkLogit(logits, i);
+    keys[n++] = keyOf(options.scratch, logits[i]!, ids[i]!);
+  }
+  keys.subarray(0, n).sort();
+  c.length = Math.min(n, options.k);
+  finish(c, options.scratch);
+}
+
+/** Every token whose logit is not −∞, by id: for a draw that cuts nothing off. */
+export function selectAll(c: Candidates, logits: Float32Array): void {
+  reserve(c, logits.length);
+  const max = logits[argmax(logits)]!;
+  let n = 0;
+  c.sum = 0;
+  for (let i = 0; i < logits.length; i++) {
+    if (logits[i] === -Infinity) continue;
+    c.ids[n] = i;
+    c.logits[n] = logits[i]!;
+    c.weights[n] = Math.exp(logits[i]! - max);
+    c.sum += c.weights[n++]!;
+  }
+  c.length = n;
+}
+
+/**
+ * Sorted candidates that certainly hold the nucleus: the smallest set of likeliest tokens with a share of at least
+ * `topP`. `sum` is that of the whole vocabulary. One histogram of the mass finds where to cut, so that only the nucleus
+ * is sorted.
+ */
+export function selectNucleus(c: Candidates, logits: Float32Array, options: { topP: number; scratch: Scratch }): void {
+  const { scratch, topP } = options;
+  const mass = (scratch.mass ??= new Float64Array(MASS_BUCKETS));
+  const max = logits[argmax(logits)]!;
+  mass.fill(0);
+  for (let i = 0; i < logits.length; i++) {
+    const below = max - logits[i]!;
+    if (below < MASS_NATS) mass[(below * BUCKETS_PER_NAT) | 0]! += Math.exp(-below);
+  }
+  let sum = 0;
+  for (let b = 0; b < MASS_BUCKETS; b++) sum += mass[b]!;
+  let bucket = 0;
+  for (let seen = mass[0]!; seen < topP * sum && bucket < MASS_BUCKETS - 1; seen += mass[bucket]!) bucket++;
+  selectAbove(c, logits, { cutoff: max - (bucket + 1) / BUCKETS_PER_NAT, scratch });
+  c.sum = Math.max(c.sum, sum);
+}
+
+/** Fills ids, logits and weights from sorted keys. */
+function finish(c: Candidates, scratch: Scratch): void {
+  if (c.length === 0) throw noCandidates();
+  const max = logitOf(scratch, c.keys[0]!);
+  let sum = 0;
+  for (let i = 0; i < c.length; i++) {
+    const key = c.keys[i]!;
+    const logit = logitOf(scratch, key);
+    c.ids[i] = idOf(key);
+    c.logits[i] = logit;
+    c.weights[i] = Math.exp(logit - max);
+    sum += c.weights[i]!;
+  }
+  c.sum = sum;
+}
+
+/** Keeps the first n candidates, at least one. */
+export function truncate(c: Candidates, n: number): void {
+  c.length = Math.max(1, Math.min(c.length, n));
+  c.sum = 0;
+  for (let i = 0; i < c.length; i++) c.sum += c.weights[i]!;
+}
+
+/** Index of the candidate that a number in [0, 1) falls on, each as wide as its weight. */
+export function draw(c: Candidates, at: number): number {
+  let sum = 0;
+  for (let i = 0; i < c.length; i++) sum += c.weights[i]!;
+  const wanted = at * sum;
+  let seen = 0;
+  for (let i = 0; i < c.length; i++) {
+    seen += c.weights[i]!;
+    if (wanted < seen) return i;
+  }
+  return c.length - 1; // rounding: at · sum reached the sum
+}
+
+/** Changes weights from temperature 1 to `temperature`. */
+export function heat(c: Candidates, temperature: number): void {
+  if (temperature === 1) return;
+  let max = -Infinity;
+  for (let i = 0; i < c.length; i++) max = Math.max(max, c.logits[i]!);
+  c.sum = 0;
+  for (let i = 0; i < c.length; i++) {
+    c.weights[i] = Math.exp((c.logits[i]! - max) / temperature);
+    c.sum += c.weights[i]!;
+  }
+}
+
+function checkLogit(logits: Float32Array, id: number): void {
+  if (logits[id]! < Infinity) return;
+  throw new AppError("runner", `the model gave no usable logits: token ${id} of ${logits.length} has ${logits[id]}`);
+}
+
+function noCandidates(): AppError {
+  return new AppError("runner", "no token can follow: every logit is −Infinity or masked");
+}
+
+/** Logit bits, in an order that falls as the logit grows, then the id. */
+function keyOf({ float, bits }: Scratch, logit: number, id: number): number {
+  float[0] = logit + 0; // −0 and 0 are equals
+  const raw = bits[0]!;
+  const rising = raw < 0 ? ~raw >>> 0 : (raw ^ 0x80000000) >>> 0;
+  return (0xffffffff - rising) * ID_SPAN + id;
+}
+
+function logitOf({ float, bits }: Scratch, key: number): number {
+  bits[0] = bitsOfRising(0xffffffff - Math.floor(key / ID_SPAN));
+  return float[0]!;
+}
+
+/** Bits of a float from its bits in rising order: the sign bit turned where it was clear, all bits where it was set. */
+export const bitsOfRising = (rising: number): number => (rising >= 0x80000000 ? rising ^ 0x80000000 : ~rising);
+
+const idOf = (key: number): number => key % ID_SPAN;
+
+/** Checks once what keys rely on. */
+export function checkVocabulary(vocabSize: number): void {
+  assert(vocabSize > 0 && vocabSize <= ID_SPAN, `vocabulary of ${vocabSize} tokens, expected 1 to ${ID_SPAN}`);
+}
+
+/** Adds a key at the end of a heap whose root is the largest. */
+function siftUp(heap: Float64Array, at: number, key: number): void {
+  let i = at;
+  while (i > 0) {
+    const parent = (i - 1) >> 1;
+    if (heap[parent]! >= key) break;
+    heap[i] = heap[parent]!;
+    i = parent;
+  }
+  heap[i] = key;
+}
+
+/** Replaces the root of a heap of n keys. */
+function siftDown(heap: Float64Array, n: number, key: number): void {
+  let i = 0;
+  for (;;) {
+    let child = 2 * i + 1;
+    if (child >= n) break;
+    if (child + 1 < n && heap[child + 1]! > heap[child]!) child++;
+    if (heap[child]! <= key) break;
+    heap[i] = heap[child]!;
+    i = child;
+  }
+  heap[i] = key;
+}

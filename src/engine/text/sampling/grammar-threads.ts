@@ -1,0 +1,195 @@
+/**
+ * Grammars of large schemas, in threads of their own: to compile one takes up to seconds, in which nobody else's answer
+ * would go on. Small ones take a few milliseconds, and stay in the thread of the model. A thread compiles only while no
+ * answer uses it, because a step waits for the masks of all its answers.
+ */
+import { AppError, assert, type Code } from "../../../base/errors.ts";
+import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary } from "./grammar.ts";
+import { checkSize } from "./schema/read.ts";
+
+/** Schemas of so many characters compile in a fifth of a second at most. */
+const SMALL_CHARS = 1000;
+/** Each takes as much memory as the library with its vocabulary: up to 100 MB. */
+const THREADS_MAX = 4;
+/** As many as a thread's own compiler keeps. */
+const KNOWN_MAX = 16;
+
+/** To a thread. Matchers have numbers. */
+export type ToGrammarThread =
+  | { readonly kind: "open"; readonly vocabulary: GrammarVocabulary }
+  | { readonly kind: "start"; readonly id: number; readonly format: Format }
+  | { readonly kind: "accept"; readonly id: number; readonly token: number }
+  | { readonly kind: "dispose"; readonly id: number };
+
+/** From a thread, after each start and each accepted token: first whether the value is complete, then the mask. */
+export type FromGrammarThread =
+  | { readonly kind: "over"; readonly id: number; readonly isOver: boolean }
+  | { readonly kind: "mask"; readonly id: number; readonly mask: Int32Array | undefined }
+  | { readonly kind: "failed"; readonly id: number; readonly code: Code; readonly message: string };
+
+/** A thread that runs `serveGrammars`. */
+export interface GrammarThread {
+  send(message: ToGrammarThread): void;
+  end(): void;
+}
+
+/** Starts one, which says what comes from it, or why it has failed. */
+export type OpenGrammarThread = (
+  receive: (message: FromGrammarThread) => void,
+  fail: (reason: string) => void,
+) => GrammarThread;
+
+/** What an answer waits for. */
+interface Waiting {
+  over: PromiseWithResolvers<boolean>;
+  mask: PromiseWithResolvers<Int32Array | undefined>;
+}
+
+interface Thread {
+  readonly thread: GrammarThread;
+  /** By number; those that use the thread. */
+  readonly matchers: Map<number, Waiting>;
+  /** Schemas that it has, the one used last at the end. */
+  readonly known: Set<string>;
+  failure: AppError | undefined;
+}
+
+/** As `inside`, with the large schemas in threads that `open` makes. */
+export function withThreads(
+  inside: GrammarCompiler,
+  { vocabulary, open }: { vocabulary: GrammarVocabulary; open: OpenGrammarThread },
+): GrammarCompiler {
+  const threads: Thread[] = [];
+  let nextId = 1;
+  let freed = Promise.withResolvers<void>();
+  const start = (): Thread => {
+    const matchers: Thread["matchers"] = new Map();
+    const thread = open(
+      (message) => settle(matchers.get(message.id), message),
+      (reason) => {
+        threads.splice(threads.indexOf(own), 1);
+        own.failure = new AppError("runner", `format: its thread failed: ${reason}`);
+        for (const each of matchers.values()) fail(each, own.failure);
+        thread.end();
+      },
+    );
+    const own: Thread = { thread, matchers, known: new Set(), failure: undefined };
+    thread.send({ kind: "open", vocabulary });
+    threads.push(own);
+    return own;
+  };
+  /** One that has the schema already, else one that no answer uses; undefined: all are in use. */
+  const find = (key: string): Thread | undefined =>
+    threads.find(({ known }) => known.has(key)) ??
+    threads.find(({ matchers }) => matchers.size === 0) ??
+    (threads.length < THREADS_MAX ? start() : undefined);
+  return {
+    async matcher(format) {
+      const key = format === "json" ? "" : checkSize(format);
+      if (key.length <= SMALL_CHARS) return inside.matcher(format);
+      let own = find(key);
+      for (; !own; own = find(key)) await freed.promise;
+      const id = nextId++;
+      const { thread, matchers, known } = own;
+      const release = (): void => {
+        matchers.delete(id);
+        freed.resolve();
+        freed = Promise.withResolvers();
+      };
+      known.delete(key); // and in again, as the latest
+      known.add(key);
+      if (known.size > KNOWN_MAX) known.delete(known.values().next().value!); // not empty
+      matchers.set(id, waiting());
+      thread.send({ kind: "start", id, format });
+      try {
+        await matchers.get(id)!.over.promise; // it was set above
+      } catch (error) {
+        known.delete(key);
+        release();
+        throw error;
+      }
+      return remoteMatcher(id, own, release);
+    },
+    dispose() {
+      inside.dispose();
+      for (const { thread } of threads.splice(0)) thread.end();
+    },
+  };
+}
+
+function remoteMatcher(id: number, own: Thread, release: () => void): GrammarMatcher {
+  const { thread, matchers } = own;
+  const now = (): Waiting => {
+    const found = matchers.get(id);
+    assert(found, `matcher ${id} is used after it was disposed`);
+    return found;
+  };
+  return {
+    mask: () => now().mask.promise,
+    accept(token) {
+      const next = Object.assign(now(), waiting());
+      if (own.failure) fail(next, own.failure);
+      else thread.send({ kind: "accept", id, token });
+      return true; // it was chosen under the mask
+    },
+    isOver: () => now().over.promise,
+    dispose() {
+      if (!matchers.has(id)) return;
+      thread.send({ kind: "dispose", id });
+      release();
+    },
+  };
+}
+
+function waiting(): Waiting {
+  const made: Waiting = { over: Promise.withResolvers(), mask: Promise.withResolvers() };
+  made.over.promise.catch(() => {}); // nobody may be waiting for it
+  made.mask.promise.catch(() => {});
+  return made;
+}
+
+function settle(waiting: Waiting | undefined, message: FromGrammarThread): void {
+  if (!waiting) return; // its answer has ended
+  if (message.kind === "over") waiting.over.resolve(message.isOver);
+  else if (message.kind === "mask") waiting.mask.resolve(message.mask);
+  else fail(waiting, new AppError(message.code, message.message));
+}
+
+function fail({ over, mask }: Waiting, error: AppError): void {
+  over.reject(error);
+  mask.reject(error);
+}
+
+/** The other side: answers the messages of one thread. */
+export function serveGrammars(
+  makeCompiler: (vocabulary: GrammarVocabulary) => GrammarCompiler,
+  send: (message: FromGrammarThread) => void,
+): (message: ToGrammarThread) => Promise<void> {
+  let compiler: GrammarCompiler | undefined;
+  const matchers = new Map<number, GrammarMatcher>();
+  const tell = async (id: number, matcher: GrammarMatcher): Promise<void> => {
+    const isOver = await matcher.isOver();
+    send({ kind: "over", id, isOver });
+    send({ kind: "mask", id, mask: isOver ? undefined : await matcher.mask() });
+  };
+  return async (message) => {
+    if (message.kind === "open") return void (compiler = makeCompiler(message.vocabulary));
+    const { id } = message;
+    try {
+      if (message.kind === "start") {
+        assert(compiler, "a thread is asked for a grammar before it has a vocabulary");
+        matchers.set(id, await compiler.matcher(message.format));
+      } else if (message.kind === "accept") matchers.get(id)?.accept(message.token);
+      else {
+        matchers.get(id)?.dispose();
+        matchers.delete(id);
+        return;
+      }
+      const matcher = matchers.get(id);
+      if (matcher) await tell(id, matcher);
+    } catch (error) {
+      const code = error instanceof AppError ? error.code : "runner";
+      send({ kind: "failed", id, code, message: error instanceof Error ? error.message : String(error) });
+    }
+  };
+}

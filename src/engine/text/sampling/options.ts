@@ -1,0 +1,194 @@
+/**
+ * Generation options: names, types and defaults as clients send them under `options`. Sampling options change per
+ * request; load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these
+ * are the field's.)
+ */
+import { AppError } from "../../../base/errors.ts";
+import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
+
+/**
+ * Sampling options, complete. Order of use: biases, penalties, top-k, tail-free, typical-p, top-p, min-p,
+ * temperature, draw.
+ */
+export interface SamplingOptions {
+  /** −1: a random seed. */
+  readonly seed: number;
+  /** Tokens to generate; −1: until the model stops, −2: until the context is full. */
+  readonly num_predict: number;
+  /** Prompt tokens kept on a context shift; −1: all. */
+  readonly num_keep: number;
+  /** 0: argmax. */
+  readonly temperature: number;
+  /** 0: off. */
+  readonly top_k: number;
+  readonly top_p: number;
+  readonly min_p: number;
+  /** 1: off. */
+  readonly tfs_z: number;
+  /** 1: off. */
+  readonly typical_p: number;
+  /** Tokens that penalties look back on; 0: off, −1: the whole context. */
+  readonly repeat_last_n: number;
+  readonly repeat_penalty: number;
+  readonly presence_penalty: number;
+  readonly frequency_penalty: number;
+  /** Whether the newline token takes penalties too. */
+  readonly penalize_newline: boolean;
+  /** 0: off, 1: mirostat, 2: mirostat 2.0. */
+  readonly mirostat: 0 | 1 | 2;
+  readonly mirostat_tau: number;
+  readonly mirostat_eta: number;
+  readonly stop: readonly string[];
+  /** Added to the logits of tokens first of all; empty: none. */
+  readonly logit_bias: LogitBias;
+  /** Most tokens that a draft model guesses at once; 0: none, negative: as many as pay. Answers stay the same. */
+  readonly draft_num_predict: number;
+}
+
+export const SAMPLING_DEFAULTS: SamplingOptions = {
+  seed: -1,
+  num_predict: -1,
+  num_keep: 4,
+  temperature: 0.8,
+  top_k: 40,
+  top_p: 0.9,
+  min_p: 0,
+  tfs_z: 1,
+  typical_p: 1,
+  repeat_last_n: 64,
+  repeat_penalty: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  penalize_newline: true,
+  mirostat: 0,
+  mirostat_tau: 5,
+  mirostat_eta: 0.1,
+  stop: [],
+  logit_bias: {},
+  draft_num_predict: -1,
+};
+
+/** Options that take effect when a model is loaded. `undefined`: the server's choice. */
+export interface LoadingOptions {
+  readonly num_ctx?: number;
+  readonly num_batch?: number;
+  readonly num_gpu?: number;
+  readonly main_gpu?: number;
+  readonly num_thread?: number;
+  readonly use_mmap?: boolean;
+}
+
+/** What a request or a model's parameters may set. */
+export type Options = Partial<SamplingOptions> & LoadingOptions;
+
+/** What JSON must give for an option, in the words of the error message. */
+type Kind = "integer" | "float32" | "boolean" | "array" | "object";
+
+/** Options that other servers once took; accepted, checked and without effect here. */
+type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
+
+const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
+  seed: "integer",
+  num_predict: "integer",
+  num_keep: "integer",
+  temperature: "float32",
+  top_k: "integer",
+  top_p: "float32",
+  min_p: "float32",
+  tfs_z: "float32",
+  typical_p: "float32",
+  repeat_last_n: "integer",
+  repeat_penalty: "float32",
+  presence_penalty: "float32",
+  frequency_penalty: "float32",
+  penalize_newline: "boolean",
+  mirostat: "integer",
+  mirostat_tau: "float32",
+  mirostat_eta: "float32",
+  stop: "array",
+  logit_bias: "object",
+  num_ctx: "integer",
+  num_batch: "integer",
+  num_gpu: "integer",
+  main_gpu: "integer",
+  num_thread: "integer",
+  use_mmap: "boolean",
+  numa: "boolean",
+  low_vram: "boolean",
+  f16_kv: "boolean",
+  logits_all: "boolean",
+  vocab_only: "boolean",
+  use_mlock: "boolean",
+  draft_num_predict: "integer",
+};
+
+const RETIRED: ReadonlySet<string> = new Set<Retired>([
+  "numa",
+  "low_vram",
+  "f16_kv",
+  "logits_all",
+  "vocab_only",
+  "use_mlock",
+]);
+
+const INT32_MAX = 2 ** 31 - 1;
+const INT64_MAX = 2 ** 63; // less one, which a float64 has not
+const FLOAT32_MAX = 3.4028234663852886e38;
+
+/**
+ * Reads `options` of a request: what they set, and the unknown keys (for a warning). Nulls count as absent.
+ */
+export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
+  if (value === undefined || value === null) return { options: {}, unknown: [] };
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new AppError(
+      "bad_request",
+      `options must be an object, got ${Array.isArray(value) ? "an array" : typeof value}`,
+    );
+  }
+  const options: Record<string, unknown> = {};
+  const unknown: string[] = [];
+  for (const [key, given] of Object.entries(value)) {
+    if (given === null || given === undefined) continue;
+    const kind = Object.hasOwn(KINDS, key) ? KINDS[key as keyof typeof KINDS] : undefined; // a key of the table
+    if (!kind) unknown.push(key);
+    else if (RETIRED.has(key)) parseOption(key, { kind, given });
+    else options[key] = parseOption(key, { kind, given });
+  }
+  return { options: options as Options, unknown }; // every value was checked against KINDS
+}
+
+function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown }): unknown {
+  switch (kind) {
+    case "boolean":
+      if (typeof given === "boolean") return given;
+      break;
+    case "float32":
+      if (typeof given === "number" && Math.abs(given) <= FLOAT32_MAX) return given;
+      break;
+    case "integer":
+      if (typeof given === "number" && Number.isFinite(given)) return parseInteger(key, Math.trunc(given));
+      break;
+    case "array":
+      if (Array.isArray(given)) return parseStrings(key, given);
+      break;
+    case "object":
+      return parseLogitBias(given);
+    default:
+      return kind satisfies never;
+  }
+  throw new AppError("bad_request", `option "${key}" must be of type ${kind}`);
+}
+
+/** Seeds are int64, everything else is brought into int32, where −1 and −2 keep their meaning. */
+function parseInteger(key: string, value: number): number {
+  const limit = key === "seed" ? INT64_MAX : INT32_MAX;
+  const integer = Math.max(-limit, Math.min(limit, value)) + 0; // no −0
+  if (key === "mirostat") return integer === 1 || integer === 2 ? integer : 0;
+  return key === "top_k" ? Math.max(0, integer) : integer;
+}
+
+function parseStrings(key: string, given: readonly unknown[]): string[] {
+  if (given.every((item) => typeof item === "string")) return [...given];
+  throw new AppError("bad_request", `option "${key}" must be of an array of strings`);
+}

@@ -1,0 +1,311 @@
+/**
+ * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
+ * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, `dependentRequired` and local `$ref`; lengths,
+ * counts, bounds, patterns and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. `if`, `not`,
+ * `uniqueItems`, `contains` and `multipleOf` hold where what they say is a list of cases (`conditions.ts`, `arrays.ts`,
+ * `multiples.ts`); where it is not, `left` names them.
+ *
+ * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
+ * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
+ * says so.
+ */
+import { AppError } from "../../../../base/errors.ts";
+import { literal } from "./char-set.ts";
+import { arrayGrammar } from "./arrays.ts";
+import { CONDITIONS } from "./conditions.ts";
+import { flatten, leave, partsOf, visit, type Context, type Place } from "./flatten.ts";
+import { constraintsOf, EXCLUDED, fittingValues, isOfType, TYPES, type Flat, type Type } from "./merge.ts";
+import { numericGrammar } from "./numbers.ts";
+import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
+import { repeat } from "./budget.ts";
+import { withoutNulls } from "./nulls.ts";
+import { add, choice, define, makeRules, reserve, textOf, use } from "./rules.ts";
+import { otherKeyGrammar, stringGrammar } from "./strings.ts";
+
+const MAX_OPTIONAL = 256; // properties of one object that may be left out; the cost of compiling grows as their square
+const UNKNOWN = ["$dynamicRef", "$recursiveRef"];
+
+export interface GrammarText {
+  /** EBNF whose root rule is `root`. */
+  readonly text: string;
+  /** Places of keywords that it does not hold, but for annotations and counts beyond the budget. */
+  readonly left: readonly string[];
+  /** Whether a complete value cannot be continued: true for objects and arrays, false for a bare number. */
+  readonly closes: boolean;
+}
+
+/** Any JSON object. */
+export function objectGrammar(): GrammarText {
+  const rules = makeRules();
+  return { text: textOf(rules, use(rules, "object")), left: [], closes: true };
+}
+
+/**
+ * Values that fit a schema. Throws `bad_request` naming the JSON path of what cannot be used. Where `if`, `not` and
+ * their kin make it too complex or leave nothing, they are not held.
+ */
+export function schemaGrammar(given: Schema): GrammarText {
+  const schema = withoutNulls(given);
+  try {
+    return grammarOf(schema, true);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return grammarOf(schema, false);
+  }
+}
+
+function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
+  const maps = { rules: makeRules(), refs: new Map(), merged: new Map(), direct: new Map(), left: new Set<string>() };
+  const context: Context = { root: schema, ...maps, holdsConditions, nodes: 0, trials: 0, isConditional: false };
+  const place: Place = { path: "$", within: undefined };
+  const root = rootOf(context, schema, place);
+  const ends = new Set<string>();
+  for (const ref of context.direct.keys()) checkEnds(context, ref, { trail: new Set(), ends });
+  const closes = flatten(context, schema, { place, refs: [] }).every((flat) => {
+    const types = typesOf(flat, place);
+    return types?.every((type) => type === "object" || type === "array") === true;
+  });
+  return { text: textOf(context.rules, root), left: [...context.left], closes };
+}
+
+/** A reference that has constraints beside it is no rule of its own: one that adds to them each time never ends. */
+function rootOf(context: Context, schema: Schema, place: Place): string {
+  try {
+    return expressionOf(context, schema, place);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return failAt(place.path, "nested too deeply, or a reference that leads back to itself adds constraints each time");
+  }
+}
+
+function expressionOf(context: Context, value: unknown, place: Place): string {
+  visit(context, place.path);
+  const schema = asSchema(value, place.path);
+  if (schema === true) return use(context.rules, "any");
+  if (schema === false) return failAt(place.path, "no value fits a schema of false");
+  const constraints = constraintsOf(schema);
+  const combined = ["$ref", "allOf", "anyOf", "oneOf", ...CONDITIONS].filter((key) => schema[key] !== undefined);
+  for (const key of UNKNOWN) if (schema[key] !== undefined) leave(context, `${place.path}.${key}`);
+  if (combined.length === 0) return valueGrammar(context, constraints, place);
+  if (combined.length === 1 && Object.keys(constraints).length === 0) {
+    const key = combined[0]!;
+    if (key === "$ref") return refRule(context, schema[key], place);
+    const parts = CONDITIONS.includes(key) ? [] : partsOf(schema, key, place.path);
+    if (parts.length > 0 && (key !== "allOf" || parts.length === 1)) {
+      return choice(
+        parts.map((part, i) => expressionOf(context, part, { ...place, path: `${place.path}.${key}[${i}]` })),
+      );
+    }
+  }
+  return mergedRule(context, schema, place);
+}
+
+/** The rule of a schema whose parts are merged, made once. What leads back to it does so out of an object or array. */
+function mergedRule(context: Context, schema: Schema, place: Place): string {
+  const key = JSON.stringify(schema);
+  const known = context.merged.get(key);
+  if (known !== undefined) return known;
+  const branches = flatten(context, schema, { place, refs: [] });
+  if (branches.length === 0) failAt(place.path, "no value fits: its parts contradict each other or cannot be combined");
+  const name = reserve(context.rules);
+  context.merged.set(key, name);
+  add(context.rules, name, choice(branches.map((branch) => valueGrammar(context, branch, place))));
+  return name;
+}
+
+/** The rule of a reference, made at its first use. */
+function refRule(context: Context, ref: unknown, place: Place): string {
+  const target = resolvePointer(context.root, ref, place.path);
+  const key = String(ref);
+  if (place.within !== undefined) {
+    const seen = context.direct.get(place.within) ?? new Set();
+    context.direct.set(place.within, seen.add(key));
+  }
+  const known = context.refs.get(key);
+  if (known) return known;
+  const name = reserve(context.rules);
+  context.refs.set(key, name);
+  add(context.rules, name, expressionOf(context, target, { path: key, within: key }));
+  return name;
+}
+
+/** Throws where a reference leads back to itself without a value in between; `ends` collects those that do not. */
+function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; ends: Set<string> }): void {
+  const { trail, ends } = seen;
+  if (ends.has(ref)) return;
+  if (trail.has(ref)) failAt("$", `'${ref}' refers to itself without end`);
+  trail.add(ref);
+  for (const next of context.direct.get(ref) ?? []) checkEnds(context, next, seen);
+  trail.delete(ref);
+  ends.add(ref);
+}
+
+const IMPLIED: readonly (readonly [Type, RegExp])[] = [
+  ["object", /ropert|^required$/], // properties, additionalProperties, minProperties, propertyNames …
+  ["array", /[iI]tems$/],
+  ["string", /^(pattern|format|minLength|maxLength)$/],
+  ["number", /imum$/],
+];
+
+/** Types of a flat schema, where it gives them or its keywords imply one; undefined: any. */
+function typesOf(flat: Flat, place: Place): readonly Type[] | undefined {
+  const given = flat["type"];
+  const keys = Object.keys(flat);
+  const implied = IMPLIED.find(([, pattern]) => keys.some((key) => pattern.test(key)))?.[0];
+  const types = given === undefined ? (implied ? [implied] : undefined) : Array.isArray(given) ? given : [given];
+  for (const type of types ?? []) {
+    if (!TYPES.includes(type))
+      failAt(`${place.path}.type`, `unknown type ${JSON.stringify(type)}; known: ${TYPES.join(", ")}`);
+  }
+  if (types?.length === 0) failAt(`${place.path}.type`, "expected at least one type");
+  return types && flat["nullable"] === true && !types.includes("null") ? [...types, "null"] : types;
+}
+
+function valueGrammar(context: Context, flat: Flat, place: Place): string {
+  const types = typesOf(flat, place);
+  const values = listAt(flat, "enum", place.path);
+  if (values) {
+    const fitting = fittingValues(flat, types, place.path);
+    if (fitting.length === 0) failAt(`${place.path}.enum`, "no value is listed that has the type and its bounds");
+    return define(context.rules, fitting.map((value) => literal(JSON.stringify(value))).join(" | "));
+  }
+  if (flat[EXCLUDED] !== undefined && !holdsExcluded(flat, types)) leave(context, `${place.path}.not`);
+  if (!types) return use(context.rules, "any");
+  return choice(types.map((type) => typeGrammar(context, flat, { type, place })));
+}
+
+/** Whether excluded values are of no type that the value can have, or texts with nothing else that is counted. */
+function holdsExcluded(flat: Flat, types: readonly Type[] | undefined): boolean {
+  const isPlain = ["pattern", "format", "minLength", "maxLength"].every((key) => flat[key] === undefined);
+  const excluded = flat[EXCLUDED] as readonly unknown[]; // a list: `unlistedBy` read it
+  const own = excluded.filter((value) => !types || types.some((type) => isOfType(value, type)));
+  return own.length === 0 || (isPlain && types !== undefined && own.every((value) => typeof value === "string"));
+}
+
+function typeGrammar(context: Context, flat: Flat, { type, place }: { type: Type; place: Place }): string {
+  switch (type) {
+    case "null":
+      return '"null"';
+    case "boolean":
+      return '("true" | "false")';
+    case "integer":
+    case "number":
+      return numericGrammar(context.rules, flat, { type, path: place.path, leave: (at) => leave(context, at) });
+    case "string":
+      return stringGrammar(context.rules, flat, { path: place.path, role: "value" });
+    case "array":
+      return arrayOf(context, flat, place);
+    case "object":
+      return objectOf(context, flat, place);
+    default:
+      return type satisfies never;
+  }
+}
+
+function arrayOf(context: Context, flat: Flat, { path }: Place): string {
+  const { rules } = context;
+  const placeOf = (key: string): Place => ({ path: `${path}.${key}`, within: undefined });
+  return arrayGrammar(flat, {
+    rules,
+    path,
+    inside: (value, key) => define(rules, expressionOf(context, value, placeOf(key))),
+    valuesOf: (value) => valuesOf(context, value, placeOf("items")),
+    leave: (key) => leave(context, `${path}.${key}`),
+  });
+}
+
+/** All values of a schema, where it lists them. */
+function valuesOf(context: Context, value: unknown, place: Place): readonly unknown[] | undefined {
+  const lists = flatten(context, value, { place, refs: [] }).map((flat) => {
+    const types = typesOf(flat, place);
+    if (flat["enum"] !== undefined) return fittingValues(flat, types, place.path);
+    const isSmall = types?.every((type) => type === "boolean" || type === "null");
+    return isSmall ? types!.flatMap((type) => (type === "null" ? [null] : [true, false])) : undefined;
+  });
+  return lists.includes(undefined) ? undefined : lists.flatMap((list) => list!);
+}
+
+function objectOf(context: Context, flat: Flat, { path }: Place): string {
+  const { rules } = context;
+  const declared = mapAt(flat, "properties", path);
+  const required = new Set(stringsAt(flat, "required", path));
+  const min = countAt(flat, "minProperties", path) ?? 0;
+  const max = countAt(flat, "maxProperties", path) ?? Infinity;
+  if (min > max) failAt(path, `minProperties ${min} is more than maxProperties ${max}`);
+  use(rules, "ws");
+  const names = [...new Set([...Object.keys(declared), ...required])];
+  const patterns = Object.entries(mapAt(flat, "patternProperties", path));
+  const others = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? true;
+  const undeclared = others === false ? true : others; // what is required is not forbidden
+  const valueOf = (name: string): unknown => {
+    const fitting = patterns.filter(([pattern]) => fits(pattern, name)).map(([, value]) => value);
+    const own = Object.hasOwn(declared, name) ? declared[name] : fitting.length > 0 || undeclared;
+    return fitting.length > 0 && own !== false ? { allOf: [own, ...fitting] } : own;
+  };
+  const wanted = names.filter((name) => valueOf(name) !== false || required.has(name));
+  const optional = wanted.filter((name) => !required.has(name)).length;
+  if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
+  const other = otherPairs(context, flat, { names, path });
+  const copies = { min: Math.max(0, min - 1), max: max - 1, narrow: 1, wide: 0 };
+  const counted = wanted.length === 0 ? copies : { ...copies, min: 0, max: Infinity };
+  const next = other ? repeat(rules.budget, `"," ws ${other}`, counted) : "";
+  // `rest`: what may follow a pair; `first`: what an object may begin with, undefined where it cannot be empty
+  let rest = other && wanted.length > 0 ? `("," ws ${other})*` : "";
+  let first = other && max > 0 ? (min > 0 ? `${other} ${next}` : `(${other} ${next})?`) : min > 0 ? undefined : '""';
+  for (const name of wanted.toReversed()) {
+    const value = expressionOf(context, valueOf(name), { path: `${path}.${name}`, within: undefined });
+    const pair = define(rules, `${literal(JSON.stringify(name))} ":" ws ${value}`);
+    if (required.has(name)) {
+      first = `${pair} ${rest}`;
+      rest = `"," ws ${pair} ${rest}`;
+      continue;
+    }
+    const tail = rest === "" ? "" : define(rules, rest);
+    first = first === undefined ? `${pair} ${tail}` : `(${pair} ${tail} | ${define(rules, first)})`;
+    rest = `("," ws ${pair})? ${tail}`;
+  }
+  if (first === undefined) failAt(path, `minProperties ${min}, but no property is allowed`);
+  return define(rules, `"{" ws ${first} ws "}"`);
+}
+
+function fits(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return false; // where it is needed for other keys, `patternGrammar` says what is wrong
+  }
+}
+
+/** An expression for a pair whose key is not declared; undefined where none is allowed. */
+function otherPairs(
+  context: Context,
+  flat: Flat,
+  options: { names: readonly string[]; path: string },
+): string | undefined {
+  const { names, path } = options;
+  const { rules } = context;
+  const pairOf = (key: string, value: unknown, at: string): string =>
+    define(rules, `${key} ":" ws ${expressionOf(context, value, { path: at, within: undefined })}`);
+  const patterns = Object.entries(mapAt(flat, "patternProperties", path)).filter(([, value]) => value !== false);
+  if (patterns.length > 0) {
+    const key = (pattern: string): string => stringGrammar(rules, { pattern }, { path, role: "key" });
+    return choice(patterns.map(([pattern, value]) => pairOf(key(pattern), value, `${path}.patternProperties`)));
+  }
+  const value = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? names.length === 0;
+  if (value === false) return undefined;
+  return pairOf(keyGrammar(context, flat, options), value, `${path}.additionalProperties`);
+}
+
+function keyGrammar(context: Context, flat: Flat, { names, path }: { names: readonly string[]; path: string }): string {
+  const { rules } = context;
+  if (flat["propertyNames"] === undefined) return otherKeyGrammar(rules, names);
+  const at = `${path}.propertyNames`;
+  const keys = flatten(context, flat["propertyNames"], { place: { path: at, within: undefined }, refs: [] }).map(
+    (key) => {
+      const listed = listAt(key, "enum", at)?.filter((name) => typeof name === "string");
+      if (listed?.length) return define(rules, listed.map((name) => literal(JSON.stringify(name))).join(" | "));
+      return stringGrammar(rules, key, { path: at, role: "key" });
+    },
+  );
+  return keys.length > 0 ? choice(keys) : failAt(at, "no name fits");
+}

@@ -1,0 +1,279 @@
+/**
+ * From messages to the text a model reads: which of a model's templates is used, and what it is given. A model can have
+ * a Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template
+ * wins unless the other can do more.
+ */
+import { AppError } from "../../../base/errors.ts";
+import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
+import { type JinjaTemplate, parseJinja } from "./jinja.ts";
+import { effortOf, foldSystem, joinThoughts, needsParts, splitCalls, takesSystem } from "./adapt.ts";
+import { namedTemplate } from "./named-templates.ts";
+import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
+import { jinjaThinkingTags } from "./thinking.ts";
+import type { PromptMessage, PromptTool, Think } from "./messages.ts";
+
+export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./messages.ts";
+
+/** Texts of the tokens that a template may print. */
+interface SpecialTokens {
+  readonly bos?: string;
+  readonly eos?: string;
+  /** The tokenizer puts BOS in front by itself, so a rendered one is dropped. */
+  readonly addsBos?: boolean;
+}
+
+interface JinjaPrompt {
+  readonly kind: "jinja";
+  readonly source: string;
+  readonly template: JinjaTemplate;
+  readonly tokens: SpecialTokens;
+  /** Whether it wants ids of calls as `withShortIds` makes them. */
+  readonly wantsShortIds: boolean;
+  /** Whether it prints system messages; found out by a trial, once. */
+  readonly takesSystem: () => boolean;
+  /** Whether it prints what a message says only where that is a list of parts; found out by a trial, once. */
+  readonly needsParts: () => boolean;
+}
+
+export type PromptTemplate = JinjaPrompt | GoPrompt;
+
+/** For a model that has no template. */
+const DEFAULT_TEMPLATE = "{{ .Prompt }}";
+
+interface TemplateSources {
+  readonly jinja?: string | undefined;
+  readonly go?: string | undefined;
+  readonly tokens?: SpecialTokens;
+  /** True: the Go template wins whatever the other can do; false: it loses. */
+  readonly prefersGo?: boolean | undefined;
+  /** The name by which the model's configuration asks for a template of ours; it wins over what the model brings. */
+  readonly renderer?: string | undefined;
+}
+
+/**
+ * @throws AppError where the template that is used does not parse; `unsupported` where a model brings none, and the one
+ * that its configuration names is not here
+ */
+export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: TemplateSources): PromptTemplate {
+  const named = prefersGo ? undefined : namedTemplate(renderer);
+  if (named !== undefined) return parseJinjaPrompt(named, tokens);
+  if (renderer && jinja === undefined && (go ?? DEFAULT_TEMPLATE).trim() === DEFAULT_TEMPLATE && !prefersGo) {
+    const what = `the prompts of this model are made by the renderer '${renderer}'`;
+    throw new AppError("unsupported", `${what}, which is not known here, and its file has no chat template`);
+  }
+  if (jinja === undefined) return parseGoPrompt(go ?? DEFAULT_TEMPLATE);
+  if (go === undefined || prefersGo === false) return parseJinjaPrompt(jinja, tokens);
+  const goPrompt = parseGoPrompt(go);
+  return prefersGo || !offersMore(jinja, goPrompt) ? goPrompt : parseJinjaPrompt(jinja, tokens);
+}
+
+function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
+  const template = parseJinja(source);
+  let [takes, needs]: (boolean | undefined)[] = [];
+  const parts = (): boolean => (needs ??= needsParts((messages, asParts) => trial(messages, () => asParts)));
+  const trial = (messages: readonly PromptMessage[], asParts: () => boolean = parts): string =>
+    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens, needsParts: asParts }), TRIAL_TIME);
+  const system = (): boolean => (takes ??= takesSystem((messages) => trial(messages)));
+  const found = { wantsShortIds: wantsShortIds(source), takesSystem: system, needsParts: parts };
+  return { kind: "jinja", source, template, tokens, ...found };
+}
+
+const TRIAL_TIME = new Date(0);
+
+export interface Capabilities {
+  readonly tools: boolean;
+  readonly thinking: boolean;
+  /** Fill in the middle. */
+  readonly insert: boolean;
+}
+
+/** What a template has a place for. */
+export function capabilitiesOf(prompt: PromptTemplate): Capabilities {
+  if (prompt.kind === "jinja") return jinjaCapabilities(prompt.source);
+  return {
+    tools: prompt.vars.has("tools"),
+    thinking: thinkingTags(prompt) !== undefined,
+    insert: prompt.vars.has("suffix"),
+  };
+}
+
+function jinjaCapabilities(source: string): Capabilities {
+  return {
+    tools: source.includes("tools") || source.includes("tool_call"),
+    thinking: jinjaThinkingTags(source) !== undefined,
+    insert: false,
+  };
+}
+
+/** Whether the Jinja template can do what the Go template cannot. */
+function offersMore(jinja: string, go: GoPrompt): boolean {
+  const theirs = jinjaCapabilities(jinja);
+  const ours = capabilitiesOf(go);
+  const count = (capabilities: Capabilities): number => Object.values(capabilities).filter(Boolean).length;
+  const areSame = theirs.tools === ours.tools && theirs.thinking === ours.thinking && theirs.insert === ours.insert;
+  const jinjaReturns = returnsResultsInJinja(jinja);
+  const goReturns = returnsResultsInGo(go);
+  if (count(theirs) > count(ours)) return !goReturns || jinjaReturns;
+  return areSame && jinjaReturns && !goReturns;
+}
+
+/** Whether a template prints both the calls that a model made and what the tools answered. */
+const returnsResultsInJinja = (source: string): boolean =>
+  /tool_calls|assistant_tool_call/.test(source) &&
+  /tool_response|tool_results|role['"]?\]?\s*==\s*['"](?:tool|ipython)['"]|ipython/.test(source);
+
+const returnsResultsInGo = ({ vars, source }: GoPrompt): boolean =>
+  vars.has("tools") && vars.has("toolcalls") && /eq\s+\.Role\s+"tool"|tool_response|TOOL_RESULTS/.test(source);
+
+interface ChatPrompt {
+  readonly messages: readonly PromptMessage[];
+  readonly tools?: readonly PromptTool[];
+  /** Undefined: not said. */
+  readonly think?: Think;
+  readonly now: Date;
+  /** Open the model's answer; default true. Go templates always do. */
+  readonly addGenerationPrompt?: boolean;
+}
+
+/**
+ * The prompt for a conversation. Where the last message is the model's own, the prompt ends inside it, for the model to
+ * go on.
+ * @throws AppError `bad_request` where the template fails or refuses, `too_large` beyond its limits
+ */
+export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string {
+  const named = { ...request, messages: nameResults(request.messages) };
+  return prompt.kind === "go" ? renderGoChat(prompt, named) : renderJinjaChat(prompt, named);
+}
+
+function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
+  const { tokens } = prompt;
+  const { addGenerationPrompt = true } = request;
+  const messages = prompt.wantsShortIds ? withShortIds(request.messages) : request.messages;
+  const last = messages.at(-1);
+  const begun =
+    addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;
+  const given = { ...request, messages: begun === undefined ? messages : messages.slice(0, -1) };
+  const text = renderAdapted(prompt, given) + (begun ?? "");
+  return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
+}
+
+/** The conversation as it is, or, where the template refuses that, in the nearest shape that it takes. */
+function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
+  const { template } = prompt;
+  const hasSystem = request.messages.some(({ role }) => role === "system");
+  const messages = hasSystem && !prompt.takesSystem() ? foldSystem(request.messages) : request.messages;
+  const context = jinjaContext({ ...request, messages }, prompt);
+  try {
+    return template.render(context, request.now);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
+    for (const shape of otherShapes(messages, prompt.needsParts())) {
+      try {
+        const tools = context["tools"] === null ? undefined : context["tools"];
+        return template.render({ ...context, tools, messages: shape }, request.now, { mayShrink: true });
+      } catch {
+        // the first refusal says why
+      }
+    }
+    throw error;
+  }
+}
+
+/** The messages as templates want them that refuse ours, the nearest first. */
+function otherShapes(messages: readonly PromptMessage[], inParts: boolean): readonly Record<string, unknown>[][] {
+  const joined = joinThoughts(messages);
+  const shapes = [messages, splitCalls(messages), joined, splitCalls(joined)].map((each) =>
+    each.map((message) => jinjaMessage(message, inParts)),
+  );
+  return [...shapes, ...shapes.map((each) => each.map(withTextArguments))];
+}
+
+/** What a template is given, by name. */
+function jinjaContext(
+  { messages, tools, think, now, addGenerationPrompt = true }: ChatPrompt,
+  { source, tokens, needsParts: asParts }: Pick<JinjaPrompt, "source" | "tokens" | "needsParts">,
+): Record<string, unknown> {
+  return {
+    messages: messages.map((message) => jinjaMessage(message, asParts())),
+    tools: tools && tools.length > 0 ? tools : null,
+    documents: null,
+    add_generation_prompt: addGenerationPrompt,
+    enable_thinking: think === undefined ? undefined : Boolean(think),
+    reasoning_effort: effortOf(think, source),
+    bos_token: tokens.bos ?? "",
+    eos_token: tokens.eos ?? "",
+    xml_tools: tools && tools.length > 0 ? tools : undefined, // SmolLM3's
+    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // FireFunction's, as is the next
+    datetime: source.includes("datetime") ? timeText(now) : undefined,
+  };
+}
+
+/** `Nov 22 2026 09:05:07 GMT`. */
+function timeText(now: Date): string {
+  const [, day, month, year, time] = now.toUTCString().split(/,? /);
+  return `${month} ${day} ${year} ${time} GMT`;
+}
+
+/**
+ * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and
+ * without our index.
+ */
+const jinjaMessage = (message: PromptMessage, asParts: boolean): Record<string, unknown> => ({
+  role: message.role,
+  content: asParts ? [{ type: "text", text: message.content }] : message.content,
+  thinking: message.thinking || undefined,
+  reasoning_content: message.thinking || undefined,
+  tool_calls: message.tool_calls?.map(({ id, function: { name, arguments: args } }) => ({
+    id: id || undefined,
+    type: "function",
+    function: { name, arguments: args },
+  })),
+  name: message.tool_name || undefined,
+  tool_call_id: message.tool_call_id || undefined,
+});
+
+/** The same with the arguments of its calls as JSON text, as OpenAI's clients send them. */
+function withTextArguments(message: Record<string, unknown>): Record<string, unknown> {
+  const { tool_calls: calls } = message as { tool_calls?: readonly JinjaCall[] }; // jinjaMessage made it
+  if (!calls) return message;
+  const asText = ({ function: { name, arguments: args }, ...call }: JinjaCall) => ({
+    ...call,
+    function: { name, arguments: JSON.stringify(args) },
+  });
+  return { ...message, tool_calls: calls.map(asText) };
+}
+
+interface JinjaCall {
+  readonly function: { readonly name: string; readonly arguments: unknown };
+}
+
+interface GeneratePrompt {
+  readonly prompt: string;
+  /** The model fills in between `prompt` and this. */
+  readonly suffix?: string;
+  readonly system?: string;
+  /** Messages before the prompt. */
+  readonly history?: readonly PromptMessage[];
+  /** The beginning of the answer. */
+  readonly response?: string;
+  readonly think?: Think;
+  readonly now: Date;
+}
+
+/**
+ * The prompt for one question, or for what belongs between two texts.
+ * @throws AppError as renderChat; `bad_request` where the template has no place for a suffix
+ */
+export function renderGenerate(prompt: PromptTemplate, request: GeneratePrompt): string {
+  const { suffix, system, history = [], response, prompt: text, ...rest } = request;
+  if (suffix) {
+    if (!capabilitiesOf(prompt).insert || prompt.kind !== "go") {
+      throw new AppError("bad_request", "suffix: the model's template does not support insert");
+    }
+    if (text) return renderGoInsert(prompt, { prompt: text, suffix }, { ...rest, messages: [] });
+  }
+  const messages: PromptMessage[] = [...history, { role: "user", content: text }];
+  if (system) messages.unshift({ role: "system", content: system });
+  if (response) messages.push({ role: "assistant", content: response });
+  return renderChat(prompt, { ...rest, messages });
+}

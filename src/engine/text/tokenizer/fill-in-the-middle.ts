@@ -1,0 +1,92 @@
+/**
+ * Fill-in-the-middle: a model that was trained for it reads a marker and the text before the gap, a marker and the text
+ * after it, a third marker, and writes what belongs between. The markers are named by the file or known by their text.
+ * Ported from `llama_vocab::impl::load` (llama-vocab.cpp) and `format_prompt_infill` (llama.cpp's server).
+ */
+import type { Metadata } from "../../formats/gguf/gguf.ts";
+import type { FillTokens, Tokenizer } from "./tokenizer.ts";
+
+/** Of a context that is too small, this share goes to the text before the gap, the rest to what follows. */
+const BEFORE_SHARE = 3 / 4;
+
+const words = (text: string): readonly string[] => text.split(" ");
+
+/** Texts of the markers, by the key that names one; all are control tokens and nothing else. */
+export const FILL_MARKERS = {
+  fim_pre_token_id: words(
+    "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>",
+  ),
+  fim_suf_token_id: words(
+    "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|>",
+  ),
+  fim_mid_token_id: words(
+    "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|>",
+  ),
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+type MarkerKey = keyof typeof FILL_MARKERS;
+
+/** What the keys were called at first. */
+export const OLD_FILL_KEYS: Readonly<Record<MarkerKey, string>> = {
+  fim_pre_token_id: "prefix_token_id",
+  fim_suf_token_id: "suffix_token_id",
+  fim_mid_token_id: "middle_token_id",
+};
+
+/** The markers, where all three are there. */
+export function findFillTokens(
+  named: ReadonlyMap<string, number | undefined>,
+  idOf: (text: string) => number | undefined,
+): FillTokens | undefined {
+  const find = (key: MarkerKey): number | undefined =>
+    named.get(key) ?? named.get(OLD_FILL_KEYS[key]) ?? FILL_MARKERS[key].map(idOf).find((id) => id !== undefined);
+  const [prefix, suffix, middle] = [find("fim_pre_token_id"), find("fim_suf_token_id"), find("fim_mid_token_id")];
+  if (prefix === undefined || suffix === undefined || middle === undefined) return undefined;
+  return { prefix, suffix, middle };
+}
+
+/** Whether the model that this metadata belongs to has the markers. Needs `tokenizer.ggml.tokens` in full. */
+export function canFill(metadata: Metadata): boolean {
+  const named = new Map<string, number | undefined>();
+  for (const key of [...Object.keys(FILL_MARKERS), ...Object.values(OLD_FILL_KEYS)]) {
+    const id = metadata.get(`tokenizer.ggml.${key}`);
+    if (typeof id === "number" && id >= 0 && id < 0xffffffff) named.set(key, id);
+  }
+  const stored = metadata.get("tokenizer.ggml.tokens");
+  const wanted = new Set<string>(Object.values(FILL_MARKERS).flat());
+  const found = new Map<string, number>();
+  if (Array.isArray(stored)) {
+    for (const [id, piece] of stored.entries())
+      if (typeof piece === "string" && wanted.has(piece)) found.set(piece, id);
+  }
+  return findFillTokens(named, (text) => found.get(text)) !== undefined;
+}
+
+/**
+ * The ids of a prompt with a gap. Markup in the texts is text: it is source code.
+ * @param room most ids of both texts together; what lies furthest from the gap goes. Undefined: everything stays.
+ */
+export function encodeFill(
+  tokenizer: Tokenizer,
+  fill: FillTokens,
+  { before, after, room }: { before: string; after: string; room: number | undefined },
+): { readonly ids: Int32Array; readonly truncated: boolean } {
+  const encode = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
+  let prefix = encode(before);
+  let suffix = encode(after);
+  const truncated = room !== undefined && prefix.length + suffix.length > room;
+  if (truncated) {
+    const suffixMax = Math.max(room - prefix.length, Math.floor(room * (1 - BEFORE_SHARE)));
+    suffix = suffix.subarray(0, suffixMax);
+    prefix = prefix.subarray(prefix.length - Math.min(prefix.length, room - suffix.length));
+  }
+  const [first] = tokenizer.encode("", { addSpecial: true, parseSpecial: false });
+  const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // where the model wants it
+  const ids = new Int32Array(bos.length + 3 + prefix.length + suffix.length);
+  let at = 0;
+  for (const part of [bos, [fill.prefix], prefix, [fill.suffix], suffix, [fill.middle]]) {
+    ids.set(part, at);
+    at += part.length;
+  }
+  return { ids, truncated };
+}

@@ -1,0 +1,156 @@
+/**
+ * A projector file: an image encoder and what joins it to a text model, architecture `clip`. Keys, tensor names and
+ * defaults are llama.cpp's (tools/mtmd/clip-impl.h and clip.cpp).
+ */
+import type { WeightSource } from "../program/backend.ts";
+import type { Activation, Weight } from "../program/step.ts";
+import { unpackRows } from "../program/unpack.ts";
+import { AppError } from "../../base/errors.ts";
+import { keysOf, type Keys } from "../architectures/hparams.ts";
+import { tensorsOf, type Tensors } from "../architectures/tensors.ts";
+import type { Gguf, Metadata } from "../formats/gguf/gguf.ts";
+import { getBool, getString } from "../formats/gguf/keys.ts";
+import type { Rgb } from "./image.ts";
+import type { Colours } from "./prepare.ts";
+
+/** Four times what any published encoder has: 6,400 dimensions, 64 layers, patches of 16, pictures of 1,540 pixels. */
+const DIM_MAX = 25_600;
+const FFN_DIM_MAX = 102_400;
+const LAYERS_MAX = 256;
+const HEADS_MAX = 256;
+const HEAD_DIM_MAX = 1024;
+const PATCH_MAX = 64;
+const SIDE_MAX = 6144;
+const TEXT_DIM_MAX = 262_144;
+
+/** x · σ(1.702 x), for which no step is needed: see `quickGelu` in tower.ts. */
+type ClipActivation = Activation | "gelu_quick";
+
+export interface ClipModel extends Tensors {
+  readonly path: string;
+  readonly keys: Keys;
+  /** `clip.projector_type` */
+  readonly kind: string;
+  readonly weights: WeightSource;
+  /** Side of a picture where all are of one size. */
+  readonly imageSize: number;
+  /** Side of a patch. */
+  readonly patch: number;
+  readonly dim: number;
+  readonly ffnDim: number;
+  readonly nLayers: number;
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+  readonly headDim: number;
+  readonly eps: number;
+  readonly act: ClipActivation;
+  readonly colours: Colours;
+  /** A float32 copy of some rows of a small table: all of it unless told. */
+  floats(weight: Weight, rows?: { first: number; count: number }): Float32Array;
+}
+
+/** Audio encoders that share a file; scales, what ends lines of LLaVA 1.6, and a table that llama.cpp computes too. */
+const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
+
+/** The kind of projector that a file says it is; empty where it has no encoder of images. */
+export function projectorKind(metadata: Metadata): string {
+  const text = (key: string): string => getString(metadata, `clip.${key}`, "");
+  if (!getBool(metadata, "clip.has_vision_encoder", false)) return "";
+  return text("projector_type") || text("vision.projector_type");
+}
+
+/** Checks keys and hyperparameters; tensors are checked as they are asked for. */
+export function openClip(gguf: Gguf): ClipModel {
+  const { path } = gguf;
+  const arch = gguf.metadata.get("general.architecture");
+  if (arch !== "clip") {
+    throw new AppError(
+      "bad_file",
+      `${path}: general.architecture: expected a projector, 'clip', got '${String(arch)}'`,
+    );
+  }
+  const keys = keysOf(gguf, "clip");
+  if (!keys.flag("has_vision_encoder", false)) {
+    throw new AppError("unsupported", `${path}: 'clip.has_vision_encoder': expected an encoder of images, got none`);
+  }
+  const kind = keys.text("projector_type", keys.text("vision.projector_type", ""));
+  return {
+    path,
+    keys,
+    kind,
+    weights: gguf,
+    ...tensorsOf(gguf, IGNORED),
+    ...sizesOf(keys, path),
+    floats: floatsOf(gguf),
+  };
+}
+
+function sizesOf(keys: Keys, path: string) {
+  const count = (key: string, min: number, max: number, fallback?: number): number =>
+    keys.count(`vision.${key}`, { min, max, ...(fallback !== undefined && { fallback }) });
+  const nHeads = count("attention.head_count", 0, HEADS_MAX);
+  const dim = count("embedding_length", 1, DIM_MAX);
+  const nKvHeads = count("attention.head_count_kv", 0, nHeads, nHeads);
+  if (nKvHeads > 0 && nHeads % nKvHeads !== 0) {
+    const expected = `a divisor of the ${nHeads} heads`;
+    throw new AppError(
+      "bad_file",
+      `${path}: 'clip.vision.attention.head_count_kv': expected ${expected}, got ${nKvHeads}`,
+    );
+  }
+  const fallback = nHeads > 0 ? Math.floor(dim / nHeads) : 0;
+  const eps = keys.number("vision.attention.layer_norm_epsilon");
+  if (eps < 0)
+    throw new AppError(
+      "bad_file",
+      `${path}: 'clip.vision.attention.layer_norm_epsilon': expected 0 or more, got ${eps}`,
+    );
+  return {
+    imageSize: count("image_size", 1, SIDE_MAX),
+    patch: count("patch_size", 1, PATCH_MAX),
+    dim,
+    ffnDim: count("feed_forward_length", 0, FFN_DIM_MAX),
+    nLayers: count("block_count", 0, LAYERS_MAX),
+    nHeads,
+    nKvHeads,
+    headDim: nHeads > 0 ? count("attention.head_dim", 1, HEAD_DIM_MAX, fallback) : 0,
+    eps,
+    act: activationOf(keys, path),
+    colours: { mean: coloursOf(keys, path, "image_mean"), std: coloursOf(keys, path, "image_std") },
+  };
+}
+
+function activationOf(keys: Keys, path: string): ClipActivation {
+  const [gelu, silu] = [keys.flag("use_gelu", false), keys.flag("use_silu", false)];
+  if (gelu && silu) throw new AppError("bad_file", `${path}: 'clip.use_gelu': expected no 'clip.use_silu' beside it`);
+  return gelu ? "gelu" : silu ? "silu" : "gelu_quick";
+}
+
+function coloursOf(keys: Keys, path: string, key: string): Rgb {
+  const stored = keys.find(`vision.${key}`);
+  const values = typeof stored === "object" ? Array.from(stored as ArrayLike<unknown>, Number) : [];
+  const [red, green, blue] = values;
+  const divides = key === "image_std";
+  const isGood = (value: number): boolean => Number.isFinite(value) && !(divides && value === 0);
+  if (values.length === 3 && values.every(isGood)) return [red!, green!, blue!];
+  const expected = divides ? "three numbers other than 0" : "three numbers";
+  throw new AppError("bad_file", `${path}: 'clip.vision.${key}': expected ${expected}, got [${values.join(", ")}]`);
+}
+
+/** The text model's width, which is a dimension of the tensor that makes rows of it: 0, or 1 for most. */
+export function widthOf(model: ClipModel, name: string, dimension: 0 | 1 = 1): number {
+  const width = model.shape(name)?.[dimension];
+  if (width === undefined || width > TEXT_DIM_MAX) {
+    const expected = `a matrix to the text model's width, at most ${TEXT_DIM_MAX}`;
+    throw new AppError(
+      "bad_file",
+      `${model.path}: tensor '${name}.weight': expected ${expected}, got ${width ?? "none"}`,
+    );
+  }
+  return width;
+}
+
+const floatsOf =
+  (gguf: Gguf): ClipModel["floats"] =>
+  (weight, { first, count } = { first: 0, count: weight.outDim * weight.experts }) =>
+    unpackRows(gguf, weight, { expert: 0, first, out: new Float32Array(count * weight.inDim) });

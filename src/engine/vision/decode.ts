@@ -1,0 +1,42 @@
+/**
+ * Image files to pixels, in a thread of their own: what a hostile file does to a decoder ends with the thread. Alpha is
+ * dropped, gray repeated, orientation ignored, as the reference has it.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
+import { sizeText, type RgbImage } from "./image.ts";
+import { readImageHeader } from "./image-header.ts";
+
+/** Forty megapixels take two to five seconds, more on a machine that does much else. */
+const TIMEOUT_MS = 60_000;
+
+/**
+ * Throws `bad_request` for what is no image or a damaged one, `too_large` beyond our limits, `timeout` where decoding
+ * takes far too long, `cancelled` by the signal.
+ */
+export async function decodeImage(bytes: Uint8Array, signal?: AbortSignal): Promise<RgbImage> {
+  const { format, width, height } = readImageHeader(bytes);
+  const what = `image: ${format} of ${sizeText({ width, height })}`;
+  const { promise, resolve, reject } = Promise.withResolvers<DecodeReply>();
+  const worker = new Worker(new URL("./decode-worker.ts", import.meta.url));
+  const timer = setTimeout(
+    () => reject(new AppError("timeout", `${what}: expected to be decoded in ${TIMEOUT_MS / 1000} s, got nothing`)),
+    TIMEOUT_MS,
+  );
+  const onAbort = (): void => reject(new AppError("cancelled", "the image is no longer wanted"));
+  worker.onmessage = ({ data }: MessageEvent<DecodeReply>) => resolve(data);
+  worker.onerror = ({ message }) => resolve({ problem: message });
+  signal?.addEventListener("abort", onAbort);
+  try {
+    if (signal?.aborted) onAbort();
+    const own = new Uint8Array(bytes); // a copy, which goes to the thread
+    worker.postMessage({ format, width, height, bytes: own } satisfies DecodeJob, [own.buffer]);
+    const reply = await promise;
+    if ("problem" in reply) throw new AppError("bad_request", `${what}: damaged or cut off (${reply.problem})`);
+    return { width, height, data: reply.data };
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+    worker.terminate();
+  }
+}

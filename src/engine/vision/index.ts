@@ -1,0 +1,252 @@
+/**
+ * Images for text models: from a projector file and a decoded picture to what stands in a prompt for it. Decoding files
+ * is `decode.ts`; which projectors there are is `projectors/index.ts`.
+ */
+import type { Backend, LoadOptions, Program, Session, StateRows } from "../program/backend.ts";
+import { vectorDimOf } from "../backends/check-batch.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import { openClip, type ClipModel } from "./clip.ts";
+import { sizeText, type RgbImage, type Size } from "./image.ts";
+import { fitInto, patchRows, targetSize, toPixels, type Pixels } from "./prepare.ts";
+import type { Grid, Part, Projector, TilePart } from "./projector.ts";
+import { projectorOf } from "./projectors/index.ts";
+import { runAtOnce, runWithPauses, type Steps } from "./steps.ts";
+
+export type { RgbImage, Size } from "./image.ts";
+
+/**
+ * Rows of a picture as a prompt takes them: `Media` of engine/batching/prompt.ts but for its hash, which is the
+ * caller's.
+ */
+export interface ImageRows {
+  readonly rows: number;
+  /** (rows, dim) */
+  readonly vectors: Float32Array;
+  /** Where its rows are, counted from where it begins; left out: one after the other. */
+  readonly positions?: { readonly of: Int32Array; readonly perRow: 3; readonly length: number };
+  readonly isTwoWay: boolean;
+}
+
+/**
+ * What stands in a prompt for an image, in order: texts of control tokens, each to be encoded by itself with special
+ * tokens recognised and nothing added, and rows. Most families have one run of rows with a marker before and behind it;
+ * a picture that is cut into tiles has several.
+ */
+export type ImagePart<Rows> = { readonly kind: "marker"; readonly text: string } | ({ readonly kind: "rows" } & Rows);
+
+/** How many rows a part has, and how many positions it takes up. */
+export interface RowCount {
+  readonly rows: number;
+  readonly positions: number;
+}
+
+/** A projector file on a backend. Runs one picture at a time; the others wait their turn. */
+export interface ImageEncoder {
+  /** What an image of that size becomes, without encoding it. Throws `bad_request` where no encoder takes it. */
+  layout(size: Size): readonly ImagePart<RowCount>[];
+  /** The same parts with their rows. A signal ends it with `cancelled` at a pause. */
+  encode(image: RgbImage, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
+  /** What the encoder reads: its pictures one after another, resized, padded and normalised. For diagnostics. */
+  pixels(image: RgbImage): readonly Pixels[];
+  /** Values of a row: the text model's width, or more where its layers read parts of their own. */
+  readonly dim: number;
+  /** Bytes that its programs hold beside the mapped file. */
+  readonly bytes: number;
+  close(): void;
+}
+
+interface EncoderOptions extends Pick<LoadOptions, "threads" | "signal"> {
+  readonly backend: Backend;
+  /** Awaited now and then while a picture is encoded: others may run meanwhile. */
+  readonly pause?: () => Promise<void>;
+  /** The program of the model that reads the rows; undefined: whatever fits the file, for diagnostics. */
+  readonly text: Program | undefined;
+}
+
+/**
+ * Opens a projector for a text model: keys, hyperparameters and the shapes of all tensors are checked, also against the
+ * text model. The file stays open as long as the encoder is used, and is the caller's to close.
+ */
+export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Promise<ImageEncoder> {
+  const model = openClip(gguf);
+  const projector = projectorOf(model);
+  if (options.text) checkWidth(model, projector, options.text);
+  const tower = await load(model, projector.tower, projector, options);
+  try {
+    const projection = projector.projection && (await load(model, projector.projection, projector, options));
+    return makeEncoder(model, projector, {
+      tower,
+      projection,
+      pause: options.pause,
+      hasSections: hasSections(options.text),
+    });
+  } catch (error) {
+    tower.close();
+    throw error;
+  }
+}
+
+/** Whether positions of the text model are three: time, height, width. */
+const hasSections = (text: Program | undefined): boolean =>
+  text?.steps.some((step) => step.op === "rope" && step.rope.sections !== undefined) ?? false;
+
+function checkWidth({ path, kind }: ClipModel, { tower, projection }: Projector, text: Program): void {
+  const width = (projection ?? tower).result.dim;
+  const expected = vectorDimOf(text.steps);
+  if (width === expected) return;
+  const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
+  throw new AppError("bad_file", `${path}: projector '${kind}': ${reads}, got a projector to ${width}`);
+}
+
+/** Activations stay float32, as those of other encoders do. */
+function load(model: ClipModel, part: Part, projector: Projector, options: EncoderOptions): Promise<Session> {
+  const { backend, threads, signal } = options;
+  const program: Program = {
+    shape: { arch: model.kind, dim: model.dim, nLayers: model.nLayers, vocabSize: 0 },
+    steps: part.steps,
+    logits: undefined,
+    states: part.result,
+    weights: model.weights,
+  };
+  const ctxLen = projector.rowsMax;
+  return backend.load(program, { ctxLen, slots: 1, precise: true, threads, cacheDir: undefined, signal });
+}
+
+interface Opened {
+  readonly tower: Session;
+  readonly projection: Session | undefined;
+  readonly hasSections: boolean;
+  readonly pause: (() => Promise<void>) | undefined;
+}
+
+function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): ImageEncoder {
+  const { patch, tiling, isTwoWay } = projector;
+  const { tower, projection, pause } = opened;
+  const target = (size: Size): Size => {
+    const wanted = targetSize(size, projector.size);
+    checkRows(projector, { size, target: wanted });
+    return wanted;
+  };
+  /** Of one picture: its rows, and where they are. */
+  const layoutOf = (size: Size): Pick<ImageRows, "rows" | "positions"> => {
+    const { width, height } = target(size);
+    const grid = { width: width / patch, height: height / patch };
+    const shape = projector.shapeOf(grid);
+    const rows = projector.count?.(grid) ?? shape.width * shape.height;
+    return { rows, ...(opened.hasSections && { positions: positionsOf(shape) }) };
+  };
+  function* pixelsOf(image: RgbImage): Steps<readonly Pixels[]> {
+    const pictures = tiling ? yield* tiling.picturesOf(image) : [yield* fitInto(image, target(image), projector)];
+    const pixels: Pixels[] = [];
+    for (const each of pictures) {
+      pixels.push(toPixels(each, model.colours));
+      yield;
+    }
+    return pixels;
+  }
+  let last: Promise<unknown> = Promise.resolve(); // a session runs one picture at a time
+
+  return {
+    dim: (projector.projection ?? projector.tower).result.dim,
+    bytes: tower.bytes.scratch + (projection?.bytes.scratch ?? 0),
+    layout: (size) =>
+      partsOf(projector, size).map((part): ImagePart<RowCount> => {
+        if (part !== "picture") return { kind: "marker", text: part.marker };
+        const { rows, positions } = layoutOf(size);
+        return { kind: "rows", rows, positions: positions?.length ?? rows };
+      }),
+    pixels: (image) => runAtOnce(pixelsOf(image)),
+    async encode(image, signal) {
+      const check = async (): Promise<void> => {
+        await pause?.();
+        if (signal?.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+      };
+      const run = last.then(async () => {
+        const encoded: Float32Array[] = [];
+        for (const each of await runWithPauses(pixelsOf(image), check))
+          encoded.push(await encode(each, projector, { ...opened, check }));
+        return encoded;
+      });
+      last = run.catch(() => {});
+      const vectors = (await run).values();
+      return partsOf(projector, image).map((part): ImagePart<ImageRows> => {
+        if (part !== "picture") return { kind: "marker", text: part.marker };
+        return { kind: "rows", ...layoutOf(image), vectors: vectors.next().value!, isTwoWay }; // one for each
+      });
+    },
+    close() {
+      tower.close();
+      projection?.close();
+    },
+  };
+}
+
+/** What stands in a prompt for an image: one picture between its markers, or what a tiling says. */
+function partsOf({ before, after, tiling }: Projector, size: Size): readonly TilePart[] {
+  if (tiling) return tiling.partsOf(size);
+  const marker = (text: string): TilePart[] => (text === "" ? [] : [{ marker: text }]);
+  return [...marker(before), "picture", ...marker(after)];
+}
+
+/** Of rows on a grid: all at one time, counted down and across; what follows is behind the longer side. */
+function positionsOf({ width, height }: Size): NonNullable<ImageRows["positions"]> {
+  const of = new Int32Array(width * height * 3);
+  for (let row = 0; row < width * height; row++) of.set([0, Math.floor(row / width), row % width], row * 3);
+  return { of, perRow: 3, length: Math.max(width, height) };
+}
+
+/** Very long and narrow pictures come out larger than the limits of their family mean. */
+function checkRows({ patch, rowsMax }: Projector, { size, target }: { size: Size; target: Size }): void {
+  const patches = (target.width / patch) * (target.height / patch);
+  if (patches <= rowsMax) return;
+  const limit = `expected at most ${rowsMax} patches, got ${patches}`;
+  throw new AppError("bad_request", `image of ${sizeText(size)}: ${limit}: it is too narrow`);
+}
+
+/** The rows of one picture, (rows, dim). */
+async function encode(
+  pixels: Pixels,
+  projector: Projector,
+  { tower, projection, check }: Pick<Opened, "tower" | "projection"> & { check: () => Promise<void> },
+): Promise<Float32Array> {
+  await check();
+  const { patch } = projector;
+  const grid: Grid = { width: pixels.width / patch, height: pixels.height / patch };
+  const states = await runRows(tower, towerRows(pixels, projector, grid), check);
+  await check();
+  const spans = projector.spansOf?.(grid);
+  const dim = inputDim(projector.projection ?? projector.tower);
+  const merged = { input: projector.merge(states, grid), dim, ...(spans && { spans }) };
+  const rows = projection ? await runRows(projection, merged, check) : merged.input;
+  return projector.finish ? projector.finish(rows, grid) : rows.slice(); // a session's array is used again
+}
+
+/** What an encoder's program reads: (rows, dim) */
+interface InputRows extends Pick<StateRows, "positions" | "spans"> {
+  readonly input: Float32Array;
+  readonly dim: number;
+}
+
+function towerRows(pixels: Pixels, projector: Projector, grid: Grid): InputRows {
+  const { patch, isSigned = false } = projector;
+  const { count, order, added, positions, spans } = projector.rowsOf(grid);
+  const stride = inputDim(projector.tower);
+  const input = new Float32Array(count * stride);
+  patchRows(pixels, patch, { into: input, stride, order });
+  const own = 3 * patch * patch;
+  if (isSigned) for (let i = 0; i < input.length; i++) input[i] = 2 * input[i]! - 1;
+  if (added) {
+    const width = stride - own;
+    for (let row = 0; row < count; row++) input.set(added.subarray(row * width, (row + 1) * width), row * stride + own);
+  }
+  return { input, dim: stride, ...(positions && { positions }), ...(spans && { spans }) };
+}
+
+/** All rows of one sequence. */
+function runRows(session: Session, { dim, ...rows }: InputRows, pause: () => Promise<void>): Promise<Float32Array> {
+  const tokens = new Int32Array(rows.input.length / dim);
+  return session.states([{ slot: 0, start: 0, tokens, ...rows, states: "all" }], pause);
+}
+
+const inputDim = ({ steps: [first] }: Part): number => (first?.op === "input" ? first.out.dim : 0);

@@ -1,0 +1,61 @@
+/**
+ * Gemma 3: SigLIP over pictures of one size with learned positions; its rows are pooled, normed and projected by a
+ * matrix that lies the other way round. Meaning: tools/mtmd/models/siglip.cpp of llama.cpp.
+ */
+import type { Step } from "../../program/step.ts";
+import { AppError } from "../../../base/errors.ts";
+import { widthOf, type ClipModel } from "../clip.ts";
+import { pool } from "../grid.ts";
+import type { Projector } from "../projector.ts";
+import { buffersOf, layers, norm } from "../tower.ts";
+import { fixedGrid, positioned, withPositions } from "./learned-positions.ts";
+
+const SIDE_MAX = 16;
+
+export function gemma3(model: ClipModel): Projector {
+  const { dim, eps, keys, imageSize, patch, path } = model;
+  const { x } = buffersOf(model);
+  const side = keys.count("vision.projector.scale_factor", { min: 1, max: SIDE_MAX, fallback: 4 });
+  const grid = fixedGrid(model);
+  if (side > grid.width) {
+    const expected = `at most ${grid.width} patches to a side`;
+    throw new AppError("bad_file", `${path}: 'clip.vision.projector.scale_factor': expected ${expected}, got ${side}`);
+  }
+  const [pooled, projected] = [
+    { name: "pooled", dim },
+    { name: "projected", dim: widthOf(model, "mm.input_projection", 0) },
+  ];
+  const steps: Step[] = [
+    { op: "input", out: pooled },
+    { op: "rmsNorm", out: pooled, x: pooled, w: model.vector("mm.soft_emb_norm", dim), eps },
+    {
+      op: "headLinear",
+      out: projected,
+      x: pooled,
+      w: model.matrix("mm.input_projection", { inDim: projected.dim, outDim: dim }),
+      transposed: true,
+    },
+  ];
+  return {
+    before: "<start_of_image>",
+    after: "<end_of_image>",
+    isTwoWay: true,
+    size: { kind: "fixed", side: imageSize },
+    filter: "bilinear",
+    pad: [0, 0, 0],
+    patch,
+    tower: {
+      steps: [
+        ...positioned(model),
+        ...layers(model, { norm: "layer", mayBeSwapped: true }),
+        norm(model, "layer", { out: x, x, name: "v.post_ln" }),
+      ],
+      result: x,
+    },
+    rowsMax: grid.width * grid.height,
+    rowsOf: withPositions(model, grid),
+    merge: (rows, grid) => pool(rows, grid, side),
+    projection: { steps, result: projected },
+    shapeOf: ({ width, height }) => ({ width: Math.floor(width / side), height: Math.floor(height / side) }),
+  };
+}

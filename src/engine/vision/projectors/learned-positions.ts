@@ -1,0 +1,40 @@
+/** Pictures of one size, each of whose patches has a learned position. */
+import type { Step, Weight } from "../../program/step.ts";
+import { AppError } from "../../../base/errors.ts";
+import type { ClipModel } from "../clip.ts";
+import type { Grid, Projector } from "../projector.ts";
+import { buffersOf, inputSteps, patchEmbedding } from "../tower.ts";
+
+/** Patches across and down of a picture of the one size. */
+export function fixedGrid({ imageSize, patch, path }: ClipModel): Grid {
+  if (imageSize % patch === 0) return { width: imageSize / patch, height: imageSize / patch };
+  const expected = `a multiple of 'clip.vision.patch_size', ${patch}`;
+  throw new AppError("bad_file", `${path}: 'clip.vision.image_size': expected ${expected}, got ${imageSize}`);
+}
+
+/** Patches to the stream, with what is added to each of them. */
+export function positioned(model: ClipModel): Step[] {
+  const { pixels, x } = buffersOf(model);
+  const added = { name: "added", dim: model.dim };
+  return [...inputSteps(pixels, added), ...patchEmbedding(model), { op: "add", out: x, a: x, b: added, scale: 1 }];
+}
+
+/**
+ * The rows of the tower: patches line by line; their positions and the bias are added to them.
+ * @param first a row without a patch before them
+ */
+export function withPositions(model: ClipModel, { width, height }: Grid, first?: Weight): Projector["rowsOf"] {
+  const { dim } = model;
+  const count = width * height + (first ? 1 : 0);
+  const table = model.matrix("v.position_embd", { inDim: dim, outDim: count });
+  const bias = model.bias("v.patch_embd", dim);
+  const start = first ? dim : 0;
+  return () => {
+    const added = model.floats(table);
+    const biases = bias && model.floats(bias);
+    if (biases) for (let i = start; i < added.length; i++) added[i]! += biases[i % dim]!;
+    if (!first) return { count, added };
+    for (const [i, value] of model.floats(first).entries()) added[i]! += value;
+    return { count, added, order: Int32Array.from({ length: count }, (_, row) => row - 1) };
+  };
+}

@@ -1,0 +1,241 @@
+/**
+ * What image encoders have in common: patches as rows, and transformer blocks in which every row sees every other.
+ * Each piece reads from the file what is optional in it: biases, fused matrices, norms of query and key, gates, limits.
+ * Meaning: `build_vit` and `build_ffn` of llama.cpp (tools/mtmd/clip.cpp).
+ */
+import type { Activation, Buf, Step, Weight } from "../program/step.ts";
+import { AppError } from "../../base/errors.ts";
+import type { ClipModel } from "./clip.ts";
+
+export type NormKind = "layer" | "rms";
+
+/** The buffers of a tower. */
+export function buffersOf({ dim, nHeads, nKvHeads, headDim, patch }: ClipModel) {
+  return {
+    pixels: { name: "pixels", dim: 3 * patch * patch },
+    /** The residual stream. */
+    x: { name: "x", dim },
+    /** What a block reads: the stream, normed. */
+    h: { name: "h", dim },
+    q: { name: "q", dim: nHeads * headDim },
+    k: { name: "k", dim: nKvHeads * headDim },
+    v: { name: "v", dim: nKvHeads * headDim },
+    heads: { name: "heads", dim: nHeads * headDim },
+    /** What a block adds to the stream. */
+    y: { name: "y", dim },
+  } as const satisfies Record<string, Buf>;
+}
+
+/** What is given for each row: its pixels, and behind them, in `added`, what else it begins with. */
+export function inputSteps(pixels: Buf, added?: Buf): Step[] {
+  if (!added) return [{ op: "input", out: pixels }];
+  const all = { name: "given", dim: pixels.dim + added.dim };
+  return [
+    { op: "input", out: all },
+    { op: "slice", out: pixels, x: all, heads: 1, at: 0 },
+    { op: "slice", out: added, x: all, heads: 1, at: pixels.dim },
+  ];
+}
+
+/** Pixels to the stream, by the kernels of so many frames: of a still picture all see the same. */
+export function patchEmbedding(model: ClipModel, { frames = 1 } = {}): Step[] {
+  const { patch, dim } = model;
+  const { pixels, x, y } = buffersOf(model);
+  const kernel = (name: string): Weight => model.kernel(name, [patch, patch, 3, dim]);
+  const steps: Step[] = [{ op: "linear", out: x, x: pixels, w: kernel("v.patch_embd.weight") }];
+  for (let frame = 1; frame < frames; frame++) {
+    steps.push(
+      { op: "linear", out: y, x: pixels, w: kernel(`v.patch_embd.weight.${frame}`) },
+      { op: "add", out: x, a: x, b: y, scale: 1 },
+    );
+  }
+  return steps;
+}
+
+/** A norm with the weights of `name`, over whole rows or over each head, as long as `len` says. */
+export function norm(
+  model: ClipModel,
+  kind: NormKind,
+  { out, x, name, len = x.dim, eps = model.eps }: { out: Buf; x: Buf; name: string; len?: number; eps?: number },
+): Step {
+  const w = model.vector(name, len);
+  if (kind === "rms") return { op: "rmsNorm", out, x, w, eps };
+  const b = model.bias(name, len);
+  return { op: "layerNorm", out, x, w, ...(b && { b }), eps };
+}
+
+export interface LayerOptions {
+  readonly norm: NormKind;
+  /** What is done to a query or key after its norm. */
+  readonly turn?: (x: Buf, heads: number) => Step[];
+  /** What is done to values. */
+  readonly values?: readonly Step[];
+  /** 1 / sqrt(headDim) */
+  readonly scale?: number;
+  /** Up and down of the MLP have each other's names where the file says so by their shapes. */
+  readonly mayBeSwapped?: boolean;
+  /** What comes after a layer. */
+  readonly after?: (layer: number) => readonly Step[];
+  /** Rows see their span only. */
+  readonly inSpans?: (layer: number) => boolean;
+}
+
+/** All layers, from `x` to `x`. */
+export function layers(model: ClipModel, options: LayerOptions): Step[] {
+  const { nLayers, nHeads, nKvHeads, dim, path } = model;
+  if (nHeads === 0 || nKvHeads === 0 || dim % nHeads !== 0) {
+    const got = nKvHeads === 0 ? nKvHeads : nHeads;
+    const expected = `heads that divide ${dim} dimensions`;
+    throw new AppError("bad_file", `${path}: 'clip.vision.attention.head_count': expected ${expected}, got ${got}`);
+  }
+  return Array.from({ length: nLayers }, (_, layer) => layerSteps(model, layer, options)).flat();
+}
+
+function layerSteps(model: ClipModel, layer: number, options: LayerOptions): Step[] {
+  const { x, h, y } = buffersOf(model);
+  const blk = `v.blk.${layer}`;
+  const join = (name: string): Step[] => [
+    ...(model.has(`${blk}.${name}.weight`)
+      ? [norm(model, options.norm, { out: y, x: y, name: `${blk}.${name}` })]
+      : []),
+    { op: "add", out: x, a: x, b: y, scale: 1 },
+  ];
+  const scale = model.has(`${blk}.out_scale.weight`) ? model.values(`${blk}.out_scale`, 1)![0]! : 1;
+  return [
+    norm(model, options.norm, { out: h, x, name: `${blk}.ln1` }),
+    ...attention(model, layer, options),
+    ...join("attn_post_norm"),
+    norm(model, options.norm, { out: h, x, name: `${blk}.ln2` }),
+    ...feedForward(model, layer, options),
+    ...join("ffn_post_norm"),
+    ...(scale === 1 ? [] : [{ op: "scale", x, by: scale } as const]),
+    ...(options.after?.(layer) ?? []),
+  ];
+}
+
+/** Attention of a layer, from `h` to `y`. */
+function attention(model: ClipModel, layer: number, options: LayerOptions): Step[] {
+  const { nHeads, nKvHeads, headDim } = model;
+  const { q, k, v, heads, y } = buffersOf(model);
+  const { turn, values = [], scale = 1 / Math.sqrt(headDim) } = options;
+  const blk = `v.blk.${layer}`;
+  const headNorm = (x: Buf, name: string): Step[] =>
+    model.has(`${name}.weight`) ? [norm(model, "rms", { out: x, x, name, len: headDim })] : [];
+  const inSpans = options.inSpans?.(layer) ?? false;
+  return [
+    ...queryKeyValue(model, blk),
+    ...headNorm(q, `${blk}.attn_q_norm`),
+    ...headNorm(k, `${blk}.attn_k_norm`),
+    ...(turn ? [...turn(q, nHeads), ...turn(k, nKvHeads)] : []),
+    ...values,
+    {
+      op: "bidirectionalAttention",
+      out: heads,
+      q,
+      k,
+      v,
+      nHeads,
+      headDim,
+      scale,
+      ...(nKvHeads !== nHeads && { nKvHeads }),
+      ...(inSpans && { inSpans }),
+    },
+    ...project(model, `${blk}.attn_out`, { out: y, x: heads }),
+  ];
+}
+
+function queryKeyValue(model: ClipModel, blk: string): Step[] {
+  const { h, q, k, v } = buffersOf(model);
+  const outs = [
+    [q, "attn_q"],
+    [k, "attn_k"],
+    [v, "attn_v"],
+  ] as const;
+  if (!model.has(`${blk}.attn_qkv.weight`)) {
+    return outs.flatMap(([out, name]) => project(model, `${blk}.${name}`, { out, x: h }));
+  }
+  const fused = { name: "qkv", dim: q.dim + k.dim + v.dim };
+  const starts = [0, q.dim, q.dim + k.dim];
+  return [
+    ...project(model, `${blk}.attn_qkv`, { out: fused, x: h }),
+    ...outs.map(([out], i): Step => ({ op: "slice", out, x: fused, heads: 1, at: starts[i]! })),
+  ];
+}
+
+/** The MLP of a layer, from `h` to `y`: gated where the file has a gate. */
+function feedForward(model: ClipModel, layer: number, { mayBeSwapped = false }: LayerOptions): Step[] {
+  const { dim, ffnDim, act } = model;
+  const { h, y } = buffersOf(model);
+  const blk = `v.blk.${layer}`;
+  const isSwapped = mayBeSwapped && model.shape(`${blk}.ffn_down`)?.[0] === dim && ffnDim !== dim;
+  const [upName, downName] = isSwapped ? ["ffn_down", "ffn_up"] : ["ffn_up", "ffn_down"];
+  const [up, gate] = [
+    { name: "mlp.up", dim: ffnDim },
+    { name: "mlp.gate", dim: ffnDim },
+  ];
+  const inner = project(model, `${blk}.${upName}`, { out: up, x: h });
+  const gated = model.has(`${blk}.ffn_gate.weight`);
+  const acted: Step[] = gated
+    ? [...project(model, `${blk}.ffn_gate`, { out: gate, x: h }), ...gateWith(up, gate, act)]
+    : activate(up, act);
+  return [...inner, ...acted, ...project(model, `${blk}.${downName}`, { out: y, x: up })];
+}
+
+/** up = up ⊙ act(gate) */
+function gateWith(up: Buf, gate: Buf, act: ClipModel["act"]): Step[] {
+  if (act === "gelu_quick") return [...activate(gate, act), { op: "multiply", out: up, a: up, b: gate }];
+  return [{ op: "multiply", out: up, a: up, b: gate, act }];
+}
+
+/** x = act(x) */
+function activate(x: Buf, act: ClipModel["act"]): Step[] {
+  if (act !== "gelu_quick") return [{ op: "activate", x, act }];
+  const scaled = { name: "gelu_quick", dim: x.dim };
+  return [
+    { op: "slice", out: scaled, x, heads: 1, at: 0 }, // a copy
+    { op: "scale", x: scaled, by: 1.702 },
+    { op: "multiply", out: x, a: x, b: scaled, act: "sigmoid" },
+  ];
+}
+
+/** out = W · x + b, within the limits that the file has for the matrix. */
+export function project(model: ClipModel, name: string, { out, x }: { out: Buf; x: Buf }): Step[] {
+  const before = limitsOf(model, name, "input");
+  const after = limitsOf(model, name, "output");
+  const limited = { name: "limited", dim: x.dim };
+  return [
+    ...(before
+      ? ([
+          { op: "slice", out: limited, x, heads: 1, at: 0 }, // others read x too
+          { op: "clamp", x: limited, ...before },
+        ] as const)
+      : []),
+    { op: "linear", out, x: before ? limited : x, ...model.linear(name, { inDim: x.dim, outDim: out.dim }, UNSCALED) },
+    ...(after ? [{ op: "clamp", x: out, ...after } as const] : []),
+  ];
+}
+
+const UNSCALED = { scaled: false };
+
+/** How far values may go; undefined where the file does not say. */
+function limitsOf(model: ClipModel, name: string, side: "input" | "output"): { min: number; max: number } | undefined {
+  const read = (which: "min" | "max"): number | undefined => {
+    const tensor = `${name}.${side}_${which}`;
+    return model.has(tensor) ? model.floats(model.plain(tensor, { inDim: 1, outDim: 1 }))[0]! : undefined;
+  };
+  const [min, max] = [read("min"), read("max")];
+  return min === undefined && max === undefined ? undefined : { min: min ?? -Infinity, max: max ?? Infinity };
+}
+/** A linear, an activation and a second linear, from `x` to `out`. */
+export function twoLinears(
+  model: ClipModel,
+  [first, second]: readonly [string, string],
+  { out, x, act }: { out: Buf; x: Buf; act: Activation },
+): Step[] {
+  const inner = { name: `${first}.out`, dim: model.rows(first) ?? x.dim };
+  return [
+    ...project(model, first, { out: inner, x }),
+    { op: "activate", x: inner, act },
+    ...project(model, second, { out, x: inner }),
+  ];
+}

@@ -1,0 +1,208 @@
+/**
+ * What a turn shows its model, within the model's context: the oldest exchanges are compacted first, then fewer events
+ * are shown; the others wait for the next turn. The prompt itself is never cut: one that is too long is refused. What
+ * tools give back later is cut to what is left.
+ */
+import { AppError } from "../../base/errors.ts";
+import { displayName, parseReference } from "../../library/name.ts";
+import type { ChatRequest, ChatRuntime, Message } from "../../runtime/runtime.ts";
+import { compactionOf, exchangesOf, summaryQuestion, withNote, type Compaction, type Exchange } from "./compaction.ts";
+import { renderEvents } from "./event-lines.ts";
+import type { WaitingEvent } from "./events.ts";
+import type { History } from "./sessions.ts";
+import { RESULT_CHARS_MAX } from "./tools/index.ts";
+
+/** Events that one turn shows at most. */
+export const EVENTS_SHOWN_MAX = 50;
+const EVENT_CHARS_MAX = 4000;
+/** An event is not cut below this to make room. */
+const EVENT_CHARS_MIN = 200;
+/** Tokens of the context that an answer needs. */
+const ANSWER_TOKENS_MIN = 64;
+/** Share of the budget that is left of a history after its compaction, so that the next turn needs none. */
+const COMPACT_TO = 0.6;
+const SUMMARY_TOKENS_MAX = 256;
+/** UTF-16 units of a conversation that are not worth a summary. */
+const SUMMARISED_CHARS_MIN = 100;
+/** UTF-16 units of one result of a tool, until a round of them fits. */
+const RESULT_CHARS = [1, 2, 4, 8, 16, 32].map((part) => RESULT_CHARS_MAX / part);
+
+export interface Draft {
+  /** Model, tools, thinking and signal of the turn. */
+  readonly chat: Omit<ChatRequest, "messages">;
+  /** Undefined: the model's own. */
+  readonly system: string | undefined;
+  readonly history: History;
+  /** The oldest of those that wait. */
+  readonly events: readonly WaitingEvent[];
+  /** How many wait in all. */
+  readonly waiting: number;
+  readonly prompt: string;
+  /** Share of the context that the prompt may fill before history is compacted. */
+  readonly compactAt: number;
+}
+
+export interface FittedTurn {
+  readonly messages: readonly Message[];
+  /** Of the user's message: events and prompt, as the transcript keeps it. */
+  readonly content: string;
+  readonly shown: readonly WaitingEvent[];
+  /** What the transcript is to be told, where history was compacted. */
+  readonly compaction: Compaction | undefined;
+}
+
+/** A choice of what to show. */
+interface Choice {
+  readonly dropped: number;
+  readonly eventsMax: number;
+  readonly charsMax: number;
+  readonly summary?: string | undefined;
+}
+
+const WHOLE: Choice = { dropped: 0, eventsMax: EVENTS_SHOWN_MAX, charsMax: EVENT_CHARS_MAX };
+
+/** Loads the model. Throws `too_large` where prompt and events alone do not fit. */
+export async function fitTurn(runtime: ChatRuntime, draft: Draft): Promise<FittedTurn> {
+  const exchanges = exchangesOf(draft.history.messages);
+  const build = (choice: Choice): FittedTurn => buildTurn(draft, exchanges, choice);
+  const count = (turn: FittedTurn): Promise<number> =>
+    runtime.countTokens({ ...draft.chat, messages: turn.messages, truncate: false });
+  const whole = build(WHOLE);
+  const used = await count(whole);
+  const ctxLen = ctxLenOf(runtime, draft.chat.model);
+  // a model that is gone again by now refuses by itself what is too long
+  if (ctxLen === undefined) return whole;
+  const budget = Math.floor(ctxLen * draft.compactAt);
+  if (used <= budget) return whole;
+  const fits = async (choice: Choice, limit: number): Promise<boolean> => (await count(build(choice))) <= limit;
+  const choice = await shrinkEvents(await dropExchanges(exchanges.length, { fits, budget }), { fits, budget, draft });
+  const fitted = build(choice);
+  const tokens = await count(fitted);
+  if (tokens > ctxLen - ANSWER_TOKENS_MIN) {
+    const message = `the prompt has ${tokens} tokens, and the context of '${draft.chat.model}' ${ctxLen}`;
+    throw new AppError("too_large", `${message}: expected ${ANSWER_TOKENS_MIN} left for the answer`);
+  }
+  if (choice.dropped === 0) return fitted;
+  const dropped = exchanges.slice(0, choice.dropped);
+  const summary = (await summarise(runtime, draft, { dropped, ctxLen })) ?? draft.history.compaction?.summary;
+  const summarised = { ...choice, summary };
+  return summary !== undefined && (await fits(summarised, budget)) ? build(summarised) : fitted;
+}
+
+function buildTurn(draft: Draft, exchanges: readonly Exchange[], choice: Choice): FittedTurn {
+  const { events, waiting, history, system, prompt } = draft;
+  const { text, shown } = renderEvents(events, { ...choice, waiting });
+  const content = text === "" ? prompt : `${text}\n\n${prompt}`;
+  const dropped = exchanges.slice(0, choice.dropped);
+  const compaction = dropped.length > 0 ? compactionOf(history, dropped, choice.summary) : undefined;
+  const kept = exchanges.slice(choice.dropped).flatMap((exchange) => exchange.map(({ message }) => message));
+  const talk = withNote([...kept, { role: "user", content }], compaction ?? history.compaction);
+  return {
+    messages: system === undefined ? talk : [{ role: "system", content: system }, ...talk],
+    content,
+    shown,
+    compaction,
+  };
+}
+
+interface Limits {
+  readonly fits: (choice: Choice, limit: number) => Promise<boolean>;
+  readonly budget: number;
+}
+
+/** As few of the oldest exchanges as leave room for more; all where that is not enough. */
+async function dropExchanges(count: number, { fits, budget }: Limits): Promise<Choice> {
+  let low = Math.min(1, count);
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (await fits({ ...WHOLE, dropped: middle }, Math.floor(budget * COMPACT_TO))) high = middle;
+    else low = middle + 1;
+  }
+  return { ...WHOLE, dropped: high };
+}
+
+/** Half as many events, and then half as long, until they fit. */
+async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { draft: Draft }): Promise<Choice> {
+  if (draft.events.length === 0) return choice;
+  let smaller = { ...choice, eventsMax: Math.min(choice.eventsMax, draft.events.length) };
+  while (!(await fits(smaller, budget))) {
+    if (smaller.eventsMax > 1) smaller = { ...smaller, eventsMax: smaller.eventsMax >> 1 };
+    else if (smaller.charsMax > EVENT_CHARS_MIN) smaller = { ...smaller, charsMax: smaller.charsMax >> 1 };
+    else return smaller;
+  }
+  return smaller;
+}
+
+/** Undefined if the model made none. A stopped turn fails later, in its own request. */
+async function summarise(
+  runtime: ChatRuntime,
+  { chat, history }: Draft,
+  { dropped, ctxLen }: { dropped: readonly Exchange[]; ctxLen: number },
+): Promise<string | undefined> {
+  const { tools: _, ...plainChat } = chat;
+  const limit = Math.min(SUMMARY_TOKENS_MAX, ctxLen >> 3);
+  try {
+    let text = "";
+    const request = {
+      ...plainChat,
+      think: false,
+      options: { ...chat.options, num_predict: limit },
+      truncate: false,
+      shift: false,
+    };
+    const room = ctxLen - limit;
+    const messages = await fittingQuestion((charsMax) => summaryQuestion(history, { dropped, charsMax }), {
+      fits: async (messages) => (await runtime.countTokens({ ...request, messages })) <= room,
+      ctxLen,
+    });
+    if (!messages) return undefined;
+    for await (const event of runtime.chat({ ...request, messages })) if (event.kind === "text") text += event.text;
+    return text.trim() === "" ? undefined : text.trim();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return undefined;
+  }
+}
+
+/** As much of a conversation as fits: what was cut blindly would lose the question before it. */
+async function fittingQuestion(
+  question: (charsMax: number) => readonly Message[],
+  { fits, ctxLen }: { fits: (messages: readonly Message[]) => Promise<boolean>; ctxLen: number },
+): Promise<readonly Message[] | undefined> {
+  // about three units of text are a token, but a character of some scripts is several
+  for (let charsMax = Math.floor(ctxLen * 1.5); charsMax >= SUMMARISED_CHARS_MIN; charsMax >>= 1) {
+    const messages = question(charsMax);
+    if (await fits(messages)) return messages;
+  }
+  return undefined;
+}
+
+/** A message of a tool that shows so many UTF-16 units of its result. */
+export type ToolMessage = (charsMax: number) => Message;
+
+/**
+ * A round of a turn, the model's calls and their results, these cut as far as the context needs; undefined where it has
+ * no room for them.
+ */
+export async function fitRound(
+  runtime: ChatRuntime,
+  chat: Draft["chat"],
+  { before, calling, results }: { before: readonly Message[]; calling: Message; results: readonly ToolMessage[] },
+): Promise<readonly Message[] | undefined> {
+  const ctxLen = ctxLenOf(runtime, chat.model);
+  for (const charsMax of RESULT_CHARS) {
+    const round = [calling, ...results.map((message) => message(charsMax))];
+    if (ctxLen === undefined) return round;
+    const tokens = await runtime.countTokens({ ...chat, messages: [...before, ...round], truncate: false });
+    const left = charsMax === RESULT_CHARS.at(-1) ? ANSWER_TOKENS_MIN : Math.max(ANSWER_TOKENS_MIN, ctxLen >> 3);
+    if (tokens <= ctxLen - left) return round;
+  }
+  return undefined;
+}
+
+/** The context that the model was loaded with. */
+function ctxLenOf(runtime: ChatRuntime, model: string): number | undefined {
+  const name = displayName(parseReference(model)).toLowerCase();
+  return runtime.loaded().find((loaded) => loaded.name.toLowerCase() === name)?.ctxLen;
+}

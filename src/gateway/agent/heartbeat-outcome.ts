@@ -1,0 +1,108 @@
+/**
+ * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
+ * nothing, says again what was said, or there is nowhere to send it.
+ */
+import { isRecent } from "../../base/clock.ts";
+import { execute, queryOne, type Script } from "../database/store.ts";
+import type { Target } from "../channels/channel.ts";
+import { stripAck } from "./ack.ts";
+import type { HeartbeatConfig } from "./config.ts";
+import { replyOf } from "./reply.ts";
+import { storeTurn, type TurnResult } from "./turn.ts";
+
+/** How replies leave. */
+export interface HeartbeatDelivery {
+  readonly resolveTarget: (asked: {
+    readonly channel: string;
+    readonly to?: string;
+  }) => Script<Target | { readonly reason: string }>;
+  readonly addReply: (reply: { groupId: string; target: Target; text: string; now: number }) => Script<void>;
+  /** Asks the channels to look for new messages. */
+  readonly sendReplies: () => void;
+}
+
+/**
+ * `sent`: the reply is on its way. `ok-token`, `ok-empty`: nothing needs attention. `skipped`: for `reason` nothing was
+ * asked or sent. `failed`: for `reason` no answer, or nowhere to send it.
+ */
+export interface HeartbeatOutcome {
+  readonly kind: "sent" | "ok-token" | "ok-empty" | "skipped" | "failed";
+  readonly reason?: string;
+  /** Whether no model began it: the model is missing, or its server away. */
+  readonly isUntried?: boolean;
+  /** The beginning of the reply. */
+  readonly preview?: string;
+}
+
+export interface Reply {
+  readonly sessionKey: string;
+  readonly runId: string;
+  readonly result: TurnResult;
+  readonly config: HeartbeatConfig;
+  readonly now: number;
+}
+
+/** A reply is not sent again within this time. */
+const SAME_REPLY_MS = 24 * 60 * 60_000;
+const PREVIEW_CHARS = 200;
+
+/** When the last heartbeat was; undefined: never. */
+export function* lastHeartbeat(sessionKey: string): Script<number | undefined> {
+  const text = "SELECT last_at FROM heartbeats WHERE session_key = $1";
+  return (yield* queryOne<{ last_at: number }>(text, sessionKey))?.last_at;
+}
+
+/** Stores an answer of the model and what it leads to. */
+export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
+  const { sessionKey, runId, result, config, now } = reply;
+  const outcome = yield* deliver(reply, delivery);
+  const isIdle = outcome.kind.startsWith("ok-") && result.record.seen.length === 0;
+  // a conversation does not grow by being told that nothing happened
+  if (!isIdle) yield* storeTurn({ sessionKey, runId, record: result.record, isEphemeral: false, now });
+  yield* execute(
+    `INSERT INTO heartbeats (session_key, last_at) VALUES ($1, $2)
+     ON CONFLICT (session_key) DO UPDATE SET last_at = excluded.last_at`,
+    sessionKey,
+    now,
+  );
+  if (outcome.kind === "sent") {
+    const text = replyOf(result, config.ackMaxChars) ?? null;
+    yield* execute("UPDATE heartbeats SET sent_text = $1, sent_at = $2 WHERE session_key = $3", text, now, sessionKey);
+  }
+  return outcome;
+}
+
+/** Where a heartbeat's answer goes. */
+export const heartbeatTarget = (
+  { target: channel, to }: HeartbeatConfig,
+  { resolveTarget }: Pick<HeartbeatDelivery, "resolveTarget">,
+): ReturnType<HeartbeatDelivery["resolveTarget"]> => resolveTarget({ channel, ...(to === undefined ? {} : { to }) });
+
+function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
+  const { runId, result, config, now } = reply;
+  const text = replyOf(result, config.ackMaxChars);
+  if (text === undefined) {
+    return { kind: result.text.trim() === "" ? "ok-empty" : "ok-token", preview: preview(stripAck(result.text).text) };
+  }
+  const said = { preview: preview(text) };
+  const { seen } = result.record;
+  if (seen.length > 0 && seen.every(({ isDelivered }) => isDelivered)) {
+    return { kind: "skipped", reason: "a reply is on its way to people already", ...said };
+  }
+  if (yield* wasSent({ ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
+  if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };
+  const target = yield* heartbeatTarget(config, delivery);
+  if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
+  yield* delivery.addReply({ groupId: runId, target, text, now });
+  return { kind: "sent", ...said };
+}
+
+function* wasSent({ sessionKey, text, now }: Reply & { text: string }): Script<boolean> {
+  const last = yield* queryOne<{ sent_text: string | null; sent_at: number | null }>(
+    "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = $1",
+    sessionKey,
+  );
+  return last?.sent_text === text && last.sent_at !== null && isRecent(last.sent_at, now, SAME_REPLY_MS);
+}
+
+const preview = (text: string): string => text.slice(0, PREVIEW_CHARS).toWellFormed();

@@ -1,0 +1,278 @@
+/**
+ * The heartbeat, of one node for all: turns of the main session that no request asked for. A timer asks now and then,
+ * within active hours; what asks by itself gets one at once, whatever the timer and the hours say. While turns are
+ * paused none begins. One runs at a time, and requests of one moment share one. What waits is in the database: after a
+ * crash, and after a pause, it asks again.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Lease, Peers } from "../database/peers.ts";
+import type { Script, Store } from "../database/store.ts";
+import { isActive } from "./active-hours.ts";
+import type { Agent } from "./agent.ts";
+import { waitingEvents, wantsHeartbeat } from "./events.ts";
+import {
+  concludeHeartbeat,
+  heartbeatTarget,
+  lastHeartbeat,
+  type HeartbeatDelivery,
+  type HeartbeatOutcome,
+  type Reply,
+} from "./heartbeat-outcome.ts";
+import { heartbeatPrompt } from "./heartbeat-prompt.ts";
+import { DEFAULT_AGENT, mainSessionKey } from "./session-key.ts";
+import { turnSettings, type AgentSettings } from "./settings.ts";
+
+export interface HeartbeatParts {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly settings: () => AgentSettings;
+  readonly delivery: HeartbeatDelivery;
+  readonly log: Logger;
+}
+
+export interface HeartbeatStatus extends HeartbeatOutcome {
+  /** Why it ran: `timer`, or the reasons of requests. */
+  readonly reasons: readonly string[];
+  /** Epoch milliseconds of its end. */
+  readonly at: number;
+  readonly durationMs: number;
+}
+
+/** Requests within this time share a heartbeat. */
+const COALESCE_MS = 250;
+const RETRY_MS_MIN = 1000;
+const RETRY_MS_MAX = 10 * 60_000;
+/** While no model can begin: a look whether one is there costs little. */
+const UNTRIED_MS_MAX = 60_000;
+const RUNS = "another one runs";
+/** Reasons of one heartbeat that are kept. */
+const REASONS_MAX = 16;
+
+type Cancel = () => void;
+
+/** An answer that cannot be sent is one: the turn stands, and asking again would change nothing. */
+const isUnanswered = ({ kind, preview }: HeartbeatOutcome): boolean => kind === "failed" && preview === undefined;
+
+export class Heartbeat {
+  readonly #parts: HeartbeatParts;
+  readonly #lease: Lease;
+  readonly #listeners = new Set<(status: HeartbeatStatus) => void>();
+  readonly #stopping = new AbortController();
+  #reasons = new Set<string>();
+  #running: Promise<void> | undefined;
+  #last: HeartbeatStatus | undefined;
+  /** When the timer last asked, or would have. */
+  #tickedAt: number;
+  /** When the timer asked last: what waited then is due, until a turn fails. */
+  #checkedAt: number | undefined;
+  #failures = 0;
+  /** Why the last one failed; the log tells the same reason once. */
+  #toldFailure: string | undefined;
+  #stopListening = (): void => {};
+  #cancelTick: Cancel | undefined;
+  #cancelWake: Cancel | undefined;
+  #cancelRetry: Cancel | undefined;
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts;
+    this.#lease = parts.peers.lease("heartbeat");
+    this.#tickedAt = parts.clock.now();
+  }
+
+  /** Begins to beat where it leads, where the last run of the server left off. */
+  async start(): Promise<void> {
+    this.#stopListening = this.#parts.peers.onNews((topic) => {
+      if (topic === "heartbeat") void this.#look("another node");
+      if (topic === "all") void this.#look("events that waited");
+    });
+    this.#lease.onChange((isHeld) => {
+      if (isHeld) void this.#begin().catch(() => this.request("the node leads now"));
+      else this.#cancelAll();
+    });
+    if (this.#lease.isHeld) await this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const last = await store.read(() => lastHeartbeat(this.#sessionKey));
+    // a clock that was set back since must not keep it waiting
+    if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
+    this.reschedule();
+    await this.#look("events that waited for the server");
+  }
+
+  async #look(reason: string): Promise<void> {
+    const isWanted = this.#lease.isHeld && (this.#reasons.size > 0 || (await this.#isWanted()));
+    if (isWanted) this.request(reason);
+  }
+
+  #cancelAll(): void {
+    for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
+    this.#cancelTick = this.#cancelWake = this.#cancelRetry = undefined;
+  }
+
+  /** Asks for a heartbeat now, or once a pause is over. */
+  request(reason: string): void {
+    if (this.#stopping.signal.aborted) return;
+    if (!this.#lease.isHeld) return this.#parts.peers.tell("heartbeat");
+    if (this.#reasons.size < REASONS_MAX) this.#reasons.add(reason);
+    if (this.#cancelWake) return;
+    this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
+      this.#cancelWake = undefined;
+      if (this.#running || this.#parts.peers.isPaused) return; // the end of the one or the other looks for reasons
+      this.#run(this.#takeReasons());
+    });
+  }
+
+  /** Call it when the configuration has changed. */
+  reschedule(): void {
+    this.#cancelTick?.();
+    this.#cancelTick = undefined;
+    const { every } = this.#config;
+    if (every === 0 || this.#stopping.signal.aborted || !this.#lease.isHeld) return;
+    const { clock } = this.#parts;
+    const tickedAt = Math.min(this.#tickedAt, clock.now()); // a clock may be set back
+    this.#cancelTick = clock.after(Math.max(0, tickedAt + every - clock.now()), () => this.#tick());
+  }
+
+  /** Calls with every status; returns what stops that. */
+  onStatus(listener: (status: HeartbeatStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** The last status; undefined before the first. */
+  get status(): HeartbeatStatus | undefined {
+    return this.#last;
+  }
+
+  /** Whether its answers are wanted somewhere, and there is nowhere to send them. */
+  async isUnheard(): Promise<boolean> {
+    const { store, delivery } = this.#parts;
+    const config = this.#config;
+    return config.target !== "none" && "reason" in (await store.read(() => heartbeatTarget(config, delivery)));
+  }
+
+  /** Ends the one that runs, and waits for that. What it saw still waits when the server starts again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#stopListening();
+    this.#cancelAll();
+    await this.#running;
+  }
+
+  get #config() {
+    return this.#parts.settings().agents.defaults.heartbeat;
+  }
+
+  get #sessionKey(): string {
+    return mainSessionKey(this.#parts.settings().session);
+  }
+
+  #takeReasons(): readonly string[] {
+    const reasons = [...this.#reasons];
+    this.#reasons = new Set();
+    return reasons;
+  }
+
+  #tick(): void {
+    const startedAt = this.#parts.clock.now();
+    const reasons = ["timer"];
+    this.#tickedAt = startedAt;
+    this.#cancelTick = undefined;
+    const reason = this.#whyNotNow();
+    if (reason === undefined || reason === RUNS) this.#checkedAt = startedAt;
+    if (reason === undefined) this.#run(reasons);
+    else this.#tell({ kind: "skipped", reason }, { reasons, startedAt });
+    this.reschedule();
+  }
+
+  /** Why the timer asks nothing. */
+  #whyNotNow(): string | undefined {
+    const { clock, peers } = this.#parts;
+    if (!isActive(this.#config.activeHours, clock.now())) return "outside of active hours";
+    if (peers.isPaused) return "turns are paused";
+    return this.#running && RUNS;
+  }
+
+  #run(reasons: readonly string[]): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
+    const startedAt = this.#parts.clock.now();
+    this.#running = this.#beat()
+      .catch((error: unknown): HeartbeatOutcome => ({ kind: "failed", reason: messageOf(error) }))
+      .then(async (outcome) => {
+        if (isUnanswered(outcome)) this.#checkedAt = undefined;
+        const isWanted = await this.#isWanted();
+        this.#running = undefined;
+        if (this.#stopping.signal.aborted) return;
+        this.#tell(outcome, { reasons, startedAt });
+        this.#goOn(outcome, isWanted);
+      });
+  }
+
+  async #beat(): Promise<HeartbeatOutcome> {
+    const { agent, store, clock, settings, delivery } = this.#parts;
+    const { agents } = settings();
+    const config = agents.defaults.heartbeat;
+    const sessionKey = this.#sessionKey;
+    const hasEvents = (await store.read(() => waitingEvents({ sessionKey, limit: 1 }))).length > 0;
+    const prompt = heartbeatPrompt(config.prompt, hasEvents);
+    if (prompt === undefined) return { kind: "skipped", reason: "no events wait, and there is no prompt" };
+    const request = {
+      runId: Bun.randomUUIDv7(),
+      sessionKey,
+      prompt,
+      tools: turnSettings(agents, DEFAULT_AGENT)?.tools ?? [],
+      signal: this.#stopping.signal,
+      ...(config.model === undefined ? {} : { model: config.model }),
+    };
+    const result = await agent.run(request);
+    if (result.status !== "ok") {
+      const { isUntried = false } = result;
+      return { kind: "failed", reason: result.error ?? result.status, ...(isUntried ? { isUntried } : {}) };
+    }
+    const reply = { ...request, result, config, now: clock.now() };
+    const outcome = await store.write(() => this.#conclude(reply));
+    if (outcome.kind === "sent") delivery.sendReplies();
+    return outcome;
+  }
+
+  *#conclude(reply: Reply): Script<HeartbeatOutcome> {
+    if (yield* this.#lease.holds()) return yield* concludeHeartbeat(reply, this.#parts.delivery);
+    return { kind: "skipped", reason: "another node leads by now" };
+  }
+
+  /** Events that it did not get to, and requests that came while it ran, get the next one. */
+  #goOn(outcome: HeartbeatOutcome, isWanted: boolean): void {
+    const { clock } = this.#parts;
+    const isToRetry = isUnanswered(outcome) && isWanted;
+    this.#failures = isToRetry ? this.#failures + 1 : 0;
+    if (this.#reasons.size > 0) this.request("requests while another one ran");
+    else if (isToRetry) {
+      const longestMs = outcome.isUntried ? UNTRIED_MS_MAX : RETRY_MS_MAX;
+      const delayMs = Math.min(longestMs, RETRY_MS_MIN * 2 ** (this.#failures - 1));
+      this.#cancelRetry = clock.after(delayMs, () => this.request("another try"));
+    } else if (isWanted) this.request("more events wait");
+  }
+
+  /** Where the database does not say, another heartbeat will find out. */
+  #isWanted(): Promise<boolean> {
+    return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey, this.#checkedAt)).catch(() => true);
+  }
+
+  #tell(outcome: HeartbeatOutcome, { reasons, startedAt }: { reasons: readonly string[]; startedAt: number }): void {
+    const { clock, log } = this.#parts;
+    const at = clock.now();
+    this.#last = { ...outcome, reasons, at, durationMs: at - startedAt };
+    const { preview: _, ...fields } = this.#last;
+    const isNews = outcome.kind === "failed" && outcome.reason !== this.#toldFailure;
+    if (outcome.kind !== "skipped") this.#toldFailure = outcome.kind === "failed" ? outcome.reason : undefined;
+    log[isNews ? "warn" : "debug"]("heartbeat", fields);
+    for (const listener of this.#listeners) listener(this.#last);
+  }
+}

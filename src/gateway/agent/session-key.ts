@@ -1,0 +1,68 @@
+/**
+ * Session keys: `agent:<id>:<rest>`. What a request asks for always lands below `agent:<id>:hook:`, so that no spelling
+ * of it is the main session or another agent's. A key says where a conversation is kept, never what is trusted.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { SessionConfig } from "./config.ts";
+
+/** The agent that `agents.defaults` describes. */
+export const DEFAULT_AGENT = "main";
+
+/** UTF-16 units of a key as a request may write it. */
+const KEY_LENGTH_MAX = 256;
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
+
+/** Keys that differ in case are one key. */
+const fold = (key: string): string => key.normalize("NFC").toLowerCase();
+
+/** Where events and heartbeats of an agent are. */
+export const mainSessionKey = (session: Pick<SessionConfig, "mainKey">, agentId = DEFAULT_AGENT): string =>
+  `agent:${agentId}:${fold(session.mainKey)}`;
+
+/** The agent that a session belongs to. */
+export function agentOf(sessionKey: string): string {
+  return /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? DEFAULT_AGENT;
+}
+
+export interface KeyQuestion {
+  /** As the request or the mapping has it; undefined: a session of the run's own. */
+  readonly requested: string | undefined;
+  readonly runId: string;
+  readonly agentId?: string;
+  readonly session: Pick<SessionConfig, "mainKey">;
+}
+
+export interface HookSession {
+  readonly key: string;
+  /** Whether it ends with its run. */
+  readonly isEphemeral: boolean;
+}
+
+/** The session of a hook's run. Throws `bad_request` where the key is malformed, reserved or another agent's. */
+export function hookSession({ requested, runId, agentId = DEFAULT_AGENT, session }: KeyQuestion): HookSession {
+  if (requested === undefined) return { key: `agent:${agentId}:hook:${fold(runId)}`, isEphemeral: true };
+  const asked = fold(requested.trim());
+  if (asked === "") throw new AppError("bad_request", "sessionKey: expected some text, got none");
+  if (asked.length > KEY_LENGTH_MAX) {
+    const message = `sessionKey: expected at most ${KEY_LENGTH_MAX} characters, got ${asked.length}`;
+    throw new AppError("bad_request", message);
+  }
+  if (UNPRINTABLE.test(asked)) {
+    throw new AppError("bad_request", "sessionKey: expected printable characters, got control characters");
+  }
+  const own = `agent:${agentId}:`;
+  if (asked.startsWith("agent:") && !asked.startsWith(own)) {
+    throw new AppError("bad_request", "sessionKey: expected a key of this agent, got another agent's");
+  }
+  const rest = asked.startsWith(own) ? asked.slice(own.length) : asked;
+  const key = `${own}hook:${rest.replace(/^hook:/, "")}`;
+  if ([fold(session.mainKey), DEFAULT_AGENT].includes(rest) || key === mainSessionKey(session, agentId)) {
+    throw new AppError(
+      "bad_request",
+      "sessionKey: expected a key of a hook, got the main session's, which is reserved",
+    );
+  }
+  if (rest === "" || rest === "hook:")
+    throw new AppError("bad_request", "sessionKey: expected a name after the prefix");
+  return { key, isEphemeral: false };
+}

@@ -1,0 +1,224 @@
+/**
+ * Sessions: append-only transcripts by key. All of it is scripts, so that callers store a turn together with what
+ * follows from it in one transaction.
+ */
+import { AppError } from "../../base/errors.ts";
+import { execute, placeholders, queryAll, queryOne, type Script } from "../database/store.ts";
+import type { Target } from "../channels/channel.ts";
+import type { Message } from "../../runtime/runtime.ts";
+
+/** What a transcript is made of. A compaction stands for all entries up to and including `through`. */
+export type EntryBody =
+  | { readonly kind: "message"; readonly message: Message; readonly isTruncated?: boolean }
+  | {
+      readonly kind: "compaction";
+      readonly through: number;
+      readonly droppedCount: number;
+      /** Undefined: the entries were dropped without one. */
+      readonly summary?: string;
+    };
+
+export interface Entry {
+  readonly seq: number;
+  readonly id: string;
+  readonly runId: string;
+  readonly createdAt: number;
+  readonly body: EntryBody;
+}
+
+export interface Session {
+  readonly key: string;
+  readonly isEphemeral: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly endedAt: number | undefined;
+  /** To whom the conversation last spoke. */
+  readonly route: Target | undefined;
+}
+
+export interface Append {
+  readonly sessionKey: string;
+  readonly runId: string;
+  /** Whether the session ends with this run. */
+  readonly isEphemeral: boolean;
+  readonly entries: readonly EntryBody[];
+  readonly now: number;
+}
+
+/** Throws `conflict` where the session has ended, or this run is in the transcript already. */
+export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append): Script<void> {
+  yield* checkOpen(sessionKey);
+  yield* touch({ sessionKey, isEphemeral, now });
+  if (yield* queryOne("SELECT 1 FROM session_entries WHERE run_id = $1 LIMIT 1", runId)) {
+    throw new AppError("conflict", `run '${runId}' is in the transcript of its session already`);
+  }
+  for (const [i, body] of entries.entries()) {
+    yield* execute(
+      `INSERT INTO session_entries (id, session_key, run_id, position, created_at, kind, body)
+       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      Bun.randomUUIDv7(),
+      sessionKey,
+      runId,
+      i,
+      now,
+      body.kind,
+      JSON.stringify(body),
+    );
+  }
+  if (isEphemeral) yield* endSession({ sessionKey, now });
+}
+
+/** Throws `conflict` where nothing can be added to a session any more. */
+export function* checkOpen(sessionKey: string): Script<void> {
+  if ((yield* findSession(sessionKey))?.endedAt === undefined) return;
+  throw new AppError("conflict", `session '${sessionKey}' has ended`);
+}
+
+function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number }): Script<void> {
+  const { sessionKey, isEphemeral, now } = options;
+  yield* execute(
+    `INSERT INTO sessions (key, is_ephemeral, created_at, updated_at) VALUES ($1, $2, $3, $3)
+     ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at`,
+    sessionKey,
+    Number(isEphemeral),
+    now,
+  );
+}
+
+/** Nothing can be added to it from now on; what it holds can be read. */
+export function* endSession({ sessionKey, now }: { sessionKey: string; now: number }): Script<void> {
+  yield* execute("UPDATE sessions SET ended_at = $1 WHERE key = $2 AND ended_at IS NULL", now, sessionKey);
+}
+
+interface SessionRow {
+  readonly key: string;
+  readonly is_ephemeral: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly ended_at: number | null;
+  readonly last_channel: string | null;
+  readonly last_to: string | null;
+  readonly last_thread: string | null;
+}
+
+const sessionOf = (row: SessionRow): Session => ({
+  key: row.key,
+  isEphemeral: row.is_ephemeral === 1,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  endedAt: row.ended_at ?? undefined,
+  route:
+    row.last_channel === null || row.last_to === null
+      ? undefined
+      : {
+          channel: row.last_channel,
+          to: row.last_to,
+          ...(row.last_thread === null ? {} : { thread: row.last_thread }),
+        },
+});
+
+export function* findSession(key: string): Script<Session | undefined> {
+  const row = yield* queryOne<SessionRow>("SELECT * FROM sessions WHERE key = $1", key);
+  return row ? sessionOf(row) : undefined;
+}
+
+/** Remembers to whom the conversation spoke, for what is sent to `last`. */
+export function* setRoute(options: { sessionKey: string; route: Target; now: number }): Script<void> {
+  const { sessionKey, route, now } = options;
+  yield* touch({ sessionKey, isEphemeral: false, now });
+  yield* execute(
+    "UPDATE sessions SET last_channel = $1, last_to = $2, last_thread = $3 WHERE key = $4",
+    route.channel,
+    route.to,
+    route.thread ?? null,
+    sessionKey,
+  );
+}
+
+interface EntryRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly run_id: string;
+  readonly created_at: number;
+  readonly body: string;
+}
+
+const entryOf = (row: EntryRow): Entry => ({
+  seq: row.seq,
+  id: row.id,
+  runId: row.run_id,
+  createdAt: row.created_at,
+  body: JSON.parse(row.body) as EntryBody, // written by append alone
+});
+
+/** The last entries of a transcript, oldest first. @param before gives those before that `seq` */
+export function* listEntries({
+  sessionKey,
+  limit,
+  before = Number.MAX_SAFE_INTEGER,
+}: {
+  sessionKey: string;
+  limit: number;
+  before?: number;
+}): Script<readonly Entry[]> {
+  const rows = yield* queryAll<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+    sessionKey,
+    before,
+    limit,
+  );
+  return rows.map(entryOf).toReversed();
+}
+
+export interface StoredMessage {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+export interface History {
+  /** What stands for everything before `messages`. */
+  readonly compaction: (EntryBody & { kind: "compaction" }) | undefined;
+  readonly messages: readonly StoredMessage[];
+}
+
+/** What a session's next turn continues: the last compaction, and the messages that it does not stand for. */
+export function* historyOf(sessionKey: string): Script<History> {
+  const last = yield* queryOne<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
+    sessionKey,
+  );
+  const body = last ? entryOf(last).body : undefined;
+  const compaction = body?.kind === "compaction" ? body : undefined;
+  const rows = yield* queryAll<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'message' AND seq > $2 ORDER BY seq",
+    sessionKey,
+    compaction?.through ?? 0,
+  );
+  const messages = rows
+    .map(entryOf)
+    .flatMap(({ seq, body }) => (body.kind === "message" ? [{ seq, message: body.message }] : []));
+  return { compaction, messages };
+}
+
+/**
+ * Deletes sessions unused since `idleSince`, with their transcripts, unless events wait for them.
+ * @param keep keys that stay whatever their age
+ * @returns how many went
+ */
+export const pruneSessions = ({
+  idleSince,
+  keep,
+  limit,
+}: {
+  idleSince: number;
+  keep: readonly string[];
+  limit: number;
+}): Script<number> =>
+  execute(
+    `DELETE FROM sessions WHERE key IN (SELECT key FROM sessions WHERE updated_at < $1
+       AND key NOT IN (${placeholders(keep, 2)})
+       AND key NOT IN (SELECT session_key FROM session_events) LIMIT $${keep.length + 2})`,
+    idleSince,
+    ...keep,
+    limit,
+  );

@@ -1,0 +1,37 @@
+/** What a tool of the agent is. One file per tool, and a line in the registry. */
+import type { TObject } from "@sinclair/typebox";
+import { reader, type Output, type Reader } from "../../../base/schema.ts";
+import type { Store } from "../../database/store.ts";
+
+export interface ToolContext {
+  readonly store: Store;
+  /** The session whose turn this is; a tool sees no other. */
+  readonly sessionKey: string;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly signal: AbortSignal;
+}
+
+export interface AgentTool {
+  readonly name: string;
+  /** For the model to read. */
+  readonly description: string;
+  /** Whether what it gives back may be the words of outsiders, which go behind the safety boundary. */
+  readonly isOutside?: boolean;
+  /** Of its arguments. */
+  readonly schema: Reader<unknown>;
+  /** The result for the model. An error becomes the result too, and does not end the turn. */
+  run(args: unknown, context: ToolContext): string | Promise<string>;
+}
+
+interface ToolParts<S extends TObject> extends Pick<AgentTool, "name" | "description" | "isOutside"> {
+  readonly schema: S;
+  run(args: Output<S>, context: ToolContext): string | Promise<string>;
+}
+
+/** Keeps a tool's schema and its arguments together while the registry holds tools of every kind. */
+export const defineTool = <S extends TObject>({ schema, run, ...about }: ToolParts<S>): AgentTool => ({
+  ...about,
+  schema: reader(schema),
+  run: (args, context) => run(args as Output<S>, context), // run only ever gets what the tool's own schema let through
+});

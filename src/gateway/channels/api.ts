@@ -1,0 +1,185 @@
+/**
+ * One request to a platform, and what its answer says about a message. The question that matters is whether the
+ * platform can have the message: a request that never left us may be repeated, one that left and was not answered may
+ * not.
+ */
+import { messageOf } from "../../base/errors.ts";
+import { ownValue } from "../../base/own-value.ts";
+import { parseRetryAfter } from "../../base/retry-after.ts";
+import type { Health, SendOutcome } from "./channel.ts";
+
+const TIMEOUT_MS = 30_000;
+const ANSWER_BYTES_MAX = 262_144; // answers are a page of JSON
+const REASON_CHARS_MAX = 300;
+const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
+
+export interface ApiCall {
+  readonly method?: "GET" | "POST";
+  /** Behind the base URL. */
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as a form. */
+  readonly form?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+export type Answer =
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      /** From JSON; undefined where it is none, is too long or was cut off. */
+      readonly body: unknown;
+      readonly retryAfterMs: number | undefined;
+    }
+  /** The connection failed, so the request never left. */
+  | { readonly kind: "unsent"; readonly reason: string }
+  /** The request left, or part of it, and no answer came. */
+  | { readonly kind: "broken"; readonly reason: string };
+
+/** How a platform's answers are read. */
+export interface Dialect {
+  /** The receipt, where the platform took the message; asked for 2xx answers only. */
+  readonly accepted: (body: unknown) => { readonly messageId?: string | undefined } | undefined;
+  /** The platform's own words for what is wrong. */
+  readonly reason: (body: unknown) => string | undefined;
+  /** Where the platform says in the body how long to wait. */
+  readonly retryAfterMs?: (body: unknown) => number | undefined;
+}
+
+export interface ApiSettings {
+  /** Begins every reason: the platform's id. */
+  readonly label: string;
+  readonly fetch: typeof fetch;
+  readonly baseUrl: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Taken out of every reason. */
+  readonly secrets: readonly string[];
+}
+
+export interface Api {
+  /** Never throws. */
+  call(request: ApiCall): Promise<Answer>;
+  /** What an answer to a send means for the message. */
+  outcome(answer: Answer, dialect: Dialect): SendOutcome;
+  /** What an answer to a harmless question means. */
+  health(answer: Answer, dialect: Dialect): Health;
+  /** A platform's words as a reason: one line, short, without our secrets. */
+  say(text: string): string;
+}
+
+export function makeApi(settings: ApiSettings): Api {
+  const say = (text: string): string => {
+    const hidden = settings.secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
+    const line = hidden.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
+    return `${settings.label}: ${line.slice(0, REASON_CHARS_MAX).toWellFormed()}`;
+  };
+  const refusal = (status: number, words: string | undefined): string =>
+    say(`answered ${status}${words ? `: ${words}` : isSuccess(status) ? " with a body that it never sends" : ""}`);
+  return {
+    call: (request) => call(settings, request),
+    say,
+    outcome: (answer, dialect) => {
+      if (answer.kind === "unsent") return { kind: "retry", reason: say(answer.reason) };
+      if (answer.kind === "broken") return { kind: "unknown", reason: say(answer.reason) };
+      const { status, body } = answer;
+      const receipt = isSuccess(status) ? dialect.accepted(body) : undefined;
+      if (receipt) return { kind: "sent", ...(receipt.messageId ? { messageId: receipt.messageId } : {}) };
+      const reason = refusal(status, dialect.reason(body));
+      // an unreadable answer and a proxy's timeout do not say whether the message arrived
+      if (isSuccess(status) || status === 504) return { kind: "unknown", reason };
+      if (!isTemporary(status)) return { kind: "failed", reason };
+      const afterMs = dialect.retryAfterMs?.(body) ?? answer.retryAfterMs;
+      return { kind: "retry", reason, ...(afterMs === undefined ? {} : { afterMs: boundedWait(afterMs) }) };
+    },
+    health: (answer, dialect) => {
+      if (answer.kind !== "answered") return { ok: false, reason: say(answer.reason) };
+      if (isSuccess(answer.status) && dialect.accepted(answer.body)) return { ok: true };
+      return { ok: false, reason: refusal(answer.status, dialect.reason(answer.body)) };
+    },
+  };
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+const isTemporary = (status: number): boolean => status >= 500 || status === 408 || status === 425 || status === 429;
+const boundedWait = (ms: number): number => Math.min(Math.max(ms, 0), RETRY_AFTER_MAX_MS);
+
+async function call({ fetch, baseUrl, headers }: ApiSettings, request: ApiCall): Promise<Answer> {
+  const payload = payloadOf(request);
+  // fetch reads the body once it is connected: before that, the message cannot have arrived
+  let hasLeft = false;
+  async function* body(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+    hasLeft = true;
+    yield bytes;
+  }
+  try {
+    const response = await fetch(joinUrl(baseUrl, request.path), {
+      method: request.method ?? "POST",
+      headers: {
+        accept: "application/json",
+        ...(payload ? { "content-type": payload.type, "content-length": String(payload.bytes.length) } : {}),
+        ...headers,
+        ...request.headers,
+      },
+      ...(payload ? { body: body(payload.bytes) } : {}),
+      redirect: "manual", // a message goes where the configuration says
+      keepalive: false, // a pooled connection may be dead, and of its end nothing follows
+      signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));
+    return { kind: "answered", status: response.status, body: await readJson(response), retryAfterMs };
+  } catch (error) {
+    return { kind: hasLeft ? "broken" : "unsent", reason: describeFailure(error) };
+  }
+}
+
+function payloadOf({ json, form }: ApiCall): { bytes: Uint8Array; type: string } | undefined {
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+  if (json !== undefined) return { bytes: encode(JSON.stringify(json)), type: "application/json; charset=utf-8" };
+  if (!form) return undefined;
+  return { bytes: encode(String(new URLSearchParams(form))), type: "application/x-www-form-urlencoded" };
+}
+
+const joinUrl = (base: string, path: string): string => `${base.replace(/\/+$/, "")}${path}`;
+
+/** Addresses stay out of it: some hold tokens. */
+function describeFailure(error: unknown): string {
+  const { name, code } = error as { name?: string; code?: unknown };
+  if (name === "TimeoutError") return "no answer in time";
+  if (name === "AbortError") return "stopped before an answer came";
+  return typeof code === "string" ? `the connection failed (${code})` : `the request failed: ${firstWords(error)}`;
+}
+
+const firstWords = (error: unknown): string => messageOf(error).replace(/https?:\S+/g, "…");
+
+/** Undefined where the body is no JSON, too long, or ends early: the status was read all the same. */
+async function readJson(response: Response): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > ANSWER_BYTES_MAX) return undefined; // leaving the loop cancels the body
+      chunks.push(chunk);
+    }
+    return JSON.parse(new TextDecoder().decode(Buffer.concat(chunks)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A field of an answer, at any depth; undefined where there is none. */
+export const field = (body: unknown, ...path: (string | number)[]): unknown => ownValue(body, path);
+
+/** A field that is a text or a number, as text. */
+export function textField(body: unknown, ...path: (string | number)[]): string | undefined {
+  const value = field(body, ...path);
+  return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
+}
+
+/** A field that is a number of seconds, in whole milliseconds. */
+export function secondsField(body: unknown, ...path: (string | number)[]): number | undefined {
+  const value = field(body, ...path);
+  return typeof value === "number" && value >= 0 ? Math.ceil(value * 1000) : undefined;
+}

@@ -1,0 +1,33 @@
+/** Which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it. */
+import { messageOf } from "../../base/errors.ts";
+import type { Channel, Health } from "./channel.ts";
+
+const TIMEOUT_MS = 10_000;
+
+export interface ChannelHealth {
+  readonly id: string;
+  readonly health: Health;
+}
+
+/** Asks all of them at once, something harmless each. Never throws. */
+export function checkChannels(
+  channels: ReadonlyMap<string, Channel>,
+  { signal, timeoutMs = TIMEOUT_MS }: { signal?: AbortSignal; timeoutMs?: number } = {},
+): Promise<ChannelHealth[]> {
+  const check = async (channel: Channel): Promise<ChannelHealth> => {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const stop = signal ? AbortSignal.any([signal, timeout]) : timeout;
+    // a plugin may throw, or never look at the signal
+    const late = Promise.withResolvers<Health>();
+    const giveUp = (): void => late.resolve({ ok: false, reason: `${channel.id}: no answer in time` });
+    stop.addEventListener("abort", giveUp, { once: true });
+    try {
+      return { id: channel.id, health: await Promise.race([channel.check(stop), late.promise]) };
+    } catch (error) {
+      return { id: channel.id, health: { ok: false, reason: `${channel.id}: ${messageOf(error)}` } };
+    } finally {
+      stop.removeEventListener("abort", giveUp);
+    }
+  };
+  return Promise.all([...channels.values()].map(check));
+}

@@ -1,0 +1,135 @@
+/**
+ * Texts in the outbox: putting them in, calling them back, asking what became of them. All of it in the caller's
+ * transaction.
+ */
+import { execute, queryAll, queryOne, type Script } from "../../database/store.ts";
+import type { Channel, Target } from "../channel.ts";
+import { chunkText } from "../chunk.ts";
+import type { OutboxRow } from "./tables.ts";
+
+/** Longer texts are cut, with a note, so that no answer becomes hundreds of messages. */
+const TEXT_CHARS_MAX = 200_000;
+/** For a channel that is not configured while the text comes in. */
+const UNKNOWN_LIMIT = { chunkLimit: 2000, chunkUnit: "utf16" } as const;
+
+export interface NewText {
+  /** Texts with the same id and target are one: the first counts. */
+  readonly groupId: string;
+  readonly target: Target;
+  readonly text: string;
+  readonly now: number;
+}
+
+/** Puts a text in, cut into messages. A blank one is there too, as failed. */
+export function* addText(
+  { groupId, target, text, now }: NewText,
+  channel: Pick<Channel, "chunkLimit" | "chunkUnit"> = UNKNOWN_LIMIT,
+): Script<void> {
+  const chunks = chunkText(bounded(text), { limit: channel.chunkLimit, unit: channel.chunkUnit });
+  const thread = target.thread ?? "";
+  const lane = JSON.stringify([target.channel, target.to, thread]);
+  const count = chunks.length;
+  const insert = (index: number, chunk: string, state: OutboxRow["state"], reason: string | null): Script<number> =>
+    execute(
+      `INSERT INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
+         state, next_at, reason, created_at, settled_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
+      Bun.randomUUIDv7(),
+      groupId,
+      target.channel,
+      target.to,
+      thread,
+      lane,
+      index,
+      count,
+      chunk,
+      state,
+      now,
+      reason,
+      now,
+      state === "queued" ? null : now,
+    );
+  for (const [index, chunk] of chunks.entries()) yield* insert(index, chunk, "queued", null);
+  if (count === 0) yield* insert(0, "", "failed", "the text is blank");
+}
+
+function bounded(text: string): string {
+  if (text.length <= TEXT_CHARS_MAX) return text;
+  return `${text.slice(0, TEXT_CHARS_MAX)}\n\n[${text.length - TEXT_CHARS_MAX} more characters are left out]`;
+}
+
+/** What calling a text back led to. */
+export interface CalledBack {
+  /** Messages that are not sent. */
+  readonly messages: number;
+  /** Messages that are being sent at the moment: they may arrive, and are not tried again. */
+  readonly leaving: number;
+}
+
+const CANCEL = `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
+  reason = 'cancelled', settled_at = $1 WHERE state = 'queued'`;
+
+/** Messages that have not left are not sent; what is under way runs to its end. */
+export function* cancelText(groupId: string, now: number): Script<CalledBack> {
+  const messages = yield* execute(`${CANCEL} AND group_id = $2`, now, groupId);
+  const mark = "UPDATE outbox SET cancel_at = $1 WHERE group_id = $2 AND state = 'sending'";
+  return { messages, leaving: yield* execute(mark, now, groupId) };
+}
+
+/** Of a message that was called back while it was being sent: there is no other attempt. */
+export const cancelMessage = (seq: number, now: number): Script<number> =>
+  execute(`${CANCEL} AND seq = $2 AND cancel_at IS NOT NULL`, now, seq);
+
+/** How all messages of a text ended. `unknown`: some may have arrived, and are not sent again. */
+export interface TextOutcome {
+  readonly kind: "sent" | "failed" | "unknown";
+  readonly reason?: string;
+  /** The platform's ids of what arrived, in order. */
+  readonly messageIds: readonly string[];
+}
+
+/**
+ * Undefined while messages are under way, and for a text that never was. Of one that was put in again for another
+ * target, the last counts.
+ */
+export function* textOutcome(groupId: string): Script<TextOutcome | undefined> {
+  const all = yield* textMessages(groupId);
+  const rows = all.filter(({ lane }) => lane === all.at(-1)?.lane);
+  if (rows.length === 0 || rows.some((row) => row.settled_at === null)) return undefined;
+  const messageIds = rows.flatMap((row) => row.message_id ?? []);
+  const uncertain = rows.find((row) => row.state === "unknown");
+  const missing = rows.find((row) => row.state !== "sent");
+  const first = uncertain ?? missing;
+  if (!first) return { kind: "sent", messageIds };
+  return { kind: uncertain ? "unknown" : "failed", reason: first.reason ?? first.state, messageIds };
+}
+
+/** All messages of a text, in order. */
+export const textMessages = (groupId: string): Script<OutboxRow[]> =>
+  queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
+
+export interface OutboxStats {
+  readonly queued: number;
+  readonly sending: number;
+  /** Of the oldest that is open; undefined where none is. */
+  readonly oldestAt?: number;
+}
+
+export function* outboxStats(): Script<OutboxStats> {
+  const row = yield* queryOne<{ queued: number; sending: number; oldest: number | null }>(
+    `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
+       MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
+  );
+  const { queued = 0, sending = 0, oldest = null } = row ?? {};
+  return { queued, sending, ...(oldest === null ? {} : { oldestAt: oldest }) };
+}
+
+const PRUNE_BATCH = 1000; // a transaction holds up all others
+
+/** Forgets messages that ended before a time; returns how many, at most a batch. */
+export const pruneOutbox = (before: number): Script<number> =>
+  execute(
+    `DELETE FROM outbox WHERE seq IN
+       (SELECT seq FROM outbox WHERE settled_at IS NOT NULL AND settled_at < $1 LIMIT ${PRUNE_BATCH})`,
+    before,
+  );

@@ -1,0 +1,69 @@
+/**
+ * Which channels do not take messages at the moment. A channel that is down for a day and tried a thousand times is
+ * told in the log twice: when the first message to it failed, and when the last of those that failed got through or was
+ * given up.
+ */
+import type { Logger } from "../../../base/log.ts";
+
+/** Recipients that are remembered of a channel; beyond, the outage ends with these. */
+const LANES_MAX = 10_000;
+
+interface Outage {
+  readonly sinceMs: number;
+  attempts: number;
+  /** Recipients whose messages failed and are tried again. */
+  readonly lanes: Set<string>;
+}
+
+interface Message {
+  readonly channel: string;
+  readonly lane: string;
+}
+
+export class Outages {
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #byChannel = new Map<string, Outage>();
+
+  constructor({ log, now }: { log: Logger; now: () => number }) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** A message is to be tried again. */
+  failed({ channel, lane }: Message, reason: string | null): void {
+    const known = this.#byChannel.get(channel);
+    const outage = known ?? { sinceMs: this.#now(), attempts: 0, lanes: new Set() };
+    if (!known) {
+      this.#byChannel.set(channel, outage);
+      this.#log.warn("a channel does not take messages; they are tried again", { channel, reason });
+    }
+    outage.attempts++;
+    if (outage.lanes.size < LANES_MAX) outage.lanes.add(lane);
+  }
+
+  /** A message was sent, or is not tried any more. */
+  settled({ channel, lane }: Message): void {
+    const outage = this.#byChannel.get(channel);
+    if (!outage?.lanes.delete(lane) || outage.lanes.size > 0) return;
+    this.#end(channel, outage);
+  }
+
+  /** Forgets messages that were cancelled. @param lanes with open messages */
+  keep(lanes: ReadonlySet<string>): void {
+    for (const [channel, outage] of this.#byChannel) {
+      for (const lane of outage.lanes) if (!lanes.has(lane)) outage.lanes.delete(lane);
+      if (outage.lanes.size === 0) this.#end(channel, outage);
+    }
+  }
+
+  get any(): boolean {
+    return this.#byChannel.size > 0;
+  }
+
+  #end(channel: string, { sinceMs, attempts }: Outage): void {
+    this.#byChannel.delete(channel);
+    const seconds = Math.round((this.#now() - sinceMs) / 1000);
+    this.#log.info("no message to a channel waits for another try any more", { channel, seconds, attempts });
+  }
+}

@@ -1,0 +1,348 @@
+/**
+ * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants. Each
+ * channel is one node's. Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending
+ * at the moment.
+ */
+import { setBackDetector } from "../../../base/clock.ts";
+import { messageOf } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/log.ts";
+import type { Lease, Peers } from "../../database/peers.ts";
+import { queryOne, type Script, type Store } from "../../database/store.ts";
+import { Trouble } from "../../database/trouble.ts";
+import type { Channel, SendOutcome } from "../channel.ts";
+import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
+import { dueHeads, type Head } from "./heads.ts";
+import { Outages } from "./outages.ts";
+import {
+  isRepeatable,
+  recover,
+  sendingRows,
+  settle,
+  writeSettlement,
+  type RetryLimits,
+  type Settlement,
+} from "./settle.ts";
+import type { OutboxRow } from "./tables.ts";
+
+const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
+/** Recipients of one channel that are talked to at once. */
+const PER_CHANNEL_MAX = 4;
+const WAIT_MAX_MS = 60_000; // timers of days overflow
+/** The longest pause of a whole channel after `Retry-After`; the message that got it waits the full time. */
+const PAUSE_MAX_MS = 60_000;
+const STORAGE_RETRY_MS = 1000;
+
+export interface Settled extends TextOutcome {
+  readonly groupId: string;
+}
+
+export interface OutboxDeps {
+  readonly store: Store;
+  readonly peers: Peers;
+  /** As configured now: asked for at every use. */
+  readonly channels: () => ReadonlyMap<string, Channel>;
+  /** Why one is not there. */
+  readonly whyMissing?: (channel: string) => string;
+  readonly now: () => number;
+  readonly log: Logger;
+  readonly random?: () => number;
+  readonly limits?: RetryLimits;
+  /** After every attempt. */
+  readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
+  /** Called in the very transaction in which the last message of a text ends. */
+  readonly onSettle?: (settled: Settled) => Script<void>;
+}
+
+export class Outbox {
+  readonly #deps: OutboxDeps;
+  readonly #listeners = new Set<(groupId: string) => void>();
+  /** Lanes of messages that are being sent, with what sends them. */
+  readonly #busy = new Map<string, { channel: string; done: Promise<void> }>();
+  /** By lane, where the platform wants room between messages: not before. */
+  readonly #spaced = new Map<string, number>();
+  /** By channel, where the platform asked for time: not before. */
+  readonly #paused = new Map<string, number>();
+  readonly #outages: Outages;
+  /** By channel. */
+  readonly #leases = new Map<string, Lease>();
+  readonly #stop = new AbortController();
+  #stopListening = (): void => {};
+  /** Whether messages may be marked as being sent that nobody sends. */
+  #hasStrays = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pumping: Promise<void> | undefined;
+  #isDirty = false;
+  #isRunning = false;
+
+  readonly #isSetBack: () => boolean;
+  readonly #trouble = new Trouble("the outbox cannot be read or written");
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps;
+    this.#isSetBack = setBackDetector(deps.now);
+    this.#outages = new Outages(deps);
+  }
+
+  /** Puts a text in, in the caller's transaction; `poke` once that is over. */
+  add(text: NewText): Script<void> {
+    return addText(text, this.#deps.channels().get(text.target.channel));
+  }
+
+  /** What has not left is called back; what is being sent is not tried again. */
+  async cancel(groupId: string): Promise<CalledBack> {
+    const { store, peers, now } = this.#deps;
+    const cancel = function* (settled: Script<boolean>): Script<CalledBack & { readonly isSettled: boolean }> {
+      const called = yield* cancelText(groupId, now());
+      return { ...called, isSettled: called.messages > 0 && (yield* settled) };
+    };
+    const { isSettled, ...called } = await store.write(() => cancel(this.#settled(groupId)));
+    if (isSettled) this.#tell(groupId);
+    this.poke();
+    peers.tell("outbox"); // what waited behind it may go
+    return called;
+  }
+
+  /** Hears of every text whose messages have all ended. Returns what stops that. */
+  onSettled(listener: (groupId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Settles what a crash left, then sends. */
+  async start(): Promise<void> {
+    const { peers, channels } = this.#deps;
+    this.#stopListening = peers.onNews((topic) => {
+      if (topic === "outbox" || topic === "all") this.poke();
+    });
+    for (const channel of channels().keys()) this.#lease(channel);
+    await this.#recover();
+    this.#isRunning = true;
+    this.poke();
+  }
+
+  #lease(channel: string): Lease {
+    const known = this.#leases.get(channel);
+    if (known) return known;
+    const lease = this.#deps.peers.lease(`channel:${channel}`);
+    this.#leases.set(channel, lease);
+    lease.onChange((isHeld) => {
+      this.#hasStrays ||= isHeld; // of the node that had it before
+      this.poke();
+    });
+    return lease;
+  }
+
+  /** Looks after messages that were being sent by a node that cannot do that any more. */
+  async #recover(): Promise<void> {
+    this.#hasStrays = false;
+    try {
+      const settled = await this.#deps.store.write(() => this.#recoverAll());
+      for (const groupId of settled) this.#tell(groupId);
+    } catch (error) {
+      this.#hasStrays = true;
+      throw error;
+    }
+  }
+
+  *#recoverAll(): Script<string[]> {
+    const { channels, now } = this.#deps;
+    const settled: string[] = [];
+    const touched = new Set<string>();
+    for (const row of yield* sendingRows()) {
+      if (this.#busy.has(row.lane) || !(yield* this.#lease(row.channel).holds())) continue;
+      yield* recover(row, channels().get(row.channel)?.dedupeMs ?? 0, now());
+      touched.add(row.group_id);
+    }
+    for (const groupId of touched) if (yield* this.#settled(groupId)) settled.push(groupId);
+    return settled;
+  }
+
+  /**
+   * Takes nothing new and waits for what is under way; after the grace it is cut off, and may have arrived. What could
+   * not be written down by then counts as a crash does.
+   */
+  async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
+    this.#isRunning = false;
+    this.#stopListening();
+    clearTimeout(this.#timer);
+    const grace = setTimeout(() => this.#stop.abort(), graceMs);
+    await this.#pumping;
+    await Promise.all([...this.#busy.values()].map(({ done }) => done));
+    clearTimeout(grace);
+    this.#stop.abort();
+  }
+
+  /** Looks for messages now. */
+  poke(): void {
+    this.#isDirty = true;
+    if (!this.#isRunning || this.#pumping) return;
+    this.#pumping = this.#pump().finally(() => {
+      this.#pumping = undefined;
+      if (this.#isDirty) this.poke();
+    });
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#isDirty && this.#isRunning) {
+      this.#isDirty = false;
+      try {
+        if (this.#hasStrays) await this.#recover();
+        await this.#claim();
+        this.#trouble.over(this.#deps.log);
+      } catch (error) {
+        this.#trouble.met(error, this.#deps.log);
+        this.#wake(STORAGE_RETRY_MS);
+      }
+    }
+  }
+
+  /** Marks what may be sent now, and sends it once the marks are on the disk. */
+  async #claim(): Promise<void> {
+    const { store, now, channels } = this.#deps;
+    const heads = await store.read(dueHeads);
+    if (!this.#isRunning) return; // it was stopped meanwhile, and takes nothing new
+    if (this.#hasStrays) {
+      this.#isDirty = true; // a channel came here meanwhile: first what its last node was sending
+      return;
+    }
+    if (this.#isSetBack()) for (const times of [this.#spaced, this.#paused]) times.clear();
+    this.#forgetPast(now());
+    const due: Head[] = [];
+    const load = new Map<string, number>();
+    for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
+    let wakeAt = Infinity;
+    if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
+    for (const row of heads) {
+      if (this.#busy.has(row.lane) || !this.#lease(row.channel).isHeld) continue;
+      const isFromAhead = (row.sending_at ?? row.created_at) > now(); // planned by a clock that was set back since
+      const planned = isFromAhead ? 0 : row.next_at;
+      const at = Math.max(planned, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
+      const running = load.get(row.channel) ?? 0;
+      if (at > now()) wakeAt = Math.min(wakeAt, at);
+      else if (running < PER_CHANNEL_MAX) {
+        load.set(row.channel, running + 1);
+        due.push(row);
+      }
+    }
+    if (wakeAt < Infinity) this.#wake(wakeAt - now());
+    if (due.length === 0) return;
+    const claimed = await store.write(() => this.#claimRows(due));
+    for (const row of claimed) {
+      const done = this.#send(row, channels().get(row.channel)).finally(() => {
+        this.#busy.delete(row.lane);
+        this.poke();
+      });
+      this.#busy.set(row.lane, { channel: row.channel, done });
+    }
+  }
+
+  async #send(row: OutboxRow, channel: Channel | undefined): Promise<void> {
+    const { now, log, onTried, random = Math.random, limits = LIMITS } = this.#deps;
+    const dedupeMs = channel?.dedupeMs ?? 0;
+    const outcome = await this.#attempt(row, channel);
+    if (outcome.kind === "retry" && outcome.afterMs) {
+      this.#paused.set(row.channel, now() + Math.min(outcome.afterMs, PAUSE_MAX_MS));
+    }
+    if (channel && channel.spacingMs > 0) this.#spaced.set(row.lane, now() + channel.spacingMs);
+    const settlement = settle({ row, outcome, dedupeMs, limits, now: now(), random: random() });
+    const { channel: id, group_id: groupId, chunk_index: part, attempts } = row;
+    onTried?.(id, outcome.kind);
+    if (settlement.state === "queued") this.#outages.failed(row, settlement.reason);
+    else if (settlement.state !== "sent") {
+      const { state, reason } = settlement;
+      log.warn("a message was not sent", { channel: id, groupId, part, attempts, state, reason });
+    }
+    await this.#store(row, settlement);
+    if (settlement.state !== "queued") this.#outages.settled(row);
+  }
+
+  async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {
+    const { now, whyMissing = (id) => `channel '${id}' is not configured` } = this.#deps;
+    const at = now();
+    if (this.#stop.signal.aborted) return { kind: "retry", reason: "the process stopped before it was sent" };
+    if (!channel) return { kind: "retry", reason: whyMissing(row.channel) };
+    if (!isRepeatable(row.uncertain_at, channel.dedupeMs, at)) {
+      return { kind: "failed", reason: row.reason ?? "it may have arrived before" };
+    }
+    // a repeat must leave while the platform still recognises it
+    const leftMs = row.uncertain_at === null ? undefined : row.uncertain_at + channel.dedupeMs - at;
+    const signal = leftMs ? AbortSignal.any([this.#stop.signal, AbortSignal.timeout(leftMs)]) : this.#stop.signal;
+    const { channel: id, recipient: to, thread } = row;
+    const target = { channel: id, to, ...(thread ? { thread } : {}) };
+    try {
+      return await channel.send({ target, text: row.text, key: row.key, signal });
+    } catch (error) {
+      return { kind: "unknown", reason: `channel '${id}' failed: ${messageOf(error).slice(0, 200)}` };
+    }
+  }
+
+  /** A send that happened is written down, however long the disk takes; only a stop ends the waiting. */
+  async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
+    const { store, log } = this.#deps;
+    const trouble = new Trouble(`the outcome of message ${row.key} cannot be written`);
+    for (;;) {
+      try {
+        const isSettled = await store.write(() => this.#settle(row, settlement));
+        trouble.over(log);
+        if (isSettled) this.#tell(row.group_id);
+        return;
+      } catch (error) {
+        trouble.met(error, log);
+        if (this.#stop.signal.aborted || !this.#isRunning) return;
+        await Bun.sleep(STORAGE_RETRY_MS);
+      }
+    }
+  }
+
+  *#settle(row: OutboxRow, settlement: Settlement): Script<boolean> {
+    const isOwn = yield* writeSettlement(row, settlement, this.#deps.now());
+    return isOwn && (yield* this.#settled(row.group_id));
+  }
+
+  /** Whether a text has ended, in the transaction that ended it. */
+  *#settled(groupId: string): Script<boolean> {
+    const { onSettle } = this.#deps;
+    const outcome = yield* textOutcome(groupId);
+    if (outcome && onSettle) yield* onSettle({ groupId, ...outcome });
+    return outcome !== undefined;
+  }
+
+  #tell(groupId: string): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(groupId);
+      } catch (error) {
+        this.#deps.log.error("a listener of the outbox failed", { groupId, error: messageOf(error) });
+      }
+    }
+  }
+
+  #wake(afterMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isRunning) this.#timer = setTimeout(() => this.poke(), Math.min(Math.max(afterMs, 1), WAIT_MAX_MS));
+  }
+
+  #forgetPast(now: number): void {
+    for (const map of [this.#spaced, this.#paused]) for (const [key, at] of map) if (at <= now) map.delete(key);
+  }
+
+  /**
+   * Without those that were cancelled, tried or put off since they were read: an attempt that ended meanwhile was
+   * read as under way, with the time at which it was due. A row that is marked but not being sent is one whose
+   * marking commit failed to reach the disk: it was never sent.
+   */
+  *#claimRows(rows: readonly Head[]): Script<OutboxRow[]> {
+    const claimed: OutboxRow[] = [];
+    for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
+      if (!(yield* this.#lease(channel).holds())) continue;
+      for (const { seq, attempts, next_at: nextAt } of due) {
+        const row = yield* queryOne<OutboxRow>(CLAIM, this.#deps.now(), seq, attempts, nextAt);
+        if (row) claimed.push(row);
+      }
+    }
+    return claimed;
+  }
+}
+
+const CLAIM = `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = $1
+  WHERE seq = $2 AND attempts = $3 AND next_at = $4 AND settled_at IS NULL RETURNING *`;

@@ -1,0 +1,110 @@
+/**
+ * What becomes of a message after an attempt, or after a crash in the middle of one. The rule: what may have arrived is
+ * sent again only while the platform still recognises the repeat.
+ */
+import { execute, queryAll, type Script } from "../../database/store.ts";
+import type { SendOutcome } from "../channel.ts";
+import { cancelMessage } from "./messages.ts";
+import type { OutboxRow } from "./tables.ts";
+
+const BACKOFF_FIRST_MS = 1000;
+const BACKOFF_MAX_MS = 300_000;
+
+export interface RetryLimits {
+  readonly maxAttempts: number;
+  /** From when a message was put in. */
+  readonly maxAgeMs: number;
+}
+
+/** Doubles with every attempt; @param random in [0, 1): up to a fifth more, so that many do not come back as one. */
+function backoffMs(attempts: number, random: number): number {
+  const base = Math.min(BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 20), BACKOFF_MAX_MS);
+  return Math.round(base * (1 + random / 5));
+}
+
+/** Whether an attempt that may have arrived can be repeated without a second message. */
+export const isRepeatable = (uncertainAt: number | null, dedupeMs: number, now: number): boolean =>
+  uncertainAt === null || now - uncertainAt < dedupeMs;
+
+export interface Settlement {
+  readonly state: OutboxRow["state"];
+  readonly reason: string | null;
+  readonly messageId: string | null;
+  readonly nextAt: number;
+  readonly uncertainAt: number | null;
+}
+
+export interface Attempt {
+  readonly row: OutboxRow;
+  readonly outcome: SendOutcome;
+  readonly dedupeMs: number;
+  readonly limits: RetryLimits;
+  readonly now: number;
+  readonly random: number;
+}
+
+/** Of what a plugin asks for, too: tables keep whole milliseconds. */
+const wholeMs = (ms = 0): number => (Number.isFinite(ms) ? Math.ceil(ms) : 0);
+
+/** The row's next state. */
+export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt): Settlement {
+  const none = { messageId: null, nextAt: row.next_at, uncertainAt: row.uncertain_at };
+  if (outcome.kind === "sent") return { ...none, state: "sent", reason: null, messageId: outcome.messageId ?? null };
+  const uncertainAt = row.uncertain_at ?? (outcome.kind === "unknown" ? row.sending_at : null);
+  const { reason } = outcome;
+  const end = { ...none, uncertainAt, reason, state: uncertainAt === null ? "failed" : "unknown" } as const;
+  if (outcome.kind === "failed") return end;
+  const asked = outcome.kind === "retry" ? wholeMs(outcome.afterMs) : 0;
+  const nextAt = now + Math.max(asked, backoffMs(row.attempts, random));
+  if (!isRepeatable(uncertainAt, dedupeMs, nextAt)) return end;
+  if (row.attempts >= limits.maxAttempts || nextAt - row.created_at > limits.maxAgeMs) {
+    return { ...end, reason: `given up after ${row.attempts} attempts: ${reason}` };
+  }
+  return { ...none, state: "queued", reason, nextAt, uncertainAt };
+}
+
+/**
+ * Writes it down. Where a message failed, those behind it in its text are not sent either. Returns false, and writes
+ * nothing, where the attempt is not the message's last any more: another node took it for a dead one's.
+ */
+export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<boolean> {
+  const { state, reason, messageId, nextAt, uncertainAt } = settlement;
+  const changed = yield* execute(
+    `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6
+       WHERE seq = $7 AND state = 'sending' AND attempts = $8`,
+    state,
+    reason,
+    messageId,
+    nextAt,
+    uncertainAt,
+    state === "queued" ? null : now,
+    row.seq,
+    row.attempts,
+  );
+  if (changed === 0) return false;
+  if (state === "queued") yield* cancelMessage(row.seq, now);
+  if (state !== "failed") return true;
+  yield* execute(
+    `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = $1
+       WHERE group_id = $2 AND lane = $3 AND state = 'queued'`,
+    now,
+    row.group_id,
+    row.lane,
+  );
+  return true;
+}
+
+/** Messages that are being sent, or were when their process ended. */
+export const sendingRows = (): Script<OutboxRow[]> =>
+  queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
+
+/**
+ * After a crash: a message that was being sent may have arrived. One that the platform would recognise goes out again,
+ * another is `unknown`.
+ */
+export function* recover(row: OutboxRow, dedupeMs: number, now: number): Script<void> {
+  const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
+  const state = isRepeatable(uncertainAt, dedupeMs, now) ? "queued" : "unknown";
+  const reason = "the process ended while it was being sent";
+  yield* writeSettlement(row, { state, reason, messageId: null, nextAt: now, uncertainAt }, now);
+}

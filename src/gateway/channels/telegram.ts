@@ -1,0 +1,63 @@
+/** Telegram: Bot API, `sendMessage` as plain text. https://core.telegram.org/bots/api */
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../../base/schema.ts";
+import { field, makeApi, secondsField, textField, type Dialect } from "./api.ts";
+import type { ChannelKind, Target } from "./channel.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
+import { badRecipient, withoutPrefix } from "./recipient.ts";
+
+const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
+  "botToken",
+  "tokenFile",
+]);
+
+const LIMIT = 4096;
+/** The topic "General", which the API knows by no id: what names none goes there. */
+const GENERAL = "1";
+
+const dialect: Dialect = {
+  accepted: (body) => (field(body, "ok") === true ? { messageId: textField(body, "result", "message_id") } : undefined),
+  reason: (body) => {
+    const movedTo = textField(body, "parameters", "migrate_to_chat_id");
+    const words = textField(body, "description");
+    return movedTo ? `${words}; the chat's id is now ${movedTo}` : words;
+  },
+  retryAfterMs: (body) => secondsField(body, "parameters", "retry_after"),
+};
+
+export const telegram: ChannelKind<Parsed<typeof schema>> = {
+  id: "telegram",
+  aliases: ["tg"],
+  schema,
+  make: (settings, { fetch, folder }) => {
+    const token = readSecret(settings.botToken, { path: settings.tokenFile, folder });
+    const baseUrl = settings.baseUrl ?? "https://api.telegram.org";
+    const api = makeApi({ label: "telegram", fetch, baseUrl, secrets: [token] });
+    return {
+      id: "telegram",
+      chunkLimit: Math.min(settings.textChunkLimit ?? 4000, LIMIT),
+      chunkUnit: "utf16",
+      dedupeMs: 0,
+      spacingMs: settings.spacingMs ?? 1000, // "avoid sending more than one message per second" in one chat
+      ...(settings.defaultTo ? { defaultTo: settings.defaultTo } : {}),
+      parseTarget,
+      send: async ({ target, text, signal }) => {
+        const json = {
+          chat_id: target.to.startsWith("@") ? target.to : Number(target.to),
+          text,
+          ...(target.thread ? { message_thread_id: Number(target.thread) } : {}),
+        };
+        return api.outcome(await api.call({ path: `/bot${token}/sendMessage`, json, signal }), dialect);
+      },
+      check: async (signal) => api.health(await api.call({ path: `/bot${token}/getMe`, json: {}, signal }), dialect),
+    };
+  },
+};
+
+/** `123`, `-100…`, `@name`, `t.me/name`, each with `:topic:5` or `:5` behind it for a topic. */
+function parseTarget(given: string): Target {
+  const text = withoutPrefix(given, ["telegram", "tg"]).replace(/^(https?:\/\/)?t\.me\//i, "@");
+  const [, to, thread] = /^(-?\d{1,15}|@[A-Za-z]\w{3,31})(?::(?:topic:)?(\d{1,10}))?$/.exec(text) ?? [];
+  if (to === undefined) throw badRecipient("telegram", given, "a chat id, '@name' or '<chat>:topic:<n>'");
+  return { channel: "telegram", to, ...(thread && thread !== GENERAL ? { thread } : {}) };
+}

@@ -1,0 +1,45 @@
+/** Brings the tables of a PostgreSQL schema up to date, one process at a time. */
+import type { SQL } from "bun";
+import type { Migration } from "../database.ts";
+import { AppError } from "../../../base/errors.ts";
+import { problemOf } from "./problems.ts";
+import { quoted } from "./server.ts";
+import { writeLockOf } from "./write-lock.ts";
+
+/** SQLSTATE insufficient_privilege. */
+const MAY_NOT = "42501";
+/** For `pg_advisory_xact_lock`: any number that nobody else takes. */
+const MIGRATION_LOCK = 7_205_101;
+
+/** All steps that the schema has not seen, or none. Throws `storage`. */
+export async function migrate(sql: SQL, schema: string, migrations: readonly Migration[]): Promise<void> {
+  try {
+    await sql.begin(async (transaction) => {
+      await transaction.unsafe("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").simple();
+      await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]); // as long as another one takes
+      await transaction.unsafe("SET LOCAL lock_timeout = '5s'"); // whoever waits for a table holds up those who use it
+      const [found] = await transaction.unsafe("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
+      if (!found) await transaction.unsafe(`CREATE SCHEMA ${quoted(schema)}`);
+      // asked first: a role that may make no tables may not say IF NOT EXISTS either
+      const [table] = await transaction.unsafe("SELECT to_regclass('migrations') AS found");
+      if (!(table as { found: unknown }).found) {
+        await transaction.unsafe("CREATE TABLE migrations (name TEXT PRIMARY KEY)");
+      }
+      const seen = new Set<unknown>();
+      for (const row of await transaction.unsafe("SELECT name FROM migrations"))
+        seen.add((row as { name: string }).name);
+      const steps = migrations.filter((migration) => !seen.has(migration.name));
+      // nodes of the version before write meanwhile: with tables of theirs and of ours each would wait for the other
+      if (found && steps.length > 0) await transaction.unsafe(`SELECT ${writeLockOf(schema)}`);
+      for (const { name, sql: text } of steps) {
+        await transaction.unsafe(text).simple();
+        await transaction.unsafe("INSERT INTO migrations (name) VALUES ($1)", [name]);
+      }
+    });
+  } catch (error) {
+    const problem = problemOf(error);
+    if ((error as { errno?: unknown }).errno !== MAY_NOT) throw problem;
+    const advice = "run 'hearth migrate' as a role that may make tables";
+    throw new AppError("storage", `${problem.message}: ${advice}`, { cause: error });
+  }
+}

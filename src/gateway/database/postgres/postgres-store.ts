@@ -1,0 +1,100 @@
+/**
+ * A store in PostgreSQL. Writes go through one connection, one after the other, as they do in SQLite. Where several
+ * processes share the schema their transactions are serial too, by a lock that each has from its beginning to its end:
+ * every statement of a script sees what the others committed before, and nothing changes between its statements. Reads
+ * have connections of their own, and see what is committed.
+ */
+import type { SQL } from "bun";
+import { placeOf } from "../database-address.ts";
+import type { Migration } from "../database.ts";
+import type { AppError } from "../../../base/errors.ts";
+import type { Script, Store } from "../store.ts";
+import { migrate } from "./migrate.ts";
+import { Line } from "./line.ts";
+import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
+import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
+import { runScript } from "./statements.ts";
+import { writeLockOf } from "./write-lock.ts";
+import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
+
+/** Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none. */
+export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
+  const sql = makePool(options);
+  try {
+    await checkServer(sql, options.schema);
+    await migrate(sql, options.schema, [...writerMigrations, ...migrations]);
+    await sql.unsafe(NAME_LIFE);
+    return new PostgresStore(sql, options.schema);
+  } catch (error) {
+    await sql.close({ timeout: 0 });
+    throw startProblem(error, placeOf(options.url));
+  }
+}
+
+class PostgresStore implements Store {
+  readonly #sql: SQL;
+  readonly #writer: PostgresWriter;
+
+  constructor(sql: SQL, schema: string) {
+    this.#sql = sql;
+    this.#writer = new PostgresWriter(sql, writeLockOf(schema));
+  }
+
+  write<T>(script: () => Script<T>): Promise<T> {
+    const alone = function* (): Script<readonly T[]> {
+      return [yield* script()];
+    };
+    return this.#write(alone, undefined, { keepsPlans: false });
+  }
+
+  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
+    return this.#write(script, input, { keepsPlans: true });
+  }
+
+  #write<I, O>(
+    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    input: I,
+    { keepsPlans }: Pick<Pending, "keepsPlans">,
+  ): Promise<O> {
+    const { promise, resolve, reject } = Promise.withResolvers<O>();
+    this.#writer.add({
+      script: script as Pending["script"],
+      input,
+      keepsPlans,
+      resolve: resolve as Pending["resolve"],
+      reject,
+    });
+    return promise;
+  }
+
+  async read<T>(script: () => Script<T>): Promise<T> {
+    const line = await Line.open(this.#sql).catch((error: unknown) => {
+      throw problemOf(error); // also what forbids to connect, and certificates
+    });
+    try {
+      return await runScript(line, script());
+    } catch (error) {
+      throw isOfServer(error) || isRepeatable(error) ? problemOf(error) : error;
+    } finally {
+      line.release();
+    }
+  }
+
+  /** Rejects with `storage` where the server is away, read-only, or not durable. */
+  async check(): Promise<void> {
+    await checkWritable(this.#sql).catch((error: unknown) => {
+      throw problemOf(error);
+    });
+  }
+
+  get failure(): AppError | undefined {
+    return this.#writer.failure;
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close();
+    await this.#sql.close();
+  }
+}
+
+export type { PostgresStore };

@@ -1,0 +1,266 @@
+/** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
+import { AppError } from "../../../base/errors.ts";
+import {
+  isList,
+  type Ask,
+  type Insert,
+  type Script,
+  type SqlText,
+  type Statement,
+  type Value,
+  type Whole,
+} from "../store.ts";
+import type { Found, Line } from "./line.ts";
+
+type Row = Record<string, unknown>;
+
+/**
+ * Sends what a script that has a transaction for itself asks last, and commits. What it throws ends the script.
+ */
+export type Commit = (sendLast: () => Promise<unknown>) => Promise<void>;
+
+/**
+ * Runs a script to its end. What a statement throws is thrown into the script.
+ * @param commit absent: others go on with the transaction
+ */
+export async function runScript<T>(line: Line, script: Script<T>, commit?: Commit): Promise<T> {
+  let step = script.next();
+  while (!step.done) {
+    const ask = step.value;
+    if (commit && isWhole(ask) && ask.isLast) {
+      checkTexts(ask.part); // before anything is sent
+      await commit(() => answerOf(line, ask.part));
+      step = script.next();
+      continue;
+    }
+    let answer: unknown;
+    try {
+      answer = await answerOf(line, ask);
+    } catch (error) {
+      step = script.throw(error);
+      continue;
+    }
+    step = script.next(answer);
+  }
+  return step.value;
+}
+
+/** Sends a command that nobody waits for now; what becomes of it, its promise says. */
+export function send(line: Line, text: string): Promise<unknown> {
+  const sent = line.command(text);
+  sent.catch(() => {}); // whoever waits for it is told
+  return sent;
+}
+
+const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
+
+/** Sends before it returns. The connection answers in the order in which statements are sent. */
+async function answerOf(line: Line, ask: Ask): Promise<unknown> {
+  if (isWhole(ask)) return answerWhole(line, ask);
+  if (!isList(ask)) return answerOne(line, statementsOf(ask)[0]!);
+  const ends = await Promise.allSettled(messagesOf(statementsOf(ask)).map((message) => answerMessage(line, message)));
+  return inShapeOf(ask, fulfilled(ends).flat());
+}
+
+async function answerWhole(line: Line, { part }: Whole): Promise<void> {
+  const sent = [send(line, "SAVEPOINT whole"), answerOf(line, part), send(line, "RELEASE SAVEPOINT whole")];
+  const ends = await Promise.allSettled(sent);
+  if (ends.every(({ status }) => status === "fulfilled")) return;
+  await line.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
+  fulfilled(ends);
+}
+
+/** Throws the first error. */
+function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
+  return ends.map((end) => {
+    if (end.status === "rejected") throw end.reason;
+    return end.value;
+  });
+}
+
+const statementsOf = (ask: Ask): Statement[] => {
+  if (isList(ask)) return ask.flatMap(statementsOf);
+  if (isWhole(ask)) return statementsOf(ask.part);
+  return [ask];
+};
+
+/** @param answers of all statements, in order; those that are used are taken away */
+function inShapeOf(ask: readonly Ask[], answers: unknown[]): unknown[] {
+  return ask.map((each) => (isList(each) ? inShapeOf(each, answers) : answers.shift()));
+}
+
+/** Neighbours of one kind, which are sent as one statement: those that only read, or insert. */
+function messagesOf(statements: readonly Statement[]): Statement[][] {
+  const messages: Statement[][] = [];
+  for (const statement of statements) {
+    const last = messages.at(-1);
+    const kind = kindOf(statement);
+    if (last && kind !== "other" && kind === kindOf(last[0]!)) last.push(statement);
+    else messages.push([statement]);
+  }
+  return messages;
+}
+
+function kindOf(statement: Statement): "read" | "insert" | "other" {
+  if (statement.wants === "inserted") return statement.insert.rows.some(hasBytes) ? "other" : "insert";
+  if (statement.wants === "one of each") return "read";
+  return /^\s*SELECT\b/.test(textOf(statement.text)) && statement.wants !== "changes" ? "read" : "other";
+}
+
+const textOf = (text: SqlText): string => (typeof text === "string" ? text : text.postgres);
+
+async function answerMessage(line: Line, message: readonly Statement[]): Promise<unknown[]> {
+  if (message.length === 1) return [await answerOne(line, message[0]!)];
+  if (kindOf(message[0]!) === "read") return readAll(line, message);
+  const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
+  let first = 0;
+  const parts = inserts.map(({ text, values }, i) => {
+    const part = `insert_${i} AS (${shifted(text, first)})`;
+    first += values.length;
+    return part;
+  });
+  await query(line, `WITH ${parts.join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
+  return message.map(() => undefined);
+}
+
+/** A statement with its parameters. */
+interface Text {
+  readonly text: string;
+  readonly values: readonly Value[];
+}
+
+const valuesOf = ({ values }: Text): readonly Value[] => values;
+
+/** A statement whose first parameter is after others. */
+const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
+
+/** Rows of all, as JSON. */
+async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
+  const values: Value[] = [];
+  const columns = message.map((statement, i) => {
+    const { text, values: own } = plain(statement);
+    const rows = `SELECT * FROM (${shifted(text, values.length)}) AS rows ${statement.wants === "one" ? "LIMIT 1" : ""}`;
+    values.push(...own);
+    return `(SELECT json_agg(part) FROM (${rows}) AS part) AS answer_${i}`;
+  });
+  const [row] = await query(line, `SELECT ${columns.join(", ")}`, values);
+  return message.map((statement, i) => {
+    const rows = ((row![`answer_${i}`] as readonly Row[] | null) ?? []).map(withNumbers);
+    if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
+    return statement.wants === "one" ? rows[0] : rows;
+  });
+}
+
+/** A statement that reads, and its parameters. */
+function plain(statement: Statement): Text {
+  if (statement.wants === "inserted") throw new TypeError("an insertion reads nothing");
+  if (statement.wants !== "one of each") return { text: textOf(statement.text), values: statement.values };
+  return { text: firstOfEach(statement.text), values: [jsonOf(statement.rows)] };
+}
+
+/** Sends before it returns. */
+async function answerOne(line: Line, statement: Statement): Promise<unknown> {
+  if (statement.wants === "inserted") return insert(line, statement.insert);
+  const { text, values } = plain(statement);
+  const found = await query(line, text, values);
+  if (statement.wants === "changes") return found.count;
+  const rows = Array.from(found, withNumbers);
+  if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
+  return statement.wants === "one" ? rows[0] : rows;
+}
+
+/** Sends before it returns. Throws before it sends anything for a text that PostgreSQL cannot hold. */
+function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
+  for (const value of values) checkText(value);
+  return line.query(text, values);
+}
+
+/** One statement for all rows: their values are texts in a JSON array, in place of parameters. */
+function firstOfEach(text: string): string {
+  const each = text.replaceAll(/\$(\d+)/g, (_, n) => `(asked.row ->> ${Number(n) - 1})`);
+  return `SELECT asked.place, first.* FROM json_array_elements($1::text::json) WITH ORDINALITY AS asked (row, place)
+    CROSS JOIN LATERAL (${each} LIMIT 1) AS first`;
+}
+
+/** @param rows with their places, from 1 */
+function inPlaces(rows: readonly Row[], length: number): (Row | undefined)[] {
+  const answers = Array.from<Row | undefined>({ length });
+  for (const { place, ...row } of rows) answers[(place as number) - 1] = row;
+  return answers;
+}
+
+const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value instanceof Uint8Array);
+
+/**
+ * All rows in one statement; bytes are none of JSON's. What is the same in all of them is sent, and read, once. Throws
+ * for a text that PostgreSQL cannot hold.
+ */
+function insertion({ table, columns, rows, ending = "" }: Insert): Text {
+  const names = columns.join(", ");
+  const common = `json_populate_record(NULL::${table}, $1::text::json)`;
+  const text = `INSERT INTO ${table} (${names})
+    SELECT ${names} FROM json_populate_recordset(${common}, $2::text::json) ${ending}`;
+  const [first] = rows;
+  const differs = columns.map((_, i) => rows.some((row) => row[i] !== first![i]));
+  const partOf = (row: readonly Value[], differing: boolean): Record<string, Value> => {
+    const part: Record<string, Value> = {};
+    for (let i = 0; i < columns.length; i++) if (differs[i] === differing) part[columns[i]!] = row[i]!;
+    return part;
+  };
+  return { text, values: [jsonOf(partOf(first!, false)), jsonOf(rows.map((row) => partOf(row, true)))] };
+}
+
+/** Sends before it returns: one statement for all rows, or where they have bytes, one for each. */
+async function insert(line: Line, all: Insert): Promise<void> {
+  if (!all.rows.some(hasBytes)) {
+    const { text, values } = insertion(all);
+    await query(line, text, values);
+    return;
+  }
+  const places = all.columns.map((_, i) => `$${i + 1}`).join(", ");
+  const text = `INSERT INTO ${all.table} (${all.columns.join(", ")}) VALUES (${places}) ${all.ending ?? ""}`;
+  fulfilled(await Promise.allSettled(all.rows.map((row) => query(line, text, row))));
+}
+
+/** Half characters would fail the statement; as parameters of their own they become U+FFFD too. */
+function jsonOf(value: unknown): string {
+  const text = JSON.stringify(value);
+  if (!MAYBE_UNFIT.test(text)) return text;
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (typeof inner !== "string") return inner;
+    checkText(inner);
+    return inner.toWellFormed();
+  });
+}
+
+/** As JSON has U+0000 and half characters; a text that only looks like that is looked at again. */
+const MAYBE_UNFIT = /\\u(?:0000|d[89a-f])/;
+
+function checkTexts(ask: Ask): void {
+  for (const statement of statementsOf(ask)) {
+    const rows =
+      "insert" in statement ? statement.insert.rows : "rows" in statement ? statement.rows : [statement.values];
+    for (const row of rows) for (const value of row) checkText(value);
+  }
+}
+
+/** Throws `bad_request` for a text that PostgreSQL cannot hold: it would fail in the middle of the transaction. */
+function checkText(value: Value): void {
+  if (typeof value === "string" && value.includes("\0")) {
+    throw new AppError("bad_request", "a text with the character U+0000 cannot be stored");
+  }
+}
+
+/** The driver gives `bigint` columns, counts among them, as bigints; those in JSON are numbers. */
+function withNumbers(row: Row): Row {
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value === "bigint" || Number.isInteger(value)) row[name] = numberOf(name, value as bigint | number);
+  }
+  return row;
+}
+
+function numberOf(name: string, value: bigint | number): number {
+  const number = Number(value);
+  if (Number.isSafeInteger(number)) return number;
+  throw new AppError("storage", `column '${name}' holds ${value}, which is beyond 2^53`);
+}

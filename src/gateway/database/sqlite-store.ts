@@ -1,0 +1,150 @@
+/** A store in a SQLite file: scripts run without a pause, writes share commits. */
+import { Writer, type Database } from "./database.ts";
+import { AppError } from "../../base/errors.ts";
+import { isList, type Ask, type Insert, type Script, type Store, type Value } from "./store.ts";
+
+/** Statements that stay prepared; texts with lists have many forms. */
+const PREPARED_MAX = 256;
+
+type Prepared = ReturnType<Database["prepare"]>;
+
+type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
+
+interface Asked {
+  readonly input: unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Owns the database from now on. */
+export class SqliteStore implements Store {
+  readonly #db: Database;
+  readonly #writer: Writer;
+  readonly #prepared = new Map<string, Prepared>();
+  /** Inputs of scripts whose turn has not come. */
+  readonly #waiting = new Map<GroupScript, Asked[]>();
+
+  constructor(db: Database) {
+    this.#db = db;
+    this.#writer = new Writer(db);
+  }
+
+  write<T>(script: () => Script<T>): Promise<T> {
+    return this.#writer.write(() => this.#run(script()));
+  }
+
+  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
+    const { promise, resolve, reject } = Promise.withResolvers<O>();
+    const asked = { input, resolve: resolve as (result: unknown) => void, reject };
+    const waiting = this.#waiting.get(script as GroupScript);
+    if (waiting) waiting.push(asked);
+    else void this.#writeGroup(script as GroupScript, [asked]);
+    return promise;
+  }
+
+  /** @param group more may join it until its turn comes */
+  async #writeGroup(script: GroupScript, group: Asked[]): Promise<void> {
+    this.#waiting.set(script, group);
+    const leave = (): void => {
+      if (this.#waiting.get(script) === group) this.#waiting.delete(script);
+    };
+    try {
+      const results = await this.#writer.write(() => {
+        leave();
+        return this.#run(script(group.map(({ input }) => input)));
+      });
+      for (let i = 0; i < group.length; i++) group[i]!.resolve(results[i]);
+    } catch (error) {
+      leave(); // its turn may not have come
+      const isLost = error instanceof AppError && error.code === "storage";
+      if (group.length === 1 || isLost) for (const { reject } of group) reject(error);
+      else
+        for (const each of group)
+          this.#writer.write(() => this.#run(script([each.input]))[0]).then(each.resolve, each.reject);
+    }
+  }
+
+  read<T>(script: () => Script<T>): Promise<T> {
+    return Promise.try(() => this.#run(script()));
+  }
+
+  get failure(): AppError | undefined {
+    return this.#writer.failure;
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close();
+    for (const statement of this.#prepared.values()) statement.finalize();
+    this.#prepared.clear();
+    this.#db.close();
+  }
+
+  #run<T>(script: Script<T>): T {
+    let step = script.next();
+    while (!step.done) {
+      let answer: unknown;
+      try {
+        answer = this.#answer(step.value);
+      } catch (error) {
+        step = script.throw(error);
+        continue;
+      }
+      step = script.next(answer);
+    }
+    return step.value;
+  }
+
+  #answer(ask: Ask): unknown {
+    if (isList(ask)) return ask.map((each) => this.#answer(each));
+    if (ask.wants === "whole") return this.#whole(ask.part);
+    if (ask.wants === "inserted") return this.#insert(ask.insert);
+    if (ask.wants === "one of each") {
+      const prepared = this.#prepare(ask.text);
+      return ask.rows.map((row) => prepared.get(...row) ?? undefined);
+    }
+    const { text, values, wants } = ask;
+    const prepared = this.#prepare(typeof text === "string" ? text : text.sqlite);
+    const bound = values as Value[]; // bound, not kept
+    switch (wants) {
+      case "one":
+        return prepared.get(...bound) ?? undefined;
+      case "all":
+        return prepared.all(...bound);
+      case "changes":
+        return prepared.run(...bound).changes;
+      default:
+        return wants satisfies never;
+    }
+  }
+
+  #whole(part: Ask): void {
+    this.#prepare("SAVEPOINT whole").run();
+    try {
+      this.#answer(part);
+      this.#prepare("RELEASE whole").run();
+    } catch (error) {
+      if (!this.#db.inTransaction) throw error; // a full disk undoes all
+      this.#prepare("ROLLBACK TO whole").run();
+      this.#prepare("RELEASE whole").run();
+      throw error;
+    }
+  }
+
+  #insert({ table, columns, rows, ending = "" }: Insert): void {
+    const places = columns.map((_, i) => `$${i + 1}`).join(", ");
+    const prepared = this.#prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${places}) ${ending}`);
+    for (const row of rows) prepared.run(...row);
+  }
+
+  #prepare(text: string): Prepared {
+    const known = this.#prepared.get(text);
+    if (known) return known;
+    if (this.#prepared.size >= PREPARED_MAX) {
+      for (const statement of this.#prepared.values()) statement.finalize();
+      this.#prepared.clear();
+    }
+    const prepared = this.#db.prepare(text);
+    this.#prepared.set(text, prepared);
+    return prepared;
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * What operators do with deliveries: look at them, run them again, end them, and try a mapping without consequences.
+ * Behind the gateway's own token, which no sender has. Knows no HTTP library.
+ */
+import { Type } from "@sinclair/typebox";
+import { AppError } from "../../../base/errors.ts";
+import type { NodeStatus } from "../../database/peers.ts";
+import { retryAfter } from "../../../base/retry-after.ts";
+import { reader } from "../../../base/schema.ts";
+import type { Deliveries } from "../queue/deliveries/deliveries.ts";
+import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../queue/deliveries/queries.ts";
+import type { Replayed } from "../queue/deliveries/replay.ts";
+import type { MailStatus } from "../mail/status.ts";
+import { failureKey } from "../ingress/address.ts";
+import { Refusal } from "../ingress/problems.ts";
+import { Throttle } from "../ingress/throttle.ts";
+import { isOneOf } from "../ingress/tokens.ts";
+import { trimSlashes } from "../mapping/request.ts";
+import type { Mapping } from "../mapping/index.ts";
+import type { Cancelled } from "../queue/worker/cancel.ts";
+import type { Worker } from "../queue/worker/worker.ts";
+import { filterFields } from "./answers.ts";
+import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
+
+const PAGE_DEFAULT = 50;
+
+export interface AdminDeps extends DryRunParts {
+  /** `gateway.token` as it is now; undefined: there is no administration. */
+  readonly token: () => string | undefined;
+  readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
+  readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
+  /** What an audit of the configuration finds, worst first. */
+  readonly findings: () => Promise<readonly AuditFinding[]>;
+  readonly nodes: () => Promise<readonly NodeStatus[]>;
+  /** Undefined: no mailbox is listened to. */
+  readonly mail: () => MailStatus | undefined;
+}
+
+/** As an audit has it. */
+interface AuditFinding {
+  readonly id: string;
+  readonly severity: "error" | "warn" | "info";
+  readonly key: string;
+  readonly where: string;
+  readonly message: string;
+}
+
+/** A mapping as the list shows it. */
+export interface MappingSummary {
+  readonly id: string;
+  readonly preset: string | null;
+  /** Below `hooks.path`; null: every one. */
+  readonly path: string | null;
+  readonly action: "wake" | "agent";
+  /** Null: no reply is sent. */
+  readonly channel: string | null;
+  /** Why it cannot be used. */
+  readonly problem: string | null;
+}
+
+export interface Page {
+  readonly deliveries: readonly DeliverySummary[];
+  /** For `before` of the next page; null: there is none. */
+  readonly next: string | null;
+}
+
+/** A delivery with its body as text: UTF-8, or base64 if the body is not valid UTF-8. */
+export type Details = Omit<DeliveryDetails, "body" | "runs"> & {
+  readonly body: { readonly encoding: "utf8" | "base64"; readonly data: string } | null;
+  /** With what the model, or the main session, reads of the request, where the body is kept. */
+  readonly runs: readonly (DeliveryDetails["runs"][number] & { readonly prompt?: string })[];
+};
+
+export interface Admin {
+  /** Throws `not_found` where there is no administration, `unauthorized`, or a `Refusal` after too many failures. */
+  admit(authorization: string | null, peer: string | undefined): void;
+  /** Throws `bad_request`. */
+  list(query: URLSearchParams): Promise<Page>;
+  /** @param id of a delivery or one of its runs. Throws `not_found`. */
+  find(id: string): Promise<Details>;
+  /** Throws `not_found`, `conflict` or `busy`. */
+  replay(id: string): Promise<Replayed>;
+  /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
+  cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
+  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  nodes(): Promise<readonly NodeStatus[]>;
+  /** The mailbox that is listened to. Throws `not_found`. */
+  mail(): MailStatus;
+  /** In the order in which they are tried. */
+  mappings(): readonly MappingSummary[];
+  findings(): Promise<readonly AuditFinding[]>;
+  /** Whether no turn begins from now on. */
+  setPaused(isPaused: boolean): Promise<void>;
+  isPaused(): boolean;
+  /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
+  test(mappingId: string, sample: Sample): Promise<DryRun>;
+}
+
+export function makeAdmin(deps: AdminDeps): Admin {
+  const { deliveries, worker } = deps;
+  const throttle = new Throttle(deps.now);
+  const find = async (id: string): Promise<DeliveryDetails> => {
+    const found = await deliveries.find((await deliveries.run(id))?.deliveryId ?? id);
+    if (!found) throw new AppError("not_found", "no such delivery or run");
+    return found;
+  };
+  return {
+    admit(authorization, peer) {
+      const token = deps.token();
+      if (token === undefined) throw new AppError("not_found", "gateway.token is not set: there is no administration");
+      const given = /^bearer\s+(.*)$/i.exec(authorization?.trim() ?? "")?.[1]?.trim() ?? "";
+      const key = failureKey(peer ?? "");
+      if (isOneOf(given, [token])) return throttle.clear(key);
+      const { lockedForMs } = throttle.fail(key);
+      if (lockedForMs !== undefined) throw new Refusal("too_many_failures", { headers: retryAfter(lockedForMs) });
+      throw new AppError("unauthorized", "unauthorized: expected the gateway token (gateway.token) as a bearer token");
+    },
+    async list(query) {
+      const filter = parseFilter(query);
+      const limit = filter.limit ?? PAGE_DEFAULT;
+      const found = await deliveries.list({ ...filter, limit });
+      return { deliveries: found, next: found.length < limit ? null : (found.at(-1)?.id ?? null) };
+    },
+    find: async (id) => withText(await find(id)),
+    replay: (id) => deliveries.replay(id),
+    async cancel(id) {
+      const runIds = (await deliveries.run(id)) ? [id] : (await find(id)).runs.map((run) => run.id);
+      const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await worker.cancel(runId) })));
+      return results.flatMap(({ runId, result }) => (result === undefined ? [] : [{ runId, result }]));
+    },
+    mail() {
+      const found = deps.mail();
+      if (found) return found;
+      throw new AppError("not_found", "no mailbox is listened to: hooks.mail names none, or is switched off");
+    },
+    nodes: () => deps.nodes(),
+    mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),
+    findings: () => deps.findings(),
+    setPaused: (isPaused) => worker.setPaused(isPaused),
+    isPaused: () => worker.isPaused,
+    test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),
+  };
+}
+
+const summaryOf = ({ id, preset, config, plan }: Mapping): MappingSummary => ({
+  id,
+  preset: preset ?? null,
+  path: config.match.path ?? null,
+  action: config.action,
+  channel: config.action === "agent" && config.deliver ? config.channel : null,
+  problem: plan.ok ? null : plan.problem,
+});
+
+const filters = reader(Type.Object(filterFields));
+
+function parseFilter(query: URLSearchParams): DeliveryFilter {
+  const known = Object.keys(filterFields);
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new AppError("bad_request", `unknown filter; known: ${known.join(", ")}`);
+  const parsed = filters.safeParse(Object.fromEntries(query));
+  if (!parsed.success) {
+    const [problem] = parsed.problems;
+    throw new AppError("bad_request", `${problem?.path.join(".")}: ${problem?.message}`);
+  }
+  const { mapping: mappingId, path, ...filter } = parsed.data;
+  return { ...filter, mappingId, path: path && trimSlashes(path) };
+}
+
+function withText({ body, ...details }: DeliveryDetails): Details {
+  if (body === null) return { ...details, body };
+  const runs = details.runs.map((run) => ({ ...run, prompt: promptOf(run.action, details) }));
+  return { ...details, runs, body: textOf(body) };
+}
+
+function textOf(body: Uint8Array): NonNullable<Details["body"]> {
+  try {
+    return { encoding: "utf8", data: new TextDecoder("utf-8", { fatal: true }).decode(body) };
+  } catch {
+    return { encoding: "base64", data: Buffer.from(body).toString("base64") };
+  }
+}

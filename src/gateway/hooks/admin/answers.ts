@@ -1,0 +1,141 @@
+/** The bodies of answers to operators, as the API description tells them; tests hold real answers against these. */
+import { Type } from "@sinclair/typebox";
+import { nullable, oneOfTexts, readable, strictObject } from "../../../base/schema.ts";
+import { runStatusSchema } from "../queue/deliveries/run-status.ts";
+import { REPLY_STATES, RUN_STATES } from "../queue/deliveries/state.ts";
+import { acceptedSchema } from "../queue/deliveries/answer.ts";
+
+const text = (description?: string) => Type.String(description === undefined ? {} : { description });
+const optional = Type.Optional;
+
+const delivery = {
+  id: text(),
+  requestId: text(),
+  receivedAt: Type.Integer({ description: "Epoch milliseconds" }),
+  path: text("Below `hooks.path`"),
+  mappingId: nullable(text()),
+  authKind: text(),
+  authId: text("Which credential; never the credential"),
+  bodyBytes: Type.Integer(),
+  title: nullable(text(), { description: "What it was about, in the words of its sender; null: not known" }),
+  replayOf: nullable(text()),
+};
+const action = Type.Object({ kind: oneOfTexts(["wake", "agent"]) });
+const brief = strictObject({ id: text(), state: oneOfTexts(RUN_STATES), reply: oneOfTexts(REPLY_STATES) });
+
+export const pageSchema = strictObject({
+  deliveries: Type.Array(strictObject({ ...delivery, runs: Type.Array(brief) })),
+  next: nullable(text(), { description: "For `before` of the next page; null: there is none" }),
+});
+
+export const detailsSchema = strictObject({
+  ...delivery,
+  providerDeliveryId: nullable(text()),
+  idempotencyKey: nullable(text()),
+  bodySha256: text(),
+  body: nullable(strictObject({ encoding: oneOfTexts(["utf8", "base64"]), data: text() }), {
+    description: "Where `hooks.queue.keepBodies` keeps it",
+  }),
+  headers: Type.Record(Type.String(), Type.String(), { description: "Those that are kept; never credentials" }),
+  response: strictObject({ status: Type.Integer(), body: acceptedSchema }),
+  runs: Type.Array(
+    strictObject({
+      ...runStatusSchema.properties,
+      action,
+      sessionKey: text(),
+      prompt: optional(text("What the model, or the main session, reads, where the body is kept")),
+    }),
+  ),
+});
+
+export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Array(text()) });
+
+const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "recalled", "over"]) });
+export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
+
+export const mappingsSchema = strictObject({
+  mappings: Type.Array(
+    strictObject({
+      id: text(),
+      preset: nullable(text()),
+      path: nullable(text(), { description: "Below `hooks.path`; null: every one" }),
+      action: oneOfTexts(["wake", "agent"]),
+      channel: nullable(text(), { description: "Null: no reply is sent" }),
+      problem: nullable(text(), { description: "Why it cannot be used" }),
+    }),
+  ),
+});
+
+export const findingsSchema = strictObject({
+  findings: Type.Array(
+    strictObject({
+      id: text(),
+      severity: oneOfTexts(["error", "warn", "info"]),
+      key: text("As in `hooks.mappings[0].channel`"),
+      where: text("File and line"),
+      message: text(),
+    }),
+  ),
+});
+
+export const nodesSchema = strictObject({
+  nodes: Type.Array(
+    strictObject({
+      number: Type.Integer({ description: "Of one life of a node; never given again" }),
+      name: text("Its host"),
+      version: text(),
+      digest: text("Equal where the configuration is"),
+      digestAt: Type.Integer({ description: "Since when, epoch milliseconds" }),
+      startedAt: Type.Integer(),
+      seenAt: Type.Integer(),
+      leads: Type.Array(text(), { description: "What it does for all" }),
+    }),
+    { description: "The oldest first; none where the database is this server's alone" },
+  ),
+});
+
+export const pausedSchema = strictObject({ paused: Type.Boolean() });
+
+export const dryRunSchema = strictObject({
+  mapping: text(),
+  reaches: nullable(text(), { description: "The mapping that a request like this reaches" }),
+  outcome: oneOfTexts(["actions", "nothing", "answered", "refused", "failed"], {
+    description: "answered: it is a provider's check of the address; refused: no mapping sees such a body",
+  }),
+  reason: optional(text()),
+  answer: optional(
+    strictObject(
+      { status: Type.Integer(), body: text() },
+      { description: "What the sender hears, where no run is to be told of" },
+    ),
+  ),
+  actions: Type.Array(
+    strictObject({
+      action,
+      prompt: text("What the model, or the main session, would read"),
+      reply: optional(Type.Object({}, { description: "Where the answer would go, or why nowhere" })),
+      refused: optional(text("Why the request would be refused for this action")),
+    }),
+  ),
+  warnings: Type.Array(text()),
+});
+
+const LIMIT = { minimum: 1, maximum: 500 };
+
+/** Filters of the list, as parameters of the address. */
+export const filterFields = {
+  state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state; failed: or with a failed reply" })),
+  path: optional(text("Received at this path")),
+  mapping: optional(text("Taken by this mapping")),
+  before: optional(text("Older than this delivery")),
+  limit: optional(
+    readable(
+      Type.Unsafe<string>(Type.String({ description: "At most so many, from 1 to 500; 50 where absent" })),
+      (given) => {
+        const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+        const isOne = value >= LIMIT.minimum && value <= LIMIT.maximum;
+        return isOne ? { value } : { problem: `expected a whole number from ${LIMIT.minimum} to ${LIMIT.maximum}` };
+      },
+    ),
+  ),
+};

@@ -1,0 +1,33 @@
+/** The bodies of answers: what senders get is typed by these schemas, and described by them in the API description. */
+import { Type } from "@sinclair/typebox";
+import { oneOfTexts, strictObject, type Output } from "../../../base/schema.ts";
+import { acceptedSchema } from "../queue/deliveries/answer.ts";
+import { runStatusSchema } from "../queue/deliveries/run-status.ts";
+import { PROBLEM_NAMES, type ProblemName } from "./problems.ts";
+
+/** Of a request that waited for the outcome. */
+export const outcomeSchema = strictObject({
+  ...acceptedSchema.properties,
+  run: Type.Optional(strictObject(runStatusSchema.properties, { description: "Of one run" })),
+  runs: Type.Optional(Type.Array(runStatusSchema, { description: "Of several" })),
+});
+export type OutcomeBody = Output<typeof outcomeSchema>;
+
+export const runSchema = strictObject({ ok: Type.Literal(true), run: runStatusSchema });
+export type RunBody = Output<typeof runSchema>;
+
+/** @param names codes that the answer can have */
+export const refusalOf = (names: readonly ProblemName[]) =>
+  strictObject({
+    ok: Type.Literal(false),
+    error: Type.String({ description: "For people; holds nothing of the request" }),
+    code: oneOfTexts(names, { description: "For programs" }),
+    requestId: Type.String(),
+    details: Type.Optional(
+      Type.Array(strictObject({ field: Type.String(), reason: Type.String() }), {
+        description: "What is wrong with which field",
+      }),
+    ),
+  });
+const refusalSchema = refusalOf(PROBLEM_NAMES);
+export type RefusalBody = Output<typeof refusalSchema>;

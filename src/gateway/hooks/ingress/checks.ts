@@ -1,0 +1,173 @@
+/**
+ * What the rest of the gateway knows about values that requests choose: agents, models, channels, session keys. Asked
+ * before a request is accepted, so that a sender hears at once what could never work.
+ */
+import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
+import { findModel, type ModelAnswer, type ModelSource } from "../../agent/models.ts";
+import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
+import { turnSettings } from "../../agent/settings.ts";
+import { parseThinking } from "../../agent/thinking.ts";
+import { AppError, isTemporary } from "../../../base/errors.ts";
+import type { AgentAction, HookAction } from "../action.ts";
+import type { HooksConfig, MappingConfig } from "../config.ts";
+import { Refusal } from "./problems.ts";
+
+export interface KnownChannel {
+  readonly id: string;
+  readonly isConfigured: boolean;
+  /** Whether a text is a recipient there; false where it is not configured. */
+  takes(to: string): boolean;
+}
+
+export interface Channels {
+  /** The id of a platform, from an id or an alias; undefined where there is none. */
+  find(name: string): KnownChannel | undefined;
+  readonly ids: readonly string[];
+}
+
+export interface Checks {
+  /** Whether hooks may run this agent; undefined: the default one. */
+  readonly agent: (id: string | undefined) => boolean;
+  /** Whether requests may name this model, and whether there is one. */
+  readonly model: (
+    reference: string,
+    agentId: string | undefined,
+  ) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
+  /** The name of the model of such a turn where it is known to be missing. Takes no longer than a moment. */
+  readonly missingModel: (reference: string | undefined, agentId: string | undefined) => Promise<string | undefined>;
+  /** Why a request may not use this session; undefined where it may. */
+  readonly sessionKey: (key: string, agentId: string | undefined) => string | undefined;
+  /** Whether a text is a level of thinking. */
+  readonly thinking: (level: string) => boolean;
+  readonly channels: () => Channels;
+}
+
+export interface CheckParts extends ModelSource {
+  readonly settings: () => {
+    readonly hooks: Pick<HooksConfig, "allowedAgentIds">;
+    readonly agents: AgentsConfig;
+    readonly session: SessionConfig;
+  };
+  readonly channels: () => Channels;
+}
+
+/** Whether there is such an agent, and hooks may run it; undefined: the default one. */
+export function hooksMayRun(
+  { hooks, agents }: Pick<ReturnType<CheckParts["settings"]>, "hooks" | "agents">,
+  id = DEFAULT_AGENT,
+): boolean {
+  const allowed = hooks.allowedAgentIds ?? ["*"];
+  return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
+}
+
+/** How long a model that was there is taken to be there still. */
+const FOUND_MS = 60_000;
+const FOUND_MAX = 100;
+/** How long a sender waits for whether the model of its run is there. */
+const PATIENCE_MS = 300;
+
+/** What the agent itself would say. */
+export function makeChecks({ settings, channels, ...models }: CheckParts): Checks {
+  const foundAt = new Map<string, number>();
+  const find = async (reference: string | undefined, agentId = DEFAULT_AGENT): Promise<ModelAnswer | undefined> => {
+    const { agents } = settings();
+    try {
+      return await findModel({ agents, reference, fallback: turnSettings(agents, agentId)?.model }, models);
+    } catch (error) {
+      if (isTemporary(error)) return undefined; // a model server that is away: the turn asks again
+      throw error;
+    }
+  };
+  return {
+    channels,
+    thinking: (level) => parseThinking(level) !== undefined,
+    agent: (id) => hooksMayRun(settings(), id),
+    async model(reference, agentId) {
+      const answer = await find(reference, agentId);
+      return answer && "error" in answer ? answer.error.code : "ok";
+    },
+    async missingModel(reference, agentId = DEFAULT_AGENT) {
+      const { agents } = settings();
+      const wanted = reference ?? turnSettings(agents, agentId)?.model ?? "";
+      if (performance.now() - (foundAt.get(wanted) ?? -Infinity) < FOUND_MS) return undefined;
+      const answer = await Promise.race([
+        find(reference, agentId).catch(() => undefined),
+        Bun.sleep(PATIENCE_MS).then(() => undefined),
+      ]);
+      if (!answer) return undefined;
+      if ("error" in answer) return answer.error.code === "model_unknown" ? answer.error.name : undefined;
+      if (foundAt.size >= FOUND_MAX) foundAt.clear();
+      foundAt.set(wanted, performance.now());
+      return undefined;
+    },
+    sessionKey(requested, agentId = DEFAULT_AGENT) {
+      try {
+        hookSession({ requested, agentId, runId: "", session: settings().session });
+        return undefined;
+      } catch (error) {
+        if (error instanceof AppError) return error.message;
+        throw error;
+      }
+    },
+  };
+}
+
+/** Of a text that is no level of thinking. */
+export const NO_LEVEL = "no such level; ignored";
+
+export interface Checked {
+  readonly action: HookAction;
+  readonly warnings: readonly string[];
+}
+
+/** The model that a mapping itself names, whatever the request says. */
+export const ownModelOf = ({ model }: Pick<MappingConfig, "model">): string | undefined =>
+  model?.includes("{{") ? undefined : model?.trim();
+
+/**
+ * An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`.
+ * @param ownModel the model that the configuration names: where it is missing, the run waits for it
+ */
+export async function checkAction(action: HookAction, checks: Checks, ownModel?: string): Promise<Checked> {
+  if (action.kind === "wake") return { action, warnings: [] };
+  const { agentId } = action;
+  if (!checks.agent(agentId)) throw new Refusal("agent_not_allowed");
+  const { channel, warning } = channelOf(action, checks.channels());
+  if (action.sessionKey !== undefined) {
+    const reason = checks.sessionKey(action.sessionKey, agentId);
+    if (reason !== undefined) throw new Refusal("session_key_not_allowed", { reason });
+  }
+  const isOwn = action.model === undefined || action.model === ownModel;
+  if (action.model !== undefined) {
+    const verdict = await checks.model(action.model, agentId);
+    if (verdict !== "ok" && !(isOwn && verdict === "model_unknown")) throw new Refusal(verdict);
+  }
+  const missing = isOwn ? await checks.missingModel(action.model, agentId) : undefined;
+  const waits = missing && `model: '${missing}' is not there; the run waits until it is, a day at most`;
+  const { thinking, ...rest } = action;
+  const isLevel = thinking !== undefined && checks.thinking(thinking);
+  const ignored = thinking === undefined || isLevel ? undefined : `thinking: ${NO_LEVEL}`;
+  return {
+    action: { ...rest, channel, ...(isLevel ? { thinking } : {}) },
+    warnings: [warning, ignored, waits].filter((each) => each !== undefined),
+  };
+}
+
+function channelOf(
+  { channel, to, deliver }: AgentAction,
+  channels: Channels,
+): { readonly channel: string; readonly warning?: string } {
+  if (channel.trim().toLowerCase() === "last") return { channel: "last" };
+  const found = channels.find(channel);
+  if (!found) {
+    const details = [{ field: "channel", reason: `expected ${["last", ...channels.ids].join("|")}` }];
+    throw new Refusal("channel_not_allowed", { details });
+  }
+  const { id } = found;
+  if (!deliver) return { channel: id };
+  if (!found.isConfigured) {
+    return { channel: id, warning: "channel: this channel is not configured; the reply cannot be delivered" };
+  }
+  if (to === undefined || found.takes(to)) return { channel: id };
+  return { channel: id, warning: "to: no recipient of this channel; the reply cannot be delivered there" };
+}

@@ -1,0 +1,134 @@
+/**
+ * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
+ * client's address; a correct credential always gets in, and forgives the failures before it.
+ */
+import { isRecent } from "../../../base/clock.ts";
+import type { Logger } from "../../../base/log.ts";
+import { retryAfter } from "../../../base/retry-after.ts";
+import type { HooksConfig, SignatureConfig } from "../config.ts";
+import { verifySignature } from "./signatures/index.ts";
+import { failureKey } from "./address.ts";
+import type { Auth } from "./ports.ts";
+import { Refusal } from "./problems.ts";
+import { FAILURES_MAX, Throttle, WINDOW_MS, type Failure } from "./throttle.ts";
+import { checkToken, findCredential } from "./tokens.ts";
+
+/** How often the log says that a token came in an address. */
+const WARN_EVERY_MS = 60_000;
+/** When tokens in addresses became deprecated, 2026-11-21 (RFC 9745). */
+const DEPRECATION = { deprecation: "@1795219200" };
+
+export interface Visitor {
+  readonly requestId: string;
+  readonly method: string;
+  readonly url: URL;
+  /** The address as its sender wrote it, before proxies. */
+  readonly signedUrl: () => string;
+  readonly headers: Headers;
+  readonly address: string;
+  /** Relative to the ingress, without slashes at its ends. */
+  readonly path: string;
+  readonly nowMs: number;
+}
+
+/** Someone who proved who they are. */
+export interface Pass {
+  readonly auth: Auth;
+  /** The sender's own id of this delivery. */
+  readonly deliveryId?: string;
+  /** For the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export class Door {
+  readonly #log: Logger;
+  readonly #throttle: Throttle;
+  #warnedAtMs = -Infinity;
+
+  constructor({ log, now }: { log: Logger; now: () => number }) {
+    this.#log = log;
+    this.#throttle = new Throttle(now);
+  }
+
+  /** Throws a `Refusal` where the request has no token that counts here, and counts that. */
+  admit(hooks: HooksConfig, visitor: Visitor): Pass {
+    const verdict = this.byToken(hooks, visitor);
+    if ("reason" in verdict) throw this.refusal(visitor, verdict.reason);
+    return verdict;
+  }
+
+  /** As `admit`, where it is not known yet which path counts: a token for any will do. */
+  admitSomewhere(hooks: HooksConfig, visitor: Visitor): void {
+    try {
+      this.admit(hooks, visitor);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.problem !== "token_not_for_path") throw error;
+    }
+  }
+
+  /** The pass of who has a hook token, or why not. Counts nothing. Throws where the token is for other paths. */
+  byToken(hooks: HooksConfig, visitor: Visitor): Pass | { readonly reason: string } {
+    const { headers, url, path, nowMs } = visitor;
+    const credential = findCredential(headers, url.searchParams);
+    if (!credential) return { reason: "no token" };
+    const verdict = checkToken(hooks, { value: credential.value, path, nowMs });
+    if (!verdict.ok && verdict.reason === "not for this path") throw new Refusal("token_not_for_path");
+    if (!verdict.ok) return { reason: `the token is ${verdict.reason}` };
+    this.#throttle.clear(failureKey(visitor.address));
+    const auth: Auth = { kind: "token", id: verdict.id };
+    if (credential.from !== "query") return { auth };
+    this.#warn(visitor);
+    return { auth, headers: DEPRECATION };
+  }
+
+  /** The pass of who signed as a mapping wants, or why not. Counts nothing. */
+  bySignature(
+    { id, auth: config }: { id: string; auth: SignatureConfig },
+    visitor: Visitor,
+    rawBody: Uint8Array,
+  ): Pass | { readonly reason: string } {
+    const { method, nowMs } = visitor;
+    const headers = Object.fromEntries(visitor.headers);
+    const verdict = verifySignature(config, { rawBody, headers, url: visitor.signedUrl(), method, nowMs });
+    if (!verdict.ok) return verdict;
+    this.#throttle.clear(failureKey(visitor.address));
+    const auth: Auth = { kind: "signature", id };
+    return { auth, ...(verdict.deliveryId === undefined ? {} : { deliveryId: verdict.deliveryId }) };
+  }
+
+  isLocked({ address }: Visitor): boolean {
+    return this.#throttle.isLocked(failureKey(address));
+  }
+
+  /** Counts a failure. @param scheme of HTTP that the client is asked for */
+  refusal(visitor: Visitor, reason: string, scheme: "Bearer" | "Basic" = "Bearer"): Refusal {
+    return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason, scheme);
+  }
+
+  #warn({ requestId, path, nowMs }: Visitor): void {
+    if (isRecent(this.#warnedAtMs, nowMs, WARN_EVERY_MS)) return;
+    this.#warnedAtMs = nowMs;
+    const text = "a hook token came in the address (?token=), which ends up in logs: send it as a bearer token";
+    this.#log.warn(text, { request_id: requestId, hook: path });
+  }
+}
+
+function refusalOf(failure: Failure, reason: string, scheme: "Bearer" | "Basic"): Refusal {
+  const headers = rateHeaders(failure);
+  const { lockedForMs } = failure;
+  if (lockedForMs !== undefined) {
+    return new Refusal("too_many_failures", { headers: { ...headers, ...retryAfter(lockedForMs) }, reason });
+  }
+  const challenge = { "www-authenticate": `${scheme} realm="hooks"` };
+  return new Refusal("unauthorized", { headers: { ...headers, ...challenge }, reason });
+}
+
+/** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */
+function rateHeaders({ remaining, resetMs }: Failure): Record<string, string> {
+  return {
+    "ratelimit-policy": `${FAILURES_MAX};w=${WINDOW_MS / 1000}`,
+    "ratelimit-limit": String(FAILURES_MAX),
+    "ratelimit-remaining": String(remaining),
+    "ratelimit-reset": String(Math.max(1, Math.ceil(resetMs / 1000))),
+  };
+}

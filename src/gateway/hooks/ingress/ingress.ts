@@ -1,0 +1,185 @@
+/**
+ * The webhook ingress: from a request to its answer. First the method, then the credential, then the body, then its
+ * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
+ */
+import { AppError, messageOf } from "../../../base/errors.ts";
+import { parseTraceparent } from "../../../base/traceparent.ts";
+import { retryAfter } from "../../../base/retry-after.ts";
+import type { GatewayConfig, HooksConfig } from "../config.ts";
+import { hearsGet } from "./handshake.ts";
+import { trimSlashes } from "../mapping/request.ts";
+import { describeIngress, type IngressDescription } from "./openapi/describe.ts";
+import { parseNetworks, type Networks } from "../../../base/networks.ts";
+import { clientAddress, publicUrl } from "./address.ts";
+import { dismiss } from "./body.ts";
+import { Door } from "./door.ts";
+import { answerEarly } from "./early-handshake.ts";
+import { answerFixed } from "./fixed.ts";
+import { answerMapped, type MappedDeps } from "./mapped.ts";
+import type { EndpointReply, HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
+import { Refusal } from "./problems.ts";
+import { RateLimits } from "./rate-limits.ts";
+import { refusalReply } from "./reply.ts";
+import { answerRun, parseRunPath, type RunDeps } from "./runs.ts";
+import { Slots } from "./slots.ts";
+import type { Visit } from "./visit.ts";
+import { Waits } from "./waits.ts";
+
+/** Bodies that are read at once before their senders have proved who they are. */
+export const UNPROVED_READS_MAX = 64;
+/** Of those, one address's. */
+export const UNPROVED_SHARE = 16;
+const UNPROVED_READS = { max: UNPROVED_READS_MAX, share: UNPROVED_SHARE };
+/** Beside them, of addresses that are locked out, which may still have a sender whose signature is right. */
+const LOCKED_READS = { max: 16, share: 8 };
+const MIB = 1024 * 1024;
+/** What is in memory of such bodies: one of 32 MiB, packed and unpacked, is within an address's share. */
+const UNPROVED_BYTES = { max: 256 * MIB, share: 96 * MIB };
+const LOCKED_BYTES = { max: 128 * MIB, share: 64 * MIB };
+/** How soon a sender may come again whose request the database cannot take. */
+const STORE_RETRY_MS = 30_000;
+
+export interface Ingress {
+  /** Whether a path is below `hooks.path`, and hooks are on. */
+  owns(pathname: string): boolean;
+  /** Never throws. */
+  receive(request: HookRequest): Promise<HookReply>;
+  /** For the API description; undefined: hooks are off. */
+  describe(): IngressDescription | undefined;
+  /** From now on every request gets 503. @param backInMs for `Retry-After` */
+  drain(backInMs: number): void;
+}
+
+export function makeIngress(deps: IngressDeps): Ingress {
+  let backAtMs: number | undefined; // set: draining
+  const checkOpen = (): void => {
+    if (backAtMs === undefined) return;
+    const headers = { ...retryAfter(backAtMs - deps.now()), connection: "close" };
+    throw new Refusal("shutting_down", { headers });
+  };
+  const parts: MappedDeps & RunDeps = {
+    ...deps,
+    door: new Door(deps),
+    limits: new RateLimits("requests", deps),
+    questions: new RateLimits("questions", deps),
+    unproved: { places: new Slots(UNPROVED_READS), bytes: new Slots(UNPROVED_BYTES) },
+    locked: { places: new Slots(LOCKED_READS), bytes: new Slots(LOCKED_BYTES) },
+    waits: new Waits(),
+    async accept(request) {
+      checkOpen(); // since its body was read, or its transform ran
+      return deps.accept(request);
+    },
+  };
+  const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
+
+  const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
+    const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
+    networks.set(trustedProxies, found);
+    return found;
+  };
+
+  const begin = (request: HookRequest, settings: IngressSettings, heard: Pick<Visit, "note" | "tell">): Visit => {
+    const { id: requestId, method, url, headers, peer } = request;
+    const forwardedFor = headers.get("x-forwarded-for");
+    const proxies = trusted(settings.gateway);
+    const address = clientAddress({ peer, forwardedFor, trusted: proxies });
+    const signedUrl = (): string => publicUrl({ url, headers, peer, trusted: proxies });
+    const path = pathBelow(url, settings.hooks);
+    const visitor = { requestId, method, url, signedUrl, headers, address, path, nowMs: deps.now() };
+    return { settings, request, visitor, ...heard };
+  };
+
+  return {
+    owns(pathname) {
+      const { hooks } = deps.settings();
+      return hooks.enabled && (pathname === hooks.path || pathname.startsWith(`${hooks.path}/`));
+    },
+    async receive(request) {
+      const trace = parseTraceparent(request.headers.get("traceparent"));
+      const notes: Record<string, unknown> = { request_id: request.id, ...(trace && { trace_id: trace.traceId }) };
+      const told: Record<string, string> = {};
+      const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
+      const tell: Visit["tell"] = (headers) => void Object.assign(told, headers);
+      const reply = await replyTo(request, async () => {
+        checkOpen();
+        return answer(parts, begin(request, deps.settings(), { note, tell }));
+      }).catch((error: unknown) => {
+        deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
+        return refusalReply(new Refusal("internal"), request.id);
+      });
+      const closing = reply.status >= 400 ? await dismiss(request.body) : {};
+      return {
+        ...reply,
+        headers: { ...told, ...closing, ...reply.headers, "x-request-id": request.id },
+        notes: { ...notes, ...reply.notes },
+        route: routeOf(deps, pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
+      };
+    },
+    describe: makeDescribe(deps),
+    drain(backInMs) {
+      backAtMs = deps.now() + backInMs;
+      parts.waits.endAll();
+    },
+  };
+}
+
+/** Made once for each configuration. */
+function makeDescribe({ settings, mappings }: IngressDeps): Ingress["describe"] {
+  const descriptions = new WeakMap<HooksConfig, IngressDescription>();
+  return () => {
+    const now = settings();
+    if (!now.hooks.enabled) return undefined;
+    const isHeard = mappings(now).all.some(({ config }) => hearsGet(config.handshake));
+    const known = descriptions.get(now.hooks) ?? describeIngress(now.hooks, { hearsGet: isHeard });
+    descriptions.set(now.hooks, known);
+    return known;
+  };
+}
+
+const pathBelow = (url: URL, { path }: Pick<HooksConfig, "path">): string =>
+  trimSlashes(url.pathname.slice(path.length));
+
+/**
+ * Of a request that no mapping took, the first mapping whose own path it is: its sender has a wrong credential, say.
+ * @param mapping that took the request
+ */
+function routeOf({ settings, mappings }: IngressDeps, path: string, mapping: unknown): string {
+  if (typeof mapping === "string") return `:${mapping}`;
+  if (path === "wake" || path === "agent") return path;
+  if (parseRunPath(path)) return "runs";
+  const owner = mappings(settings())
+    .forPath(path)
+    .find(({ config }) => config.match.path !== undefined);
+  return owner ? `:${owner.id}` : "other";
+}
+
+/** A refusal is an answer, and so is a database that is away: the request has to be sent again. */
+async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>): Promise<EndpointReply> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal) return refusalReply(error, request.id);
+    if (!(error instanceof AppError) || error.code !== "storage") throw error;
+    const options = { headers: retryAfter(STORE_RETRY_MS), reason: messageOf(error), cause: error };
+    return refusalReply(new Refusal("unavailable", options), request.id);
+  }
+}
+
+/** Throws a `Refusal`. */
+async function answer(parts: MappedDeps & RunDeps, visit: Visit): Promise<EndpointReply> {
+  const { hooks } = visit.settings;
+  const { method, url } = visit.request;
+  const { path } = visit.visitor;
+  if (!hooks.allowQueryToken && url.searchParams.has("token")) throw new Refusal("query_token_refused");
+  const isFixed = path === "wake" || path === "agent";
+  const candidates = isFixed ? [] : parts.mappings(visit.settings).forPath(path);
+  const early = answerEarly(parts.door, candidates, visit);
+  if (early) return early;
+  const run = method === "GET" || method === "HEAD" ? parseRunPath(path) : undefined;
+  if (run) return answerRun(parts, run, visit);
+  if (method !== "POST") {
+    const hears = candidates.some(({ config }) => hearsGet(config.handshake));
+    throw new Refusal("method_not_allowed", { headers: { allow: hears ? "GET, POST" : "POST" } });
+  }
+  return isFixed ? answerFixed(parts, path, visit) : answerMapped(parts, candidates, visit);
+}

@@ -1,0 +1,249 @@
+/**
+ * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
+ * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
+ */
+import { AppError } from "../../../base/errors.ts";
+import { retryAfter } from "../../../base/retry-after.ts";
+import type { HookAction } from "../action.ts";
+import { acknowledgement, answerHandshake } from "./handshake.ts";
+import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMapping } from "../mapping/index.ts";
+import { failureKey } from "./address.ts";
+import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
+import { checkAction, ownModelOf } from "./checks.ts";
+import type { Door, Pass } from "./door.ts";
+import { handshakeRequest } from "./early-handshake.ts";
+import { headerKey } from "./idempotency.ts";
+import { readPayload } from "./payload.ts";
+import type { EndpointReply, IngressDeps } from "./ports.ts";
+import { type ProblemName, Refusal } from "./problems.ts";
+import type { RateLimits } from "./rate-limits.ts";
+import { jsonReply, textReply } from "./reply.ts";
+import type { Slots } from "./slots.ts";
+import { acceptVisit, type Visit } from "./visit.ts";
+import type { Waits } from "./waits.ts";
+
+export interface MappedDeps extends IngressDeps {
+  readonly waits: Waits;
+  readonly door: Door;
+  readonly limits: RateLimits;
+  /** Of bodies whose senders have not proved who they are. */
+  readonly unproved: Reads;
+  /** Of those that come from addresses which are locked out. */
+  readonly locked: Reads;
+}
+
+/** Bodies that are read at once, and how much of them is in memory. */
+interface Reads {
+  readonly places: Slots;
+  readonly bytes: Slots;
+}
+
+/** What each mapping says to the sender's credentials. */
+type Proofs = ReadonlyMap<Mapping, Pass | { readonly reason: string }>;
+
+/** @param candidates mappings that the path can reach. Throws a `Refusal`. */
+export async function answerMapped(
+  deps: MappedDeps,
+  candidates: readonly Mapping[],
+  visit: Visit,
+): Promise<EndpointReply> {
+  const { settings, request, visitor, note, tell } = visit;
+  const { hooks } = settings;
+  const { rawBody, proofs } = await prove(deps, candidates, visit);
+  note({ bytes: rawBody.length });
+  const contentType = request.headers.get("content-type");
+  const asked: MappingRequest = {
+    path: visitor.path,
+    query: Object.fromEntries(request.url.searchParams),
+    headers: Object.fromEntries(request.headers),
+    payload: await readPayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
+    now: visitor.nowMs,
+  };
+  const claim = claimOf(visit, asked, proofs);
+  if (!claim) throw new Refusal("not_found", { reason: "no mapping wants this request" });
+  const { mapping, pass } = claim;
+  note({ mapping: mapping.id });
+  if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
+  note({ auth: pass.auth.id });
+  const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
+  tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
+  if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
+  const reply = claim.answer ?? (await answerProved(deps, visit, { mapping, asked, pass, rawBody }));
+  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // somebody waited for it
+  const isCheck = claim.answer !== undefined && claim.answer !== NOTHING; // of the address: the provider wants its own
+  const plain = isOutcome || isCheck ? undefined : acknowledgement(mapping.config, contentType);
+  const { status, headers, body } = plain ? textReply(plain, {}) : reply;
+  return { ...reply, status, body, headers: { ...reply.headers, ...headers, ...pass.headers } };
+}
+
+interface Claim {
+  readonly mapping: Mapping;
+  readonly pass: Pass | { readonly reason: string };
+  /** Where the mapping need not run. */
+  readonly answer?: EndpointReply;
+}
+
+/**
+ * Whose a request is. A provider's check of the address is answered whatever the conditions say of it, and what they
+ * leave out is nothing to be done, not an address that is gone: providers give up on those. Both only for senders who
+ * have proved to the mapping who they are. Throws a `Refusal`.
+ */
+function claimOf(visit: Visit, asked: MappingRequest, proofs: Proofs): Claim | undefined {
+  const known = [...proofs].flatMap(([mapping, pass]) => ("reason" in pass ? [] : [{ mapping, pass }]));
+  for (const each of known) {
+    const { handshake } = each.mapping.config;
+    const { payload } = asked;
+    const reply = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping: each.mapping, payload }));
+    if (reply) return { ...each, answer: textReply(reply, { handshake }) };
+  }
+  const owner = ownerOf(asked, proofs);
+  if (owner) return owner;
+  const leaver = known.find(({ mapping }) => mapping.isFor(asked));
+  return leaver && { ...leaver, answer: NOTHING };
+}
+
+const NOTHING = jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
+
+/** Throws a `Refusal` where a condition cannot tell: another mapping may trust more. */
+function ownerOf(asked: MappingRequest, proofs: Proofs): Claim | undefined {
+  try {
+    const [mapping, pass] = [...proofs].find(([candidate]) => candidate.takes(asked)) ?? [];
+    return mapping && pass && { mapping, pass };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "too_large") throw error;
+    throw new Refusal("text_too_long", { reason: error.message, cause: error });
+  }
+}
+
+export const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;
+
+/** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
+async function prove(
+  deps: MappedDeps,
+  candidates: readonly Mapping[],
+  visit: Visit,
+): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
+  const { hooks } = visit.settings;
+  const { visitor } = visit;
+  const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
+  const { door, readMs } = deps;
+  if (candidates.every(({ config }) => !config.auth)) {
+    const pass = door.admit(hooks, visitor);
+    if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
+    const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
+    if (deps.settings().hooks !== hooks) door.admit(deps.settings().hooks, visitor); // its token may be gone
+    return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
+  }
+  const takesTokens = candidates.some(({ config }) => !config.auth);
+  const isKnown = takesTokens && "auth" in door.byToken(hooks, visitor);
+  const rawBody = isKnown
+    ? await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS })
+    : await readUnproved(deps, visit, limitBytes);
+  const proofs: Proofs = new Map(
+    candidates.map((mapping) => {
+      const { auth } = mapping.config;
+      const { id } = mapping;
+      const now = deps.settings().hooks; // a token may be gone since
+      return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(now, visitor)];
+    }),
+  );
+  const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
+  if (failures.length === proofs.size) {
+    // some clients of HTTP Basic send a password only once they are asked for it
+    const isBasic = candidates.some(({ config }) => config.auth?.scheme === "basic");
+    throw door.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
+  }
+  return { rawBody, proofs };
+}
+
+/**
+ * A body whose sender has proved nothing. There are few places for those, and an address has a share of them; while it
+ * is locked out it gets none but a moment among its like. A body that does not come in time is a failed attempt.
+ */
+async function readUnproved(
+  { door, readMs, unproved, locked }: MappedDeps,
+  { request, visitor }: Visit,
+  limitBytes: number,
+): Promise<Uint8Array> {
+  const isLocked = door.isLocked(visitor);
+  const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
+  const { places, bytes } = isLocked ? locked : unproved;
+  const key = failureKey(visitor.address);
+  let held = 0;
+  const hold = (more: number): boolean => {
+    const isTaken = bytes.take(key, more);
+    held += isTaken ? more : 0;
+    return isTaken;
+  };
+  try {
+    return await places.run(
+      key,
+      () => readBody(request, { limitBytes, timeoutMs, hold }).finally(() => bytes.give(key, held)),
+      () => new Refusal("too_busy", { headers: retryAfter(1000) }),
+    );
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.problem !== "body_timeout") throw error;
+    const failure = door.refusal(visitor, "the body came too slowly");
+    throw isLocked ? failure : error;
+  }
+}
+
+interface Proved {
+  readonly mapping: Mapping;
+  readonly asked: MappingRequest;
+  readonly pass: Pass;
+  readonly rawBody: Uint8Array;
+}
+
+async function answerProved(
+  deps: MappedDeps,
+  visit: Visit,
+  { mapping, asked, pass, rawBody }: Proved,
+): Promise<EndpointReply> {
+  const { transformsDir, transformTimeoutMs } = deps.mappings(visit.settings);
+  const channels = deps.checks.channels();
+  const outcome = await runMapping(mapping, asked, {
+    transforms: deps.transforms,
+    transformsDir,
+    transformTimeoutMs,
+    isChannel: (name) => channels.find(name) !== undefined,
+    signal: visit.request.signal,
+  });
+  if (outcome.kind === "nothing") return NOTHING;
+  if (outcome.kind === "failed") throw refusalOf(outcome);
+  const header = headerKey(visit.request.headers);
+  const deliveryId = repeatId(mapping, { request: asked, rawBody, signedId: pass.deliveryId });
+  const { actions, warnings } = await checkAll(deps, mapping, outcome.actions);
+  return acceptVisit(deps, visit, {
+    pass: { ...pass, ...(deliveryId === undefined ? {} : { deliveryId }) },
+    rawBody,
+    actions,
+    warnings: [...header.warnings, ...outcome.warnings, ...warnings],
+    idempotencyKey: header.key,
+    mappingId: mapping.id,
+    payload: asked.payload,
+  });
+}
+
+type Failed = Extract<MappingOutcome, { kind: "failed" }>;
+
+const FAILURES = {
+  bad_request: "mapping_rejected",
+  too_large: "mapping_rejected",
+  busy: "too_busy",
+  cancelled: "client_gone",
+  mapping_failed: "mapping_failed",
+} as const satisfies Record<Failed["code"], ProblemName>;
+
+const refusalOf = ({ code, reason }: Failed): Refusal =>
+  new Refusal(FAILURES[code], { reason, headers: code === "busy" ? retryAfter(1000) : {} });
+
+async function checkAll(
+  { checks }: IngressDeps,
+  { config }: Mapping,
+  actions: readonly HookAction[],
+): Promise<{ actions: readonly HookAction[]; warnings: readonly string[] }> {
+  const checked = await Promise.all(actions.map((action) => checkAction(action, checks, ownModelOf(config))));
+  const warnings = new Set(checked.flatMap((each) => each.warnings));
+  return { actions: checked.map(({ action }) => action), warnings: [...warnings] };
+}

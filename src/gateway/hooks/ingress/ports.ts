@@ -1,0 +1,79 @@
+/** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
+import type { Logger } from "../../../base/log.ts";
+import type { Peers } from "../../database/peers.ts";
+import type { GatewayConfig } from "../config.ts";
+import type { Accepted } from "../queue/deliveries/accept.ts";
+import type { AcceptRequest } from "../queue/deliveries/request.ts";
+import type { RunOrigin } from "../queue/deliveries/queries.ts";
+import type { RunStatus } from "../queue/deliveries/run-status.ts";
+import type { RunParts } from "../mapping/index.ts";
+import type { MappingSettings, MappingsOf } from "../mapping/live.ts";
+import type { RunNews } from "../queue/worker/watch.ts";
+import type { Checks } from "./checks.ts";
+
+export interface IngressSettings extends MappingSettings {
+  readonly gateway: Pick<GatewayConfig, "trustedProxies">;
+}
+
+/** Accepted runs, for status requests. */
+export interface Runs {
+  readonly origin: (id: string) => Promise<RunOrigin | undefined>;
+  readonly status: (id: string) => Promise<RunStatus | undefined>;
+  /** How a run stands, then its news until nothing changes any more or the signal ends it. */
+  readonly watch: (id: string, signal: AbortSignal) => AsyncGenerator<RunNews>;
+}
+
+export interface IngressDeps {
+  /** As of now: a request finishes under the settings it began with. */
+  readonly settings: () => IngressSettings;
+  /** Resolves after the commit. */
+  readonly accept: (request: AcceptRequest) => Promise<Accepted>;
+  readonly runs: Runs;
+  readonly mappings: MappingsOf;
+  readonly transforms: RunParts["transforms"];
+  readonly checks: Checks;
+  readonly log: Logger;
+  /** For limits that several processes share. */
+  readonly spend?: Peers["spend"] | undefined;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  /** How long bodies may take; shorter in tests. */
+  readonly readMs?: { readonly proved: number; readonly unproved: number };
+}
+
+export interface HookRequest {
+  readonly id: string;
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array> | null;
+  /** All of the body, in place of the stream. */
+  bytes(): Promise<Uint8Array>;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+  /** The address at the other end of the socket. */
+  readonly peer: string | undefined;
+}
+
+/** What an endpoint makes of a request. */
+export interface EndpointReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined: no body. */
+  readonly body: string | undefined;
+  /** For the log: names and counts, never text of the request. */
+  readonly notes: Readonly<Record<string, unknown>>;
+  /** In place of a body: news of a run, to be sent as they come until the signal ends them. */
+  readonly news?: (gone: AbortSignal) => AsyncGenerator<RunNews>;
+}
+
+export interface HookReply extends EndpointReply {
+  /** What it was for: `wake`, `agent`, `runs`, a mapping as `:id`, or `other`. */
+  readonly route: string;
+}
+
+/** Who a request comes from, once it is known; never the credential. */
+export interface Auth {
+  readonly kind: "token" | "signature";
+  readonly id: string;
+}

@@ -1,0 +1,54 @@
+/** `Prefer: wait=N` (RFC 7240): the answer is the run's outcome if it comes in time, else 202. */
+import { AppError } from "../../../base/errors.ts";
+import type { RunStatus } from "../queue/deliveries/run-status.ts";
+import { isFinal } from "../queue/deliveries/state.ts";
+import type { Runs } from "./ports.ts";
+import type { Waits } from "./waits.ts";
+
+/** Longer than proxies keep a silent connection. */
+const WAIT_SECONDS_MAX = 300;
+
+/** Whole seconds; undefined where a request does not ask to wait. */
+export function preferredWait(headers: Headers): number | undefined {
+  const asked = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(headers.get("prefer") ?? "")?.[1];
+  const seconds = Math.min(Number(asked ?? 0), WAIT_SECONDS_MAX);
+  return seconds > 0 ? seconds : undefined;
+}
+
+/**
+ * How all of some runs ended; undefined if one takes longer, waiting is no longer allowed, or the database does not
+ * say: the runs are accepted whatever becomes of the wait.
+ */
+export async function outcomes(
+  { runs, waits }: { readonly runs: Runs; readonly waits: Waits },
+  runIds: readonly string[],
+  { gone, seconds }: { gone: AbortSignal; seconds: number },
+): Promise<readonly RunStatus[] | undefined> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), seconds * 1000);
+  const abort = (): void => late.abort();
+  gone.addEventListener("abort", abort, { once: true });
+  if (gone.aborted) abort(); // while its request was stored
+  const wait = waits.begin(late.signal);
+  try {
+    if (!wait) return undefined;
+    const ended = await Promise.all(runIds.map((id) => endOf(runs, id, wait.signal)));
+    const all = ended.filter((status) => status !== undefined);
+    return all.length === runIds.length ? all : undefined;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "storage") return undefined;
+    throw error;
+  } finally {
+    abort(); // the others, where one failed
+    wait?.end();
+    clearTimeout(timer);
+    gone.removeEventListener("abort", abort);
+  }
+}
+
+async function endOf(runs: Runs, id: string, signal: AbortSignal): Promise<RunStatus | undefined> {
+  for await (const news of runs.watch(id, signal)) {
+    if (news.kind === "status" && isFinal(news.status.state)) return news.status;
+  }
+  return undefined;
+}

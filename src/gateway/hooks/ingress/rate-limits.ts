@@ -1,0 +1,144 @@
+/**
+ * Limits on how often requests come: of all senders together, and of each mapping. Only requests whose credential is
+ * good count, so that strangers can neither use a limit up nor fill memory: there are as many buckets as limits in the
+ * configuration, and a new configuration starts with full ones.
+ *
+ * Nodes that share a database share the buckets: each lets in what it believes is left, tells a few times a second what
+ * it took, and goes on from what is left after all. What they let in too much between, they let in less afterwards.
+ */
+import { messageOf } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/log.ts";
+import type { Peers, Spent } from "../../database/peers.ts";
+import { retryAfter } from "../../../base/retry-after.ts";
+import type { RateLimit } from "../config.ts";
+import { Refusal } from "./problems.ts";
+
+const TELL_MS = 250;
+
+/** A limit by the name of what it limits; undefined: that is not limited. */
+export type NamedLimit = readonly [name: string, limit: RateLimit | undefined];
+
+/** Tokens, and when that many were there. */
+interface Bucket {
+  readonly tokens: number;
+  readonly atMs: number;
+}
+
+export interface RateLimitParts {
+  readonly now: () => number;
+  readonly log: Logger;
+  /** Of one process alone there is none. */
+  readonly spend?: Peers["spend"] | undefined;
+}
+
+/** For the answer. */
+export type RateHeaders = Readonly<Record<string, string>>;
+
+export class RateLimits {
+  readonly #parts: RateLimitParts;
+  /** Sets these limits apart from others of the same names. */
+  readonly #kind: string;
+  readonly #buckets = new WeakMap<RateLimit, Bucket>();
+  /** Taken, and not told yet. */
+  #untold = new Map<RateLimit, Spent>();
+  #isTelling = false;
+
+  constructor(kind: string, parts: RateLimitParts) {
+    this.#kind = kind;
+    this.#parts = parts;
+  }
+
+  /**
+   * Takes one request from every limit, or from none. Returns headers of the one that is nearest to its end.
+   * Throws a `Refusal` where one is there.
+   */
+  take(limits: readonly NamedLimit[]): RateHeaders {
+    const now = this.#parts.now();
+    const states = limits.flatMap(([name, limit]) =>
+      limit ? [{ name, ...stateOf(limit, this.#bucketOf(limit, now), now) }] : [],
+    );
+    const [nearest] = states.toSorted((a, b) => a.tokens / a.burst - b.tokens / b.burst);
+    if (!nearest) return {};
+    const waitMs = Math.max(...states.map(({ tokens, perMs }) => (1 - tokens) / perMs));
+    if (waitMs > 0) {
+      const headers = { ...headersOf(nearest), ...retryAfter(waitMs) };
+      throw new Refusal("rate_limited", { headers });
+    }
+    for (const state of states) {
+      this.#buckets.set(state.limit, { tokens: state.tokens - 1, atMs: now });
+      if (this.#parts.spend) this.#note(state);
+    }
+    return headersOf({ ...nearest, tokens: nearest.tokens - 1 });
+  }
+
+  /** One of before the clock was set back fills from now on: it would not before its time had come. */
+  #bucketOf(limit: RateLimit, now: number): Bucket | undefined {
+    const bucket = this.#buckets.get(limit);
+    if (!bucket || bucket.atMs <= now) return bucket;
+    const fromNow = { ...bucket, atMs: now };
+    this.#buckets.set(limit, fromNow);
+    return fromNow;
+  }
+
+  #note({ name, limit, burst, perMs }: State & { readonly name: string }): void {
+    const id = JSON.stringify([this.#kind, name, burst, perMs]); // changed, it is another
+    const taken = (this.#untold.get(limit)?.taken ?? 0) + 1;
+    this.#untold.set(limit, { id, taken, burst, perMs });
+    if (!this.#isTelling) this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    this.#isTelling = true;
+    setTimeout(() => void this.#tell(), TELL_MS).unref();
+  }
+
+  /** What cannot be told now is told the next time. */
+  async #tell(): Promise<void> {
+    const told = this.#untold;
+    this.#untold = new Map();
+    try {
+      const left = await this.#parts.spend!([...told.values()]);
+      for (const [i, limit] of [...told.keys()].entries()) {
+        const since = this.#untold.get(limit)?.taken ?? 0;
+        this.#buckets.set(limit, { tokens: left[i]! - since, atMs: this.#parts.now() });
+      }
+    } catch (error) {
+      this.#parts.log.debug("rate limits cannot be shared now", { error: messageOf(error) });
+      for (const [limit, spent] of told) {
+        const since = this.#untold.get(limit)?.taken ?? 0;
+        this.#untold.set(limit, { ...spent, taken: spent.taken + since });
+      }
+    }
+    this.#isTelling = false;
+    if (this.#untold.size > 0) this.#tellSoon();
+  }
+}
+
+interface State {
+  readonly limit: RateLimit;
+  readonly tokens: number;
+  readonly burst: number;
+  readonly perMs: number;
+}
+
+function stateOf(limit: RateLimit, bucket: Bucket | undefined, now: number): State {
+  const { count, seconds } = paceOf(limit);
+  const { burst = Math.max(1, Math.floor(count)) } = limit;
+  const perMs = count / seconds / 1000;
+  const since = bucket ? now - bucket.atMs : 0;
+  return { limit, burst, perMs, tokens: Math.min(burst, (bucket?.tokens ?? burst) + since * perMs) };
+}
+
+const paceOf = ({ perSecond, perMinute }: RateLimit): { count: number; seconds: number } =>
+  perSecond === undefined ? { count: perMinute ?? 1, seconds: 60 } : { count: perSecond, seconds: 1 };
+
+/** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */
+function headersOf({ limit, tokens, burst, perMs }: State): RateHeaders {
+  const { count, seconds } = paceOf(limit);
+  return {
+    "ratelimit-policy": `${count};w=${seconds};burst=${burst}`,
+    "ratelimit-limit": String(burst),
+    "ratelimit-remaining": String(Math.floor(tokens)),
+    "ratelimit-reset": String(Math.ceil((burst - tokens) / perMs / 1000)),
+  };
+}

@@ -1,0 +1,131 @@
+/** Signature schemes by name. */
+import { AppError } from "../../../../base/errors.ts";
+import type { SignatureConfig } from "../../signature-config.ts";
+import { FORM_DEFAULT, type Place, type SignatureForm } from "./form.ts";
+import { gitlab } from "./gitlab.ts";
+import { keyPair, type KeyKind, sharedKey } from "./keys.ts";
+import {
+  refused,
+  type SecretSettings,
+  type SecretVerdict,
+  type SignatureScheme,
+  type SignedRequest,
+  type Verdict,
+} from "./scheme.ts";
+import { signedScheme } from "./signed.ts";
+import { standardWebhooks, svix } from "./standard-webhooks.ts";
+import { basic, token } from "./token.ts";
+import { KEY_PAIR_FORMS, SHARED_KEY_FORMS } from "./vendors.ts";
+
+export type { SignedRequest, Verdict } from "./scheme.ts";
+
+type Scheme = SignatureConfig["scheme"];
+
+type OwnForm = Omit<Extract<SignatureConfig, { scheme: "hmac" | "public-key" }>, "secrets" | "scheme"> & SecretSettings;
+
+/** Headers and fields of the configuration as a place. */
+function placeOf(header: string | readonly string[] | undefined, field: string | undefined): Place | undefined {
+  if (header === undefined) return field === undefined ? undefined : { fields: [field] };
+  return { headers: [header].flat().map((name) => name.toLowerCase()) };
+}
+
+/** What the configuration says of a signature, as a form. */
+function ownForm(own: OwnForm & { readonly keyEncoding?: SignatureForm["keyEncoding"] | undefined }): SignatureForm {
+  const { timestampPrefix, toleranceSeconds, keyEncoding = FORM_DEFAULT.keyEncoding } = own;
+  return {
+    signature: placeOf(own.header, own.signatureField) ?? {},
+    prefix: own.prefix,
+    encoding: own.encoding,
+    keyEncoding,
+    algorithm: own.algorithm,
+    signedContent: own.signedContent,
+    timestamp:
+      timestampPrefix === undefined ? placeOf(own.timestampHeader, own.timestampField) : { prefix: timestampPrefix },
+    timestampUnit: own.timestampUnit,
+    toleranceSeconds: toleranceSeconds ?? FORM_DEFAULT.toleranceSeconds,
+    id: placeOf(own.idHeader, own.idField),
+    publicUrl: own.publicUrl,
+  };
+}
+
+interface VendorSettings extends SecretSettings {
+  readonly publicUrl?: string;
+}
+
+/** A vendor's form with what an operator may change of it. */
+const vendorSchemes = <Name extends string>(keys: KeyKind, forms: Readonly<Record<Name, SignatureForm>>) =>
+  Object.fromEntries(
+    Object.entries<SignatureForm>(forms).map(([name, form]) => [
+      name,
+      signedScheme<VendorSettings>(keys, ({ toleranceSeconds = form.toleranceSeconds, publicUrl }) => ({
+        ...form,
+        toleranceSeconds,
+        publicUrl,
+      })),
+    ]),
+  ) as Record<Name, SignatureScheme<VendorSettings>>;
+
+const TELEGRAM = { header: "x-telegram-bot-api-secret-token", prefix: "", idField: "update_id" };
+
+export const signatureSchemes: Readonly<Record<Scheme, SignatureScheme<any>>> = {
+  "standard-webhooks": standardWebhooks,
+  svix,
+  gitlab,
+  ...vendorSchemes(sharedKey, SHARED_KEY_FORMS),
+  ...vendorSchemes(keyPair, KEY_PAIR_FORMS),
+  telegram: {
+    checkSecret: (secret, side) => token.checkSecret(secret, side, { ...TELEGRAM, secrets: [] }),
+    credentialHeaders: () => [TELEGRAM.header],
+    verify: (settings, request) => token.verify({ ...settings, ...TELEGRAM }, request),
+    sign: (settings, request) => token.sign({ ...settings, ...TELEGRAM }, request),
+  },
+  token,
+  basic,
+  hmac: signedScheme(sharedKey, ownForm),
+  "public-key": signedScheme(keyPair, ownForm),
+};
+
+/**
+ * Schemes that sign the body and nothing else, of senders whose bodies hold ids and times: a captured request that
+ * comes again under another id is told by its body. The bodies of `hmac` may be equal and mean two things.
+ */
+const UNIQUE_BODIES: readonly Scheme[] = ["github", "gitea", "shopify", "sentry", "twilio"];
+export const hasUniqueBodies = (scheme: Scheme): boolean => UNIQUE_BODIES.includes(scheme);
+
+/** Whether the sender knows a secret of this mapping. Every refusal looks alike from outside: log its reason. */
+export function verifySignature(config: SignatureConfig, request: SignedRequest): Verdict {
+  const settings = currentSettings(config, request.nowMs);
+  if (settings.secrets.length === 0) return refused("every secret has expired");
+  return signatureSchemes[config.scheme].verify(settings, request);
+}
+
+/** The headers that a sender with the first secret would send. Throws `bad_request` for one that signs nothing. */
+export function signRequest(
+  config: SignatureConfig,
+  request: SignedRequest & { readonly id: string },
+): Record<string, string> {
+  const settings = currentSettings(config, request.nowMs);
+  const scheme = signatureSchemes[config.scheme];
+  const verdict = scheme.checkSecret(settings.secrets[0] ?? "", "sender", settings);
+  if (!verdict.ok) throw new AppError("bad_request", `cannot sign with this secret: expected ${verdict.expected}`);
+  return scheme.sign(settings, request);
+}
+
+/** Headers, by lower-case name, that templates and transforms must not see. */
+export function credentialHeaders(config: SignatureConfig): readonly string[] {
+  return signatureSchemes[config.scheme].credentialHeaders(currentSettings(config, 0));
+}
+
+/** What a secret is to the scheme that verifies with it. */
+export const checkSecret = (config: SignatureConfig, secret: string): SecretVerdict =>
+  signatureSchemes[config.scheme].checkSecret(secret, "receiver", currentSettings(config, 0));
+
+/** What a secret is that we sign callbacks with. */
+export const checkCallbackSecret = (secret: string): SecretVerdict =>
+  standardWebhooks.checkSecret(secret, "sender", { secrets: [secret] });
+
+/** Secrets that still count. */
+function currentSettings(config: SignatureConfig, nowMs: number) {
+  const current = config.secrets.filter(({ expiresAt }) => !expiresAt || Date.parse(expiresAt) > nowMs);
+  return { ...config, secrets: current.map(({ value }) => value) };
+}

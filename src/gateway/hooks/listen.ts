@@ -1,0 +1,21 @@
+/** Where hooks have a listener of their own. */
+import { isIPv6 } from "node:net";
+import { parseAddress, type Address } from "../../base/config/values.ts";
+
+/** Bytes of a socket's path on Linux, less the zero at its end; other systems have a few less and say so. */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+export const LISTEN_EXPECTED = `expected host:port, or unix:/path of at most ${SOCKET_PATH_BYTES_MAX} bytes`;
+
+export type HooksListen = Address | { readonly unix: string };
+
+/** `host:port`, `:port` on loopback, or `unix:/path`; undefined for anything else. */
+export function parseListen(text: string): HooksListen | undefined {
+  if (!text.startsWith("unix:")) {
+    const hasPort = /:\d+$/.test(text) && !text.includes("//") && !isIPv6(text);
+    return hasPort ? parseAddress(text) : undefined;
+  }
+  const path = text.slice("unix:".length);
+  const isPath = path.startsWith("/") && !path.endsWith("/") && !path.includes("\0");
+  return isPath && Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX ? { unix: path } : undefined;
+}

@@ -1,0 +1,205 @@
+/**
+ * From a mail to its run: the same way as a request to the mail mapping takes, with the mapping's templates, conditions
+ * and transform, and the same checks. What the mail became and that it was handled are written together.
+ */
+import { createHash } from "node:crypto";
+import { AppError, messageOf } from "../../../base/errors.ts";
+import { operator, type Passage, plain } from "../../agent/boundary/passage.ts";
+import type { Script, Store } from "../../database/store.ts";
+import type { HookAction } from "../action.ts";
+import type { AcceptRequest } from "../queue/deliveries/request.ts";
+import { titleOf } from "../title.ts";
+import { checkAction, ownModelOf } from "../ingress/checks.ts";
+import type { IngressDeps } from "../ingress/ports.ts";
+import { Refusal } from "../ingress/problems.ts";
+import { acceptedResponse } from "../ingress/reply.ts";
+import { type Mapping, type MappingRequest, type Mappings, runMapping } from "../mapping/index.ts";
+import type { MailItem } from "./message.ts";
+
+/** Where mails would be posted to. */
+const PATH = "mail";
+const AUTH = "mailbox";
+/** What an operator has to change first, or what is over soon. */
+const WAIT_MS = 15_000;
+/** Tries of a mail on which the mapping's transform fails. */
+const FAILURES_MAX = 5;
+
+export interface HandOverDeps extends Pick<
+  IngressDeps,
+  "settings" | "mappings" | "transforms" | "checks" | "accept" | "now"
+> {
+  readonly store: Pick<Store, "read" | "write">;
+}
+
+export interface HandOver {
+  readonly item: MailItem;
+  /** The account, for the delivery's record. */
+  readonly account: string;
+  /** Tries of this mail so far. */
+  readonly failures: number;
+  /** Says that the mail was handled, in the transaction of its acceptance. */
+  readonly mark: () => Script<void>;
+  readonly signal: AbortSignal;
+}
+
+export type HandedOver =
+  | { readonly kind: "accepted"; readonly deliveryId: string }
+  /** The mapping wants nothing done. */
+  | { readonly kind: "nothing" }
+  /** This mail can never be accepted; the main session gets an event. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** Nothing is written: try again. */
+  | { readonly kind: "later"; readonly reason: string; readonly afterMs: number; readonly isFailure?: boolean };
+
+/** Nobody is asked over a network: look again soon. */
+const FULL: HandedOver = { kind: "later", reason: "the queue is full", afterMs: 5000 };
+
+/** Never throws for what a mail or the configuration does. */
+export async function handOver(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> {
+  try {
+    return await attempt(deps, mail);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { kind: "later", reason: reasonOf(error), afterMs: WAIT_MS };
+  }
+}
+
+async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> {
+  const settings = deps.settings();
+  const payload = { source: "imap", messages: [mail.item] };
+  const asked: MappingRequest = { path: PATH, query: {}, headers: {}, payload, now: deps.now() };
+  const mappings = deps.mappings(settings);
+  const mapping = ownerOf(asked, mappings);
+  if (mapping instanceof AppError) return refuse(deps, mail, mapping.message);
+  if (!mapping) return later("no mapping takes mails: add 'mail' to hooks.presets");
+  if (!mapping.plan.ok) return later(`mapping '${mapping.id}' cannot be used: ${mapping.plan.problem}`);
+  const channels = deps.checks.channels();
+  const outcome = await runMapping(mapping, asked, {
+    transforms: deps.transforms,
+    transformsDir: mappings.transformsDir,
+    transformTimeoutMs: mappings.transformTimeoutMs,
+    isChannel: (name) => channels.find(name) !== undefined,
+    signal: mail.signal,
+  });
+  if (outcome.kind === "nothing") {
+    await deps.store.write(mail.mark);
+    return { kind: "nothing" };
+  }
+  if (outcome.kind === "actions") {
+    const checked = await checkAll(deps, mapping, outcome.actions);
+    return "reason" in checked
+      ? refuse(deps, mail, checked.reason)
+      : acceptMail(deps, mail, { mapping, payload, ...checked });
+  }
+  const { code, reason } = outcome;
+  if (code === "busy" || code === "cancelled") return later(reason);
+  const isGivenUp = code !== "mapping_failed" || mail.failures + 1 >= FAILURES_MAX;
+  return isGivenUp ? refuse(deps, mail, reason) : { ...later(reason), isFailure: true };
+}
+
+/** An error where a condition cannot tell, as it never will of this mail. */
+function ownerOf(asked: MappingRequest, { find }: Mappings): Mapping | AppError | undefined {
+  try {
+    return find(asked);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "too_large") return error;
+    throw error;
+  }
+}
+
+const later = (reason: string): Extract<HandedOver, { kind: "later" }> => ({ kind: "later", reason, afterMs: WAIT_MS });
+
+const reasonOf = (error: AppError): string =>
+  error instanceof Refusal && error.reason !== undefined ? `${error.message}: ${error.reason}` : messageOf(error);
+
+/** What a mail itself causes is `reason`; what the configuration causes is thrown. */
+async function checkAll(
+  { checks }: HandOverDeps,
+  { config }: Mapping,
+  actions: readonly HookAction[],
+): Promise<{ readonly actions: readonly HookAction[] } | { readonly reason: string }> {
+  try {
+    const checked = await Promise.all(actions.map((action) => checkAction(action, checks, ownModelOf(config))));
+    return { actions: checked.map(({ action }) => action) };
+  } catch (error) {
+    if (error instanceof Refusal && error.problem === "session_key_not_allowed") return { reason: reasonOf(error) };
+    throw error;
+  }
+}
+
+interface Taken {
+  readonly mapping: Mapping;
+  readonly payload: object;
+  readonly actions: readonly HookAction[];
+}
+
+async function acceptMail(
+  deps: HandOverDeps,
+  mail: HandOver,
+  { mapping, payload, actions }: Taken,
+): Promise<HandedOver> {
+  const { account, mark } = mail;
+  const rawBody = new TextEncoder().encode(JSON.stringify(payload));
+  const accepted = await deps.accept({
+    ...record(deps, account, { rawBody, actions }),
+    mappingId: mapping.id,
+    title: titleOf({ actions, payload }),
+    rawBody: deps.settings().hooks.queue.keepBodies ? rawBody : undefined,
+    alongside: mark,
+  });
+  if (accepted.kind === "full") return FULL;
+  if (accepted.kind === "too_many") return refuse(deps, mail, `it asks for more than ${accepted.limit} runs`);
+  return accepted.kind === "conflict" // only of a key, and mails have none
+    ? later("another request has this mail's key")
+    : { kind: "accepted", deliveryId: accepted.deliveryId };
+}
+
+/** A mail that cannot be accepted is logged, never dropped silently. */
+async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, reason: string): Promise<HandedOver> {
+  const text = operator(
+    `A mail to ${account} could not be handed over: its mapping does not take it. See the log of the server.`,
+  );
+  const accepted = await tellMain(deps, { account, text, itemId: `refused ${item.id}`, alongside: mark });
+  if (accepted.kind === "full") return FULL;
+  return { kind: "refused", reason };
+}
+
+export interface Notice {
+  readonly account: string;
+  readonly text: Passage;
+  /** Only the first of equal problems is reported. */
+  readonly itemId: string;
+  readonly alongside?: () => Script<void>;
+}
+
+/** An event for the main session. */
+export function tellMain(
+  deps: HandOverDeps,
+  { account, text, itemId, alongside }: Notice,
+): ReturnType<HandOverDeps["accept"]> {
+  const action: HookAction = { kind: "wake", text, mode: "next-heartbeat", isWrapped: true, itemId };
+  const rawBody = new TextEncoder().encode(plain(text));
+  return deps.accept({
+    ...record(deps, account, { rawBody, actions: [action] }),
+    ...(alongside ? { alongside } : {}),
+  });
+}
+
+function record(
+  { now }: HandOverDeps,
+  account: string,
+  { rawBody, actions }: { rawBody: Uint8Array; actions: readonly HookAction[] },
+): AcceptRequest {
+  const requestId = crypto.randomUUID();
+  return {
+    requestId,
+    path: PATH,
+    auth: { kind: AUTH, id: account },
+    bodySha256: createHash("sha256").update(rawBody).digest("hex"),
+    bodyBytes: rawBody.length,
+    headers: {},
+    actions,
+    now: now(),
+    respond: (runIds) => acceptedResponse(actions, { runIds, requestId, warnings: [] }),
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * How far a mailbox has been read, and which of its mails were handled: written together with what a mail became, so
+ * that a crash neither loses one nor brings one twice. Ids outlive the server's numbers, which it may give anew.
+ */
+import type { Migration } from "../../database/database.ts";
+import { execute, queryOne, type Script } from "../../database/store.ts";
+import { shortHash } from "../mapping/filters.ts";
+
+/** Mails of a mailbox that are remembered by id. */
+const REMEMBERED_MAX = 20_000;
+
+export const mailMigrations: readonly Migration[] = [
+  {
+    name: "hooks: mail",
+    sql: `
+      CREATE TABLE mail_positions (
+        mailbox TEXT PRIMARY KEY,
+        uid_validity TEXT NOT NULL,
+        last_uid INTEGER NOT NULL,
+        began_at INTEGER NOT NULL,     -- when it was looked at for the first time
+        newest_at INTEGER NOT NULL,    -- when the newest of the handled mails came in, as the server says
+        since_at INTEGER NOT NULL      -- what came in before is not new, whatever its number; 0: numbers are enough
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE mail_handled (
+        mailbox TEXT NOT NULL,
+        id_hash TEXT NOT NULL,
+        handled_at INTEGER NOT NULL,
+        PRIMARY KEY (mailbox, id_hash)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX mail_handled_age ON mail_handled (mailbox, handled_at);
+    `,
+  },
+];
+
+export interface MailPosition {
+  /** The server's generation of its numbers (UIDVALIDITY in RFC 9051). */
+  readonly uidValidity: string;
+  /** Handled up to here, in order. */
+  readonly lastUid: number;
+  /** When the mailbox was looked at for the first time, epoch milliseconds. */
+  readonly beganAt: number;
+  /** When the newest of the handled mails came in. */
+  readonly newestAt: number;
+  /** What came in before is not new, whatever its number; 0: numbers are enough. */
+  readonly sinceAt: number;
+}
+
+export const findPosition = (mailbox: string): Script<MailPosition | undefined> =>
+  queryOne<MailPosition>(
+    `SELECT uid_validity AS "uidValidity", last_uid AS "lastUid", began_at AS "beganAt", newest_at AS "newestAt",
+       since_at AS "sinceAt" FROM mail_positions WHERE mailbox = $1`,
+    mailbox,
+  );
+
+export function* setPosition(mailbox: string, position: MailPosition): Script<void> {
+  const { uidValidity, lastUid, beganAt, newestAt, sinceAt } = position;
+  yield* execute(
+    `INSERT INTO mail_positions (mailbox, uid_validity, last_uid, began_at, newest_at, since_at)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (mailbox) DO UPDATE SET uid_validity = excluded.uid_validity,
+       last_uid = excluded.last_uid, began_at = excluded.began_at, newest_at = excluded.newest_at,
+       since_at = excluded.since_at`,
+    mailbox,
+    uidValidity,
+    lastUid,
+    beganAt,
+    newestAt,
+    sinceAt,
+  );
+}
+
+export function* isHandled(mailbox: string, id: string): Script<boolean> {
+  const text = "SELECT 1 FROM mail_handled WHERE mailbox = $1 AND id_hash = $2";
+  return (yield* queryOne(text, mailbox, shortHash(id))) !== undefined;
+}
+
+/** Remembers a mail and forgets the oldest beyond the most. */
+export function* setHandled(mailbox: string, { id, now }: { id: string; now: number }): Script<void> {
+  yield* execute(
+    "INSERT INTO mail_handled (mailbox, id_hash, handled_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    mailbox,
+    shortHash(id),
+    now,
+  );
+  yield* execute(
+    `DELETE FROM mail_handled WHERE mailbox = $1 AND handled_at <
+       (SELECT handled_at FROM mail_handled WHERE mailbox = $1 ORDER BY handled_at DESC LIMIT 1 OFFSET $2)`,
+    mailbox,
+    REMEMBERED_MAX,
+  );
+}

@@ -1,0 +1,123 @@
+/** From a mapping, a request and what a transform said of it to the action that both ask for. */
+import { oneLine } from "../../agent/boundary/index.ts";
+import { AppError } from "../../../base/errors.ts";
+import { external, type Passage, plain } from "../../agent/boundary/passage.ts";
+import { withoutUndefined } from "../without-undefined.ts";
+import type { AgentAction, HookAction, WakeAction } from "../action.ts";
+import { presets } from "./presets/index.ts";
+import type { Preset } from "./presets/preset.ts";
+import { shortHash } from "./filters.ts";
+import type { Mapping, Plan } from "./mapping.ts";
+import { mergeOverrides, type Overrides } from "./overrides.ts";
+import type { View } from "./request.ts";
+import { plainText, type Rendered } from "./template.ts";
+
+const NAME_DEFAULT = "Hook";
+const NAME_CHARS_MAX = 100;
+
+export interface ActionParts {
+  readonly mapping: Mapping;
+  readonly plan: Plan;
+  readonly view: View;
+  readonly given: Overrides;
+  /** Whether there is a channel of this name, beside `last`. */
+  readonly isChannel: (name: string) => boolean;
+}
+
+export interface Built {
+  readonly action: HookAction;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Undefined: the preset has nothing to tell of this request. Throws `bad_request` for an empty text or a value that
+ * cannot be used, `too_large` for a text that is too long.
+ */
+export function buildAction(parts: ActionParts): Built | undefined {
+  const { mapping, given } = parts;
+  const { config, warnings } = mergeOverrides(mapping.config, given);
+  const itemId = own("itemId", parts);
+  const shared = { isWrapped: !config.allowUnsafeExternalContent, ...withoutUndefined({ itemId }) };
+  const content = contentOf(parts, config.action);
+  if (!content) return undefined;
+  if (plain(content).trim() === "") {
+    throw new AppError("bad_request", `mapping '${mapping.id}': the ${config.action} text is empty`);
+  }
+  if (config.action === "wake") {
+    return { action: { kind: "wake", text: content, mode: config.wakeMode, ...shared } satisfies WakeAction, warnings };
+  }
+  if (config.channel !== "last" && !parts.isChannel(config.channel)) {
+    throw new AppError("bad_request", `mapping '${mapping.id}': there is no channel of the name it asks for`);
+  }
+  const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
+  const optional = {
+    sessionKey: own("sessionKey", parts),
+    to: word("to", parts),
+    model: word("model", parts),
+    thinking: word("thinking", parts),
+    timeoutSeconds,
+    agentId,
+    callbackUrl,
+    fallbackChannels,
+  };
+  const action: AgentAction = {
+    kind: "agent",
+    message: content,
+    name: oneLine(word("name", parts) ?? "", NAME_CHARS_MAX) || NAME_DEFAULT,
+    wakeMode: config.wakeMode,
+    deliver: config.deliver,
+    channel: config.channel,
+    tools: config.tools,
+    ...shared,
+    ...withoutUndefined(optional),
+  };
+  return { action, warnings };
+}
+
+/** A transform's text, else the template's, else what the preset tells. */
+function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): Passage | undefined {
+  const whole = kind === "wake" ? (given.text ?? given.message) : (given.message ?? given.text);
+  if (whole !== undefined) return external(whole);
+  const template = kind === "wake" ? plan.text : plan.message;
+  if (template) return template(view).passage;
+  if (!mapping.preset) return [];
+  const preset: Preset = presets[mapping.preset];
+  return preset.describe(view);
+}
+
+/** A preset's own value stands in where the operator gives none; see `word` for a template with a missing value. */
+function own(key: "sessionKey" | "itemId", parts: ActionParts): string | undefined {
+  const { mapping, plan, view, given } = parts;
+  if (given[key] || plan[key] || !mapping.preset) return word(key, parts);
+  const preset: Preset = presets[mapping.preset];
+  const text = preset[key]?.(view);
+  return key === "itemId" && text !== undefined ? idOf(text) : text;
+}
+
+const isOneLine = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text);
+
+/** A digest is as good as an id that is too long, or not on one line. */
+const idOf = (text: string): string => (text.length > CHARS_MAX.itemId || !isOneLine(text) ? shortHash(text) : text);
+
+const CHARS_MAX = { name: 1000, sessionKey: 256, to: 512, model: 256, thinking: 32, itemId: 256 } as const;
+
+/** A key or an id with a gap is none: senders whose requests lack a value must not end up in one conversation. */
+const WHOLE_ONLY: readonly string[] = ["sessionKey", "itemId", "to"];
+
+/** A setting that is one line; undefined where it is empty. */
+function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: ActionParts): string | undefined {
+  const asked = given[key];
+  const rendered: Rendered | undefined = asked === undefined ? plan[key]?.(view) : undefined;
+  if (rendered?.isPartial && WHOLE_ONLY.includes(key)) return undefined;
+  const text = (asked ?? (rendered ? plainText(rendered) : "")).trim();
+  if (text === "") return undefined;
+  if (key === "itemId") return idOf(text);
+  if (text.length > CHARS_MAX[key]) {
+    const got = `${text.length} characters, at most ${CHARS_MAX[key]}`;
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} has ${got}`);
+  }
+  if (key !== "name" && !isOneLine(text)) {
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} holds control characters`);
+  }
+  return text;
+}

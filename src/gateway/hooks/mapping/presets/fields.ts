@@ -1,0 +1,57 @@
+/** Reads a payload of which nothing is certain: what is not there, or not of the kind, is empty. */
+import { ownValue } from "../../../../base/own-value.ts";
+
+const TEXT_CHARS_MAX = 2000;
+const LIST_MAX = 20;
+
+export interface Fields {
+  /** Text on one line, numbers and booleans as text; of several paths the first that has some. */
+  text(...paths: readonly string[]): string;
+  /** Text as it is, to compare it. */
+  exact(path: string): string;
+  /** Text with its line breaks. */
+  long(path: string, charsMax?: number): string;
+  has(path: string): boolean;
+  /** One line for each item, `- …`; of many the first, and how many more. */
+  list(path: string, line: (item: Fields) => string): string;
+  within(path: string): Fields;
+}
+
+export function fieldsOf(value: unknown): Fields {
+  const at = (path: string): unknown => (path === "" ? value : ownValue(value, path.split(".")));
+  return {
+    text: (...paths) => {
+      for (const path of paths) {
+        const text = flat(scalar(at(path)));
+        if (text !== "") return cut(text, TEXT_CHARS_MAX);
+      }
+      return "";
+    },
+    exact: (path) => scalar(at(path)),
+    long: (path, charsMax = TEXT_CHARS_MAX) => cut(scalar(at(path)).trim(), charsMax),
+    has: (path) => at(path) !== undefined && at(path) !== null && at(path) !== false,
+    list: (path, line) => {
+      const found = at(path);
+      if (!Array.isArray(found)) return "";
+      const shown = found.slice(0, LIST_MAX).map((item) => `- ${line(fieldsOf(item))}`);
+      return [...shown, ...(found.length > LIST_MAX ? [`- and ${found.length - LIST_MAX} more`] : [])].join("\n");
+    },
+    within: (path) => fieldsOf(at(path)),
+  };
+}
+
+/** The text of JSON without a preset's summary. */
+export function jsonText(value: unknown, charsMax: number): string {
+  try {
+    return cut(JSON.stringify(value, null, 2) ?? "", charsMax);
+  } catch {
+    return "(nested too deep to show)";
+  }
+}
+
+const scalar = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+
+const flat = (text: string): string => text.replace(/\s+/g, " ").trim();
+const cut = (text: string, charsMax: number): string =>
+  text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text;

@@ -1,0 +1,185 @@
+/**
+ * Which turns begin next, and whose they are: a worker takes runs for the length of a lease and renews that while they
+ * run. Statements that are asked in every round name their index: without statistics SQLite's planner takes another,
+ * and reads all that waits.
+ */
+import {
+  execute,
+  placeholders,
+  queryAll,
+  queryOne,
+  together,
+  type Script,
+  type SqlText,
+} from "../../../database/store.ts";
+import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
+
+/** After so many crashes of its process a run is begun alone, so that the next crash tells whether it is the cause. */
+const SUSPECT_CRASHES = 2;
+
+const WAITING = "finished_at IS NULL AND step = 'turn' AND state = 'queued'";
+
+export interface ClaimOptions {
+  readonly owner: string;
+  readonly now: number;
+  readonly leaseUntil: number;
+  /** Turns that may begin now. */
+  readonly free: number;
+  /** Turns of a mapping that may run at once, wherever they do; undefined: as many as there may be. */
+  readonly limitOf: (mappingId: string) => number | undefined;
+}
+
+/**
+ * Takes runs whose turn is due: of each session only the oldest, lanes in turn (those with the fewest running first),
+ * the oldest of a lane first. A suspect of crashes runs alone in its process: once one is due, nothing begins there
+ * until it had its turn.
+ */
+export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Script<TurnRun[]> {
+  if (free <= 0) return [];
+  const running = yield* runningTurns();
+  const own = running.filter(({ leaseOwner }) => leaseOwner === owner);
+  if (own.some(isSuspect)) return [];
+  const [, due] = yield* together(sorts("off"), queryAll<Row>(DUE, now, free), sorts("on"));
+  const suspect = due.find(isSuspect);
+  const chosen = suspect ? (own.length > 0 ? [] : [suspect]) : inTurn(due, { running, free, limitOf });
+  const lease = { owner, until: leaseUntil };
+  const claimed: TurnRun[] = [];
+  for (const row of chosen) {
+    claimed.push(asTurn(yield* moveRun(fromRow(row), "claim", now, { attempts: row.attempts + 1, lease })));
+  }
+  return claimed;
+}
+
+/** Whether a run may be what its process crashes of. */
+export const isSuspect = ({ suspected }: Pick<Run, "suspected">): boolean => suspected >= SUSPECT_CRASHES;
+
+type RunningTurn = Pick<Run, "lane" | "suspected" | "leaseOwner">;
+
+const runningTurns = (): Script<RunningTurn[]> =>
+  queryAll<RunningTurn>(
+    `SELECT lane, suspected, lease_owner AS "leaseOwner" FROM runs
+     WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'`,
+  );
+
+/** One of each lane, then another of each. */
+function inTurn(
+  due: readonly Row[],
+  { running, free, limitOf }: Pick<ClaimOptions, "free" | "limitOf"> & { readonly running: readonly RunningTurn[] },
+): Row[] {
+  const queues = [...Map.groupBy(due, ({ lane }) => lane)]
+    .map(([lane, runs]) => {
+      const ofLane = running.filter((other) => other.lane === lane).length;
+      const mappingId = runs[0]?.mappingId ?? null;
+      const limit = (mappingId === null ? undefined : limitOf(mappingId)) ?? Infinity;
+      return { runs: runs.slice(0, Math.max(0, limit - ofLane)), running: ofLane };
+    })
+    .toSorted((a, b) => a.running - b.running);
+  const rounds = Array.from({ length: free }, (_, round) => queues.flatMap(({ runs }) => runs.slice(round, round + 1)));
+  return rounds.flat().slice(0, free);
+}
+
+/**
+ * The first turn of each session that is due; a turn that runs, or waits for its time, blocks the later ones. Jumps
+ * from lane to lane and reads each only until it has enough, so that it costs what is taken and not what waits.
+ */
+const DUE: SqlText = {
+  sqlite: `WITH RECURSIVE lanes (lane) AS (
+      SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING}
+      UNION ALL
+      SELECT (SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING} AND lane > lanes.lane) FROM lanes
+        WHERE lanes.lane IS NOT NULL
+    )
+    SELECT ${COLUMNS} FROM runs WHERE seq IN (
+      SELECT head.seq FROM lanes JOIN runs AS head ON head.seq IN (
+        SELECT seq FROM runs AS run INDEXED BY runs_due WHERE ${WAITING} AND run.lane = lanes.lane
+          AND next_at <= $1 AND NOT EXISTS (
+            SELECT 1 FROM runs AS earlier WHERE earlier.finished_at IS NULL AND earlier.step = 'turn'
+              AND earlier.session_key = run.session_key AND earlier.seq < run.seq)
+        ORDER BY seq LIMIT $2)
+    ) ORDER BY seq`,
+  // whose tables know which turn of a session is the first; orders that only `runs_due` has keep plans from others
+  postgres: `WITH RECURSIVE lanes (name) AS (
+      (SELECT lane FROM runs WHERE ${WAITING} AND is_first ORDER BY lane LIMIT 1)
+      UNION ALL
+      SELECT (SELECT lane FROM runs WHERE ${WAITING} AND is_first AND lane > lanes.name ORDER BY lane LIMIT 1)
+        FROM lanes WHERE lanes.name IS NOT NULL
+    )
+    SELECT ${COLUMNS} FROM lanes CROSS JOIN LATERAL (
+      SELECT * FROM runs WHERE ${WAITING} AND is_first AND lane BETWEEN lanes.name AND lanes.name AND next_at <= $1
+      ORDER BY lane, seq LIMIT $2
+    ) AS first WHERE lanes.name IS NOT NULL ORDER BY seq`,
+};
+
+/**
+ * PostgreSQL knows a queue that filled within a minute as the short one that it was, and would read and sort all of it
+ * where an index has its beginning.
+ */
+const sorts = (are: "on" | "off"): Script<unknown> =>
+  queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
+
+/**
+ * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe
+ * for days, and is due now. Callbacks do not say when they were tried last.
+ * @param isSeen the clock was seen to be set back: then all of them are due.
+ */
+export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Script<void> {
+  yield* execute(
+    `UPDATE runs SET next_at = $1 WHERE ${WAITING} AND next_at > $1 AND (created_at > $1 OR started_at > $1)`,
+    now,
+  );
+  const whose = isSeen ? "next_at > $1" : "created_at > $1";
+  yield* execute(`UPDATE callbacks SET next_at = $1 WHERE state = 'pending' AND ${whose}`, now);
+}
+
+/** Whether a turn may be due; those of sessions that are busy count too. */
+export function* hasDueTurn(now: number): Script<boolean> {
+  return (yield* queryOne(HAS_DUE, now)) !== undefined;
+}
+
+const HAS_DUE = withIndex(`SELECT seq FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at <= $1 LIMIT 1`);
+
+/** When the next turn that waits for its time is due. */
+export function* nextTurnAt(now: number): Script<number | undefined> {
+  return (yield* queryOne<{ at: number | null }>(NEXT_AT, now))?.at ?? undefined;
+}
+
+const NEXT_AT = withIndex(`SELECT min(next_at) AS at FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at > $1`);
+
+/** A statement that names its index, which only SQLite can be told. */
+function withIndex(sqlite: string): SqlText {
+  return { sqlite, postgres: sqlite.replaceAll(/ INDEXED BY \w+/g, "") };
+}
+
+/** What became of runs whose leases were to be renewed. */
+export interface Renewed {
+  /** Somebody wants them ended. */
+  readonly unwanted: readonly string[];
+  /** They are not this owner's any more. */
+  readonly lost: readonly string[];
+}
+
+/** Makes leases last longer, those that are the owner's still. */
+export function* renewLeases(
+  runIds: readonly string[],
+  { owner, until }: { owner: string; until: number },
+): Script<Renewed> {
+  const rows = yield* queryAll<{ id: string; cancelAt: number | null }>(
+    `UPDATE runs SET lease_until = $1 WHERE state = 'running' AND lease_owner = $2
+       AND id IN (${placeholders(runIds, 3)}) RETURNING id, cancel_at AS "cancelAt"`,
+    until,
+    owner,
+    ...runIds,
+  );
+  const kept = new Map(rows.map(({ id, cancelAt }) => [id, cancelAt]));
+  const unwanted = [...kept].filter(([, cancelAt]) => cancelAt !== null).map(([id]) => id);
+  return { unwanted, lost: runIds.filter((id) => !kept.has(id)) };
+}
+
+/** Runs under a lease. */
+export function* leasedRuns(): Script<Run[]> {
+  return (yield* queryAll<Row>(LEASED)).map(fromRow);
+}
+
+const LEASED = withIndex(
+  `SELECT ${COLUMNS} FROM runs INDEXED BY runs_leases WHERE lease_until IS NOT NULL ORDER BY seq`,
+);

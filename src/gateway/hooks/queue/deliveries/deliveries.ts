@@ -1,0 +1,84 @@
+/**
+ * What was accepted, for the rest of the program: taking requests in, looking at them, running them again, and
+ * forgetting them when they are old. Every promise resolves after its commit is durable.
+ */
+import type { Script, Store } from "../../../database/store.ts";
+import { acceptDeliveries, type Accepted, type AcceptOptions } from "./accept.ts";
+import type { Posting } from "./posting.ts";
+import type { AcceptRequest } from "./request.ts";
+import { Pace } from "./pace.ts";
+import { pruneDeliveries } from "./prune.ts";
+import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
+import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats } from "./queries.ts";
+import type { RunStatus } from "./run-status.ts";
+import type { SessionKeyOf } from "./runs.ts";
+import { replayDelivery, type Replayed } from "./replay.ts";
+
+/** Settings as they are now: asked for at every use, because the configuration can change. */
+export interface DeliverySettings {
+  /** Open runs at most. */
+  readonly maxQueued: number;
+  /** Of those, open runs of one mapping at most. */
+  readonly maxQueuedOf: (mappingId: string) => number;
+  /** How long idempotency keys and senders' delivery ids are remembered. */
+  readonly keysMs: number;
+  /** How long what is over is kept. */
+  readonly retentionMs: number;
+}
+
+export interface DeliveriesDeps {
+  readonly store: Store;
+  readonly settings: () => DeliverySettings;
+  readonly sessionKeyOf: SessionKeyOf;
+  /** For each transaction that makes runs. */
+  readonly posting: () => Script<Posting>;
+  readonly now: () => number;
+  /** How many nodes take turns from this queue; absent: one. */
+  readonly nodes?: () => number;
+}
+
+export interface Deliveries {
+  /** Resolves after the commit. Rejects with `storage` where nothing can be written. */
+  accept(request: AcceptRequest): Promise<Accepted>;
+  /** Newest first. */
+  list(filter: DeliveryFilter): Promise<DeliverySummary[]>;
+  find(id: string): Promise<DeliveryDetails | undefined>;
+  run(id: string): Promise<RunStatus | undefined>;
+  /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
+  replay(id: string): Promise<Replayed>;
+  stats(): Promise<QueueStats>;
+  /** A run of this lane is over: so fast there is room for others. */
+  ended(lane: string): void;
+  /** Forgets what is over and old enough, until the signal ends it; returns how many deliveries went. */
+  prune(signal?: AbortSignal): Promise<number>;
+}
+
+export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
+  const { store, settings, sessionKeyOf, posting, now, nodes } = deps;
+  const pace = new Pace(now, nodes);
+  const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
+  const options = (): AcceptOptions => {
+    return { ...settings(), sessionKeyOf, msUntil, posting, isAlone: true };
+  };
+  const acceptAll = (requests: readonly AcceptRequest[]) => acceptDeliveries(requests, options());
+  return {
+    async accept(request) {
+      const known = { ...request, deliveryId: Bun.randomUUIDv7() };
+      const { accepted, after } = await store.writeEach(acceptAll, known);
+      after();
+      return accepted;
+    },
+    list: (filter) => store.read(() => listDeliveries(filter)),
+    find: (id) => store.read(() => findDelivery(id)),
+    run: (id) => store.read(() => runStatus(id)),
+    async replay(id) {
+      const replaying = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting };
+      const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...replaying }));
+      after();
+      return replayed;
+    },
+    ended: (lane) => pace.ended(lane),
+    stats: () => store.read(() => stats(now())),
+    prune: (signal) => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs, signal }),
+  };
+}

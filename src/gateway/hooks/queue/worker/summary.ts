@@ -1,0 +1,41 @@
+/**
+ * The event that a run posts to the main session, `Hook <name>: <summary>`. The summary is a model's answer to
+ * outside text, and the name may be the sender's, so both stay outside text.
+ */
+import { external, type Passage } from "../../../agent/boundary/passage.ts";
+import type { AgentAction } from "../../action.ts";
+import type { Outcome } from "../deliveries/state.ts";
+
+const LENGTH_MAX = 2000; // UTF-16 units
+
+export interface SummaryParts {
+  readonly outcome: Outcome;
+  readonly answer: string | null;
+  readonly reason: string | null;
+}
+
+const STATUS = { error: "error", dead: "error", timeout: "timeout", cancelled: "cancelled" } as const;
+
+export function summaryOf({ name }: Pick<AgentAction, "name">, parts: SummaryParts): Passage {
+  const { outcome, answer, reason } = parts;
+  const said = answer?.trim() || reason?.trim() || outcome;
+  const head = name.trim() === "Hook" ? "Hook" : `Hook ${name.trim()}`; // not "Hook Hook"
+  const status = outcome === "ok" ? "" : ` (${STATUS[outcome]})`;
+  return external(`${head}${status}: ${cut(said, LENGTH_MAX)}`);
+}
+
+/** The event for a reply that did not arrive, or may not have. */
+export function replyProblem({ name }: Pick<AgentAction, "name">, { kind, reason }: ReplyProblem): Passage {
+  const what = kind === "failed" ? "could not be delivered" : "may not have been delivered, and is not sent again";
+  return external(`Hook ${name.trim()}: the reply ${what}: ${cut(reason ?? "no reason given", 500)}`);
+}
+
+export interface ReplyProblem {
+  readonly kind: "failed" | "unknown";
+  readonly reason?: string | undefined;
+}
+
+/** At most so many UTF-16 units, with an ellipsis, and no half characters. */
+function cut(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}

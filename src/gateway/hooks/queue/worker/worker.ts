@@ -1,0 +1,342 @@
+/**
+ * Does what accepted requests ask for. It works in rounds: take up what dead processes left, post events, look after
+ * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
+ * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
+ */
+import { setBackDetector } from "../../../../base/clock.ts";
+import { messageOf } from "../../../../base/errors.ts";
+import type { Logger } from "../../../../base/log.ts";
+import type { Peers, Topic } from "../../../database/peers.ts";
+import type { Script, Store } from "../../../database/store.ts";
+import { Trouble } from "../../../database/trouble.ts";
+import { runStatus } from "../deliveries/queries.ts";
+import type { Posting } from "../deliveries/posting.ts";
+import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
+import type { Run } from "../deliveries/runs.ts";
+import { isFinal } from "../deliveries/state.ts";
+import { cancelRun, recallReply, type Cancelled } from "./cancel.ts";
+import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
+import { wantsHeartbeat, type Context } from "./conclude.ts";
+import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
+import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
+import { observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
+import type { WorkerPorts } from "./ports.ts";
+import { ReplySettler } from "./reply-settler.ts";
+import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
+import { RunWatchers, type RunNews } from "./watch.ts";
+
+/** How often to look for runs of other processes that ended. */
+const LOOK_MS = 30_000;
+/** How long to wait after the database could not be written, or the events were full. */
+const STUCK_MS = 1000;
+/** How long a node is told a run's text after it asked for that. */
+const WATCHED_MS = 30_000;
+
+/** Settings as they are now. */
+export interface WorkerSettings extends TurnLimits {
+  readonly callbacks: CallbackSettings;
+}
+
+export interface WorkerDeps {
+  readonly store: Store;
+  readonly peers: Peers;
+  readonly ports: WorkerPorts;
+  readonly settings: () => WorkerSettings;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** From 0 up to 1: spreads retries. */
+  readonly random: () => number;
+  /** Is called when runs, replies and callbacks end, for metrics. */
+  readonly observer?: RunObserver;
+}
+
+export class Worker {
+  readonly #deps: WorkerDeps;
+  readonly #watchers = new RunWatchers();
+  readonly #turns: TurnRunner;
+  readonly #events: EventPoster;
+  readonly #replies: ReplySettler;
+  readonly #callbacks: CallbackSender;
+  #state: "new" | "working" | "stopped" = "new";
+  #round: Promise<void> | undefined;
+  #again = false;
+  /** Runs whose text other nodes read along, and until when, by `performance.now()`. */
+  readonly #watchedUntil = new Map<string, number>();
+  /** As whom it said that it is there. */
+  #registeredAs: string | undefined;
+  #wakeAt: Timer | undefined;
+  #stopListening = (): void => {};
+  readonly #isSetBack: () => boolean;
+  readonly #trouble = new Trouble("hooks: deliveries cannot be worked on");
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+    this.#isSetBack = setBackDetector(deps.now);
+    this.#events = new EventPoster(deps);
+    this.#turns = new TurnRunner({
+      ...deps,
+      onText: (runId, text) => this.#text(runId, text),
+      onBegun: (runId) => this.#tell(runId),
+      onEnded: (runId, run) => this.#turnEnded(runId, run),
+    });
+    this.#replies = new ReplySettler({
+      ...deps,
+      context: () => this.#context(),
+      onEnded: (runId) => this.#tell(runId),
+      makeRoom: () => this.#makeRoom(),
+    });
+    this.#callbacks = new CallbackSender({
+      ...deps,
+      lease: deps.peers.lease("callbacks"),
+      settings: () => deps.settings().callbacks,
+      onTried: (outcome) => deps.observer?.callbackTried(outcome),
+      onSettled: () => this.poke(),
+    });
+  }
+
+  /** Takes up what an earlier process left, and goes on until `stop`. */
+  start(): void {
+    this.#state = "working";
+    const { ports, peers } = this.#deps;
+    const ends = [
+      ports.onReplySettled((groupId) => {
+        this.#replies.ended(groupId);
+        this.poke();
+      }),
+      peers.onNews((...news) => this.#hear(...news)),
+      peers.onLost(() => this.#turns.loseAll()),
+    ];
+    this.#stopListening = () => ends.forEach((end) => end());
+    if (this.isPaused) this.#deps.log.warn("hooks: paused before this start: no turn begins until it is resumed");
+    this.poke();
+  }
+
+  #hear(topic: Topic, id: string, text: string): void {
+    switch (topic) {
+      case "run":
+        if (this.#watchers.has(id)) this.#deps.peers.tell("watch", id); // it may have begun there
+        return this.#watchers.changed(id);
+      case "text":
+        return this.#watchers.text(id, text);
+      case "watch":
+        if (this.#turns.hasBegun(id)) this.#watchedUntil.set(id, performance.now() + WATCHED_MS);
+        return;
+      case "cancel":
+        return this.#turns.cancel(id);
+      case "all":
+        this.#replies.lookAtAll();
+        this.#watchers.allChanged();
+        return this.poke();
+      case "turns":
+      case "callbacks":
+        return this.poke();
+    }
+  }
+
+  get isPaused(): boolean {
+    return this.#deps.peers.isPaused;
+  }
+
+  /** While it is paused, no turn begins on any node; those that run go on, and what comes in waits. */
+  setPaused(isPaused: boolean): Promise<void> {
+    return this.#deps.peers.setPaused(isPaused);
+  }
+
+  /** Looks for work soon. Cheap, and harmless where there is none. */
+  poke(): void {
+    if (this.#state !== "working") return;
+    this.#again = true;
+    this.#round ??= this.#rounds().finally(() => {
+      this.#round = undefined;
+      if (this.#again) this.poke(); // asked for between the last look and now
+    });
+  }
+
+  /** Posts events of new runs in the transaction that makes these. */
+  *posting(): Script<Posting> {
+    const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
+    return { ...events, after: this.#afterPosting };
+  }
+
+  readonly #afterPosting: Posting["after"] = (runs, isOver) => {
+    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // nobody watches it yet
+    if (runs.every(isOver)) return;
+    this.poke();
+    this.#deps.peers.tell("turns");
+  };
+
+  /** How a run stands, then its news until nothing changes any more but a callback. */
+  async *watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
+    const { store, peers } = this.#deps;
+    const ask = (): void => peers.tell("watch", runId);
+    const asking = setInterval(() => {
+      ask();
+      this.#watchers.changed(runId); // another node's news may have been missed
+    }, WATCHED_MS / 3);
+    ask();
+    try {
+      yield* this.#watchers.watch(runId, () => store.read(() => runStatus(runId)), signal);
+    } finally {
+      clearInterval(asking);
+    }
+  }
+
+  /** Whoever reads along, here or elsewhere, gets a piece of a run's text. */
+  #text(runId: string, text: string): void {
+    this.#watchers.text(runId, text);
+    const until = this.#watchedUntil.get(runId);
+    if (until !== undefined && performance.now() < until) this.#deps.peers.tell("text", runId, text);
+  }
+
+  /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
+  async cancel(runId: string): Promise<Cancelled | undefined> {
+    const { store, ports } = this.#deps;
+    const result = await store.write(() => cancelRun(runId, this.#context()));
+    if (result === "replying") return await recallReply(ports, runId);
+    if (result === "stopping") {
+      this.#turns.cancel(runId);
+      this.#deps.peers.tell("cancel", runId);
+    }
+    if (typeof result !== "object") return result;
+    if (isFinal(result.state)) this.#ended(result);
+    this.#changed(runId);
+    return "cancelled";
+  }
+
+  /**
+   * Begins nothing more, lets turns that run finish for a while, then stops them and gives their runs back, to be run
+   * again by the next process.
+   */
+  async stop(graceMs: number): Promise<void> {
+    if (this.#state === "stopped") return;
+    this.#state = "stopped";
+    clearTimeout(this.#wakeAt);
+    this.#stopListening();
+    const callbacksStopped = this.#callbacks.stop(); // before the round goes on, which would send some
+    await this.#round;
+    await Promise.all([this.#turns.stop(graceMs), callbacksStopped]);
+    if (this.#registeredAs !== undefined) await this.#dismiss(this.#registeredAs);
+    this.#deps.peers.tell("turns");
+  }
+
+  /** Where that cannot be stored, the next start counts a crash in which nothing ran. */
+  async #dismiss(owner: string): Promise<void> {
+    const { store, log } = this.#deps;
+    await store
+      .write(() => dismissWorker(owner))
+      .catch((error: unknown) => log.warn("hooks: the end cannot be stored", { error: messageOf(error) }));
+  }
+
+  #context(): Context {
+    return { ports: this.#deps.ports, now: this.#deps.now() };
+  }
+
+  #changed(runId: string): void {
+    this.#tell(runId);
+    this.poke();
+  }
+
+  /** Whoever watches a run, here or elsewhere, hears that it changed. */
+  #tell(runId: string): void {
+    this.#watchers.changed(runId);
+    this.#deps.peers.tell("run", runId);
+  }
+
+  #turnEnded(runId: string, run: Run | undefined): void {
+    this.#watchedUntil.delete(runId);
+    if (run && isFinal(run.state)) this.#announce(run);
+    if (run?.reply === "pending") this.#deps.ports.sendReplies();
+    this.#changed(runId);
+  }
+
+  /** After the commit that made a run final. */
+  #announce(run: FinalRun): void {
+    this.#tell(run.id);
+    this.#ended(run);
+  }
+
+  #ended(run: FinalRun): void {
+    observeEnd(this.#deps.observer, run);
+    if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
+    if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
+  }
+
+  async #rounds(): Promise<void> {
+    while (this.#again && this.#state === "working") {
+      this.#again = false;
+      try {
+        await this.#oneRound();
+        this.#trouble.over(this.#deps.log);
+      } catch (error) {
+        this.#trouble.met(error, this.#deps.log);
+        this.#lookIn(STUCK_MS);
+      }
+    }
+  }
+
+  async #oneRound(): Promise<void> {
+    const { store, now } = this.#deps;
+    await this.#recover();
+    if (this.#isSetBack()) await store.write(() => dueAfterSetBack(now(), { isSeen: true }));
+    await this.#postEvents();
+    const areRepliesStuck = await this.#replies.settle();
+    const mayBegin = (): boolean => this.#state === "working" && !this.isPaused;
+    if (mayBegin()) await this.#turns.begin(mayBegin);
+    await this.#callbacks.send();
+    const turnAt = this.isPaused ? undefined : await store.read(() => nextTurnAt(now()));
+    const at = Math.min(turnAt ?? Infinity, (await this.#callbacks.nextAt()) ?? Infinity);
+    const longestMs = this.#events.isHeldUp || areRepliesStuck ? STUCK_MS : LOOK_MS;
+    this.#lookIn(Math.max(1, Math.min(at - now(), longestMs)));
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#wakeAt);
+    if (this.#state === "working") this.#wakeAt = setTimeout(() => this.poke(), ms);
+  }
+
+  /** Takes up what former processes left; says, the first time, that this one is there. */
+  async #recover(): Promise<void> {
+    const { store, log } = this.#deps;
+    const { me } = this.#deps.peers;
+    const isNeeded = this.#registeredAs !== me || (await store.read(() => needsRecovery(this.#recovery())));
+    if (!isNeeded) return; // the usual case writes nothing
+    const taken = await store.write(() => this.#takeUp(me));
+    this.#registeredAs = me;
+    if (taken.length === 0) return;
+    log.warn("hooks: runs that nobody had any more are taken up again", { runs: taken.length });
+    for (const run of taken) {
+      if (isFinal(run.state)) this.#announce(run);
+      else this.#tell(run.id);
+    }
+    this.#deps.peers.tell("turns");
+  }
+
+  *#takeUp(me: string): Script<Run[]> {
+    const now = this.#deps.now();
+    yield* registerWorker(me, now);
+    yield* dueAfterSetBack(now, { isSeen: false }); // while nothing ran here
+    return yield* recover(this.#recovery());
+  }
+
+  #recovery(): Recovery {
+    const { maxAttempts } = this.#deps.settings();
+    const { peers } = this.#deps;
+    const hasSurvived = this.#registeredAs !== undefined;
+    return { peers, hasSurvived, turns: this.#turns, maxAttempts, context: this.#context() };
+  }
+
+  async #postEvents(): Promise<void> {
+    const { store } = this.#deps;
+    while (await store.read(() => this.#events.isDue())) {
+      const { ended, isHastened } = await store.write(() => this.#events.post());
+      for (const run of ended) this.#announce(run);
+      if (isHastened) this.#makeRoom();
+    }
+  }
+
+  /** A heartbeat takes away the events that it was shown. */
+  #makeRoom(): void {
+    this.#deps.log.warn("hooks: the main session has no room for more events: a heartbeat is asked for");
+    this.#deps.ports.requestHeartbeat("events have no room");
+  }
+}

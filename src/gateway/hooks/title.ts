@@ -1,0 +1,77 @@
+/** What a delivery was about, in a few words for operators: what happened, and to what. */
+import { oneLine, withoutInvisible } from "../agent/boundary/index.ts";
+import { ownValue } from "../../base/own-value.ts";
+import type { HookAction } from "./action.ts";
+
+const EVENT_CHARS_MAX = 40;
+const TITLE_CHARS_MAX = 120;
+/** Characters of a text that are looked at. */
+const LOOKED_AT_MAX = 2000;
+
+/** As senders say what happened: the first that is there, and what was done. */
+const EVENT_HEADERS = ["x-github-event", "x-gitlab-event", "x-gitea-event", "x-event-key", "sentry-hook-resource"];
+const EVENT_AT = ["event_type", "event.type", "event", "object_kind", "type", "status"];
+
+/** As senders say what it is about, the most telling first. */
+const SUBJECT_AT = [
+  "issue.title",
+  "pull_request.title",
+  "object_attributes.title",
+  "discussion.title",
+  "release.name",
+  "head_commit.message",
+  "workflow_run.name",
+  "data.issue.title",
+  "data.event.title",
+  "data.title",
+  "commonAnnotations.summary",
+  "commonLabels.alertname",
+  "groupLabels.alertname",
+  "messages.0.subject",
+  "subject",
+  "title",
+  "event.text",
+  "message.text",
+  "data.object.description",
+  "summary",
+  "name",
+  "repository.full_name",
+  "project.path_with_namespace",
+];
+
+export interface Told {
+  readonly actions: readonly HookAction[];
+  /** Of the request; absent: the actions alone tell. */
+  readonly payload?: unknown;
+  /** By lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One line; undefined where nothing tells. Its parts are outsiders' words. */
+export function titleOf({ actions, payload, headers = {} }: Told): string | undefined {
+  const at = (path: string): string => lineOf(ownValue(payload, path.split(".")));
+  const first = (paths: readonly string[]): string => paths.map(at).find((text) => text !== "") ?? "";
+  const sent = EVENT_HEADERS.map((name) => lineOf(headers[name])).find((text) => text !== "");
+  const done = [sent ?? first(EVENT_AT), sent === undefined ? "" : at("action")].filter(Boolean).join(" ");
+  const event = cut(done, EVENT_CHARS_MAX);
+  const title = [event, first(SUBJECT_AT)].filter(Boolean).join(": ") || firstLine(actions);
+  return cut(title, TITLE_CHARS_MAX) || undefined;
+}
+
+/** Of what the model, or the main session, reads. */
+function firstLine([action]: readonly HookAction[]): string {
+  const passage = !action ? [] : action.kind === "wake" ? action.text : action.message;
+  const text = passage
+    .map((part) => part.text)
+    .join("")
+    .slice(0, LOOKED_AT_MAX);
+  return lineOf(text.split(/[\r\n]/).find((line) => line.trim() !== ""));
+}
+
+const lineOf = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number"
+    ? oneLine(withoutInvisible(String(value).slice(0, LOOKED_AT_MAX)))
+    : "";
+
+const cut = (text: string, charsMax: number): string =>
+  text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text.toWellFormed();

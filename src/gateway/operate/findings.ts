@@ -1,0 +1,68 @@
+/** Everything that an operator should know of a configuration: keys, files and channels together. */
+import type { ModelSource } from "../agent/models.ts";
+import { messageOf } from "../../base/errors.ts";
+import { channelStandings, type Directory } from "../channels/resolve.ts";
+import { loadChannels } from "../channels/load.ts";
+import { readConfig, type ConfigSources } from "../../base/config/config.ts";
+import { describePath, type Document } from "../../base/config/document.ts";
+import { audit } from "./audit.ts";
+import { auditModels } from "./audit-models.ts";
+import { worstFirst, type Finding } from "./report.ts";
+import { auditFiles } from "./files.ts";
+import { modelSourceOf } from "./model-source.ts";
+import { readSnapshot } from "./read.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export interface FindingParts {
+  readonly snapshot: GatewaySnapshot;
+  readonly document: Document;
+  /** The address that the server listens on. */
+  readonly hostname: string;
+  /** Whether the model API asks for keys. */
+  readonly hasApiKeys: boolean;
+  readonly directory: Directory;
+  readonly models: ModelSource;
+}
+
+/** Worst first. */
+export async function findingsOf({ directory, models, ...parts }: FindingParts): Promise<Finding[]> {
+  const { snapshot, document } = parts;
+  const channels = channelStandings(directory);
+  const asked = await Promise.all([auditFiles(snapshot, document), auditModels(snapshot, models)]);
+  return worstFirst([...audit({ ...parts, channels }), ...asked.flat()]);
+}
+
+/**
+ * The findings of a configuration file, worst first; undefined where there is no file. One that cannot be used is a
+ * finding too. Asks nobody but the server at `models.url`, for the names of its models.
+ * @param models of the server that runs; absent: those that a start would find
+ */
+export async function auditConfiguration(sources: ConfigSources, models?: ModelSource): Promise<Finding[] | undefined> {
+  try {
+    const config = readConfig(sources);
+    const read = readSnapshot(sources, config);
+    if (!read) return undefined;
+    const { snapshot, document } = read;
+    const { folder } = snapshot;
+    const loaded = await loadChannels(snapshot.channels, { fetch, now: Date.now, folder });
+    const unusable = loaded.problems.map(({ path, message }): Finding => ({
+      id: "channel-unusable",
+      severity: "error",
+      key: describePath(path),
+      where: document.where(path),
+      message,
+    }));
+    const found = await findingsOf({
+      snapshot,
+      document,
+      hostname: config.host.hostname,
+      hasApiKeys: config.apiKeys.length > 0,
+      directory: loaded,
+      models: models ?? modelSourceOf(config),
+    });
+    return worstFirst([...unusable, ...found]);
+  } catch (error) {
+    const lines = messageOf(error).split("\n");
+    return lines.map((message) => ({ id: "invalid", severity: "error", key: "", where: "", message }));
+  }
+}

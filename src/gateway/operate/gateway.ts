@@ -1,0 +1,307 @@
+/**
+ * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
+ * each other and started and stopped in order.
+ */
+import type { HeartbeatDelivery } from "../agent/heartbeat-outcome.ts";
+import { Heartbeat } from "../agent/heartbeat.ts";
+import type { ModelSource } from "../agent/models.ts";
+import { hookSession, mainSessionKey } from "../agent/session-key.ts";
+import { findSession } from "../agent/sessions.ts";
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { NodeStatus } from "../database/peers.ts";
+import type { Script, Store } from "../database/store.ts";
+import type { Tracer } from "../../base/tracer.ts";
+import type { Target } from "../channels/channel.ts";
+import { textOutcome } from "../channels/outbox/messages.ts";
+import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
+import { findChannelId, resolveTarget } from "../channels/resolve.ts";
+import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
+import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/queue/deliveries/deliveries.ts";
+import { runOrigin } from "../hooks/queue/deliveries/queries.ts";
+import { makeChecks } from "../hooks/ingress/checks.ts";
+import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
+import type { IngressDeps } from "../hooks/ingress/ports.ts";
+import { makeMappingsOf, type MappingsOf } from "../hooks/mapping/live.ts";
+import { TransformPool } from "../hooks/mapping/transforms/pool.ts";
+import { makeAgentPorts } from "../hooks/queue/worker/agent-ports.ts";
+import type { WorkerPorts } from "../hooks/queue/worker/ports.ts";
+import { Worker, type WorkerSettings } from "../hooks/queue/worker/worker.ts";
+import type { ChatRuntime } from "../../runtime/runtime.ts";
+import { checkWritable, statusOf, type GatewayStatus } from "./status.ts";
+import { type GatewayObserver, Observers } from "./observers.ts";
+import { keepHouse } from "./housekeeping.ts";
+import { LiveChannels } from "./live-channels.ts";
+import { LiveMail } from "./live-mail.ts";
+import { watchTroubles } from "./troubles.ts";
+import type { Finding } from "./report.ts";
+import { makeOnSettle } from "./main-messages.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+import { newerTables } from "./newer.ts";
+import { differences } from "./nodes.ts";
+import { makeTracedAgent } from "./traced.ts";
+import { openStorage, type Storage } from "./storage.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How long messages that are on their way may take at the end. */
+const LAST_SENDS_MS = 2000;
+
+/** How long a server takes to be there again. */
+const RESTART_MS = 5000;
+
+/** A configuration that can change; `ConfigWatch` is one. */
+export interface SnapshotSource {
+  snapshot(): GatewaySnapshot;
+  /** Why the files as they are now are refused; undefined: they are in force. */
+  readonly problem?: string | undefined;
+  onChange(listener: (snapshot: GatewaySnapshot) => void): void;
+}
+
+export interface GatewayParts extends ModelSource {
+  readonly source: SnapshotSource;
+  /** Folder of the database. */
+  readonly home: string;
+  readonly runtime: ChatRuntime;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly fetch: typeof fetch;
+  /** Absent: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
+  /** What an audit of the configuration finds; absent: there is none to audit. */
+  readonly findings?: () => Promise<readonly Finding[] | undefined>;
+}
+
+export interface Gateway {
+  readonly ingress: Ingress;
+  readonly admin: Admin;
+  readonly deliveries: Deliveries;
+  readonly worker: Worker;
+  readonly heartbeat: Heartbeat;
+  readonly outbox: Outbox;
+  readonly channels: LiveChannels;
+  readonly mail: LiveMail;
+  readonly mappings: MappingsOf;
+  readonly transforms: TransformPool;
+  readonly store: Store;
+  readonly snapshot: () => GatewaySnapshot;
+  /** Hears of every new snapshot. */
+  onChange(listener: (snapshot: GatewaySnapshot) => void): void;
+  /** Hears of ends of runs and replies from now on. */
+  observe(observer: Partial<GatewayObserver>): void;
+  /** What waits and runs. */
+  status(): Promise<GatewayStatus>;
+  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  nodes(): Promise<readonly NodeStatus[]>;
+  /** Rejects with `storage` where the database cannot be written. */
+  check(): Promise<void>;
+  /** Whether it has been told to stop. */
+  isDraining(): boolean;
+  /** Then: when the next process may be there. */
+  backInMs(): number;
+  /** Takes up what was left, and goes on until `stop`. */
+  start(): Promise<void>;
+  /** Takes nothing more in, lets what runs finish for a while, and leaves the rest for the next start. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Throws `conflict` where another process has the database, `storage` where it cannot be opened. Nothing runs before
+ * `start`.
+ */
+export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
+  const { source, runtime, log, tracer, modelNames, isOffered, canChat } = parts;
+  const models: ModelSource = { modelNames, isOffered, canChat };
+  const snapshot = (): GatewaySnapshot => source.snapshot();
+  const storage = await openStorage({ ...parts, snapshot });
+  const { store, peers, clock, close } = storage;
+  const now = (): number => clock.now();
+  const channels = new LiveChannels({ fetch: parts.fetch, now, log });
+  await channels.load(snapshot());
+  const transforms = new TransformPool();
+  const mappings = makeMappingsOf();
+  const onSettle = makeOnSettle({ snapshot, now, log });
+  const observers = new Observers();
+  const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
+  const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried });
+  const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
+  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, ...models }, tracer);
+  const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery, log });
+  const worker = new Worker({
+    store,
+    peers,
+    ports: { ...makeAgentPorts({ agent, heartbeat, settings: snapshot }), ...replies },
+    settings: () => workerSettings(snapshot(), mappings),
+    log,
+    now,
+    random: Math.random,
+    observer: observers,
+  });
+  const deliveries = makeDeliveries({
+    store,
+    settings: () => deliverySettings(snapshot(), mappings),
+    sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
+    posting: () => worker.posting(),
+    now,
+    nodes: () => peers.count,
+  });
+  observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
+  const checks = makeChecks({ settings: snapshot, ...models, channels: () => channels.names });
+  const { accept } = deliveries;
+  const runs = runsOf({ store, deliveries, worker });
+  const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
+  const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
+  const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
+  const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
+  const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random }, peers.lease("mail"));
+  const nodes = (): ReturnType<Gateway["nodes"]> => store.read(() => peers.nodes());
+  const admin = makeAdmin({
+    ...trial,
+    token: () => snapshot().gateway.token,
+    deliveries,
+    worker,
+    findings: async () => [...((await parts.findings?.()) ?? []), ...(await sharedFindings(storage))],
+    nodes,
+    mail: () => mail.status,
+  });
+  const troubles = watchTroubles({ source, models, observers, now });
+  const watching = {
+    observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
+    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, worker, snapshot, troubles }),
+    nodes,
+    check: () => checkWritable(store, storage),
+  };
+  const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
+  const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);
+  const made = { ...watching, ...running, ingress, admin, store, snapshot, onChange };
+  return { ...made, ...makeLife({ ...made, source, peers, clock, log, close }) };
+}
+
+type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
+  Pick<GatewayParts, "source" | "log"> &
+  Pick<Storage, "peers" | "clock" | "close">;
+
+/** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
+function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
+  const { source, peers, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
+  let endHousekeeping = (): Promise<void> => Promise.resolve();
+  let backAtMs: number | undefined; // set: draining
+  let stopped: Promise<void> | undefined;
+  return {
+    isDraining: () => backAtMs !== undefined,
+    backInMs: () => Math.max(0, (backAtMs ?? 0) - clock.now()),
+    async start() {
+      await outbox.start();
+      worker.start();
+      await heartbeat.start();
+      mail.start(() => source.snapshot());
+      source.onChange((changed) => {
+        mail.load(changed);
+        heartbeat.reschedule();
+        worker.poke(); // there may be room for more turns
+        channels.load(changed).then(
+          () => outbox.poke(),
+          (error: unknown) => log.error("the channels were not reloaded", { error: messageOf(error) }),
+        );
+      });
+      endHousekeeping = keepHouse(parts, peers.lease("housekeeping"));
+    },
+    stop(graceMs) {
+      if (stopped) return stopped;
+      backAtMs = clock.now() + graceMs + RESTART_MS;
+      ingress.drain(graceMs + RESTART_MS);
+      const houseIsLeft = endHousekeeping();
+      return (stopped = Promise.all([stopParts(parts, graceMs), houseIsLeft]).then(parts.close));
+    },
+  };
+}
+
+async function stopParts({ mail, worker, heartbeat, outbox, transforms }: Built, graceMs: number): Promise<void> {
+  await Promise.all([mail.stop(), worker.stop(graceMs), heartbeat.stop()]);
+  await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
+}
+
+/** Accepted runs, for the questions of their senders. */
+const runsOf = ({
+  store,
+  deliveries,
+  worker,
+}: Pick<Gateway, "store" | "deliveries" | "worker">): IngressDeps["runs"] => ({
+  origin: (id) => store.read(() => runOrigin(id)),
+  status: deliveries.run,
+  watch: (id, signal) => worker.watch(id, signal),
+});
+
+/** What is found of those who share the database. */
+const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage): Promise<Finding[]> => [
+  ...differences(await store.read(() => peers.nodes()), clock.now()),
+  ...newerTables(await newerMigrations()),
+];
+
+type ReplyPorts = Pick<
+  WorkerPorts,
+  "resolveTarget" | "fallbackTargets" | "addReply" | "cancelReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
+>;
+
+/** The channels as worker and heartbeat need them. */
+function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot"> & Pick<Storage, "peers">): {
+  readonly replies: ReplyPorts;
+  readonly delivery: HeartbeatDelivery;
+} {
+  const { outbox, peers, channels, snapshot } = parts;
+  const resolve: WorkerPorts["resolveTarget"] = function* (asked) {
+    const last = (yield* findSession(mainSessionKey(snapshot().session)))?.route;
+    return resolveTarget(channels.directory, { ...asked, last });
+  };
+  const fallbackTargets = function* (
+    names: readonly string[] = snapshot().hooks.fallbackChannels,
+  ): Script<readonly Target[]> {
+    const targets: Target[] = [];
+    for (const channel of names) {
+      const found = yield* resolve({ channel });
+      if (!("reason" in found)) targets.push(found);
+    }
+    return targets;
+  };
+  const replies: ReplyPorts = {
+    resolveTarget: resolve,
+    fallbackTargets,
+    addReply: (reply) => outbox.add(reply),
+    cancelReply: (groupId) => outbox.cancel(groupId),
+    replyOutcome: textOutcome,
+    onReplySettled: (listener) => outbox.onSettled(listener),
+    sendReplies() {
+      outbox.poke();
+      peers.tell("outbox");
+    },
+  };
+  // whom an earlier heartbeat spoke to on a channel that is named must not outlive a change of its `defaultTo`
+  const resolveNamed: HeartbeatDelivery["resolveTarget"] = ({ channel, to }) => {
+    const id = findChannelId(channels.directory.kinds, channel);
+    const recipient = to ?? (id && channels.channels.get(id)?.defaultTo);
+    return resolve({ channel, ...(recipient === undefined ? {} : { to: recipient }) });
+  };
+  return { replies, delivery: { ...replies, resolveTarget: resolveNamed } };
+}
+
+function workerSettings(snapshot: GatewaySnapshot, mappings: MappingsOf): WorkerSettings {
+  const { hooks, agents } = snapshot;
+  return {
+    maxConcurrent: agents.defaults.maxConcurrent,
+    maxConcurrentOf: (id) => mappings(snapshot).all.find((mapping) => mapping.id === id)?.config.maxConcurrent,
+    maxAttempts: hooks.queue.maxAttempts,
+    callbacks: { secret: hooks.callbacks.secret, allowPrivate: hooks.callbacks.allowPrivateAddresses },
+  };
+}
+
+function deliverySettings(snapshot: GatewaySnapshot, mappings: MappingsOf): DeliverySettings {
+  const { queue, idempotencyHours } = snapshot.hooks;
+  const { max, maxPerMapping = Math.ceil(max / 2), retentionDays } = queue;
+  return {
+    maxQueued: max,
+    maxQueuedOf: (id) => mappings(snapshot).all.find((each) => each.id === id)?.config.maxQueued ?? maxPerMapping,
+    keysMs: Math.ceil(idempotencyHours * HOUR_MS),
+    retentionMs: retentionDays * DAY_MS,
+  };
+}

@@ -1,0 +1,65 @@
+/** Once an hour, on one node, deletes deliveries, messages and unused sessions past their retention. */
+import { mainSessionKey } from "../agent/session-key.ts";
+import { pruneSessions } from "../agent/sessions.ts";
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Lease } from "../database/peers.ts";
+import type { Store } from "../database/store.ts";
+import { pruneOutbox } from "../channels/outbox/messages.ts";
+import type { Deliveries } from "../hooks/queue/deliveries/deliveries.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+const EVERY_MS = 3_600_000;
+const FIRST_MS = 60_000; // not while everything else starts
+const DAY_MS = 24 * 3_600_000;
+const BATCH = 200;
+
+export interface HousekeepingParts {
+  readonly store: Store;
+  readonly deliveries: Pick<Deliveries, "prune">;
+  readonly snapshot: () => GatewaySnapshot;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Returns what ends it, once no round is under way any more. */
+export function keepHouse(parts: HousekeepingParts, lease: Lease): () => Promise<void> {
+  let cancel = parts.clock.after(FIRST_MS, round);
+  const over = new AbortController();
+  let running = Promise.resolve();
+  function round(): void {
+    running = (lease.isHeld ? tidy(parts, over.signal) : Promise.resolve())
+      .catch((error: unknown) => parts.log.error("what is old cannot be forgotten", { error: messageOf(error) }))
+      .then(() => {
+        if (!over.signal.aborted) cancel = parts.clock.after(EVERY_MS, round);
+      });
+  }
+  return () => {
+    over.abort();
+    cancel();
+    return running;
+  };
+}
+
+/** One round; the signal ends it after the batch that it is at. */
+export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Promise<void> {
+  const { store, deliveries, snapshot, clock, log } = parts;
+  const { hooks, session } = snapshot();
+  const now = clock.now();
+  const runs = await deliveries.prune(signal);
+  const messages = await inBatches(signal, () =>
+    store.write(() => pruneOutbox(now - hooks.queue.retentionDays * DAY_MS)),
+  );
+  const { idleExpiry } = session;
+  const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
+  const sessions = idleExpiry === 0 ? 0 : await inBatches(signal, () => store.write(() => pruneSessions(idle)));
+  if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
+}
+
+/** Until nothing goes any more, or the signal says so; between two batches others have their turn. */
+async function inBatches(signal: AbortSignal | undefined, prune: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let gone = 1; gone > 0 && !signal?.aborted; total += gone) gone = await prune();
+  return total;
+}

@@ -1,0 +1,80 @@
+/**
+ * The configured channels as they are now: loaded at the start, and again whenever the configuration changes. What is
+ * wrong with one of them is logged and leaves the others alone; one that could be used before stays as it was.
+ */
+import type { Logger } from "../../base/log.ts";
+import type { Channel, ChannelDeps } from "../channels/channel.ts";
+import { loadKinds, makeChannels } from "../channels/load.ts";
+import { findChannelId, takesRecipient, whyMissing, type Directory } from "../channels/resolve.ts";
+import { describePath } from "../../base/config/document.ts";
+import type { Channels } from "../hooks/ingress/checks.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export interface LiveChannelsDeps extends Pick<ChannelDeps, "fetch" | "now"> {
+  readonly log: Logger;
+}
+
+export class LiveChannels {
+  readonly #deps: LiveChannelsDeps;
+  #directory: Directory = { channels: new Map(), kinds: [] };
+  #loads = 0;
+
+  constructor(deps: LiveChannelsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes the channels of a snapshot; of two loads at once the later counts. */
+  async load({ channels: config, folder, where }: GatewaySnapshot): Promise<void> {
+    const load = ++this.#loads;
+    const { kinds, problems } = await loadKinds(config, { folder });
+    if (load !== this.#loads) return;
+    const made = makeChannels(config, kinds, { ...this.#deps, folder });
+    const before = this.#directory;
+    const stay = new Map([...before.channels].filter(([id]) => made.unusable.has(id)));
+    this.#directory = {
+      channels: new Map([...made.channels, ...stay]),
+      // a plugin that is broken now may be that of one that stays
+      kinds: [...kinds, ...before.kinds.filter(({ id }) => stay.has(id) && !kinds.some((kind) => kind.id === id))],
+      order: config.order,
+      unusable: made.unusable,
+    };
+    for (const { path, message } of [...problems, ...made.problems]) {
+      const why = stay.has(String(path[1])) ? " as it is configured now: it stays as it was" : "";
+      this.#deps.log.warn(`a channel cannot be used${why}`, {
+        key: describePath(path),
+        where: where(path),
+        problem: message,
+      });
+    }
+  }
+
+  get directory(): Directory {
+    return this.#directory;
+  }
+
+  /** By id. */
+  get channels(): ReadonlyMap<string, Channel> {
+    return this.#directory.channels;
+  }
+
+  /** For the outbox. */
+  readonly sending = {
+    channels: () => this.channels,
+    whyMissing: (id: string) => whyMissing(this.#directory, id),
+  };
+
+  /** For who checks what a request asks for. */
+  get names(): Channels {
+    const { kinds, channels } = this.#directory;
+    return {
+      ids: kinds.map(({ id }) => id),
+      find: (name) => {
+        const id = findChannelId(kinds, name);
+        if (id === undefined) return undefined;
+        const channel = channels.get(id);
+        const takes = (to: string): boolean => channel !== undefined && takesRecipient(channel, to);
+        return { id, isConfigured: channel !== undefined, takes };
+      },
+    };
+  }
+}

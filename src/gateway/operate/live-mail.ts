@@ -1,0 +1,92 @@
+/**
+ * The mail listener of the configuration as it is now, on one node: begun again when what concerns it changes. What it
+ * writes, it writes only while it leads.
+ */
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Lease } from "../database/peers.ts";
+import type { Script } from "../database/store.ts";
+import { mailAccount } from "../hooks/mail/config.ts";
+import { MailListener, type ListenerDeps, type ListenerSettings } from "../hooks/mail/listener.ts";
+import { noMails, type MailStatus } from "../hooks/mail/status.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export class LiveMail {
+  readonly #deps: ListenerDeps;
+  readonly #lease: Lease;
+  #settings: ListenerSettings | undefined;
+  #listener: MailListener | undefined;
+  /** The changes so far: one listener ends before the next begins. */
+  #changes: Promise<void> = Promise.resolve();
+  #isOver = false;
+
+  constructor(deps: Omit<ListenerDeps, "mails">, lease: Lease) {
+    this.#deps = { ...ledBy(lease, deps), mails: noMails() };
+    this.#lease = lease;
+  }
+
+  /** @param snapshot asked for whenever it may begin */
+  start(snapshot: () => GatewaySnapshot): void {
+    this.#lease.onChange(() => this.load(snapshot()));
+    this.load(snapshot());
+  }
+
+  load(snapshot: GatewaySnapshot): void {
+    const settings = this.#lease.isHeld ? settingsOf(snapshot) : undefined;
+    if (this.#isOver) return;
+    if (Bun.deepEquals(settings, this.#settings)) return this.#listener?.poke(); // what it waits for may be there
+    this.#settings = settings;
+    this.#change(settings);
+  }
+
+  get status(): MailStatus | undefined {
+    return this.#listener?.status;
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    this.#change(undefined);
+    await this.#changes;
+  }
+
+  #change(settings: ListenerSettings | undefined): void {
+    const before = this.#listener;
+    this.#listener = settings && new MailListener(this.#deps, settings);
+    const next = this.#listener;
+    this.#changes = this.#changes
+      .then(() => before?.stop())
+      .then(() => {
+        if (next === this.#listener) next?.start(); // else another took its place in the meantime
+      })
+      .catch((error: unknown) => this.#deps.log.error("bug", { error: messageOf(error) }));
+  }
+}
+
+/** What a listener is begun with; undefined: there is none. */
+function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | undefined {
+  const account = hooks.enabled ? mailAccount(hooks.mail, folder) : undefined;
+  if (!account || !hooks.mail) return undefined;
+  const { pollSeconds, includeBody, maxBytes } = hooks.mail;
+  return { account, mail: { pollSeconds, includeBody, maxBytes } };
+}
+
+/** Its writes and its acceptances fail where another node leads by then. */
+function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDeps, "mails"> {
+  function* check<T>(script: () => Script<T>): Script<T> {
+    if (yield* lease.holds()) return yield* script();
+    throw new AppError("conflict", "another node listens to the mailbox by now");
+  }
+  const { store, accept } = deps;
+  const led: ListenerDeps["store"] = {
+    write: (script) => store.write(() => check(script)),
+    read: (script) => store.read(script),
+  };
+  return {
+    ...deps,
+    store: led,
+    accept: (request) => accept({ ...request, alongside: () => check(request.alongside ?? nothing) }),
+  };
+}
+
+function* nothing(): Script<void> {
+  yield* [];
+}

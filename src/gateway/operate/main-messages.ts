@@ -1,0 +1,55 @@
+/**
+ * What becomes of the messages that the main session itself sends, its heartbeats' replies: one that did not arrive, or
+ * may not have, is told there; one that arrived where the configuration says makes that the address which `last` means.
+ * Replies of hooks are the worker's. They never change `last`: who may send a webhook must not decide where the main
+ * session speaks.
+ */
+import { enqueueEvent } from "../agent/events.ts";
+import { mainSessionKey } from "../agent/session-key.ts";
+import { setRoute } from "../agent/sessions.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { external, operator } from "../agent/boundary/passage.ts";
+import type { Script } from "../database/store.ts";
+import { isLast } from "../channels/resolve.ts";
+import { textMessages } from "../channels/outbox/messages.ts";
+import type { Settled } from "../channels/outbox/outbox.ts";
+import { findRun } from "../hooks/queue/deliveries/runs.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export interface MainMessageParts {
+  readonly snapshot: () => GatewaySnapshot;
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+const REASON_CHARS_MAX = 500;
+
+/** For the outbox: a part of the transaction in which the last message of a text ends. */
+export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled: Settled) => Script<void> {
+  return function* ({ groupId, kind, reason }) {
+    if (yield* findRun(groupId)) return;
+    const { session, agents } = snapshot();
+    const sessionKey = mainSessionKey(session);
+    const [message] = yield* textMessages(groupId);
+    if (!message) return;
+    const { channel, recipient: to, thread } = message;
+    if (kind === "sent") {
+      const { target, to: named } = agents.defaults.heartbeat;
+      const isConfigured = named !== undefined || !isLast(target);
+      const route = { channel, to, ...(thread === "" ? {} : { thread }) };
+      if (isConfigured) yield* setRoute({ sessionKey, route, now: now() });
+      return;
+    }
+    const what = kind === "failed" ? "could not be delivered" : "may not have been delivered, and is not sent again";
+    const why = (reason ?? "no reason given").slice(0, REASON_CHARS_MAX).toWellFormed();
+    const text = [...operator(`The heartbeat's message by ${channel} ${what}. Reason: `), ...external(why)];
+    const event = { sessionKey, text, isWrapped: true, source: "Channel", dedupeKey: `${groupId}:sent`, now: now() };
+    try {
+      yield* enqueueEvent(event, { eventsMax: session.maxEvents });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      log.warn("the main session has no room to be told of a message", { groupId, outcome: kind, reason });
+    }
+  };
+}

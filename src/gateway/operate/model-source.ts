@@ -1,0 +1,31 @@
+/** The models of a configuration as an audit without a server finds them. */
+import type { ModelSource } from "../agent/models.ts";
+import type { Config } from "../../base/config/config.ts";
+import { makeRemoteRuntime } from "../../runtime/remote.ts";
+import { EMBEDDED_NAME } from "../../library/install.ts";
+import { isHostless, parseReference } from "../../library/name.ts";
+import { openStore } from "../../library/store.ts";
+import { openOthers, withOthers } from "../../library/others.ts";
+import { makeLogger } from "../../base/log.ts";
+
+const ASK_MS = 3000;
+
+type Settings = Pick<Config, "models" | "modelsUrl" | "modelsKey" | "modelsSource" | "otherStores">;
+
+/** Changes nothing. The model that ships with Hearth counts as there: a start installs it. */
+export function modelSourceOf(config: Settings): ModelSource {
+  const { models: root, modelsUrl: url, modelsKey: key } = config;
+  if (url !== undefined) {
+    const remote = makeRemoteRuntime({ url, key, silenceMs: ASK_MS, namesWaitMs: ASK_MS, fetch, now: Date.now });
+    return { modelNames: remote.modelNames, canChat: remote.canChat };
+  }
+  return {
+    async modelNames() {
+      const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
+      const own = await openStore(root);
+      const store = withOthers(own, await openOthers(config.otherStores, { own: own.root, log }));
+      return [EMBEDDED_NAME, ...(await store.list()).map(({ displayName }) => displayName)];
+    },
+    ...(config.modelsSource && { isOffered: async (name: string) => isHostless(parseReference(name)) }),
+  };
+}

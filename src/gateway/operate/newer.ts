@@ -1,0 +1,23 @@
+/** Tables that a newer version made or changed: this one works on with them, as upgrades of several servers need. */
+import type { Migration } from "../database/database.ts";
+import { queryAll, type Script } from "../database/store.ts";
+import { VERSION } from "../../base/version.ts";
+import type { Finding } from "./report.ts";
+
+/** Names of the steps that ran on the tables and that are not among these. */
+export function* newerMigrations(known: readonly Migration[]): Script<string[]> {
+  const names = new Set(known.map(({ name }) => name));
+  const rows = yield* queryAll<{ name: string }>("SELECT name FROM migrations ORDER BY name");
+  return rows.flatMap(({ name }) => (names.has(name) ? [] : [name]));
+}
+
+/** One line for an operator. @param names at least one */
+export const newerMessage = (names: readonly string[]): string =>
+  `a newer version has changed the gateway's tables: ${VERSION} does not know ${names.map((name) => `'${name}'`).join(", ")}; ` +
+  "it goes on, but should be replaced by that version soon, or the tables by a copy from before";
+
+/** A finding where there are such steps. */
+export const newerTables = (names: readonly string[]): Finding[] =>
+  names.length === 0
+    ? []
+    : [{ id: "newer-tables", severity: "warn", key: "", where: "", message: newerMessage(names) }];

@@ -1,0 +1,84 @@
+/**
+ * The gateway of a configuration file: read and checked at the start, watched from then on. Where no part of a gateway
+ * is configured there is none, and nothing of it is made.
+ */
+import type { ModelSource } from "../agent/models.ts";
+import { systemClock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Tracer } from "../../base/tracer.ts";
+import { pluginProblems } from "../channels/load.ts";
+import { readConfig, type Config, type ConfigSources } from "../../base/config/config.ts";
+import type { ChatRuntime } from "../../runtime/runtime.ts";
+import { auditConfiguration, findingsOf } from "./findings.ts";
+import { makeGateway, type Gateway } from "./gateway.ts";
+import { readSnapshot } from "./read.ts";
+import type { Finding } from "./report.ts";
+import { configurationError } from "./snapshot.ts";
+import { ConfigWatch } from "./watch.ts";
+
+/** Sections that ask for a gateway. */
+const SECTIONS = ["hooks", "agents", "channels", "session"];
+
+export interface OpenParts {
+  readonly sources: ConfigSources;
+  readonly config: Pick<Config, "home" | "apiKeys" | "host">;
+  readonly runtime: ChatRuntime;
+  readonly models: ModelSource;
+  readonly log: Logger;
+  readonly tracer?: Tracer | undefined;
+}
+
+/** Throws `bad_request` naming file, line and key, or `storage`. */
+export async function openGateway(parts: OpenParts): Promise<Gateway | undefined> {
+  const { sources, config, log } = parts;
+  const first = readSnapshot(sources, config);
+  if (!first || !SECTIONS.some((name) => Object.hasOwn(first.document.root, name))) return undefined;
+  const { document, snapshot } = first;
+  const problems = await pluginProblems(snapshot.channels, snapshot);
+  if (problems.length > 0) throw configurationError(problems, snapshot.where);
+  const source = new ConfigWatch({
+    first,
+    read: () => {
+      const next = readSnapshot(sources, config);
+      if (next) readConfig(sources, next.document); // a file that the next start refuses is refused now
+      return next;
+    },
+    log,
+  });
+  const { runtime, models, tracer } = parts;
+  const findings = (): ReturnType<typeof auditConfiguration> => auditConfiguration(sources, models);
+  const given = { source, home: config.home, runtime, ...models, clock: systemClock, log, fetch, findings, tracer };
+  const gateway = await makeGateway(given);
+  const { directory } = gateway.channels;
+  const about = { models, directory, hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0 };
+  const tell = makeTeller(log);
+  tell(await findingsOf({ document, snapshot, ...about }));
+  let isOpen = true;
+  source.onChange(() => {
+    findings().then(
+      (found) => void (found && isOpen && tell(found)),
+      (error: unknown) => log.warn("the configuration cannot be checked", { error: messageOf(error) }),
+    );
+  });
+  return {
+    ...gateway,
+    async stop(graceMs) {
+      isOpen = false;
+      source.close();
+      await gateway.stop(graceMs);
+    },
+  };
+}
+
+/** Logs findings; of the next ones those that are new. */
+function makeTeller(log: Logger): (findings: readonly Finding[]) => void {
+  let told = new Set<string>();
+  return (findings) => {
+    const texts = findings.map(({ id, key, message }) => JSON.stringify([id, key, message]));
+    for (const [i, { severity, id, key, where, message }] of findings.entries()) {
+      if (!told.has(texts[i]!)) log[severity](`configuration: ${message}`, { finding: id, key, where });
+    }
+    told = new Set(texts);
+  };
+}

@@ -1,0 +1,54 @@
+/** What an audit looks at, and what it reports. */
+import type { ChannelStanding } from "../channels/resolve.ts";
+import type { Document } from "../../base/config/document.ts";
+import type { Path } from "../../base/config/positions.ts";
+import type { Mapping } from "../hooks/mapping/index.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+/** Worst first. */
+const SEVERITIES = ["error", "warn", "info"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+export interface Finding {
+  /** Stable name. */
+  readonly id: string;
+  readonly severity: Severity;
+  /** As in `hooks.mappings[0].channel`. */
+  readonly key: string;
+  /** `file:line`; empty without a file. */
+  readonly where: string;
+  readonly message: string;
+}
+
+export interface AuditParts {
+  readonly snapshot: GatewaySnapshot;
+  readonly document: Document | undefined;
+  /** The address that the server listens on. */
+  readonly hostname: string;
+  /** Whether the model API asks for keys. */
+  readonly hasApiKeys?: boolean;
+  /** By the ids and aliases of all channels there are. */
+  readonly channels: ReadonlyMap<string, ChannelStanding>;
+}
+
+export interface ReportAt {
+  readonly path: Path;
+  readonly message: string;
+  /** Absent: where the path is. */
+  readonly where?: string;
+}
+export type Report = (severity: Severity, id: string, at: ReportAt) => void;
+
+/** Those of one severity stay in their order. */
+export const worstFirst = (findings: readonly Finding[]): Finding[] =>
+  findings.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+
+/** Where the settings of a mapping are; own mappings come first, as in the file. */
+export const pathOf = ({ preset }: Mapping, index: number): Path =>
+  preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
+
+export interface AtMapping {
+  readonly path: Path;
+  readonly parts: AuditParts;
+  readonly report: Report;
+}

@@ -1,0 +1,152 @@
+/**
+ * The gateway's part of the configuration, checked as a whole. A snapshot never changes: a request finishes under the
+ * one it began with, and a new file becomes a new snapshot or an error.
+ */
+import { agentsSchema, sessionSchema } from "../agent/config.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Parsed, SchemaProblem } from "../../base/schema.ts";
+import { channelsSchema } from "../channels/config.ts";
+import { channelProblems } from "../channels/load.ts";
+import { ownValue } from "../../base/own-value.ts";
+import { describePath, type Document } from "../../base/config/document.ts";
+import type { Path } from "../../base/config/positions.ts";
+import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
+import { asRequested } from "../hooks/mapping/request.ts";
+import { secretsOf } from "../hooks/secrets.ts";
+import { databaseSchema } from "./database-config.ts";
+import { foreignKey, foreignValue } from "./foreign-keys.ts";
+
+const PROBLEMS_SHOWN = 10;
+/** First segments of paths that the server itself answers. */
+const TAKEN_PATHS = [
+  "api",
+  "v1",
+  "health",
+  "livez",
+  "readyz",
+  "startupz",
+  "metrics",
+  "docs",
+  "openapi.json",
+  "hooks-admin",
+  "ui",
+];
+
+const SECTIONS = {
+  hooks: hooksSchema,
+  agents: agentsSchema,
+  session: sessionSchema,
+  channels: channelsSchema,
+  gateway: gatewaySchema,
+  database: databaseSchema,
+};
+type Sections = { readonly [K in keyof typeof SECTIONS]: Parsed<(typeof SECTIONS)[K]> };
+
+export type GatewaySnapshot = Sections & {
+  /** Of the configuration file: relative paths start there. */
+  readonly folder: string;
+  /** `file:line` of a key; empty without a file. */
+  readonly where: (path: Path) => string;
+};
+
+export interface SnapshotOptions {
+  readonly folder: string;
+  /** Keys of the model API, `name:key` or `key`: no hook token may be one of them. */
+  readonly apiKeys: readonly string[];
+}
+
+/** Throws `bad_request` with one line for each problem, naming file, line and key; never a value. */
+export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
+  const root = document?.root ?? {};
+  const where = (path: Path): string => document?.where(path) ?? "";
+  const read = Object.entries(SECTIONS).map(([name, schema]) => ({ name, read: schema.safeParse(root[name]) }));
+  const problems = read.flatMap(({ name, read: section }) =>
+    section.success
+      ? []
+      : section.problems.map((problem) => namedByUs({ ...problem, path: [name, ...problem.path] }, root)),
+  );
+  if (problems.length > 0) throw configurationError(problems, where);
+  const sections = Object.fromEntries(read.map(({ name, read: each }) => [name, each.success ? each.data : undefined]));
+  const snapshot = { ...(sections as unknown as Sections), folder, where }; // each by its own schema
+  const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
+  if (conflicts.length > 0) throw configurationError(conflicts, where);
+  return deepFreeze(snapshot);
+}
+
+interface Problem {
+  readonly path: Path;
+  readonly message: string;
+}
+
+/** Names our key for a key of another program. @param root that was read */
+function namedByUs({ path, message, isUnknownKey = false }: SchemaProblem, root: unknown): Problem {
+  const key = isUnknownKey ? foreignKey(path) : undefined;
+  if (key !== undefined) return { path, message: `unknown key; here it is ${key}` };
+  const value = foreignValue(path, ownValue(root, path.map(String)));
+  return { path, message: value === undefined ? message : `here it is ${value}` };
+}
+
+/** One line for each problem. @param where as a snapshot has it */
+export function configurationError(list: readonly Problem[], where: GatewaySnapshot["where"]): AppError {
+  const lines = list
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => [where(path), describePath(path), message].filter((part) => part !== "").join(": "));
+  const more = list.length > PROBLEMS_SHOWN ? [`and ${list.length - PROBLEMS_SHOWN} more`] : [];
+  return new AppError("bad_request", [...lines, ...more].join("\n"));
+}
+
+/** What is wrong between keys that are right by themselves. */
+function conflictsOf(
+  { hooks, gateway }: Pick<GatewaySnapshot, "hooks" | "gateway">,
+  apiKeys: readonly string[],
+): Problem[] {
+  const found: Problem[] = secretsOf(hooks).flatMap(({ path, verdict }) =>
+    verdict.ok ? [] : [{ path, message: `no key of this signature scheme: expected ${verdict.expected}` }],
+  );
+  if (!hooks.enabled) return found;
+  const tokens = [
+    ...(hooks.token ? [{ path: ["hooks", "token"], token: hooks.token }] : []),
+    ...hooks.tokens.map(({ token }, i) => ({ path: ["hooks", "tokens", i, "token"], token })),
+  ];
+  if (!hooks.token) found.push({ path: ["hooks", "token"], message: "required when hooks.enabled is true" });
+  for (const { path, token } of tokens) {
+    if (token === gateway.token) found.push({ path, message: "must not be the same as gateway.token" });
+    const isApiKey = apiKeys.some((key) => key === token || key.replace(/^[\w.-]{1,64}:/, "") === token);
+    if (isApiKey) found.push({ path, message: "must not be a key of the model API" });
+  }
+  const [first = ""] = hooks.path.split("/").filter((part) => part !== "");
+  if (hooks.path === "/") found.push({ path: ["hooks", "path"], message: "must not be '/'" });
+  if (TAKEN_PATHS.includes(first)) found.push({ path: ["hooks", "path"], message: `'/${first}' is taken` });
+  const requested = `/${asRequested(hooks.path)}`;
+  if (requested !== hooks.path) {
+    found.push({
+      path: ["hooks", "path"],
+      message: `no request has this path: written so it arrives as '${requested}'`,
+    });
+  }
+  return [...found, ...repeated(hooks)];
+}
+
+function repeated({ mappings, tokens }: GatewaySnapshot["hooks"]): Problem[] {
+  const check = (ids: readonly (string | undefined)[], list: string): Problem[] =>
+    ids.flatMap((id, i) =>
+      id !== undefined && ids.indexOf(id) < i
+        ? [{ path: ["hooks", list, i, "id"], message: "is the id of an earlier entry too" }]
+        : [],
+    );
+  return [
+    ...check(
+      mappings.map(({ id }) => id),
+      "mappings",
+    ),
+    ...check(
+      tokens.map(({ id }) => id),
+      "tokens",
+    ),
+  ];
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}

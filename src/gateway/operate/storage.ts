@@ -1,0 +1,149 @@
+/**
+ * The gateway's database, and who else works on it: files belong to one process, which another would disturb; a
+ * database server is shared by as many as there are.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, statSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { agentMigrations } from "../agent/tables.ts";
+import type { Clock } from "../../base/clock.ts";
+import { openDatabase, type Migration } from "../database/database.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { beginPause, endPause, isPaused, pauseMigrations } from "../database/pauses.ts";
+import { alone, type Peers } from "../database/peers.ts";
+import { takeLock } from "../../base/process-lock.ts";
+import { SqliteStore } from "../database/sqlite-store.ts";
+import type { Store } from "../database/store.ts";
+import { outboxMigrations } from "../channels/outbox/tables.ts";
+import { deliveryMigrations } from "../hooks/queue/deliveries/tables.ts";
+import { mailMigrations } from "../hooks/mail/position.ts";
+import { VERSION } from "../../base/version.ts";
+import { newerMessage, newerMigrations } from "./newer.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+/** In the home folder. */
+export const DATABASE_FILE = "gateway.db";
+
+const sqliteMigrations: readonly Migration[] = [
+  ...agentMigrations,
+  ...outboxMigrations,
+  ...deliveryMigrations,
+  ...mailMigrations,
+  ...pauseMigrations,
+];
+
+export interface Storage {
+  readonly store: Store;
+  readonly peers: Peers;
+  /** The clock of all who share the database. */
+  readonly clock: Clock;
+  /** Of a database in files: their folder. */
+  readonly folder: string | undefined;
+  /** Rejects with `storage` where the server is away, or cannot keep what is promised; absent: there is none. */
+  readonly checkServer?: () => Promise<void>;
+  /** Names of steps that a newer version ran on the tables. Rejects with `storage`. */
+  newerMigrations(): Promise<readonly string[]>;
+  /** Resolves once all that was to be written is. */
+  close(): Promise<void>;
+}
+
+export interface StorageParts {
+  /** Folder of a database in files. */
+  readonly home: string;
+  readonly snapshot: () => GatewaySnapshot;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Throws `storage`, or `conflict` where another process has the files. Warns of tables of a newer version. */
+export async function openStorage(parts: StorageParts): Promise<Storage> {
+  const { url } = parts.snapshot().database;
+  const storage = await (url === undefined ? openFiles(parts) : openServer(parts, url));
+  const newer = await storage.newerMigrations().catch(() => []); // whoever works on it hears why
+  if (newer.length > 0) parts.log.warn(newerMessage(newer));
+  return storage;
+}
+
+async function openFiles({ home, clock, log }: StorageParts): Promise<Storage> {
+  const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
+  try {
+    checkEmpty(join(home, DATABASE_FILE), log);
+    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), sqliteMigrations));
+    return {
+      store,
+      peers: alone({
+        isPaused: await store.read(isPaused),
+        keep: (given) => store.write(() => (given ? beginPause(clock.now()) : endPause())),
+      }),
+      clock,
+      folder: home,
+      newerMigrations: () => store.read(() => newerMigrations(sqliteMigrations)),
+      async close() {
+        await store.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/**
+ * A database that was used is never a file of 0 bytes: that was cut, or a process was killed as it made it. Throws
+ * `storage` where a write-ahead log beside it says that there was more.
+ */
+function checkEmpty(path: string, log: Logger): void {
+  const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (sizeOf(path) > 0) return;
+  const logBytes = sizeOf(`${path}-wal`);
+  if (logBytes > 0) {
+    const got = existsSync(path) ? "got a file of 0 bytes" : "got none";
+    const what = `expected a database, ${got} beside its write-ahead log of ${logBytes} bytes`;
+    const remedy = "restore both files from a backup, or remove both to begin anew";
+    throw new AppError("storage", `${path}: ${what}: ${remedy}`);
+  }
+  if (existsSync(path)) log.warn("the database had 0 bytes: it begins anew, and earlier deliveries are gone", { path });
+}
+
+/** Nothing of it is loaded before it is asked for. */
+async function openServer({ snapshot, clock, log }: StorageParts, url: string): Promise<Storage> {
+  const { openPostgres } = await import("../database/postgres/postgres-store.ts");
+  const { joinCluster } = await import("../database/postgres/cluster.ts");
+  const { writerMigrations } = await import("../database/postgres/writer.ts");
+  const { postgresMigrations } = await import("./postgres-migrations.ts");
+  const name = hostname();
+  const { schema, connections } = snapshot().database;
+  const options = { url, schema, connections, name: `hearth/${name}` };
+  const store = await openPostgres(options, postgresMigrations);
+  try {
+    const facts = () => ({ name, version: VERSION, digest: digestOf(snapshot()) });
+    const cluster = await joinCluster(store, { ...options, log, facts });
+    const close = async (): Promise<void> => {
+      await cluster.leave();
+      await store.close();
+    };
+    const shared = { ...clock, now: () => cluster.now() };
+    const known = [...writerMigrations, ...postgresMigrations];
+    return {
+      store,
+      peers: cluster,
+      clock: shared,
+      folder: undefined,
+      checkServer: () => store.check(),
+      newerMigrations: () => store.read(() => newerMigrations(known)),
+      close,
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** The same for nodes whose configurations are the same; the way to the database may be each node's own. */
+function digestOf({ hooks, agents, session, channels, gateway }: GatewaySnapshot): string {
+  const text = JSON.stringify([hooks, agents, session, channels, gateway]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}

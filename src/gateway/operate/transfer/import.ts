@@ -1,0 +1,163 @@
+/**
+ * A gateway's database from an export, into an empty one, in one transaction: all of it, with the counts that the file
+ * says, or nothing. Numbers and ids stay. What triggers count, they count as rows come.
+ */
+import { AppError, messageOf } from "../../../base/errors.ts";
+import { beginPause, endPause } from "../../database/pauses.ts";
+import { execute, queryOne, type Script, type Store, type Value } from "../../database/store.ts";
+import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
+import {
+  columnsOf,
+  countAll,
+  countRows,
+  isNumbered,
+  setLastNumber,
+  TABLES,
+  type Counts,
+  type TransferTable,
+} from "./tables.ts";
+
+/** Rows of one statement; their values are numbered by 15 bits. */
+const BATCH_ROWS = 50;
+const BATCH_VALUES_MAX = 30_000;
+
+/** Throws `conflict` where something is in the database, `bad_file` where the file is not whole or does not fit it. */
+export async function importStore(store: Store, path: string): Promise<Counts> {
+  const { pauses: _, ...rows } = await countAll(store); // which a new one may have been told before
+  const there = Object.entries(rows).map(([table, n]) => `${n} in ${table}`);
+  if (there.length > 0) {
+    throw new AppError(
+      "conflict",
+      `the database is not empty: it has rows (${there.join(", ")}); import fills a new one`,
+    );
+  }
+  const progress: Progress = { line: 1 };
+  try {
+    await store.write(() => keepingPause(() => importLines(path, progress)));
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    throw badFile(path, progress.line, `from there on rows that the tables refuse (${messageOf(error)})`);
+  }
+  return countAll(store);
+}
+
+/** Whether a database says that a row does not fit its tables: by SQLite's code, or a class of PostgreSQL's. */
+const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error &&
+  [("code" in error && error.code) || "", ("errno" in error && error.errno) || ""].some((code) =>
+    /^(SQLITE_CONSTRAINT|SQLITE_MISMATCH|2[23][0-9A-Z]{3}$)/.test(String(code)),
+  );
+
+/** A pause of the database stays, and is none of the rows that are counted. */
+function* keepingPause(work: () => Script<void>): Script<void> {
+  const pause = yield* queryOne<{ since: number }>("SELECT since FROM pauses");
+  yield* endPause();
+  yield* work();
+  if (pause) yield* beginPause(pause.since);
+}
+
+/** How far an import came. */
+interface Progress {
+  /** Of the first row that the last statement stores. */
+  line: number;
+}
+
+interface Target {
+  readonly table: TransferTable;
+  readonly columns: ReadonlySet<string>;
+}
+
+function* importLines(path: string, progress: Progress): Script<void> {
+  const targets = new Map<string, Target>();
+  for (const table of TABLES) targets.set(table.name, { table, columns: yield* columnsOf(table) });
+  let batch: Batch | undefined;
+  let last: Line | undefined;
+  for (const line of linesOf(path)) {
+    if (line.number === 1) {
+      readAs(head, line, path);
+      continue;
+    }
+    if (last) throw badFile(path, line.number, "lines behind its end");
+    if (isEnd(line)) {
+      last = line;
+      continue;
+    }
+    const read = readAs(row, line, path);
+    const next = batchOf(read, { line, path, target: targets.get(read.table) });
+    if (batch && (batch.text !== next.text || batch.rows.length >= batch.max)) {
+      yield* insert(batch, progress);
+      batch = undefined;
+    }
+    if (batch) batch.rows.push(...next.rows);
+    else batch = next;
+  }
+  if (batch) yield* insert(batch, progress);
+  if (!last) throw badFile(path, 1, "a file without its last line");
+  yield* finish(readAs(end, last, path), path);
+}
+
+const isEnd = ({ value }: Line): boolean => typeof value === "object" && value !== null && "counts" in value;
+
+/** Rows for the same columns of one table. */
+interface Batch {
+  /** Of the statement, up to its values. */
+  readonly text: string;
+  readonly rows: Value[][];
+  readonly max: number;
+  /** Where the first of them stands. */
+  readonly line: number;
+}
+
+interface At {
+  readonly line: Line;
+  readonly path: string;
+  readonly target: Target | undefined;
+}
+
+/** Throws `bad_file` for a table or a column that is not there. */
+function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch {
+  if (!target) throw badFile(path, line.number, `a table '${table}', which this version has not`);
+  const names = Object.keys(cells);
+  const unknown = names.find((name) => !target.columns.has(name));
+  if (unknown !== undefined) {
+    throw badFile(path, line.number, `a column '${unknown}' of ${table}, which this version has not`);
+  }
+  const values = names.map((name) => storable(fromCell(cells[name]!))); // a name of the row
+  return {
+    text: `INSERT INTO ${target.table.name} (${names.join(", ")}) VALUES `,
+    rows: [values],
+    line: line.number,
+    max: Math.max(1, Math.min(BATCH_ROWS, Math.floor(BATCH_VALUES_MAX / Math.max(1, names.length)))),
+  };
+}
+
+/** One database holds U+0000, the other does not. */
+const storable = (value: Value): Value => (typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value);
+
+function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> {
+  progress.line = line;
+  let number = 0;
+  const values = rows.map((row) => `(${row.map(() => `$${++number}`).join(", ")})`);
+  yield* execute(text + values.join(", "), ...rows.flat());
+}
+
+/** Throws `bad_file` where not as many rows came as there were. */
+function* finish({ counts, last }: End, path: string): Script<void> {
+  for (const table of TABLES) {
+    const [wanted, found] = [counts[table.name] ?? 0, yield* countRows(table)];
+    if (found !== wanted) {
+      throw new AppError("bad_file", `${path}: expected ${wanted} rows of ${table.name}, got ${found}`);
+    }
+    const number = last[table.name] ?? 0;
+    if (isNumbered(table) && number > 0) yield* setLastNumber(table, number);
+  }
+  const stray = yield* queryOne<{ id: string; delivery: string }>(STRAY_RUN);
+  if (stray) {
+    const message = `${path}: expected delivery '${stray.delivery}' of run '${stray.id}', there is none`;
+    throw new AppError("bad_file", message);
+  }
+}
+
+/** PostgreSQL's tables do not look for that themselves. */
+const STRAY_RUN = `SELECT id, delivery_id AS delivery FROM runs
+  WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.id = runs.delivery_id) LIMIT 1`;

@@ -1,0 +1,74 @@
+/** What of a gateway's database goes from one to another: every table whose rows are not made from other rows. */
+import { queryAll, queryOne, type Script, type SqlText, type Store } from "../../database/store.ts";
+
+export interface TransferTable {
+  readonly name: string;
+  /** What orders its rows, each of which has its own. */
+  readonly key: readonly string[];
+  /** Columns that the database makes itself. */
+  readonly derived?: readonly string[];
+}
+
+/** Rows come after those that they refer to. */
+export const TABLES: readonly TransferTable[] = [
+  { name: "sessions", key: ["key"] },
+  { name: "session_entries", key: ["seq"] },
+  { name: "session_events", key: ["seq"] },
+  { name: "heartbeats", key: ["session_key"] },
+  { name: "deliveries", key: ["seq"] },
+  { name: "items", key: ["lane", "item_id"] },
+  { name: "runs", key: ["seq"], derived: ["is_first"] },
+  { name: "callbacks", key: ["run_id"] },
+  { name: "outbox", key: ["seq"] },
+  { name: "mail_positions", key: ["mailbox"] },
+  { name: "mail_handled", key: ["mailbox", "id_hash"] },
+  { name: "pauses", key: ["since"], derived: ["is_one"] },
+];
+
+/** Whether its rows are numbered, and no number is given again. */
+export const isNumbered = ({ key }: TransferTable): boolean => key[0] === "seq";
+
+const COLUMNS: SqlText = {
+  sqlite: "SELECT name FROM pragma_table_info($1)",
+  postgres: `SELECT column_name AS name FROM information_schema.columns
+    WHERE table_schema = current_schema() AND table_name = $1`,
+};
+
+/** Names of the columns that are transferred. */
+export function* columnsOf({ name, derived = [] }: TransferTable): Script<ReadonlySet<string>> {
+  const rows = yield* queryAll<{ name: string }>(COLUMNS, name);
+  return new Set(rows.map((row) => row.name).filter((column) => !derived.includes(column)));
+}
+
+export function* countRows(table: TransferTable): Script<number> {
+  const row = yield* queryOne<{ n: number }>(`SELECT count(*) AS n FROM ${table.name}`);
+  return row?.n ?? 0;
+}
+
+/** The last number that was given; 0: none was. */
+export function* lastNumber({ name }: TransferTable): Script<number> {
+  const text: SqlText = {
+    sqlite: "SELECT seq AS n FROM sqlite_sequence WHERE name = $1",
+    postgres: "SELECT pg_sequence_last_value(pg_get_serial_sequence($1, 'seq')::regclass) AS n",
+  };
+  return (yield* queryOne<{ n: number | null }>(text, name))?.n ?? 0;
+}
+
+/** Says which numbers are given already. @param last at least 1 */
+export function* setLastNumber({ name }: TransferTable, last: number): Script<void> {
+  const forget: SqlText = { sqlite: "DELETE FROM sqlite_sequence WHERE name = $1", postgres: "SELECT $1::text" };
+  const note: SqlText = {
+    sqlite: "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)",
+    postgres: "SELECT setval(pg_get_serial_sequence($1, 'seq'), $2)",
+  };
+  yield* queryAll(forget, name);
+  yield* queryAll(note, name, last);
+}
+
+/** Rows by table, where there are any. */
+export type Counts = Readonly<Record<string, number>>;
+
+export async function countAll(store: Store): Promise<Counts> {
+  const counts = TABLES.map(async (table) => [table.name, await store.read(() => countRows(table))] as const);
+  return Object.fromEntries((await Promise.all(counts)).filter(([, n]) => n > 0));
+}

@@ -1,0 +1,114 @@
+/**
+ * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it
+ * goes on like any GGUF; of one in another format, a GGUF that describes it, and its files beside that. The result is a
+ * file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../base/errors.ts";
+import { reports } from "./reports.ts";
+import type { AdapterBase } from "./convert/adapter.ts";
+import type { ConvertJob } from "./convert/convert-worker.ts";
+import type { Converted } from "./convert/convert.ts";
+import type { ModelFolder } from "./convert/folder.ts";
+import { convertInThread, type ThreadOptions } from "./convert/thread.ts";
+import { blobPath, findBlob } from "./blobs.ts";
+import type { Claims } from "./claims.ts";
+import { digestOfFile, type Digest } from "./digest.ts";
+import { writeDurably } from "../base/durable.ts";
+import type { InTurn } from "./quantize-weights.ts";
+import { storeFiles, type StoredFile } from "./model-files.ts";
+import { labelled, type Source } from "./sources.ts";
+
+/** Progress for the client; a note of what is left out has no numbers. */
+interface ConvertStep {
+  readonly status: string;
+  /** Bytes of weights. */
+  readonly total?: number;
+  readonly completed?: number;
+}
+
+interface ConvertedSource extends Source {
+  readonly digest: Digest;
+  readonly isNew: boolean;
+  /** Files that are the model beside it. */
+  readonly files: readonly StoredFile[];
+}
+
+interface FolderToConvert {
+  readonly folder: ModelFolder;
+  /** The model that it is an adapter for; absent: the folder is a model. */
+  readonly base?: AdapterBase;
+  /** Get the blobs that it becomes. */
+  readonly claims: Claims;
+  readonly inTurn: InTurn;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Writes the folder's GGUF as a blob. Throws `bad_request` where its files are damaged or missing, `unsupported` for
+ * what cannot be converted, `storage` where the disk is full, `cancelled`.
+ */
+export async function* convertFolder(
+  root: string,
+  { folder, base, claims, inTurn, signal }: FolderToConvert,
+): AsyncGenerator<ConvertStep, ConvertedSource, void> {
+  const status = base ? "converting adapter" : "converting model";
+  yield { status };
+  await checkThere(folder);
+  const {
+    blob,
+    notes,
+    files = [],
+  } = yield* reports<ConvertStep, Result>(
+    (report, ended) => {
+      const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status, ...progress });
+      return inTurn(() => writeConverted(root, { folder, base, claims, onProgress, signal: ended }));
+    },
+    { signal },
+  );
+  for (const note of notes) yield { status: `${status}: ${note}` };
+  if (files.length > 0) yield { status: "storing the files of the model" };
+  const stored = await storeFiles(root, files, { label: folder.label, claims });
+  return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored };
+}
+
+/** Blobs that were never uploaded are missed before an hour's work, not after it. */
+async function checkThere({ label, files }: ModelFolder): Promise<void> {
+  for (const [name, path] of files) {
+    const isThere = await stat(path).then(
+      (found) => found.isFile(),
+      () => false,
+    );
+    if (!isThere) throw new AppError("bad_file", `${label}: '${name}': no such file`);
+  }
+}
+
+interface Result extends Converted {
+  readonly blob: { readonly digest: Digest; readonly isNew: boolean };
+}
+
+async function writeConverted(
+  root: string,
+  {
+    folder,
+    base,
+    claims,
+    ...options
+  }: Pick<FolderToConvert, "folder" | "claims"> & { base: AdapterBase | undefined } & ThreadOptions,
+): Promise<Result> {
+  let result: Result | undefined;
+  await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
+    const paths = { folder, to: temporary };
+    const job: ConvertJob = base ? { kind: "adapter", base, ...paths } : { kind: "model", ...paths };
+    const { notes, files } = await convertInThread(job, options).catch((error: unknown) => {
+      throw labelled(error, { path: temporary, label: folder.label });
+    });
+    const digest = await digestOfFile(temporary, options.signal);
+    const isNew = (await findBlob(root, digest)) === undefined;
+    claims.add(digest, isNew);
+    result = { notes, ...(files ? { files } : {}), blob: { digest, isNew } };
+    return blobPath(root, digest);
+  });
+  return result!; // set above, or that has thrown
+}

@@ -1,0 +1,180 @@
+/**
+ * A LoRA adapter as PEFT saves it (`adapter_config.json` and `adapter_model.safetensors`) or MLX does
+ * (`adapters.safetensors`, whose matrices are the other way round), as a GGUF of type `adapter`: for each weight NAME,
+ * `NAME.lora_a` (in, rank) and `NAME.lora_b` (rank, out) in GGUF's order, as float32; of the embedding, A is
+ * (rank, vocabulary). What was done to the rows of the base model's weight is done to those of B.
+ * (convert_lora_to_gguf.py of llama.cpp; mlx_lm/tuner/lora.py)
+ */
+import { AppError } from "../../base/errors.ts";
+import { writeNewGguf, type WriteTensor } from "../../engine/formats/files/write.ts";
+import { f32 as f32Quant } from "../../engine/formats/quant/f32.ts";
+import { f32, type Architecture } from "./architecture.ts";
+import { convertible } from "./archs/index.ts";
+import { configOf, type Config } from "./config.ts";
+import { getJson, isObject, rootedAt, type ModelFolder } from "./folder.ts";
+import { bareName, findRule } from "./plan.ts";
+import { readSafetensors, type SafeTensor } from "./safetensors.ts";
+import { checkHeads, shapeOf, sourceType, tensorData, type TensorSource } from "./tensor-data.ts";
+
+/** Four times the largest in use. */
+const RANK_MAX = 4096;
+
+/** What an adapter's files do not say about the model that it is for. */
+export interface AdapterBase {
+  /** `general.architecture` of the base model. */
+  readonly arch: string;
+  readonly nLayers: number;
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+}
+
+export interface AdapterOptions {
+  readonly folder: ModelFolder;
+  readonly base: AdapterBase;
+  /** Output path; must not exist. A failed conversion may leave a partial file. */
+  readonly to: string;
+}
+
+/**
+ * Writes a GGUF at `to`.
+ * Throws `bad_file` for files that are not sound, `unsupported` for kinds of adapters that a GGUF cannot hold and for
+ * weights that the base's architecture has not.
+ */
+export async function convertAdapter({ folder: given, base, to }: AdapterOptions): Promise<void> {
+  const folder = rootedAt("adapter_config.json", given);
+  const { label } = folder;
+  const config = configOf(await getJson(folder, "adapter_config.json"), `${label}: 'adapter_config.json'`);
+  checkKind(config);
+  const file = ["adapter_model.safetensors", "adapters.safetensors"].find((name) => folder.files.has(name));
+  if (file === undefined) {
+    throw new AppError("bad_file", `${label}: expected a file 'adapter_model.safetensors', got none`);
+  }
+  const tensors = await readSafetensors(folder.files.get(file)!, `${label}: '${file}'`); // it is there
+  const pairs = pairUp(tensors, { base, label });
+  await writeNewGguf(to, {
+    metadata: {
+      "general.architecture": base.arch,
+      "general.type": "adapter",
+      "adapter.type": "lora",
+      "adapter.lora.alpha": f32(alphaOf(config)),
+    },
+    tensors: [...pairs].flatMap(([name, pair]) => writePair(name, pair, label)),
+  });
+}
+
+/** Switches of PEFT and of MLX that change what an adapter means, and what they must be. */
+const PLAIN: Readonly<Record<string, readonly unknown[]>> = {
+  peft_type: ["LORA", undefined],
+  use_dora: [false, undefined],
+  fan_in_fan_out: [false, undefined],
+  bias: ["none", undefined],
+  lora_bias: [false, undefined],
+  fine_tune_type: ["lora", undefined],
+};
+
+function checkKind(config: Config): void {
+  for (const [key, known] of Object.entries(PLAIN)) {
+    if (known.includes(config.find(key))) continue;
+    throw new AppError(
+      "unsupported",
+      config.wrong(key, `${String(known[0])}, which is all that a GGUF can say`).message,
+    );
+  }
+  const alphas = config.find("alpha_pattern");
+  if (alphas === undefined || (isObject(alphas) && Object.keys(alphas).length === 0)) return;
+  throw new AppError("unsupported", config.wrong("alpha_pattern", "one alpha for all weights").message);
+}
+
+/** What an engine divides by the rank; rank-stabilized adapters divide by its root instead. */
+function alphaOf(config: Config): number {
+  const mlx = config.findPart("lora_parameters");
+  if (mlx) return mlx.number("scale") * (mlx.findNumber("alpha") ?? mlx.count("rank")); // alpha: files of 2024
+  const alpha = config.number("lora_alpha");
+  if (!config.flag("use_rslora", false)) return alpha;
+  const ranks = config.find("rank_pattern");
+  if (ranks !== undefined && !(isObject(ranks) && Object.keys(ranks).length === 0)) {
+    throw new AppError(
+      "unsupported",
+      config.wrong("rank_pattern", "one rank for all weights, with use_rslora").message,
+    );
+  }
+  return alpha * Math.sqrt(config.count("r"));
+}
+
+interface Pair {
+  a?: TensorSource;
+  b?: TensorSource;
+}
+
+/** By the name of the weight in the GGUF. */
+function pairUp(
+  tensors: readonly SafeTensor[],
+  { base, label }: { base: AdapterBase; label: string },
+): Map<string, Required<Pair>> {
+  const table = tableOf(base, label);
+  const pairs = new Map<string, Pair>();
+  for (const tensor of tensors) {
+    if (tensor.name.endsWith(".base_layer.weight")) continue; // a copy of the base model's own
+    const half = halfOf(tensor.name);
+    const found = half && findRule(table, `${bareName(half.module)}.weight`, base.nLayers);
+    if (!half || !found) {
+      const why = `no LoRA of a weight that '${base.arch}' has in ${base.nLayers} layers`;
+      throw new AppError("unsupported", `${label}: tensor '${tensor.name}': ${why}`);
+    }
+    const { part, isMlx } = half;
+    const pairedHeads = part === "b" ? (found.rule.pairedHeads ?? 0) : 0;
+    const isEmbeddingA = part === "a" && found.name === "token_embd.weight";
+    const source = { tensor, pairedHeads, shift: 0, isTransposed: isMlx !== isEmbeddingA };
+    sourceType(tensor, label);
+    const pair = pairs.get(found.name) ?? {};
+    pairs.set(found.name, { ...pair, [part]: source });
+  }
+  if (pairs.size === 0) throw new AppError("bad_file", `${label}: expected tensors of an adapter, got none`);
+  return new Map([...pairs].map(([name, pair]) => [name, checkPair(name, pair, label)]));
+}
+
+/** Which half of which module's change a tensor is; undefined: of none. */
+function halfOf(name: string): { module: string; part: "a" | "b"; isMlx: boolean } | undefined {
+  const found =
+    /^(?:base_model\.model\.)?(.+)\.lora_(?:([AB])(?:\.\w+)?\.weight|embedding_([AB])(?:\.\w+)?|([ab]))$/.exec(name);
+  const [, module, inPeft, ofEmbedding, inMlx] = found ?? [];
+  const part = (inPeft ?? ofEmbedding ?? inMlx)?.toLowerCase();
+  if (module === undefined || (part !== "a" && part !== "b")) return undefined;
+  return { module, part, isMlx: inMlx !== undefined };
+}
+
+function tableOf({ arch, nHeads, nKvHeads }: AdapterBase, label: string) {
+  const found = Object.values<Architecture>(convertible).find((one) => one.arch === arch);
+  if (!found) {
+    const known = [...new Set(Object.values<Architecture>(convertible).map((one) => one.arch))].join(", ");
+    throw new AppError("unsupported", `${label}: expected an adapter for a base of ${known}, got one of '${arch}'`);
+  }
+  const heads = { num_attention_heads: nHeads, num_key_value_heads: nKvHeads, hidden_size: nHeads };
+  return found.tensors(configOf(heads, label));
+}
+
+function checkPair(name: string, { a, b }: Pair, label: string): Required<Pair> {
+  const wrong = (expected: string, got: string): AppError =>
+    new AppError("bad_file", `${label}: adapter of '${name}': expected ${expected}, got ${got}`);
+  if (!a || !b) throw wrong("a matrix A and a matrix B", a ? "only A" : "only B");
+  const [shapeA, shapeB] = [shapeOf(a), shapeOf(b)];
+  const [rank, inDim, ...more] = name === "token_embd.weight" ? shapeA.toReversed() : shapeA;
+  const [outDim, rankB, ...moreB] = shapeB;
+  const isPair = rank && inDim && outDim && rank === rankB && rank <= RANK_MAX && more.length + moreB.length === 0;
+  if (!isPair) {
+    const found = `(${shapeA.join(", ")}) and (${shapeB.join(", ")})`;
+    throw wrong(`(rank, in) and (out, rank), a rank of at most ${RANK_MAX}`, found);
+  }
+  checkHeads(a, label);
+  checkHeads(b, label);
+  return { a, b };
+}
+
+function writePair(name: string, { a, b }: Required<Pair>, label: string): WriteTensor[] {
+  return Object.entries({ lora_a: a, lora_b: b }).map(([part, source]) => ({
+    name: `${name}.${part}`,
+    shape: shapeOf(source).toReversed(),
+    quant: f32Quant,
+    data: { [Symbol.asyncIterator]: () => tensorData(source, f32Quant, label) },
+  }));
+}

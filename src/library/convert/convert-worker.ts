@@ -1,0 +1,56 @@
+/**
+ * The thread that converts: parsing a vocabulary and rounding weights would hold up everyone else. Entry point, started
+ * by `thread.ts`; ending the thread is what cancels it.
+ */
+import { AppError, messageOf, type Code } from "../../base/errors.ts";
+import { convertAdapter, type AdapterOptions } from "./adapter.ts";
+import { convertModel, type ConvertOptions, type Converted, type ConvertProgress } from "./convert.ts";
+
+export type ConvertJob =
+  ({ readonly kind: "model" } & Omit<ConvertOptions, "onProgress">) | ({ readonly kind: "adapter" } & AdapterOptions);
+
+export type ConvertReply =
+  | { readonly progress: ConvertProgress }
+  | { readonly done: Converted }
+  /** `code` is ours, `errno` the system's, as in `ENOSPC`. */
+  | { readonly problem: string; readonly code: Code | undefined; readonly errno: string | undefined };
+
+/** Replies about progress are no closer together. */
+const PROGRESS_MS = 200;
+
+/** The part of a worker's global object that we use. */
+interface Thread {
+  onmessage: ((event: { data: ConvertJob }) => void) | null;
+  postMessage(reply: ConvertReply): void;
+}
+
+async function run(job: ConvertJob, reply: (reply: ConvertReply) => void): Promise<Converted> {
+  if (job.kind === "adapter") {
+    await convertAdapter(job);
+    return { notes: [] };
+  }
+  let toldMs = -Infinity;
+  return convertModel({
+    ...job,
+    onProgress: (progress) => {
+      const nowMs = performance.now();
+      if (nowMs - toldMs < PROGRESS_MS && progress.completed < progress.total) return;
+      toldMs = nowMs;
+      reply({ progress });
+    },
+  });
+}
+
+if (!Bun.isMainThread) {
+  const thread = globalThis as unknown as Thread; // a worker's global object has these
+  thread.onmessage = ({ data: job }) => {
+    run(job, (reply) => thread.postMessage(reply)).then(
+      (done) => thread.postMessage({ done }),
+      (error: unknown) => {
+        const isOurs = error instanceof AppError;
+        const errno = isOurs ? undefined : (error as NodeJS.ErrnoException).code; // errors of the system have one
+        thread.postMessage({ problem: messageOf(error), code: isOurs ? error.code : undefined, errno });
+      },
+    );
+  };
+}

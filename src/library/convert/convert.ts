@@ -1,0 +1,191 @@
+/**
+ * A model folder as one GGUF: its weights where they are safetensors, else only what the folder says of itself, with
+ * the vocabulary, beside which the other files stay as they are. Matrices become F16, or stay BF16 where they are
+ * stored so; vectors become F32. (convert_hf_to_gguf.py of llama.cpp chooses the same by default.) Weights are
+ * streamed.
+ */
+import { basename } from "node:path";
+import type { NamedFile } from "../../base/named-file.ts";
+import { bf16 } from "../../engine/formats/quant/bf16.ts";
+import { f16 } from "../../engine/formats/quant/f16.ts";
+import { f32 } from "../../engine/formats/quant/f32.ts";
+import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "../../engine/formats/files/write.ts";
+import { u32, type Architecture, type Computed } from "./architecture.ts";
+import { findArchitecture } from "./archs/index.ts";
+import { configOf, layersOf, type Config } from "./config.ts";
+import { describeMlc } from "./describe-mlc.ts";
+import { describeOnnx } from "./describe-onnx.ts";
+import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
+import { planTensors, type Plan } from "./plan.ts";
+import { readWeights } from "./safetensors.ts";
+import { samplingDefaults } from "./sampling-defaults.ts";
+import { poolingType } from "./sentence-transformers.ts";
+import { tensorData } from "./tensor-data.ts";
+import { convertTokenizer } from "./tokenizer.ts";
+
+/** GGML_QNT_VERSION, ggml.h */
+const QUANTIZATION_VERSION = 2;
+/** llama_ftype, llama.h */
+const FILE_TYPES: ReadonlyMap<unknown, number> = new Map([
+  [f32, 0],
+  [f16, 1],
+  [bf16, 32],
+]);
+
+/** Bytes of weights that are written, of all. */
+export interface ConvertProgress {
+  readonly completed: number;
+  readonly total: number;
+}
+
+export interface ConvertOptions {
+  readonly folder: ModelFolder;
+  /** Output path; must not exist. A failed conversion may leave a partial file. */
+  readonly to: string;
+  readonly onProgress?: (progress: ConvertProgress) => void;
+}
+
+export interface Converted {
+  /** What the folder has and the GGUF has not, or the other way round, a sentence each. */
+  readonly notes: readonly string[];
+  /** Files of the folder that are the model beside the GGUF, which then has no weights. */
+  readonly files?: readonly NamedFile[];
+}
+
+/**
+ * Writes a GGUF at `to`.
+ * Throws `bad_file` for a folder that is not sound, `unsupported` for an architecture, a tokenizer or weights that we
+ * cannot express; the message names the file and the key or tensor.
+ */
+export async function convertModel({ folder, to, onProgress }: ConvertOptions): Promise<Converted> {
+  const kind = folderKind(folder);
+  if (kind !== "safetensors") {
+    const { metadata, files } = await (kind === "onnx" ? describeOnnx(folder) : describeMlc(folder));
+    await writeNewGguf(to, { metadata, tensors: [] });
+    return { notes: [], files };
+  }
+  const { model, notes } = await loadFolder(rootedAt("config.json", folder));
+  await writeNewGguf(to, onProgress ? watched(model, onProgress) : model);
+  return { notes };
+}
+
+async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; notes: string[] }> {
+  const { label } = folder;
+  const json = await getJson(folder, "config.json");
+  const architecture = findArchitecture(json, label);
+  const text = textConfig(json);
+  const config = configOf(text, `${label}: 'config.json'`);
+  const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
+  const table = architecture.tensors(config);
+  const plan = planTensors({
+    tensors: weights,
+    architecture,
+    table,
+    nLayers: layersOf(config),
+    isTied: config.flag("tie_word_embeddings", false),
+    label,
+  });
+  const rows = plan.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
+  const { metadata, leftOut } = await convertTokenizer({ folder, config: { ...json, ...text }, architecture, rows });
+  const pooling = await poolingType(folder);
+  const hyperparameters = Object.entries(architecture.metadata(config)).map(
+    ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
+  );
+  const model = {
+    metadata: {
+      ...generalMetadata({ json, architecture, label, plan }),
+      ...Object.fromEntries(hyperparameters),
+      [`${architecture.arch}.vocab_size`]: u32(rows),
+      ...(architecture.arch === "bert" ? inputKinds(config) : {}),
+      ...(config.find("is_causal") === false ? { [`${architecture.arch}.attention.causal`]: false } : {}),
+      ...(pooling === undefined ? {} : { [`${architecture.arch}.pooling_type`]: u32(pooling) }),
+      ...(await samplingDefaults(folder)),
+      ...metadata,
+    },
+    tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],
+  };
+  const hasOutput = "lm_head" in table && !architecture.unused?.test("lm_head.weight") && pooling === undefined;
+  const notes = notesOf(plan, leftOut.length);
+  if (hasOutput && config.find("tie_word_embeddings") === false && !plan.tensors.some(isOutput)) notes.push(TIED);
+  return { model, notes };
+}
+
+interface General {
+  readonly json: JsonObject;
+  readonly architecture: Architecture;
+  readonly label: string;
+  readonly plan: Plan;
+}
+
+function generalMetadata({ json, architecture, label, plan }: General): Record<string, WriteValue> {
+  const path = json["_name_or_path"];
+  const named = typeof path === "string" ? basename(path) : "";
+  const { fallback, known } = architecture.name ?? {};
+  const name = named || (fallback === undefined || known?.test(label) ? basename(label) : fallback) || "model";
+  return {
+    "general.architecture": architecture.arch,
+    "general.type": "model",
+    "general.name": name.slice(0, 200),
+    "general.file_type": u32(fileType(plan)),
+    "general.quantization_version": u32(QUANTIZATION_VERSION),
+  };
+}
+
+/** The type that holds most bytes. */
+function fileType({ tensors }: Plan): number {
+  const bytes = new Map<unknown, number>();
+  for (const { quant, source } of tensors) bytes.set(quant, (bytes.get(quant) ?? 0) + source.tensor.byteLength);
+  const [most] = [...bytes].sort(([, a], [, b]) => b - a);
+  return FILE_TYPES.get(most?.[0]) ?? 1;
+}
+
+function computedTensors(computed: Computed): WriteTensor[] {
+  return Object.entries(computed).map(([name, values]) => ({
+    name: `${name}.weight`,
+    shape: [values.length],
+    quant: f32,
+    data: new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
+  }));
+}
+
+const tensorOf =
+  (label: string) =>
+  ({ name, shape, quant, source }: Plan["tensors"][number]): WriteTensor => ({
+    name,
+    shape,
+    quant,
+    data: { [Symbol.asyncIterator]: () => tensorData(source, quant, label) },
+  });
+
+/** How many kinds of input a BERT knows. */
+const inputKinds = (config: Config): Record<string, WriteValue> => ({
+  "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
+});
+
+const isOutput = ({ name }: Plan["tensors"][number]): boolean => name === "output.weight";
+const TIED = "'tie_word_embeddings' is false and 'lm_head.weight' is missing: the embedding is the output";
+
+function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {
+  const notes: string[] = [];
+  if (encoderCount > 0) notes.push(`left out ${encoderCount} tensors of image or audio encoders`);
+  if (tokensLeftOut > 0) notes.push(`left out ${tokensLeftOut} added tokens that have no embedding`);
+  return notes;
+}
+
+/** The same, telling how much of it is written. */
+function watched(model: WriteModel, onProgress: (progress: ConvertProgress) => void): WriteModel {
+  const total = model.tensors.reduce(
+    (sum, { shape, quant }) =>
+      sum + (shape.reduce((product, size) => product * size, 1) / quant.blockLen) * quant.blockBytes,
+    0,
+  );
+  let completed = 0;
+  async function* told(data: WriteTensor["data"]): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of data instanceof Uint8Array ? [data] : data) {
+      yield chunk;
+      completed += chunk.length;
+      onProgress({ completed, total });
+    }
+  }
+  return { ...model, tensors: model.tensors.map((tensor) => ({ ...tensor, data: told(tensor.data) })) };
+}

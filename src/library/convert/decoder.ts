@@ -1,0 +1,103 @@
+/** What the configurations and weights of all decoders have in common, under the names that Llama gave them. */
+import { AppError } from "../../base/errors.ts";
+import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { f32, u32, type TensorTable } from "./architecture.ts";
+import { layersOf, type Config } from "./config.ts";
+import { ropeMetadata } from "./rope.ts";
+
+/** Of the loader. */
+const HEAD_DIM_MAX = 2048;
+
+export interface Heads {
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+  readonly headDim: number;
+}
+
+/** Defaults of Hugging Face's configuration class, where files in use leave keys out. */
+export interface DecoderDefaults {
+  readonly nHeads?: number;
+  readonly nKvHeads?: number;
+  readonly headDim?: number;
+  readonly ctxLen?: number;
+  readonly eps?: number;
+  readonly ropeBase?: number;
+}
+
+export function headsOf(config: Config, defaults: DecoderDefaults = {}): Heads {
+  const fallback = (value: number | undefined) => (value === undefined ? {} : { fallback: value });
+  const nHeads = config.count("num_attention_heads", fallback(defaults.nHeads));
+  const nKvHeads = config.findCount("num_key_value_heads") ?? defaults.nKvHeads ?? nHeads;
+  const headDim = config.findCount("head_dim") ?? defaults.headDim ?? Math.floor(config.count("hidden_size") / nHeads);
+  if (headDim > HEAD_DIM_MAX) throw config.wrong("head_dim", `heads of at most ${HEAD_DIM_MAX}`);
+  return { nHeads, nKvHeads, headDim };
+}
+
+/** Hyperparameters of every decoder, and its rotation. */
+export function decoderMetadata(config: Config, defaults: DecoderDefaults = {}): Record<string, WriteValue> {
+  const { nHeads, nKvHeads, headDim } = headsOf(config, defaults);
+  const ctxLen = config.findCount("max_position_embeddings") ?? defaults.ctxLen;
+  if (ctxLen === undefined) throw config.wrong("max_position_embeddings", "a whole number");
+  return {
+    context_length: u32(ctxLen),
+    embedding_length: u32(config.count("hidden_size")),
+    block_count: u32(layersOf(config)),
+    feed_forward_length: u32(config.count("intermediate_size")),
+    "attention.head_count": u32(nHeads),
+    "attention.head_count_kv": u32(nKvHeads),
+    "attention.key_length": u32(headDim),
+    "attention.value_length": u32(headDim),
+    "attention.layer_norm_rms_epsilon": f32(config.number("rms_norm_eps", defaults.eps ?? 1e-6)),
+    ...ropeMetadata(config, defaults),
+  };
+}
+
+/** Throws `unsupported` for another activation than the one that GGUFs of the architecture imply. */
+export function checkActivation(config: Config, known: readonly string[]): void {
+  const found = config.find("hidden_activation") ?? config.find("hidden_act") ?? known[0];
+  if (known.includes(String(found))) return;
+  const expected = known.join(" or ");
+  throw new AppError("unsupported", `${config.label}: 'hidden_act': expected ${expected}, got '${String(found)}'`);
+}
+
+interface TableOptions {
+  /** Pairs the rows of query and key anew: for rotations that turn neighbours. */
+  readonly heads?: Heads;
+  /** Added to the norms' weights. */
+  readonly shift?: number;
+}
+
+/** The weights of Llama; others differ by some rules. */
+export function llamaTable({ heads, shift = 0 }: TableOptions = {}): TensorTable {
+  return {
+    embed_tokens: { to: "token_embd" },
+    norm: { to: "output_norm", shift },
+    lm_head: { to: "output", optional: true },
+    "layers.*.input_layernorm": { to: "blk.*.attn_norm", shift },
+    "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", pairedHeads: heads?.nHeads ?? 0 },
+    "layers.*.self_attn.k_proj": { to: "blk.*.attn_k", pairedHeads: heads?.nKvHeads ?? 0 },
+    "layers.*.self_attn.v_proj": { to: "blk.*.attn_v" },
+    "layers.*.self_attn.o_proj": { to: "blk.*.attn_output" },
+    "layers.*.post_attention_layernorm": { to: "blk.*.ffn_norm", shift },
+    "layers.*.mlp.gate_proj": { to: "blk.*.ffn_gate" },
+    "layers.*.mlp.up_proj": { to: "blk.*.ffn_up" },
+    "layers.*.mlp.down_proj": { to: "blk.*.ffn_down" },
+  };
+}
+
+/** Norms on the heads of query and key. */
+export function headNorms(shift = 0): TensorTable {
+  return {
+    "layers.*.self_attn.q_norm": { to: "blk.*.attn_q_norm", shift },
+    "layers.*.self_attn.k_norm": { to: "blk.*.attn_k_norm", shift },
+  };
+}
+
+/** Norms before and after each block, as Gemma 2 and 3 have them. */
+export function sandwichNorms(shift: number): TensorTable {
+  return {
+    "layers.*.post_attention_layernorm": { to: "blk.*.post_attention_norm", shift },
+    "layers.*.pre_feedforward_layernorm": { to: "blk.*.ffn_norm", shift },
+    "layers.*.post_feedforward_layernorm": { to: "blk.*.post_ffw_norm", shift },
+  };
+}

@@ -1,0 +1,156 @@
+/**
+ * The files of a model as Hugging Face lays them out, by name. Where their bytes lie does not matter: a folder of this
+ * machine, or blobs that were uploaded one by one.
+ */
+import { open, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError, messageOf } from "../../base/errors.ts";
+import { reading } from "../../base/open-error.ts";
+
+/** The largest `tokenizer.json` in use has 35 MB. */
+const JSON_BYTES_MAX = 128 * 2 ** 20;
+/** Shards of the largest published models are fewer than 200. */
+const FILES_MAX = 4096;
+
+export interface ModelFolder {
+  /** For messages, and for the model's name where no file has one. */
+  readonly label: string;
+  /** Paths by name; names of files in folders below have a `/`. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Names of the files of a folder, and of those one level below that may be read, that a model may need. Throws
+ * `bad_request`.
+ */
+export async function listFolder(path: string): Promise<string[]> {
+  const names: string[] = [];
+  const entries = await readdir(path).catch((error: unknown) => {
+    throw new AppError("bad_request", `cannot read the folder '${path}': ${messageOf(error)}`, { cause: error });
+  });
+  for (const entry of entries) {
+    if (isModelFile(entry)) names.push(entry);
+    const nested = join(path, entry);
+    if (entry.startsWith(".") || !(await isFolder(nested))) continue;
+    for (const inner of await readdir(nested).catch(() => [])) {
+      if (/\.json$|\.onnx/.test(inner) && isModelFile(inner)) names.push(`${entry}/${inner}`);
+    }
+  }
+  if (names.length > FILES_MAX) {
+    throw new AppError("bad_request", `${path}: expected at most ${FILES_MAX} files of a model, got ${names.length}`);
+  }
+  return names.sort();
+}
+
+/** What conversion may read: weights, configuration, vocabulary, template. */
+export function isModelFile(name: string): boolean {
+  const isWeights = /\.(safetensors|onnx|wasm)$|\.onnx[._]data(_\d+)?$|(^|\/)params_shard_\d+\.bin$/i.test(name);
+  return isWeights || /\.(json|jinja)$|(^|\/)(tokenizer\.model|merges\.txt)$/i.test(name);
+}
+
+/** The file that a folder of the MLC project has, and no other. */
+export const MLC_CONFIG = "mlc-chat-config.json";
+
+/** What the weights of a folder are. */
+export type FolderKind = "safetensors" | "onnx" | "mlc";
+
+/** Where a folder has weights of several kinds, those that we run ourselves; undefined: it has none. */
+export function kindOfFiles(names: Iterable<string>): FolderKind | undefined {
+  const all = [...names];
+  if (all.some((name) => /\.safetensors$/i.test(name))) return "safetensors";
+  if (all.some((name) => name === MLC_CONFIG || name.endsWith(`/${MLC_CONFIG}`))) return "mlc";
+  return all.some((name) => /\.onnx$/i.test(name)) ? "onnx" : undefined;
+}
+
+/** As `kindOfFiles`; a folder without weights is asked for them as for safetensors. */
+export const folderKind = ({ files }: ModelFolder): FolderKind => kindOfFiles(files.keys()) ?? "safetensors";
+
+/** Models that also see or hear keep their text model's configuration apart. */
+export function textConfig(json: JsonObject): JsonObject {
+  const text = json["text_config"];
+  if (!isObject(text)) return json;
+  const { architectures: _, ...rest } = text;
+  return rest;
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+/**
+ * Names as seen from the folder of the configuration: clients may send `model/config.json` or `config.json`.
+ * @param config the file whose folder counts, as in `config.json`
+ */
+export function rootedAt(config: string, { label, files }: ModelFolder): ModelFolder {
+  const places = [...files.keys()].filter((name) => name === config || name.endsWith(`/${config}`));
+  const [place] = places.sort((a, b) => a.split("/").length - b.split("/").length);
+  const prefix = place === undefined ? "" : place.slice(0, -config.length);
+  const inside = [...files].filter(([name]) => name.startsWith(prefix));
+  return { label, files: new Map(inside.map(([name, path]) => [name.slice(prefix.length), path])) };
+}
+
+/** The bytes of a small file, or undefined where there is none of that name. */
+export async function findBytes(folder: ModelFolder, name: string): Promise<Uint8Array | undefined> {
+  const path = folder.files.get(name);
+  if (path === undefined) return undefined;
+  const what = `${folder.label}: '${name}'`;
+  const wrong = (problem: string, cause?: unknown): AppError =>
+    new AppError("bad_file", `${what}: ${problem}`, { cause });
+  const found = await stat(path).catch((error: unknown) => {
+    throw wrong(messageOf(error), error);
+  });
+  if (!found.isFile()) throw wrong("expected a file, got something else");
+  if (found.size > JSON_BYTES_MAX) throw wrong(`expected at most ${JSON_BYTES_MAX} bytes, got ${found.size}`);
+  await using file = await reading(what, open(path, "r"));
+  const bytes = new Uint8Array(found.size);
+  let done = 0;
+  for (let count = -1; count !== 0 && done < bytes.length; done += count) {
+    count = (await reading(what, file.read(bytes, done, bytes.length - done, done))).bytesRead;
+  }
+  return bytes.subarray(0, done);
+}
+
+export async function findText(folder: ModelFolder, name: string): Promise<string | undefined> {
+  const bytes = await findBytes(folder, name);
+  return bytes && new TextDecoder().decode(bytes);
+}
+
+/** The object in a JSON file, or undefined where there is no such file. Throws `bad_file` for anything else. */
+export async function findJson(folder: ModelFolder, name: string): Promise<JsonObject | undefined> {
+  const text = await findText(folder, name);
+  return text === undefined ? undefined : parseObject(text, `${folder.label}: '${name}'`);
+}
+
+export async function getJson(folder: ModelFolder, name: string): Promise<JsonObject> {
+  const found = await findJson(folder, name);
+  if (!found) throw new AppError("bad_file", `${folder.label}: expected a file '${name}', got none`);
+  return found;
+}
+
+/** @param what for messages */
+export function parseObject(text: string, what: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new AppError("bad_file", `${what}: not JSON: ${messageOf(error)}`, { cause: error });
+  }
+  if (!isObject(value)) throw new AppError("bad_file", `${what}: expected an object, got ${describe(value)}`);
+  return value;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A value of unknown size, in a few words. */
+export function describe(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}

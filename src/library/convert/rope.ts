@@ -1,0 +1,118 @@
+/**
+ * Rotary embedding of a configuration as metadata and tensors. Both spellings are read: `rope_theta` with
+ * `rope_scaling`, and `rope_parameters`, which holds both and may tell full from sliding attention. What each type of
+ * scaling means: modeling_rope_utils.py of transformers; keys: llama.cpp.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { defined, f32, u32, type Computed } from "./architecture.ts";
+import type { Config } from "./config.ts";
+
+const DEFAULT_BASE = 10_000;
+
+/** The parameters of layers that see everything. */
+export function ropeParameters(config: Config): Config | undefined {
+  const all = config.findPart("rope_parameters") ?? config.findPart("rope_scaling");
+  return all?.findPart("full_attention") ?? all;
+}
+
+function ropeType(parameters: Config | undefined): string {
+  return String(parameters?.find("rope_type") ?? parameters?.find("type") ?? "default");
+}
+
+function ropeBase(config: Config, fallback = DEFAULT_BASE): number {
+  return ropeParameters(config)?.findNumber("rope_theta") ?? config.findNumber("rope_theta") ?? fallback;
+}
+
+/** The base of layers with a sliding window, where it is another. */
+export function localRopeBase(config: Config): number | undefined {
+  const sliding = config.findPart("rope_parameters")?.findPart("sliding_attention");
+  return sliding?.findNumber("rope_theta") ?? config.findNumber("rope_local_base_freq");
+}
+
+/** Base and scaling. Longrope has its factors in tensors of its own; see `archs/phi3.ts`. */
+export function ropeMetadata(
+  config: Config,
+  { ropeBase: fallback }: { ropeBase?: number },
+): Record<string, WriteValue> {
+  const parameters = ropeParameters(config);
+  const type = ropeType(parameters);
+  const base = { "rope.freq_base": f32(ropeBase(config, fallback)) };
+  switch (type) {
+    case "default":
+    case "llama3": // `llama3Factors`
+    case "su":
+    case "longrope":
+      return base;
+    case "linear":
+      return { ...base, "rope.scaling.type": "linear", "rope.scaling.factor": f32(parameters!.number("factor")) };
+    case "yarn":
+      return { ...base, ...yarnMetadata(config, parameters!) };
+    default: {
+      const expected = "default, linear, yarn, longrope or llama3";
+      throw new AppError("unsupported", `${config.label}: rope_type: expected ${expected}, got '${type}'`);
+    }
+  }
+}
+
+function yarnMetadata(config: Config, parameters: Config): Record<string, WriteValue> {
+  const factor = parameters.number("factor");
+  if (parameters.find("truncate") === false) {
+    throw new AppError("unsupported", `${config.label}: 'rope_scaling.truncate': expected true, got false`);
+  }
+  const ctxLenOrig = originalCtxLen(config, parameters);
+  return {
+    "rope.scaling.type": "yarn",
+    "rope.scaling.factor": f32(factor),
+    "rope.scaling.original_context_length": u32(ctxLenOrig),
+    ...defined({
+      "rope.scaling.yarn_beta_fast": float(parameters.findNumber("beta_fast")),
+      "rope.scaling.yarn_beta_slow": float(parameters.findNumber("beta_slow")),
+      "rope.scaling.attn_factor": float(yarnMagnitude(parameters, factor)),
+    }),
+  };
+}
+
+const float = (value: number | undefined): WriteValue | undefined => (value === undefined ? undefined : f32(value));
+
+/** What the configuration scales attention by, over what YaRN does by itself; undefined where it says nothing. */
+function yarnMagnitude(parameters: Config, factor: number): number | undefined {
+  const scaleOf = (mul: number): number => (factor <= 1 ? 1 : 0.1 * mul * Math.log(factor) + 1);
+  const given = parameters.findNumber("attention_factor");
+  const mul = parameters.findNumber("mscale");
+  const mulAll = parameters.findNumber("mscale_all_dim");
+  const wanted = given ?? (mul && mulAll ? scaleOf(mul) / scaleOf(mulAll) : undefined);
+  return wanted === undefined ? undefined : wanted / scaleOf(1);
+}
+
+function originalCtxLen(config: Config, parameters: Config): number {
+  return (
+    parameters.findCount("original_max_position_embeddings") ??
+    config.findCount("original_max_position_embeddings") ??
+    config.count("max_position_embeddings")
+  );
+}
+
+/**
+ * The divisors of Llama 3.1's frequencies, `rope_freqs` (headDim / 2): 1 for fast ones, `factor` for slow ones, and in
+ * between what is in between. Nothing for other types of scaling.
+ */
+export function llama3Factors(config: Config, headDim: number): Computed {
+  const parameters = ropeParameters(config);
+  if (!parameters || ropeType(parameters) !== "llama3") return {};
+  const base = ropeBase(config);
+  const factor = parameters.number("factor");
+  const low = parameters.number("low_freq_factor", 1);
+  const high = parameters.number("high_freq_factor", 4);
+  const ctxLenOrig = parameters.findCount("original_max_position_embeddings") ?? 8192;
+  const factors = Float32Array.from({ length: headDim / 2 }, (_, i) => {
+    const waveLen = 2 * Math.PI * base ** ((2 * i) / headDim);
+    if (waveLen < ctxLenOrig / high) return 1;
+    if (waveLen > ctxLenOrig / low) return factor;
+    const smooth = (ctxLenOrig / waveLen - low) / (high - low);
+    return 1 / ((1 - smooth) / factor + smooth);
+  });
+  return { rope_freqs: factors };
+}
+
+export const isLongRope = (config: Config): boolean => ["su", "longrope"].includes(ropeType(ropeParameters(config)));

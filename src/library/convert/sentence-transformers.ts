@@ -1,0 +1,41 @@
+/** What sentence-transformers does with the vectors of a text's tokens, as its files in a model folder describe it. */
+import { AppError } from "../../base/errors.ts";
+import { describe, findJson, findText, isObject, parseObject, type ModelFolder } from "./folder.ts";
+
+/** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */
+const POOLING: Readonly<Record<string, number>> = { mean: 1, cls: 2, lasttoken: 3 };
+/** Of files from before sentence-transformers 6, which have a flag for each. */
+const FLAGS: Readonly<Record<string, string>> = {
+  pooling_mode_mean_tokens: "mean",
+  pooling_mode_cls_token: "cls",
+  pooling_mode_lasttoken: "lasttoken",
+};
+
+/** The number of the pooling, or undefined where no file says. Throws `unsupported` for what is not among `POOLING`. */
+export async function poolingType(folder: ModelFolder): Promise<number | undefined> {
+  await checkModules(folder);
+  const pooling = await findJson(folder, "1_Pooling/config.json");
+  if (!pooling) return undefined;
+  const flags = Object.keys(pooling).filter((key) => key.startsWith("pooling_mode_") && pooling[key] === true);
+  const modes = [pooling["pooling_mode"] ?? flags.map((flag) => FLAGS[flag] ?? flag)].flat().map(String);
+  const [mode = "none"] = modes;
+  if (modes.length === 1 && Object.hasOwn(POOLING, mode)) return POOLING[mode];
+  const found = modes.join(", ") || "none";
+  const expected = `one of ${Object.keys(POOLING).join(", ")}`;
+  throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
+}
+
+/** What sentence-transformers runs after the model: beside pooling and normalization, nothing of it is run here. */
+async function checkModules(folder: ModelFolder): Promise<void> {
+  const { label } = folder;
+  const text = await findText(folder, "modules.json");
+  if (text === undefined) return;
+  const { modules } = parseObject(`{"modules":${text}}`, `${label}: 'modules.json'`); // the file holds a list
+  const types = [modules].flat().map((module) => (isObject(module) ? module["type"] : module));
+  const other = types.find((type) => !/\.(Transformer|Pooling|Normalize)$/.test(String(type)));
+  if (other === undefined) return;
+  throw new AppError(
+    "unsupported",
+    `${label}: 'modules.json': expected Transformer, Pooling and Normalize, got ${describe(other)}`,
+  );
+}

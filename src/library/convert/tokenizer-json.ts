@@ -1,0 +1,195 @@
+/**
+ * `tokenizer.json` as GGUF metadata. Three kinds of model are known: BPE on bytes (GPT-2's way), BPE on text with
+ * bytes for what is unknown (SentencePiece's way, whose scores follow from the order of merges), and WordPiece.
+ * Format: the `tokenizers` library.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { describe, isObject, type JsonObject } from "./folder.ts";
+import { preTokenizerName } from "./pre-tokenizer.ts";
+import { addedTokens, BYTE, completeVocabulary, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
+import type { AddedToken, Vocabulary } from "./vocabulary.ts";
+
+/** Four times the largest published vocabulary, and list of merges. */
+const PIECES_MAX = 2 ** 20;
+const MERGES_MAX = 2 ** 21;
+
+export interface Tokens {
+  readonly metadata: Record<string, WriteValue>;
+  readonly pieces: readonly string[];
+  /** Tokens that the model has no row for. */
+  readonly leftOut: readonly AddedToken[];
+}
+
+export interface TokensPlace {
+  /** Rows of the embedding. */
+  readonly rows: number;
+  readonly label: string;
+}
+
+type Model = { readonly json: JsonObject; readonly model: JsonObject } & TokensPlace;
+
+export function readTokenizerJson(json: JsonObject, place: TokensPlace): Tokens {
+  const model = json["model"];
+  if (!isObject(model)) throw wrong(place, "a 'model'", model);
+  const parts = { json, model, ...place };
+  switch (model["type"] ?? guessType(model)) {
+    case "BPE":
+      return isByteLevel(json) ? readByteBpe(parts) : readTextBpe(parts);
+    case "WordPiece":
+      return readWordPiece(parts);
+    default:
+      throw new AppError(
+        "unsupported",
+        `${place.label}: 'tokenizer.json': expected a model of type BPE or WordPiece, got ${describe(model["type"])}`,
+      );
+  }
+}
+
+/** Old files do not say. */
+const guessType = (model: JsonObject): string | undefined => (Array.isArray(model["merges"]) ? "BPE" : undefined);
+
+const wrong = ({ label }: TokensPlace, expected: string, got: unknown): AppError =>
+  new AppError("bad_file", `${label}: 'tokenizer.json': expected ${expected}, got ${describe(got)}`);
+
+/** Whether text becomes bytes in GPT-2's alphabet before it is cut. */
+export function isByteLevel(json: JsonObject): boolean {
+  const mentions = (stage: unknown, depth = 0): boolean =>
+    isObject(stage) &&
+    depth < 8 &&
+    (stage["type"] === "ByteLevel" ||
+      [stage["pretokenizers"], stage["decoders"]].flat().some((part) => mentions(part, depth + 1)));
+  return mentions(json["pre_tokenizer"]) || mentions(json["decoder"]);
+}
+
+/** Pieces by id, some places perhaps empty. */
+function readPieces({ model, ...place }: Model): string[] {
+  const vocab = model["vocab"];
+  if (!isObject(vocab)) throw wrong(place, "a 'vocab' of ids by piece", vocab);
+  const pieces: string[] = [];
+  for (const [piece, id] of Object.entries(vocab)) {
+    const isId = typeof id === "number" && Number.isSafeInteger(id) && id >= 0 && id < PIECES_MAX;
+    if (!isId || pieces[id] !== undefined) throw wrong(place, `an id of its own for ${describe(piece)}`, id);
+    pieces[id] = piece;
+  }
+  return pieces;
+}
+
+/** Merges, each "left right"; files have them so or as pairs. */
+function readMerges({ model, ...place }: Model): string[] {
+  const merges = model["merges"];
+  if (!Array.isArray(merges) || merges.length > MERGES_MAX) {
+    throw wrong(place, `a list of at most ${MERGES_MAX} 'merges'`, Array.isArray(merges) ? merges.length : merges);
+  }
+  return merges.map((merge: unknown) => {
+    if (typeof merge === "string") return merge;
+    const isPair = Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === "string");
+    if (!isPair) throw wrong(place, "merges of two pieces", merge);
+    return merge.join(" ");
+  });
+}
+
+function complete(vocabulary: Vocabulary, { json, rows, label }: Model): AddedToken[] {
+  return completeVocabulary(vocabulary, { added: addedTokens(json, label), rows, label });
+}
+
+function readByteBpe(parts: Model): Tokens {
+  checkNormalizer(parts, ["NFC"]); // which GGUF does not say, and llama.cpp does not do
+  const pieces = readPieces(parts);
+  const vocabulary = { pieces, types: pieces.map(() => NORMAL), scores: [] };
+  const leftOut = complete(vocabulary, parts);
+  const metadata = {
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.pre": preTokenizerName(parts.json, parts.label),
+    ...vocabularyMetadata(vocabulary),
+    "tokenizer.ggml.merges": readMerges(parts),
+  };
+  return { metadata, pieces, leftOut };
+}
+
+/** The types of steps that change text first. */
+function checkNormalizer({ json, label }: Model, known: readonly string[]): void {
+  const normalizer = json["normalizer"];
+  if (normalizer === null || normalizer === undefined) return;
+  const type = isObject(normalizer) ? normalizer["type"] : normalizer;
+  const parts = type === "Sequence" && isObject(normalizer) ? [normalizer["normalizers"]].flat() : [normalizer];
+  if (parts.every((part) => isObject(part) && known.includes(String(part["type"])))) return;
+  throw new AppError(
+    "unsupported",
+    `${label}: 'tokenizer.json': expected a normalizer of ${known.join(", ")}, got ${describe(normalizer)}`,
+  );
+}
+
+function readTextBpe(parts: Model): Tokens {
+  const { model, json, label } = parts;
+  if (model["byte_fallback"] !== true) {
+    throw new AppError("unsupported", `${label}: 'tokenizer.json': expected BPE on bytes or with byte_fallback`);
+  }
+  checkNormalizer(parts, ["Prepend", "Replace"]);
+  const pieces = readPieces(parts);
+  const rank = new Map<string, number>();
+  for (const [i, merge] of readMerges(parts).entries()) {
+    const space = merge.indexOf(" ", 1);
+    const joined = merge.slice(0, space) + merge.slice(space + 1);
+    if (!rank.has(joined)) rank.set(joined, i);
+  }
+  const unknown = model["unk_token"];
+  const typeOf = (piece: string): number =>
+    piece === unknown ? UNKNOWN : /^<0x[0-9A-F]{2}>$/.test(piece) ? BYTE : NORMAL;
+  const vocabulary = {
+    pieces,
+    types: pieces.map(typeOf),
+    // Never merged: single characters, whose score is unused, and what added tokens replace.
+    scores: pieces.map((piece) => -(rank.get(piece) ?? rank.size)),
+  };
+  const leftOut = complete(vocabulary, parts);
+  const metadata = {
+    "tokenizer.ggml.model": "llama",
+    "tokenizer.ggml.pre": "default",
+    ...vocabularyMetadata(vocabulary),
+    "tokenizer.ggml.add_space_prefix": addsSpace(json),
+  };
+  return { metadata, pieces, leftOut };
+}
+
+/** By a normalizer that prepends, or by Metaspace. */
+function addsSpace(json: JsonObject): boolean {
+  const stages = [json["normalizer"], json["pre_tokenizer"]].flatMap((stage) =>
+    isObject(stage) ? [stage, stage["normalizers"], stage["pretokenizers"]].flat() : [],
+  );
+  return stages.filter(isObject).some((stage) => {
+    if (stage["type"] === "Prepend") return true;
+    if (stage["type"] !== "Metaspace") return false;
+    return (stage["prepend_scheme"] ?? "always") !== "never" && stage["add_prefix_space"] !== false;
+  });
+}
+
+function readWordPiece(parts: Model): Tokens {
+  const { model, json } = parts;
+  if ((model["continuing_subword_prefix"] ?? "##") !== "##") {
+    throw wrong(parts, "'continuing_subword_prefix' to be '##'", model["continuing_subword_prefix"]);
+  }
+  checkNormalizer(parts, ["BertNormalizer"]);
+  const added = new Set(addedTokens(json, parts.label).map(({ id }) => id));
+  const unknown = model["unk_token"] ?? "[UNK]";
+  const pieces = readPieces(parts);
+  const types = pieces.map((piece, id) => (piece === unknown ? UNKNOWN : added.has(id) ? CONTROL : NORMAL));
+  const phantom = pieces.map((piece, id) => (types[id] === NORMAL ? wordPiece(piece) : piece));
+  const vocabulary = { pieces: phantom, types, scores: [] };
+  const leftOut = complete(vocabulary, parts);
+  const { lowercase, strip_accents: strip } = isObject(json["normalizer"]) ? json["normalizer"] : {};
+  const isLower = lowercase !== false;
+  const metadata = {
+    "tokenizer.ggml.model": "bert",
+    "tokenizer.ggml.pre": "default",
+    ...vocabularyMetadata(vocabulary),
+    "tokenizer.ggml.normalizer.lowercase": isLower,
+    "tokenizer.ggml.normalizer.strip_accents": typeof strip === "boolean" ? strip : isLower,
+  };
+  return { metadata, pieces: phantom, leftOut };
+}
+
+/** GGUF marks the start of a word, where BERT's files mark what follows it. */
+function wordPiece(piece: string): string {
+  return piece.startsWith("##") ? piece.slice(2) : `▁${piece}`;
+}

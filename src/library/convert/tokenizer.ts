@@ -1,0 +1,92 @@
+/**
+ * The tokenizer of a model folder as GGUF metadata: from `tokenizer.model` where SentencePiece made it, else from
+ * `tokenizer.json`, with the special tokens of both.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { u32, type Architecture } from "./architecture.ts";
+import { describe, findBytes, findJson, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
+import { parseSentencePieceModel } from "./sentence-piece-model.ts";
+import { specialMetadata } from "./special-ids.ts";
+import { isByteLevel, readTokenizerJson, type Tokens, type TokensPlace } from "./tokenizer-json.ts";
+import { addedTokens, completeVocabulary, parseAddedToken, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
+
+interface TokenizerSources {
+  readonly folder: ModelFolder;
+  /** `config.json` */
+  readonly config: JsonObject;
+  readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix">;
+  /** Of the embedding. */
+  readonly rows: number;
+}
+
+interface ConvertedTokenizer {
+  readonly metadata: Record<string, WriteValue>;
+  readonly leftOut: readonly AddedToken[];
+}
+
+/** Throws `bad_file` where there is no tokenizer or a damaged one, `unsupported` for kinds that we have not. */
+export async function convertTokenizer(sources: TokenizerSources): Promise<ConvertedTokenizer> {
+  const { folder, config, architecture, rows } = sources;
+  const place = { rows, label: folder.label };
+  const json = await findJson(folder, "tokenizer.json");
+  const model = json && isByteLevel(json) ? undefined : await findBytes(folder, "tokenizer.model");
+  if (!json && !model) {
+    throw new AppError("bad_file", `${folder.label}: expected 'tokenizer.json' or 'tokenizer.model', got neither`);
+  }
+  const { metadata, pieces, leftOut } = model
+    ? readSentencePiece(model, await furtherTokens(folder, json), place)
+    : readTokenizerJson(json!, place); // one of them is there
+  const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
+  const all: Record<string, WriteValue> = { ...metadata, ...special };
+  const prefix = architecture.addSpacePrefix ?? (await configuredPrefix(sources, model !== undefined));
+  if (prefix !== undefined) all["tokenizer.ggml.add_space_prefix"] = prefix;
+  // WordPiece begins with its mark of classes, and loaders look for the beginning under this key.
+  const first = all["tokenizer.ggml.model"] === "bert" ? all["tokenizer.ggml.cls_token_id"] : undefined;
+  if (first !== undefined) all["tokenizer.ggml.bos_token_id"] ??= first;
+  // Some families add one where nothing is said, and could not without an id.
+  if (all["tokenizer.ggml.bos_token_id"] === undefined) all["tokenizer.ggml.add_bos_token"] = false;
+  return { metadata: all, leftOut };
+}
+
+/** Of Llama's tokenizers the configuration wins over `tokenizer.model`, as in llama.cpp's converter. */
+async function configuredPrefix({ folder, architecture }: TokenizerSources, isSentencePiece: boolean) {
+  if (architecture.arch !== "llama" || !isSentencePiece) return undefined;
+  const said = (await findJson(folder, "tokenizer_config.json"))?.["add_prefix_space"];
+  return typeof said === "boolean" ? said : undefined;
+}
+
+function readSentencePiece(bytes: Uint8Array, added: readonly AddedToken[], place: TokensPlace): Tokens {
+  const model = parseSentencePieceModel(bytes, place.label);
+  const ids = { bos: model.bos, eos: model.eos, unknown: model.unknown, padding: model.padding };
+  const leftOut = completeVocabulary(model, { added, ...place });
+  const metadata: Record<string, WriteValue> = {
+    "tokenizer.ggml.model": "llama",
+    "tokenizer.ggml.pre": "default",
+    ...vocabularyMetadata(model),
+    "tokenizer.ggml.add_space_prefix": model.addDummyPrefix,
+  };
+  for (const [word, id] of Object.entries(ids))
+    if (id !== undefined) metadata[`tokenizer.ggml.${word}_token_id`] = u32(id);
+  return { metadata, pieces: model.pieces, leftOut };
+}
+
+/** Tokens beside those of `tokenizer.model`, from whichever files list some; later files win. */
+async function furtherTokens(folder: ModelFolder, json: JsonObject | undefined): Promise<AddedToken[]> {
+  const found = new Map<number, AddedToken>();
+  const add = (token: AddedToken): void => void found.set(token.id, token);
+  const wrong = (name: string) => (got: unknown) =>
+    new AppError("bad_file", `${folder.label}: '${name}': expected tokens with ids, got ${describe(got)}`);
+  const plain = (await findJson(folder, "added_tokens.json")) ?? {};
+  for (const [content, id] of Object.entries(plain)) {
+    add(parseAddedToken({ content }, id, wrong("added_tokens.json")));
+  }
+  const decoder = (await findJson(folder, "tokenizer_config.json"))?.["added_tokens_decoder"] ?? {};
+  if (!isObject(decoder)) throw wrong("tokenizer_config.json")(decoder);
+  for (const [id, entry] of Object.entries(decoder)) {
+    if (!isObject(entry)) throw wrong("tokenizer_config.json")(entry);
+    add(parseAddedToken(entry, Number(id), wrong("tokenizer_config.json")));
+  }
+  if (json) addedTokens(json, folder.label).forEach(add);
+  return [...found.values()];
+}

@@ -1,0 +1,77 @@
+/**
+ * Whether a registry has the blobs that a manifest names, asked before room is made for them: what is missing, cut
+ * short or damaged there would cost the models that had to go. A request each tells, but for damage: a blob that was
+ * found damaged before is read once without being kept.
+ */
+import { mapAtOnce } from "../at-once.ts";
+import { AppError } from "../../base/errors.ts";
+import { parseDigest, type Digest } from "../digest.ts";
+import type { Layer } from "../manifest.ts";
+import { repositoryUrl } from "./address.ts";
+import { makeBlobSource, wrongSize } from "./blob-source.ts";
+import type { BrokenBlobs } from "./broken-blobs.ts";
+import { isRedirect, type RegistryClient } from "./client.ts";
+import { bounded } from "./download.ts";
+import { retry, Transient } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+const AT_ONCE = 8;
+const TRIES = 3; // as many as for a manifest
+
+/**
+ * Throws `registry` where a blob is not there, has another size than the manifest says, or was fetched lately with the
+ * wrong content; `cancelled`.
+ */
+export async function checkOffered(
+  client: RegistryClient,
+  { missing, broken }: { missing: readonly Layer[]; broken: BrokenBlobs },
+): Promise<void> {
+  const { host } = client.address.base;
+  const known = missing.filter(({ digest }) => broken.check({ host, digest }));
+  await mapAtOnce(missing, (blob) => checkOne(client, blob), AT_ONCE);
+  for (const blob of known) {
+    const place = { host, digest: blob.digest };
+    const found = await digestThere(client, blob);
+    if (found !== blob.digest) throw broken.note(place, found);
+    broken.forget(place);
+  }
+}
+
+/** The digest of what the registry has for a blob. A connection that breaks is taken up where it broke. */
+async function digestThere(client: RegistryClient, blob: Layer): Promise<Digest> {
+  const { limits, signal } = client;
+  const source = makeBlobSource(client, blob);
+  const hasher = new Bun.CryptoHasher("sha256");
+  let at = 0;
+  const read = async (): Promise<void> => {
+    using watch = new StallWatch({ stallMs: limits.stallMs, wanted: signal });
+    const { kind, body } = await source.open({ from: at, to: blob.size }, watch);
+    try {
+      for await (const piece of bounded(body, { skip: kind === "whole" ? at : 0, length: blob.size - at })) {
+        watch.moved();
+        hasher.update(piece);
+        at += piece.length;
+      }
+    } catch (error) {
+      throw watch.translate(error, source.host);
+    }
+    if (at < blob.size) throw new Transient(`${source.host}: the connection ended early`);
+  };
+  if (blob.size > 0) await retry(read, { limits, signal, progress: () => at });
+  return parseDigest(`sha256:${hasher.digest("hex")}`);
+}
+
+async function checkOne(client: RegistryClient, blob: Layer): Promise<void> {
+  const { limits, signal, address } = client;
+  const url = repositoryUrl(address, `blobs/${blob.digest}`);
+  const what = `${url.host}: blob ${blob.digest}`;
+  const ask = async (): Promise<void> => {
+    using watch = new StallWatch({ stallMs: limits.stallMs, wanted: signal });
+    const { status, headers, ok } = await client.send({ method: "HEAD", url }, watch);
+    if (isRedirect(status)) return; // it redirects to what it has
+    if (status === 404) throw new AppError("registry", `${what}: 404: the registry has no such blob`);
+    const size = headers.get("content-length");
+    if (ok && size !== null && Number(size) !== blob.size) throw wrongSize(blob, { host: url.host, found: size });
+  };
+  await retry(ask, { limits: { ...limits, tries: Math.min(limits.tries, TRIES) }, signal });
+}

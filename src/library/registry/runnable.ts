@@ -1,0 +1,110 @@
+/**
+ * Whether what a registry offers can be run here, found out before its first large blob: by the manifest, by the small
+ * configuration, and where that is not enough by the header of the weights, which is read over the network alone.
+ */
+import { AppError } from "../../base/errors.ts";
+import { makeCursor, moveWindow } from "../../engine/formats/gguf/cursor.ts";
+import { headerSteps, MAX_HEADER_BYTES } from "../../engine/formats/gguf/parse.ts";
+import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../architecture.ts";
+import { layersOf, parseJsonObject, type Layer, type Manifest } from "../manifest.ts";
+import { displayName } from "../name.ts";
+import { isSafetensors, safetensorsText } from "../safetensors.ts";
+import { CONFIG_BYTES_MAX } from "../store.ts";
+import { repositoryUrl } from "./address.ts";
+import { makeBlobSource, type BlobSource } from "./blob-source.ts";
+import type { RegistryClient } from "./client.ts";
+import { checkWanted, Transient } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+/** Below this, a blob is fetched sooner than looked into. */
+const LARGE_BYTES = 4 * 1024 * 1024;
+/** Of a header, in one request: the vocabulary makes it some megabytes. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** Of container images, which registries hold beside models. */
+const CONTAINER_LAYER = /^application\/vnd\.(docker\.image\.rootfs|oci\.image\.layer)\./;
+
+/** Throws `unsupported` where the model cannot be run here, with what to do instead where that is known. */
+export async function checkRunnable(
+  client: RegistryClient,
+  { manifest, missing, runs }: { manifest: Manifest; missing: readonly Layer[]; runs: Runs | undefined },
+): Promise<void> {
+  const { name } = client.address;
+  const what = `model '${displayName(name)}'`;
+  checkKind(manifest, displayName(name));
+  if (isSafetensors({ layers: manifest.layers })) throw new AppError("unsupported", safetensorsText(what, name));
+  const [weights] = layersOf(missing, "model").filter(({ size }) => size >= LARGE_BYTES);
+  if (!weights) return;
+  const config = await fetchConfig(client, manifest.config);
+  const { model_format: format, model_family: family } = config;
+  if (format === "safetensors") throw new AppError("unsupported", safetensorsText(what, name));
+  if (!runs || (typeof family === "string" && (await runs(family)))) return;
+  const architecture = await remoteArchitecture(client, weights);
+  if (architecture !== undefined && !(await runs(architecture))) {
+    throw new AppError("unsupported", unsupportedText(what, architecture));
+  }
+}
+
+function checkKind({ layers }: Manifest, name: string): void {
+  const [first] = layers;
+  if (!first || !layers.every(({ mediaType }) => CONTAINER_LAYER.test(mediaType))) return;
+  const text = `'${name}' is no model but a container image: its layers are of the type '${first.mediaType.slice(0, 100)}'`;
+  throw new AppError("unsupported", text);
+}
+
+/** What the configuration says; nothing where it is no JSON object, which loading tells. */
+async function fetchConfig(client: RegistryClient, { digest, size }: Layer): Promise<Record<string, unknown>> {
+  const { body } = await client.exchange(
+    { method: "GET", url: repositoryUrl(client.address, `blobs/${digest}`) },
+    { what: `blob ${digest}`, bytesMax: Math.min(size, CONFIG_BYTES_MAX) },
+  );
+  try {
+    return parseJsonObject(new TextDecoder().decode(body), "config");
+  } catch {
+    return {};
+  }
+}
+
+/** Undefined where the header cannot be read: the download says why. */
+async function remoteArchitecture(client: RegistryClient, blob: Layer): Promise<string | undefined> {
+  const source = makeBlobSource(client, blob);
+  try {
+    const end = Math.min(blob.size, MAX_HEADER_BYTES);
+    const cursor = makeCursor(new Uint8Array(0), blob.digest, end);
+    const steps = headerSteps(cursor, { fileBytes: blob.size, shard: 0, arrayItemsMax: HEADER_ARRAY_ITEMS_MAX });
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return architectureOf({ ...step.value, path: blob.digest, fileBytes: blob.size });
+      const to = Math.min(cursor.at + Math.max(step.value, PIECE_BYTES), end);
+      moveWindow(cursor, await readRange(client, source, { from: cursor.at, to }));
+    }
+  } catch (error) {
+    checkWanted(client.signal);
+    if (error instanceof AppError || error instanceof Transient) return undefined;
+    throw error;
+  }
+}
+
+/** The bytes of a blob from `from` to before `to`. */
+async function readRange(
+  client: RegistryClient,
+  source: BlobSource,
+  { from, to }: { from: number; to: number },
+): Promise<Uint8Array> {
+  using watch = new StallWatch({ stallMs: client.limits.stallMs, wanted: client.signal });
+  const { kind, body } = await source.open({ from, to }, watch);
+  if (kind === "whole" && from > 0) throw new Transient("ranges are not served");
+  const bytes = new Uint8Array(to - from);
+  let length = 0;
+  try {
+    for await (const chunk of body) {
+      watch.moved();
+      bytes.set(chunk.subarray(0, bytes.length - length), length);
+      length += chunk.length;
+      if (length >= bytes.length) return bytes;
+    }
+  } catch (error) {
+    throw watch.translate(error, source.host);
+  }
+  throw new Transient(`expected ${bytes.length} bytes, got ${length}`);
+}

@@ -1,0 +1,152 @@
+/** What of the models is in this page: in its memory, and in its storage. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Kept } from "../../engine/kept.ts";
+import { useApp, useWords } from "../context.ts";
+import { Icon } from "../base/icons.tsx";
+import { bytesText } from "../base/format.ts";
+import { reasonOf } from "../base/reason.ts";
+import { shortName } from "./models.ts";
+
+const BACKENDS = ["auto", "webgpu", "wasm", "cpu"] as const;
+
+export function InPage() {
+  const { engine, notices } = useApp();
+  const words = useWords();
+  const { inPage: texts } = words;
+  const isLooking = useSignal(false);
+  const room = useSignal("");
+  const report = (error: unknown): void => notices.say(reasonOf(words, error));
+  const look = async (): Promise<void> => {
+    isLooking.value = true;
+    try {
+      await engine.lookAtKept();
+      const { usage = 0, quota = 0 } = await navigator.storage.estimate();
+      room.value = texts.used(bytesText(usage), bytesText(quota));
+    } catch (error) {
+      report(error);
+    } finally {
+      isLooking.value = false;
+    }
+  };
+  useEffect(() => void (engine.kept.value && look()), []);
+  const kept = engine.kept.value;
+  return (
+    <details class="section in-page" aria-label={texts.title}>
+      <summary>
+        <h2>{texts.title}</h2>
+        <Icon name="down" size={14} />
+      </summary>
+      <About />
+      <ul class="cards">
+        <HereInMemory />
+        <WithWebLlm />
+        {kept?.map((each) => (
+          <KeptCard
+            key={each.of + each.digest}
+            kept={each}
+            onRemove={() => engine.removeKept(each).then(look, report)}
+          />
+        ))}
+      </ul>
+      <div class="row">
+        <button type="button" class="button small" disabled={isLooking.value} onClick={() => void look()}>
+          {texts.look}
+        </button>
+        <span class="quiet" role="status">
+          {kept?.length === 0 ? texts.nothing : room.value}
+        </span>
+      </div>
+    </details>
+  );
+}
+
+function About() {
+  const { prefs } = useApp();
+  const { inPage: words } = useWords();
+  return (
+    <>
+      {!window.isSecureContext && <p class="problem">{words.insecure}</p>}
+      <p class="quiet">{words.about}</p>
+      <label class="field inline">
+        <span>{words.runsOn}</span>
+        <select value={prefs.backend.value} onChange={(event) => (prefs.backend.value = event.currentTarget.value)}>
+          {BACKENDS.map((name) => (
+            <option value={name}>{words.backends[name]}</option>
+          ))}
+        </select>
+      </label>
+    </>
+  );
+}
+
+function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
+  const { models } = useApp();
+  const { inPage: words } = useWords();
+  const { of, digest, bytes, isWhole } = kept;
+  const what = of === "hearth" ? words.weights : words.webllm;
+  const name = models.list.value?.find((each) => each.digest === digest)?.name;
+  const title = name === undefined ? (isWhole ? what : words.partOf(what)) : shortName(name);
+  return (
+    <li class="card">
+      <div class="card-line">
+        <strong>{title}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={onRemove}>
+          {words.remove}
+        </button>
+      </div>
+      <p class="quiet">
+        {bytesText(bytes)}
+        {digest !== "" && (
+          <>
+            {" · "}
+            <span class="mono">{digest.slice(0, 12)}…</span>
+          </>
+        )}
+      </p>
+    </li>
+  );
+}
+
+function WithWebLlm() {
+  const { webllm } = useApp();
+  const { inPage: words } = useWords();
+  const model = webllm.model.value;
+  if (!model) return null;
+  return (
+    <li class="card">
+      <div class="card-line">
+        <span class="dot still" />
+        <strong>{shortName(model.name)}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={() => webllm.unload()}>
+          {words.unload}
+        </button>
+      </div>
+      <p class="quiet">{words.onWebLlm}</p>
+    </li>
+  );
+}
+
+function HereInMemory() {
+  const { engine } = useApp();
+  const { inPage: words } = useWords();
+  const model = engine.model.value;
+  if (!model) return null;
+  return (
+    <li class="card">
+      <div class="card-line">
+        <span class="dot still" />
+        <strong>{shortName(model.name)}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={() => void engine.unload()}>
+          {words.unload}
+        </button>
+      </div>
+      <p class="quiet">
+        {words.on(bytesText(model.bytes), model.backend)} · {words.context(model.contextLength)}
+      </p>
+    </li>
+  );
+}

@@ -1,0 +1,17 @@
+/** What a page starts as a module Worker: a runner, or a thread of the kernels that a runner starts. */
+import { runThread, type ThreadOrders } from "../../engine/backends/wasm/threads.ts";
+import { THREAD_NAME } from "./backends.ts";
+import { startWorkerRunner, type WorkerScope } from "./worker.ts";
+
+/** A Worker's own scope, which the library of types lacks here. */
+const scope = globalThis as unknown as WorkerScope & {
+  readonly name: string;
+  onmessage: (event: { readonly data: ThreadOrders }) => void;
+};
+
+if (scope.name === THREAD_NAME) {
+  scope.onmessage = ({ data }) => {
+    runThread(data);
+    scope.postMessage({ kind: "ended" });
+  };
+} else startWorkerRunner(scope);

@@ -1,0 +1,108 @@
+/**
+ * A runner in a Worker of a page: the same engine, told the same messages as a runner's process. Before it loads a
+ * model, it is told which files the model's path, and those of adapters, stand for.
+ */
+import { chooseAmong } from "../../engine/backends/choose.ts";
+import { systemLoop } from "../../engine/batching/event-loop.ts";
+import { AppError, messageOf, type Code } from "../../base/errors.ts";
+import type { ByteSource } from "../../engine/formats/gguf/source.ts";
+import type { FromRunner, ToRunner } from "../../engine/runner/messages.ts";
+import { startRunner } from "../../engine/runner/runner.ts";
+import { makePageBackends } from "./backends.ts";
+import { openPageFile, type PageFile } from "./files.ts";
+import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";
+
+/** Page → Worker, each taken once what came before it is done. What cannot be done is answered by `failed`. */
+export type ToWorker =
+  | ToRunner
+  /** From now on `path` is this file; answered by `mounted`. */
+  | { readonly kind: "mount"; readonly path: string; readonly file: PageFile }
+  /** Answered by `storing`, once or more often, and `stored`. */
+  | { readonly kind: "store"; readonly download: Download }
+  /** Asks which models are stored; answered by `models`. */
+  | { readonly kind: "list" }
+  /** Answered by `removed`. */
+  | { readonly kind: "remove"; readonly name: string };
+
+/** Worker → page. */
+export type FromWorker =
+  | FromRunner
+  /** Nothing more comes. */
+  | { readonly kind: "ended" }
+  | { readonly kind: "mounted"; readonly path: string }
+  /** Bytes. */
+  | { readonly kind: "storing"; readonly name: string; readonly done: number; readonly total: number }
+  /** Another tab stores it, and is waited for. */
+  | { readonly kind: "busy"; readonly name: string }
+  | { readonly kind: "stored"; readonly name: string }
+  | { readonly kind: "models"; readonly names: readonly string[] }
+  | { readonly kind: "removed"; readonly name: string };
+
+/** As much of a Worker's global scope as is used. */
+export interface WorkerScope {
+  postMessage(message: FromWorker): void;
+  addEventListener(kind: "message", heard: (event: { readonly data: ToWorker }) => void): void;
+  close(): void;
+}
+
+/** Answers the page that started this Worker, until it is told to close. */
+export function startWorkerRunner(scope: WorkerScope): void {
+  const files = new Map<string, ByteSource>();
+  const backends = makePageBackends();
+  let told: (message: ToRunner) => void = () => {};
+  startRunner(
+    {
+      send: (message) => scope.postMessage(message),
+      onMessage: (handle) => void (told = handle),
+      onDisconnect: () => {}, // a page takes its Workers with it
+      exit() {
+        scope.postMessage({ kind: "ended" });
+        scope.close();
+      },
+    },
+    {
+      loop: systemLoop(),
+      open(path) {
+        const file = files.get(path);
+        if (file) return { ...file, close() {} }; // it may be opened again
+        throw new AppError("not_found", `${path}: no such file`);
+      },
+      chooseBackend: (name, offload) => chooseAmong(backends, name, offload),
+    },
+  );
+  let last = Promise.resolve();
+  scope.addEventListener("message", ({ data }) => {
+    last = last
+      .then(() => take(data))
+      .catch((error: unknown) => {
+        const code: Code = error instanceof AppError ? error.code : "runner";
+        scope.postMessage({ kind: "failed", code, message: messageOf(error) });
+      });
+  });
+
+  async function take(message: ToWorker): Promise<void> {
+    switch (message.kind) {
+      case "mount": {
+        const { path, file } = message;
+        files.get(path)?.close();
+        files.set(path, await openPageFile(file));
+        return scope.postMessage({ kind: "mounted", path });
+      }
+      case "store": {
+        const { name } = message.download;
+        await storeModel(message.download, {
+          onProgress: (bytes) => scope.postMessage({ kind: "storing", name, ...bytes }),
+          onBusy: () => scope.postMessage({ kind: "busy", name }),
+        });
+        return scope.postMessage({ kind: "stored", name });
+      }
+      case "list":
+        return scope.postMessage({ kind: "models", names: await storedModels() });
+      case "remove":
+        await removeModel(message.name);
+        return scope.postMessage({ kind: "removed", name: message.name });
+      default:
+        told(message);
+    }
+  }
+}

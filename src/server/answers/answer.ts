@@ -1,0 +1,124 @@
+/** What became of a request to generate: its events, all of them together, and the last object's fields. */
+import { AppError, assert } from "../../base/errors.ts";
+import type {
+  ChatRequest,
+  ChosenLogprob,
+  CutCall,
+  GenerateRequest,
+  InferenceEvent,
+  Statistics,
+  ToolCall,
+} from "../../runtime/runtime.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { counter } from "../metrics/metered.ts";
+
+/** What an answer says. */
+export type AnswerEvent = Exclude<InferenceEvent, { kind: "prompt" }>;
+
+/** Changes what an answer says, event by event; made anew for each answer. */
+export type Stage = (event: AnswerEvent) => readonly AnswerEvent[];
+
+export type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
+
+/** The fields of the last object: why it ended, and what it took. */
+export function doneFields({ reason, context, truncated, statistics }: DoneEvent): object {
+  return {
+    done: true,
+    done_reason: reason,
+    ...(context ? { context } : {}),
+    ...(truncated ? { truncated } : {}),
+    ...(statistics ? statisticsFields(statistics) : {}),
+  };
+}
+
+/** Durations in nanoseconds. */
+function statisticsFields(statistics: Statistics): object {
+  return {
+    total_duration: statistics.totalNs,
+    load_duration: statistics.loadNs,
+    prompt_eval_count: statistics.promptEvalCount,
+    prompt_eval_duration: statistics.promptEvalNs,
+    eval_count: statistics.evalCount,
+    eval_duration: statistics.evalNs,
+  };
+}
+
+/** What the log line says of a finished answer. */
+function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
+  const counts = statistics && { prompt_eval_count: statistics.promptEvalCount, eval_count: statistics.evalCount };
+  return { done_reason: reason, ...counts };
+}
+
+interface Answering {
+  readonly note: Exchange["note"];
+  /** In their order. */
+  readonly stages?: readonly Stage[];
+  /** Told before the first event. */
+  readonly onPrompt?: (event: Extract<InferenceEvent, { kind: "prompt" }>) => void;
+}
+
+/** What a model says to a request, counted, ending with `done`, which the log line notes. */
+export function answerEvents(
+  { runtime, metrics }: Pick<RouteDeps, "runtime" | "metrics">,
+  request: ChatRequest | GenerateRequest,
+  answering: Answering,
+): AsyncGenerator<AnswerEvent, void, void> {
+  const events = "messages" in request ? runtime.chat(request) : runtime.generate(request);
+  return staged(events, { ...answering, count: counter(metrics, request) });
+}
+
+/** Throws `runner` where `done` never comes. */
+async function* staged(
+  events: AsyncGenerator<InferenceEvent, void, void>,
+  { note, stages = [], onPrompt, count }: Answering & { readonly count: (event: AnswerEvent) => void },
+): AsyncGenerator<AnswerEvent, void, void> {
+  let last: InferenceEvent["kind"] | undefined;
+  for await (const event of events) {
+    last = event.kind;
+    if (event.kind === "prompt") {
+      onPrompt?.(event);
+      continue;
+    }
+    if (event.kind === "done") note(doneNotes(event));
+    count(event);
+    let said: readonly AnswerEvent[] = [event];
+    for (const stage of stages) said = said.flatMap(stage);
+    for (const each of said) yield each;
+  }
+  if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
+}
+
+/** A whole answer. */
+export interface Answer {
+  readonly text: string;
+  readonly thinking: string;
+  readonly calls: readonly ToolCall[];
+  /** The last call, if the end of the answer cut it. */
+  readonly cutCall: CutCall | undefined;
+  /** Empty where none were asked for. */
+  readonly logprobs: readonly ChosenLogprob[];
+  readonly done: DoneEvent;
+}
+
+/** Gathers the events of an answer, which end with `done`. */
+export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
+  let text = "";
+  let thinking = "";
+  let done: DoneEvent | undefined;
+  let cutCall: CutCall | undefined;
+  const calls: ToolCall[] = [];
+  const logprobs: ChosenLogprob[] = [];
+  for await (const event of events) {
+    if (event.kind === "done") done = event;
+    else if (event.kind === "toolCall") calls.push(event.call);
+    else if (event.kind === "cutCall") cutCall = event.call;
+    else {
+      if (event.kind === "text") text += event.text;
+      else thinking += event.text;
+      logprobs.push(...(event.logprobs ?? []));
+    }
+  }
+  assert(done, "an answer without its last event");
+  return { text, thinking, calls, cutCall, logprobs, done };
+}

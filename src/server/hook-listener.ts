@@ -1,0 +1,101 @@
+/**
+ * The listener that hooks have for themselves, `hooks.listen`: nothing but `hooks.path` exists there, whatever a proxy
+ * in front makes of a path. It follows the configuration: a new place is opened before the old one is left.
+ */
+import { lstatSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { UNIX_PEER } from "../gateway/hooks/ingress/address.ts";
+import { parseListen, type HooksListen } from "../gateway/hooks/listen.ts";
+import type { HookAnswers } from "./routes/hooks.ts";
+import { startBare, type RunningServer } from "./http/serve.ts";
+
+/** Owner and group may connect: a proxy of another user is in the group. */
+const SOCKET_UMASK = 0o117;
+/** How long requests may go on at a place that the configuration has left. */
+const LEAVE_MS = 30_000;
+
+export interface HookListenerParts {
+  readonly hooks: Pick<HookAnswers, "answerAlone">;
+  /** `hooks.listen` as it is now; undefined: hooks are off, or have no listener of their own. */
+  readonly listen: () => string | undefined;
+  readonly onChange: (listener: () => void) => void;
+  readonly log: Logger;
+}
+
+export interface HookListener {
+  /** Undefined: there is none now. */
+  url(): string | undefined;
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Throws `conflict` where the place is taken, `bad_request` where it cannot be used. */
+export async function startHookListener({ hooks, listen, onChange, log }: HookListenerParts): Promise<HookListener> {
+  let text = listen();
+  let open = text === undefined ? undefined : await openAt(text, hooks);
+  let isStopped = false;
+  let moving = Promise.resolve();
+  const move = async (): Promise<void> => {
+    const wanted = listen();
+    if (isStopped || wanted === text) return;
+    const next = wanted === undefined ? undefined : await openAt(wanted, hooks);
+    const left = open;
+    [text, open] = [wanted, next];
+    log.info("hooks listen elsewhere", { url: next?.url });
+    void left?.stop(LEAVE_MS);
+  };
+  onChange(() => {
+    moving = moving.then(move).catch((error: unknown) => {
+      log.error("hooks do not listen where the configuration says", { error: messageOf(error) });
+    });
+  });
+  return {
+    url: () => open?.url,
+    async stop(graceMs) {
+      isStopped = true;
+      await moving;
+      await open?.stop(graceMs);
+    },
+  };
+}
+
+async function openAt(text: string, hooks: HookListenerParts["hooks"]): Promise<RunningServer> {
+  const place = parseListen(text);
+  if (!place) throw new AppError("bad_request", `hooks.listen: cannot be read: '${text}'`); // checked with the file
+  if ("unix" in place) return openSocket(place, hooks);
+  return startBare(place, (request, server) => hooks.answerAlone(request, () => server.requestIP(request)?.address));
+}
+
+async function openSocket(
+  place: Extract<HooksListen, { unix: string }>,
+  hooks: HookListenerParts["hooks"],
+): Promise<RunningServer> {
+  await removeStale(place.unix);
+  const umask = process.umask(SOCKET_UMASK); // the socket never has another mode
+  try {
+    return startBare(place, (request) => hooks.answerAlone(request, () => UNIX_PEER));
+  } finally {
+    process.umask(umask);
+  }
+}
+
+/** Removes the socket that a killed server left behind; not one in use, nor any other file. */
+async function removeStale(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found) return;
+  if (!found.isSocket()) throw new AppError("conflict", `cannot listen on unix:${path}: there is a file of that name`);
+  if (await isStale(path)) rmSync(path, { force: true });
+}
+
+/** Only a refused connection proves that the socket is stale. */
+function isStale(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.on("connect", () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+}

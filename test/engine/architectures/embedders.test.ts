@@ -1,0 +1,96 @@
+/** Encoders, and decoders that look both ways, with sharp attention, against llama.cpp's vectors. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../../src/engine/architectures/index.ts";
+import type { Backend, Program } from "../../../src/engine/program/backend.ts";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { onnxBackend } from "../../../src/engine/backends/onnx/index.ts";
+import { addStates, normalized } from "../../../src/engine/batching/pooling.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/write.ts";
+import { nmse } from "../backends/compare.ts";
+import { simdLevels } from "../backends/simd/levels.ts";
+import { readEmbedders } from "./embedders.ts";
+import { MUTATIONS } from "./mutations.ts";
+import { makeOutline, OUTLINE_TOKENS, readOutlines } from "./outlines.ts";
+
+const NMSE_MAX = 1e-5;
+const backends: readonly Backend[] = [cpuBackend, ...simdLevels.slice(0, 1).map(({ backend }) => backend)];
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-embedders-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function withProgram<T>(name: string, model: WriteModel, use: (program: Program) => T | Promise<T>): Promise<T> {
+  const path = join(folder, `${name}.gguf`);
+  await writeGguf(path, model);
+  const gguf = openGguf(path);
+  try {
+    return await use(loadProgram(gguf));
+  } finally {
+    gguf.close();
+  }
+}
+
+/** The mean of the states, of unit length. With `company`, beside another text in one run. */
+async function vectorOn(backend: Backend, program: Program, company: boolean): Promise<Float32Array> {
+  const options = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };
+  const session = await backend.load(program, options);
+  const rows = { slot: 0, start: 0, tokens: OUTLINE_TOKENS, states: "all" } as const;
+  const beside = { slot: 1, start: 0, tokens: OUTLINE_TOKENS.toReversed().subarray(0, 9), states: "all" } as const;
+  const states = await session.states(company ? [rows, beside] : [rows]);
+  const sum = new Float64Array(program.states.dim);
+  addStates(sum, states.subarray(0, OUTLINE_TOKENS.length * sum.length));
+  session.close();
+  return normalized(sum);
+}
+
+for (const [name, outline] of readEmbedders()) {
+  test(`${name} gives llama.cpp's vector, alone and in company, and not where its rotation is wrong`, async () => {
+    const recorded = await Bun.file(join(import.meta.dir, "embeddings", `${name}.f32`)).arrayBuffer();
+    const expected = new Float32Array(recorded);
+    await withProgram(name, makeOutline(name, outline), async (program) => {
+      expect(program.logits).toBeUndefined();
+      for (const backend of backends) {
+        for (const company of [false, true]) {
+          expect(nmse(await vectorOn(backend, program, company), expected)).toBeLessThan(NMSE_MAX);
+        }
+      }
+      for (const mutation of MUTATIONS.slice(0, 2)) {
+        const wrong = mutation.apply(program);
+        if (wrong) expect(nmse(await vectorOn(cpuBackend, wrong, false), expected)).toBeGreaterThan(NMSE_MAX);
+      }
+    });
+  });
+}
+
+describe("a decoder that looks both ways", () => {
+  const outlines = readOutlines();
+  const turned = (name: string): WriteModel => {
+    const outline = outlines.get(name)!;
+    return makeOutline(name, { ...outline, others: { ...outline.others, "attention.causal": false } });
+  };
+  for (const [name, why] of [
+    ["gemma3-dense", "layers with a window"],
+    ["deepseek2-moe", "layers of such attention"],
+    ["mamba-dense", "layers of such convolutions"],
+    ["granitehybrid-dense", "layers of such convolutions"],
+    ["bailingmoe3-moe", "layers of such"],
+    ["grok-moe", "layers of such attention"],
+  ]) {
+    test(`is refused with the reason where its layers cannot: ${name}`, async () => {
+      const load = withProgram(name!, turned(name!), () => {});
+      expect(load).rejects.toThrow(`attention.causal': expected true, since ${why}`);
+      await load.catch(() => {});
+    });
+  }
+
+  test("is named as missing where a backend has no such attention", async () => {
+    const { name, outline } = { name: "qwen3-two-sided", outline: readEmbedders().get("qwen3-two-sided")! };
+    await withProgram(name, makeOutline(name, outline), (program) => {
+      expect(onnxBackend.missing?.(program)).toContain("bidirectionalAttention: shared keys");
+    });
+  });
+});

@@ -1,0 +1,62 @@
+/** What a model answers in parts, and from snapshots, against what it answers at once. */
+import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
+import { nmse } from "../backends/compare.ts";
+
+/** Of an answer in parts: sums in another order. */
+const NMSE_MAX = { precise: 1e-9, rounded: 1e-2 };
+/** Tokens before a snapshot. */
+const HELD = 16;
+
+/**
+ * What is wrong with answers to tokens in two chunks and one by one, or with those after a snapshot, which must have
+ * the same bits; undefined where nothing is.
+ */
+export async function wrongInParts(
+  program: Program,
+  tokens: Int32Array,
+  { backend, precise }: { readonly backend: Backend; readonly precise: boolean },
+): Promise<string | undefined> {
+  const session = await backend.load(program, { ctxLen: 64, slots: 2, precise, threads: 1, cacheDir: undefined });
+  try {
+    const run = async (slot: number, start: number, end: number): Promise<Float32Array> =>
+      (await session.run([{ slot, start, tokens: tokens.subarray(start, end), logits: "all" }])).slice();
+    const whole = await run(0, 0, tokens.length);
+    const parts: number[] = [];
+    const cuts = [0, 5, 13, ...Array.from({ length: tokens.length - HELD }, (_, i) => HELD + 1 + i)];
+    for (const [i, start] of cuts.slice(0, -1).entries()) parts.push(...(await run(1, start, cuts[i + 1]!)));
+    const error = nmse(Float32Array.from(parts), whole);
+    if (!(error < NMSE_MAX[precise ? "precise" : "rounded"])) return `in parts: NMSE ${error.toExponential(1)}`;
+    return await wrongFromSnapshot(session, run, tokens.length);
+  } finally {
+    session.close();
+  }
+}
+
+/** A slot taken back, in itself and in another slot: what follows must have the bits of the first time. */
+async function wrongFromSnapshot(
+  session: Session,
+  run: (slot: number, start: number, end: number) => Promise<Float32Array>,
+  end: number,
+): Promise<string | undefined> {
+  const at = HELD;
+  await run(0, 0, at);
+  const checkpoint = session.checkpoints?.save(0, at);
+  const block = session.blocks && { first: 0, count: at, bytes: session.blocks.read(0, 0, at) };
+  const packed = checkpoint && session.blocks?.checkpoints?.pack(checkpoint);
+  const first = await run(0, at, end);
+  if (checkpoint) session.checkpoints!.restore(0, checkpoint);
+  if (!isSame(await run(0, at, end), first)) return "from a snapshot: other bits in the same slot";
+  await run(1, 0, 3);
+  session.copy({ from: 0, to: 1, length: at });
+  if (checkpoint) session.checkpoints!.restore(1, checkpoint);
+  if (!isSame(await run(1, at, end), first)) return "from a snapshot: other bits in a slot that it was copied to";
+  if (!block) return undefined;
+  await run(1, 0, 7);
+  session.blocks!.write(1, block);
+  if (packed) session.checkpoints!.restore(1, session.blocks!.checkpoints!.unpack(at, packed)!);
+  return isSame(await run(1, at, end), first) ? undefined : "from a snapshot: other bits from its bytes";
+}
+
+function isSame(a: Float32Array, b: Float32Array): boolean {
+  return a.length === b.length && a.every((value, i) => value === b[i]);
+}

@@ -1,0 +1,261 @@
+/**
+ * A backend in a process of its own, as a `Backend`. ONNX Runtime wants ORT_DISABLE_TELEMETRY=1 in the real
+ * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx`
+ * and `startWebGpu`; run as a program, this file is the child.
+ */
+import type {
+  Backend,
+  LoadOptions,
+  OfferRows,
+  OfferRuns,
+  Program,
+  Rows,
+  Session,
+  StateRows,
+} from "../../../src/engine/program/backend.ts";
+import { loadSession, type LoadSettings } from "../../../src/engine/backends/onnx/load.ts";
+import { dawn } from "../../../src/engine/backends/host/dawn.ts";
+import { openDevice } from "../../../src/engine/backends/webgpu/device.ts";
+import { webGpuBackend } from "../../../src/engine/backends/host/webgpu.ts";
+import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
+import { quants, type QuantName } from "../../../src/engine/formats/quant/index.ts";
+import { tallyOf, type Tally } from "./webgpu/tally.ts";
+
+export interface BackendChild {
+  readonly backend: Backend;
+  readonly pid: number;
+  /** What it has asked of its GPU since its first load. */
+  tally(): Promise<Tally>;
+  /** Kills the child and waits for its end. */
+  stop(): Promise<void>;
+}
+
+interface ChildOptions extends LoadSettings {
+  /** False starts the child without the variable. */
+  readonly telemetryOff?: boolean;
+  /** The child kills itself as soon as a load has come this far, 0…1. */
+  readonly dieAt?: number;
+}
+
+/** A program without functions and without its file. */
+interface Parcel {
+  readonly program: unknown;
+  readonly path: string;
+  readonly adapters: readonly string[];
+  readonly tensors: ReadonlyMap<string, Uint8Array>;
+}
+
+type Load = { parcel: Parcel; options: Omit<LoadOptions, "onProgress">; settings: LoadSettings; dieAt: number };
+/** What the child can be asked; each has a session's number, which `load` gives. */
+type Request =
+  | ({ op: "load" } & Load)
+  | { op: "run"; batch: readonly Rows[] }
+  | { op: "states"; batch: readonly StateRows[] }
+  | { op: "offers"; batch: readonly OfferRows[] }
+  | { op: "shift"; args: Parameters<Session["shift"]> }
+  | { op: "copy"; args: Parameters<Session["copy"]> }
+  | { op: "tally" }
+  | { op: "close" };
+/** What a load answers. */
+type Facts = Pick<Session, "backend" | "device" | "bytes"> & { limits?: OfferRuns["limits"] };
+type Question = { id: number; session: number; request: Request };
+type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
+
+/**
+ * Starts a child of the ONNX backend. Its sessions send `shift`, `copy` and `close` in order with their runs; failures
+ * show in the next run.
+ */
+export function startOnnx(options: ChildOptions = {}): BackendChild {
+  const { telemetryOff = true, dieAt = Infinity, ...settings } = options;
+  return startChild("onnx", telemetryOff ? { ORT_DISABLE_TELEMETRY: "1" } : {}, { settings, dieAt });
+}
+
+/** Starts a child with the environment of a GPU driver. @param without features that it leaves alone */
+export function startWebGpu(env: Record<string, string>, without: readonly string[] = []): BackendChild {
+  return startChild("webgpu", env, { settings: {}, dieAt: Infinity }, without);
+}
+
+function startChild(
+  name: string,
+  more: Record<string, string>,
+  { settings, dieAt }: { settings: LoadSettings; dieAt: number },
+  args: readonly string[] = [],
+): BackendChild {
+  const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  let count = 0;
+  const child = Bun.spawn([process.execPath, import.meta.path, name, ...args], {
+    env: { ...env, ...more },
+    stdio: ["ignore", "inherit", "inherit"],
+    serialization: "advanced",
+    ipc: ({ id, value, error }: Answer) => {
+      const { resolve, reject } = waiting.get(id)!;
+      waiting.delete(id);
+      if (!error) resolve(value);
+      else reject(error.code ? new AppError(error.code, error.message) : new Error(error.message));
+    },
+    onExit: () => {
+      for (const { reject } of waiting.values()) reject(new Error("the child is gone"));
+      waiting.clear();
+    },
+  });
+  const ask = (session: number, request: Request): Promise<unknown> => {
+    const answer = Promise.withResolvers<unknown>();
+    waiting.set(++count, answer);
+    child.send({ id: count, session, request } satisfies Question);
+    return answer.promise;
+  };
+  return {
+    pid: child.pid,
+    backend: {
+      name,
+      async load(program, { onProgress: _onProgress, ...loadOptions }) {
+        const session = ++count;
+        const facts = await ask(session, { op: "load", parcel: wrap(program), options: loadOptions, settings, dieAt });
+        return remoteSession((request) => ask(session, request), facts as Facts);
+      },
+    },
+    tally: () => ask(0, { op: "tally" }) as Promise<Tally>,
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ...facts }: Facts): Session {
+  let sent: Promise<unknown> = Promise.resolve();
+  const send = (request: Request): void => {
+    const done = ask(request);
+    done.catch(() => {}); // whoever runs next gets it
+    sent = Promise.all([sent, done]);
+    sent.catch(() => {});
+  };
+  const askAfter = async <T = Float32Array>(request: Request): Promise<T> => {
+    const before = sent;
+    sent = Promise.resolve();
+    const [, values] = await Promise.all([before, ask(request)]);
+    return values as T; // what the child's session returned
+  };
+  /** A view sends its whole buffer. */
+  const own = <T extends StateRows | Rows>(each: T): T => {
+    const input = each.input && { input: each.input.slice() };
+    return { ...each, tokens: each.tokens.slice(), ...input };
+  };
+  return {
+    ...facts,
+    run: (batch) => askAfter({ op: "run", batch: batch.map(own) }),
+    states: (batch) => askAfter({ op: "states", batch: batch.map(own) }),
+    shift: (...args) => send({ op: "shift", args }),
+    copy: (...args) => send({ op: "copy", args }),
+    close: () => send({ op: "close" }),
+    ...(limits ? { offers: { limits, run: (batch) => askAfter({ op: "offers", batch: batch.map(own) }) } } : {}),
+  };
+}
+
+/** `make` for each value, which it gets with itself; what was one object stays one, as fusions look at. */
+function once(make: (value: unknown, each: (value: unknown) => unknown) => unknown): (value: unknown) => unknown {
+  const made = new Map<unknown, unknown>();
+  const each = (value: unknown): unknown => {
+    if (!made.has(value)) made.set(value, make(value, each));
+    return made.get(value);
+  };
+  return each;
+}
+
+/** Replaces block types by their names, and reads every tensor that a step names. */
+function wrap({ weights, ...program }: Program): Parcel {
+  const tensors = new Map<string, Uint8Array>();
+  const plain = once((value, each) => {
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return value.map(each);
+    const { name } = value as { name?: unknown };
+    if ("dequantize" in value) return name;
+    if ("quant" in value) tensors.set(String(name), weights.read(String(name)).slice());
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, each(part)]));
+  });
+  return { program: plain(program), path: weights.path, adapters: weights.adapters ?? [], tensors };
+}
+
+function unwrap({ program, path, adapters, tensors }: Parcel): Program {
+  const revive = once((value, each) => {
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return value.map(each);
+    const entries = Object.entries(value).map(([key, part]) => [
+      key,
+      key === "quant" ? quants[part as QuantName] : each(part),
+    ]);
+    return Object.fromEntries(entries);
+  });
+  const read = (name: string): Uint8Array => {
+    const bytes = tensors.get(name);
+    assert(bytes, `tensor '${name}' is in the parcel`);
+    return bytes;
+  };
+  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, adapters, read } }; // what `wrap` took apart
+}
+
+/** The child's side: answers questions one after another. */
+function serve(): void {
+  const state: State = { sessions: new Map(), tally: undefined };
+  let last: Promise<void> = Promise.resolve();
+  process.on("message", (question: Question) => {
+    last = last.then(async () => {
+      const { id } = question;
+      try {
+        process.send!({ id, value: await answer(state, question) } satisfies Answer);
+      } catch (error) {
+        const code = error instanceof AppError ? { code: error.code } : {};
+        process.send!({ id, error: { message: messageOf(error), ...code } } satisfies Answer);
+      }
+    });
+  });
+  process.on("disconnect", () => process.exit());
+}
+
+interface State {
+  readonly sessions: Map<number, Session>;
+  tally: Tally | undefined;
+}
+
+async function answer(state: State, { session: number, request }: Question): Promise<unknown> {
+  const { sessions } = state;
+  if (request.op === "tally") return state.tally;
+  if (request.op === "load") {
+    const { parcel, options, settings, dieAt } = request;
+    const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
+    const loading = { ...options, onProgress };
+    const [name, ...without] = process.argv.slice(2);
+    if (name === "webgpu") state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu);
+    const session =
+      name === "webgpu"
+        ? await webGpuBackend.load(unwrap(parcel), loading)
+        : await loadSession(unwrap(parcel), loading, settings);
+    sessions.set(number, session);
+    const { backend, device, bytes, offers } = session;
+    return { backend, device, bytes, ...(offers ? { limits: offers.limits } : {}) } satisfies Facts;
+  }
+  const session = sessions.get(number);
+  assert(session, `session ${number} is open`);
+  switch (request.op) {
+    case "run":
+      return (await session.run(request.batch)).slice();
+    case "states":
+      return (await session.states(request.batch)).slice();
+    case "offers": {
+      const { logits, offers } = await session.offers!.run(request.batch); // its limits were told
+      return { logits: logits.slice(), offers };
+    }
+    case "shift":
+      return session.shift(...request.args);
+    case "copy":
+      return session.copy(...request.args);
+    case "close":
+      sessions.delete(number);
+      return session.close();
+    default:
+      return request satisfies never;
+  }
+}
+
+if (import.meta.main) serve();

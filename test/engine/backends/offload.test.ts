@@ -1,0 +1,139 @@
+/** How many layers go to a GPU: what was asked for, or what there is room for. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../../src/engine/architectures/index.ts";
+import type { Backend, Program } from "../../../src/engine/program/backend.ts";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { offloading, type Offload } from "../../../src/engine/backends/offload.ts";
+import { layerCount } from "../../../src/engine/program/split.ts";
+import type { Step } from "../../../src/engine/program/step.ts";
+import { AppError } from "../../../src/base/errors.ts";
+import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../../../src/engine/formats/files/write.ts";
+import { makeModel } from "../architectures/models.ts";
+import { options } from "./journey.ts";
+
+const LAYER_BYTES = 100;
+
+let folder = "";
+let gguf: Gguf;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "hearth-offload-"));
+  await writeGguf(join(folder, "model.gguf"), makeModel("gemma3")); // seven layers and the output
+  gguf = openGguf(join(folder, "model.gguf"));
+});
+afterAll(async () => {
+  gguf.close();
+  await rm(folder, { recursive: true });
+});
+
+interface Machine {
+  /** Bytes that its GPU really has. */
+  readonly room?: number;
+  /** What its GPU fails with, whatever is loaded. */
+  readonly failing?: AppError;
+  readonly automatic?: boolean;
+}
+
+/** Loads the model; tells what the GPU was asked to load, in layers, and where the model is then. */
+async function load(
+  { room = Infinity, failing, automatic = false }: Machine,
+  offload: Offload,
+  program: Program = loadProgram(gguf),
+) {
+  const attempts: number[] = [];
+  const gpu: Backend = {
+    ...cpuBackend,
+    name: "gpu",
+    neededBytes: async (part) => LAYER_BYTES * layerCount(part),
+    async load(part: Program) {
+      const count = layerCount(part);
+      attempts.push(count);
+      if (failing) throw failing;
+      if (LAYER_BYTES * count > room) throw new AppError("too_large", `no room for ${count} layers`);
+      const session = await cpuBackend.load(part, options);
+      return Object.assign(session, { backend: "gpu", gpuLayers: { count, all: count } });
+    },
+  };
+  const backend = offloading({ gpu, cpu: cpuBackend, automatic }, offload);
+  const session = await backend.load(program, options);
+  const { backend: name, gpuLayers } = session;
+  session.close();
+  return { attempts, name, gpuLayers };
+}
+
+describe("without a wish", () => {
+  test("all layers go to a GPU that has room", async () => {
+    const whole = { attempts: [8], name: "gpu", gpuLayers: { count: 8, all: 8 } };
+    expect(await load({}, {})).toEqual(whole);
+    expect(await load({}, { memory: 800 })).toEqual(whole);
+  });
+
+  test("as many as fit in the memory that is known, tried once", async () => {
+    expect(await load({}, { memory: 799 })).toEqual({
+      attempts: [7],
+      name: "gpu+cpu",
+      gpuLayers: { count: 7, all: 8 },
+    });
+    expect((await load({}, { memory: 300 })).attempts).toEqual([3]);
+    expect((await load({}, { memory: 200 })).attempts).toEqual([2]);
+  });
+
+  test("fewer and fewer where the GPU has less than was known, each time less than four fifths", async () => {
+    const { attempts, gpuLayers } = await load({ room: 350 }, {});
+    expect(attempts).toEqual([8, 6, 4, 3]);
+    expect(gpuLayers).toEqual({ count: 3, all: 8 });
+  });
+
+  test("fewer where a model cannot be cut so far in front", async () => {
+    const program = loadProgram(gguf);
+    const isFifth = (step: Step): boolean => step.op === "attention" && step.layer === 4;
+    const given: Step = { op: "addGiven", x: { name: "x", dim: program.shape.dim }, at: 0 };
+    const steps = program.steps.flatMap((step) => (isFifth(step) ? [given, step] : [step]));
+    expect((await load({}, { memory: 700 }, { ...program, steps })).attempts).toEqual([3]);
+  });
+
+  test("none where not even the output and a layer fit: refused by name, on the CPU otherwise", async () => {
+    const message = "2 of 8 layers on the GPU: 200 bytes needed, 199 are there for a model";
+    await expect(load({}, { memory: 199 })).rejects.toThrow(message);
+    await expect(load({ room: 150 }, {})).rejects.toThrow("no room for 2 layers");
+    const without = { name: "cpu", gpuLayers: undefined };
+    expect(await load({ automatic: true }, { memory: 199 })).toMatchObject({ attempts: [], ...without });
+    expect(await load({ automatic: true, room: 150 }, {})).toMatchObject(without);
+  });
+});
+
+describe("a number of layers", () => {
+  test("is what the GPU gets, all of them where there are fewer", async () => {
+    for (const [layers, count] of [
+      [1, 1],
+      [4, 4],
+      [8, 8],
+      [99, 8],
+    ] as const) {
+      const { attempts, gpuLayers } = await load({}, { layers });
+      expect({ attempts, gpuLayers }).toEqual({ attempts: [count], gpuLayers: { count, all: 8 } });
+    }
+  });
+
+  test("that does not fit is refused, not made smaller, also where the GPU was chosen for them", async () => {
+    for (const automatic of [false, true]) {
+      const known = load({ automatic }, { layers: 4, memory: 399 });
+      await expect(known).rejects.toThrow("4 of 8 layers on the GPU: 400 bytes needed, 399 are there for a model");
+      await expect(load({ automatic, room: 399 }, { layers: 4 })).rejects.toThrow("no room for 4 layers");
+    }
+  });
+});
+
+test("a model that the GPU has no kernel for runs without it, unless it was asked for by name", async () => {
+  const failing = new AppError("unsupported", "block type");
+  for (const layers of [undefined, 4]) {
+    expect(await load({ failing, automatic: true }, { layers })).toMatchObject({ name: "cpu", gpuLayers: undefined });
+    await expect(load({ failing }, { layers })).rejects.toThrow("block type");
+  }
+  const bad = new AppError("bad_file", "cut short");
+  await expect(load({ failing: bad, automatic: true }, {})).rejects.toThrow("cut short");
+});

@@ -1,0 +1,73 @@
+/** Attention of prompts, which multiplies 16-bit integers: where sums could overflow, and how exact shares are. */
+import { describe, expect, test } from "bun:test";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import type { Backend } from "../../../../src/engine/program/backend.ts";
+import type { Step } from "../../../../src/engine/program/step.ts";
+import { runCase } from "../../../conformance/cases.ts";
+import { makeCase, type Case } from "../../../conformance/draft.ts";
+import { nmse } from "../compare.ts";
+import { simdLevels } from "./levels.ts";
+
+/** Exponentials are off by at most 1.1e-4, a share by a quarter of that where two are alike, and float32 rounds. */
+const SHARE_MAX = 0.25 * 1.1e-4 + 1e-6;
+/** Products have shares in steps of 1/4,096 of the largest. */
+const STEP = 1 / 4096;
+
+type Attention = Extract<Step, { op: "attention" }>;
+const oneHead = { layer: 0, nHeads: 1, nKvHeads: 1, window: 0, softCap: 0, rope: undefined } as const;
+
+/** One prompt of rows of `dim` given values, in one head of `headDim`; queries, keys and values are parts of a row. */
+function given(rows: readonly (readonly number[])[], attention: Pick<Attention, "headDim" | "scale">): Case {
+  const dim = rows[0]!.length;
+  const { headDim } = attention;
+  const tokens = new Int32Array(rows.length);
+  const input = Float32Array.from(rows.flat());
+  const batches = [[{ slot: 0, start: 0, tokens, input, logits: "all" as const }]];
+  const made = makeCase(`attention: given rows of ${dim}`, { dim, ctxLen: rows.length, batches }, ({ x, steps }) => {
+    const part = (name: string, index: number) => {
+      const out = { name, dim: headDim };
+      steps.push({ op: "slice", out, x, heads: 1, at: index * headDim });
+      return out;
+    };
+    const [q, k, v] = dim === headDim ? [x, x, x] : ([part("q", 0), part("k", 1), part("v", 2)] as const);
+    const out = { name: "attended", dim: headDim };
+    steps.push({ op: "attention", out, q, k, v, ...oneHead, ...attention });
+    return out;
+  });
+  const [embed, ...steps] = made.program.steps;
+  if (embed?.op !== "embed") throw new Error("invariant: a case begins with an embedding");
+  return { ...made, program: { ...made.program, steps: [{ op: "input", out: embed.out }, ...steps] } };
+}
+
+const resultOf = async (backend: Backend, each: Case): Promise<Float32Array> =>
+  (await runCase(backend, each, { precise: false }))[0]!;
+
+describe.each(simdLevels)("$level", ({ backend }) => {
+  test("sums of heads of every length stay within 32 bits", async () => {
+    for (const headDim of [1, 64, 127, 128, 130, 256, 576, 1024]) {
+      const rows = Array.from({ length: 20 }, (_, row) => Array<number>(headDim).fill(row % 3 ? 2 : -2));
+      const each = given(rows, { headDim, scale: 1 / headDim });
+      const error = nmse(await resultOf(backend, each), await resultOf(cpuBackend, each));
+      expect(error, `a head of ${headDim}`).toBeLessThan(1e-7);
+    }
+  });
+
+  test("shares are as exact as their exponentials, however far apart scores are", async () => {
+    // Row 1 sees itself with a score of 0 beside row 0 with one of key · 1, and has the only value: its share.
+    const shareBeside = async (key: number): Promise<number> => {
+      const rows = [
+        [1, key, 0],
+        [1, 0, 1],
+      ];
+      return (await resultOf(backend, given(rows, { headDim: 1, scale: 1 })))[1]!;
+    };
+    const whole = await shareBeside(-200); // the value, which is rounded too
+    expect(Math.abs(whole - 1)).toBeLessThan(STEP);
+    for (let key = -24; key <= 24; key += 1 / 16) {
+      const got = (await shareBeside(key)) / whole;
+      expect(Math.abs(got - 1 / (1 + Math.exp(key))), `a score of ${key}`).toBeLessThan(
+        SHARE_MAX + (key > 0 ? STEP / 2 : 0),
+      );
+    }
+  });
+});

@@ -1,0 +1,88 @@
+/** Blocks of keys and values, taken out of a slot and put into another: what follows has the same bits. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import type { KvBlocks, Program, Session } from "../../../../src/engine/program/backend.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { makeModel } from "../../architectures/models.ts";
+import { differences } from "../compare.ts";
+import { hybridProgram, VOCAB } from "../hybrid.ts";
+import { simdLevels } from "./levels.ts";
+
+const CTX_LEN = 208; // whole tiles, no whole blocks
+const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
+const options = { ctxLen: CTX_LEN, slots: 3, precise: false, threads: 2, cacheDir: undefined };
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-blocks-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+const tokensOf = (text: number, start: number, count: number): Int32Array =>
+  Int32Array.from({ length: count }, (_, i) => (text * 7 + (start + i) * 5 + 3) % VOCAB);
+
+async function run(session: Session, slot: number, text: number, start: number, count: number): Promise<Float32Array> {
+  const [rows] = [{ slot, start, tokens: tokensOf(text, start, count), logits: "last" as const }];
+  return (await session.run([rows])).slice();
+}
+
+/** Takes the first `length` tokens of one slot to another, by bytes that have been elsewhere. */
+function move(session: Session, { from, to, length }: { from: number; to: number; length: number }): void {
+  const blocks = session.blocks as KvBlocks; // what this file is about
+  for (let first = 0; first < length; first += blocks.length) {
+    const count = Math.min(blocks.length, length - first);
+    const bytes = blocks.read(from, first, count).slice();
+    expect(bytes.length).toBe(blocks.bytesOf(count));
+    blocks.write(to, { first, count, bytes });
+  }
+  if (!session.checkpoints) return;
+  const packed = blocks.checkpoints!.pack(session.checkpoints.save(from, length)).slice();
+  expect(blocks.checkpoints!.unpack(length, packed.subarray(1))).toBeUndefined();
+  session.checkpoints.restore(to, blocks.checkpoints!.unpack(length, packed)!);
+}
+
+async function check(program: Program, load: (program: Program) => Promise<Session>): Promise<void> {
+  for (const length of [1, 63, 64, 130, CTX_LEN - 3]) {
+    const session = await load(program);
+    await run(session, 0, 1, 0, length);
+    await run(session, 2, 2, 0, 150); // what another text left there
+    const other = await run(session, 1, 3, 0, 9);
+    move(session, { from: 0, to: 2, length });
+    expect(differences(await run(session, 2, 1, length, 2), await run(session, 0, 1, length, 2)), `${length}`).toBe(0);
+    expect(differences(await run(session, 1, 3, 0, 9), other)).toBe(0);
+    session.close();
+  }
+}
+
+describe.each(simdLevels)("$level", ({ backend }) => {
+  const load = (program: Program): Promise<Session> => backend.load(program, options);
+
+  test.each(["hearth", "gemma3", "mistral3"])("%s", async (name) => {
+    const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
+    if (name !== "hearth") await writeGguf(path, makeModel(name));
+    const gguf = openGguf(path);
+    await check(loadProgram(gguf), load);
+    gguf.close();
+  });
+
+  test("a hybrid, with its states", () => check(hybridProgram(), load));
+
+  test("the layout names what differs in bits", async () => {
+    const program = hybridProgram();
+    const layouts: string[] = [];
+    for (const precise of [false, true]) {
+      const session = await backend.load(program, { ...options, precise });
+      layouts.push(session.blocks!.layout);
+      session.close();
+    }
+    expect(new Set(layouts).size).toBe(2);
+    const again = await load(program);
+    expect(again.blocks!.layout).toBe(layouts[0]!);
+    expect(() => again.blocks!.read(0, 32, 8)).toThrow("begins at 32");
+    expect(() => again.blocks!.read(3, 0, 8)).toThrow("slot 3");
+    expect(() => again.blocks!.write(0, { first: 0, count: 8, bytes: new Uint8Array(7) })).toThrow("7 bytes");
+    again.close();
+  });
+});

@@ -1,0 +1,78 @@
+/**
+ * Every step against the reference, at every level that this machine has. Precise mode: float32 throughout, the
+ * tolerance of the case. Default mode: weights stay exact, activations are rounded to 8 bits in blocks of 32.
+ */
+import { describe, expect, test } from "bun:test";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { kvStates } from "../../../../src/engine/program/sequence-state.ts";
+import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
+import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";
+import { rowCases } from "../../../conformance/row-cases.ts";
+import { expectClose, joined, nmse } from "../compare.ts";
+import { simdLevels } from "./levels.ts";
+
+/** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
+const INT8_NMSE_MAX = 1e-3;
+/** Keys and values are half floats; prompts multiply them as integers, of which 4,095 is a vector's largest value. */
+const ATTENTION_NMSE_MAX = 2e-6;
+
+const all = [...conformanceCases(), ...rowCases()];
+const lacks = ({ program }: Case): readonly string[] => missingOps(program, { ops, variants });
+const cases = all.filter((each) => lacks(each).length === 0);
+/** Scores too large for exp choose one value: rounding chooses another. */
+const keepsKeys = ({ name, program: { steps } }: Case): boolean =>
+  kvStates(steps).length > 0 && !name.includes("too large for exp");
+const expected = new Map<Case, Promise<Float32Array[]>>();
+/** What the reference says, computed once for all levels. */
+const reference = (each: Case): Promise<Float32Array[]> => {
+  const known = expected.get(each) ?? runCase(cpuBackend, each);
+  expected.set(each, known);
+  return known;
+};
+
+test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
+  const [backend] = simdLevels;
+  for (const each of all.filter((one) => lacks(one).length > 0)) {
+    const message = `the simd backend has no kernels for ${lacks(each).join(", ")}; the cpu backend can run it`;
+    if (backend) await expect(runCase(backend.backend, each)).rejects.toThrow(message);
+  }
+});
+
+describe.each(simdLevels)("$level", ({ backend }) => {
+  test.each([
+    ["precise mode", { precise: true }],
+    ["a small model", { precise: false, small: true }],
+  ])(
+    "every step agrees with the reference in %s",
+    async (_, mode) => {
+      for (const each of cases) {
+        const got = await runCase(backend, each, mode);
+        const wanted = await reference(each);
+        for (const [i, logits] of got.entries()) expectClose(logits, wanted[i]!, each.tolerance);
+      }
+    },
+    60_000,
+  );
+
+  test.each(["f16", "q8_0"] as const)(
+    "every step is close to the reference in default mode, keys in %s",
+    async (kvType) => {
+      for (const each of kvType === "f16" ? cases : cases.filter(keepsKeys)) {
+        const got = await runCase(backend, each, { precise: false, kvType });
+        const wanted = await reference(each);
+        expect(nmse(joined(got), joined(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
+      }
+    },
+    60_000,
+  );
+
+  test("attention alone is as close as half floats are", async () => {
+    const alone = cases.filter(({ name }) => /^\w*[aA]ttention: /.test(name));
+    expect(alone.length).toBeGreaterThan(40);
+    for (const each of alone) {
+      const got = joined(await runCase(backend, each, { precise: false }));
+      expect(nmse(got, joined(await reference(each))), each.name).toBeLessThan(ATTENTION_NMSE_MAX);
+    }
+  }, 60_000);
+});

@@ -1,0 +1,79 @@
+/** The kernels on processors that this machine is not: WebAssembly in Bun, others under qemu where that is there. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { FEATURES } from "../../../../kernels/simd/layout.ts";
+import type { Backend } from "../../../../src/engine/program/backend.ts";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { wasmBackend } from "../../../../src/engine/backends/host/wasm.ts";
+import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
+import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";
+import { rowCases } from "../../../conformance/row-cases.ts";
+import { differences, expectClose, nmse } from "../compare.ts";
+import { canEmulate, startEmulated, type Emulated } from "./hosts.ts";
+
+const INT8_NMSE_MAX = 1e-3;
+
+const cases = [...conformanceCases(), ...rowCases()].filter(
+  ({ name, program }) => missingOps(program, { ops, variants }).length === 0 && !name.includes("longer than a pass"),
+);
+
+const references = new Map<Case, Promise<Float32Array[]>>();
+/** What the reference says, computed once for all processors. */
+const referenceOf = (one: Case): Promise<Float32Array[]> => {
+  const known = references.get(one) ?? runCase(cpuBackend, one);
+  references.set(one, known);
+  return known;
+};
+
+async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
+  for (const one of some) {
+    const expected = await referenceOf(one);
+    for (const mode of [{ precise: true }, { precise: false, small: true }]) {
+      const exact = await runCase(backend, one, mode);
+      for (const [run, logits] of exact.entries()) expectClose(logits, expected[run]!, one.tolerance);
+    }
+    const rounded = await runCase(backend, one, { precise: false });
+    const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
+    expect(nmse(flat(rounded), flat(expected)), one.name).toBeLessThan(INT8_NMSE_MAX);
+  }
+}
+
+test("WebAssembly: every step agrees with the reference", async () => compare(wasmBackend, cases), 240_000);
+
+// It takes a tenth of a second for each pass, so: products of every block type, and some of all others.
+const some = cases.filter(({ name }, i) => name.startsWith("linear: ") || i % 5 === 0);
+const products = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
+
+async function expectSameBits(plain: Backend, faster: Backend): Promise<void> {
+  for (const each of products) {
+    const expected = await runCase(plain, each, { precise: false });
+    const got = await runCase(faster, each, { precise: false });
+    for (const [run, logits] of got.entries()) expect(differences(logits, expected[run]!), each.name).toBe(0);
+  }
+}
+
+describe.skipIf(!canEmulate("arm64"))("arm64 (qemu-aarch64, clang-19)", () => {
+  let emulated: Emulated;
+  beforeAll(() => void (emulated = startEmulated("arm64")), 60_000);
+  afterAll(() => emulated.stop());
+
+  test(
+    "products of every block type, and every fifth case, agree with the reference",
+    () => compare(emulated.backend(0), some),
+    240_000,
+  );
+
+  test("I8MM gives the same bits", () => expectSameBits(emulated.backend(0), emulated.backend(FEATURES.i8mm)), 240_000);
+});
+
+describe.skipIf(!canEmulate("x64"))("x64 with AVX2 and nothing beyond (qemu-x86_64, clang-19)", () => {
+  let emulated: Emulated;
+  beforeAll(() => void (emulated = startEmulated("x64")), 60_000);
+  afterAll(() => emulated.stop());
+
+  test(
+    "two halves of rows in turns, as on older processors of Intel, give the same bits",
+    () => expectSameBits(emulated.backend(0), emulated.backend(FEATURES.halves)),
+    240_000,
+  );
+});

@@ -1,0 +1,13 @@
+/** Programs that keep something of each row, so that a row by itself is one of decode. */
+import type { Program } from "../../../../src/engine/program/backend.ts";
+
+/** The program behind an attention of one layer, over what its embedding gives. */
+export function withAttention(program: Program): Program {
+  const [embed, ...rest] = program.steps;
+  if (embed?.op !== "embed") throw new Error("invariant: a case begins with an embedding");
+  const { out: x } = embed;
+  const out = { name: "attended", dim: x.dim };
+  const heads = { nHeads: 1, nKvHeads: 1, headDim: x.dim, scale: 1, window: 0, softCap: 0, rope: undefined };
+  const attention = { op: "attention", out, q: x, k: x, v: x, layer: 0, ...heads } as const;
+  return { ...program, steps: [embed, attention, { op: "add", out: x, a: x, b: out, scale: 0 }, ...rest] };
+}

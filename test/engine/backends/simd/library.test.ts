@@ -1,0 +1,93 @@
+/** The libraries: which one runs here, and that they are what their source makes. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { layoutHeader } from "../../../../kernels/simd/layout.ts";
+import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../../src/engine/backends/host/simd-library.ts";
+import { checkBackend } from "../../../../src/engine/backends/index.ts";
+
+const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
+const BYTES_MAX = 1e6;
+const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const libraries = (of: string): string[] => readdirSync(of).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
+
+test("layout.h is what layout.ts gives", () => {
+  expect(readFileSync(join(KERNELS, "layout.h"), "utf8")).toBe(layoutHeader());
+});
+
+test("every library is listed with its checksum, and all of them are small", () => {
+  const sums = readFileSync(join(libraryFolder(), "SHA256SUMS"), "utf8").trim().split("\n");
+  expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
+  let bytes = 0;
+  for (const line of sums) {
+    const [sum, name] = line.split(/ +/) as [string, string]; // as sha256sum writes them
+    const library = readFileSync(join(libraryFolder(), name));
+    expect(new Bun.CryptoHasher("sha256").update(library).digest("hex"), name).toBe(sum);
+    bytes += library.length;
+  }
+  expect(bytes).toBeLessThan(BYTES_MAX);
+});
+
+/** Other releases give other bytes. */
+const COMPILER = "19.1.7";
+const hasCompiler =
+  Bun.which("ld.lld-19") !== null &&
+  Bun.which("clang-19") !== null &&
+  Bun.spawnSync(["clang-19", "--version"]).stdout.toString().includes(`version ${COMPILER} `);
+test.skipIf(!hasCompiler)(
+  `the source gives the same bytes again (clang-19 and lld-19 ${COMPILER})`,
+  () => {
+    const built = Bun.spawnSync([join(KERNELS, "build.sh"), folder], { stdio: ["ignore", "ignore", "pipe"] });
+    expect(built.stderr.toString()).toBe("");
+    expect(libraries(folder).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
+    for (const name of libraries(folder)) {
+      const same = readFileSync(join(folder, name)).equals(readFileSync(join(libraryFolder(), name)));
+      expect(same, `${name} is not what the source makes: run kernels/simd/build.sh`).toBe(true);
+    }
+  },
+  300_000,
+);
+
+test("a level can be asked for by name", () => {
+  for (const { level, file } of levelsHere()) expect(findLevel({ level })).toMatchObject({ level, file });
+  expect(findLevel({ level: "sse9" })).toEqual({
+    reason: expect.stringMatching(/^no kernels of level 'sse9' here: this machine has /),
+  });
+});
+
+test("a library that is missing or damaged is refused by name", () => {
+  const [best] = levelsHere();
+  if (!best) return;
+  const name = best.file.split("/").at(-1)!;
+  expect(findLevel({ folder: join(folder, "nowhere") })).toEqual({ reason: expect.stringMatching(/cannot be read/) });
+  const damaged = mkdtempSync(join(folder, "damaged-"));
+  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
+  const bytes = readFileSync(best.file);
+  bytes[1000]! ^= 1;
+  writeFileSync(join(damaged, name), bytes);
+  const refused = findLevel({ folder: damaged, level: best.level });
+  expect(refused).toEqual({ reason: expect.stringContaining(`${name}: damaged: expected SHA-256 `) });
+});
+
+test("a server that is told a level which this machine has not does not start", () => {
+  const elsewhere = process.arch === "x64" ? "neon" : "vnni";
+  const told = new RegExp(`^HEARTH_SIMD=${elsewhere}: no kernels of level '${elsewhere}' here: this machine has `);
+  expect(() => checkBackend("auto", elsewhere)).toThrow(told);
+  if (levelsHere().length > 0) expect(() => checkBackend("simd", elsewhere)).toThrow(told);
+  expect(() => checkBackend("cpu", elsewhere)).not.toThrow();
+  for (const { level } of levelsHere()) expect(() => checkBackend("auto", level)).not.toThrow();
+});
+
+test("kernels as WebAssembly that are missing or damaged are told before a model is loaded", () => {
+  expect(wasmDamage()).toBeUndefined();
+  expect(wasmDamage(join(folder, "nowhere"))).toMatch(/cannot be read/);
+  const damaged = mkdtempSync(join(folder, "damaged-"));
+  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
+  const bytes = readFileSync(join(libraryFolder(), "simd.wasm"));
+  bytes[5000]! ^= 1;
+  writeFileSync(join(damaged, "simd.wasm"), bytes);
+  expect(wasmDamage(damaged)).toMatch(/simd\.wasm: damaged: expected SHA-256 /);
+});

@@ -1,0 +1,379 @@
+/**
+ * What a session promises beyond single passes: batches, chunks, shift and copy as the reference does them, failures,
+ * threads, and the same bits whatever else runs.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import type { LoadOptions, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { makeModel, VOCAB } from "../../architectures/models.ts";
+import { conformanceCases } from "../../../conformance/cases.ts";
+import { differences, joined, nmse } from "../compare.ts";
+import { withAttention } from "./keeping.ts";
+import { everyLevel } from "./levels.ts";
+
+const CTX_LEN = 48;
+const SLOTS = 4;
+/** Float32 sums in another order than the reference's. */
+const NMSE_MAX = 1e-8;
+const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
+
+const cases = conformanceCases();
+const products = cases.filter(
+  ({ name, program }) => /^(gatedMlp|moe): /.test(name) && missingOps(program, { ops, variants }).length === 0,
+);
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-simd-session-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function withProgram<T>(name: string, use: (program: Program) => Promise<T>): Promise<T> {
+  const path = name.endsWith(".gguf") ? name : join(folder, `${name}.gguf`);
+  if (!existsSync(path)) await writeGguf(path, makeModel(name)); // levels share it
+  const gguf = openGguf(path);
+  try {
+    return await use(loadProgram(gguf));
+  } finally {
+    gguf.close();
+  }
+}
+
+const options = { ctxLen: CTX_LEN, slots: SLOTS, precise: true, threads: 2, cacheDir: undefined };
+const rounded = { ...options, precise: false };
+const MODES: [string, LoadOptions][] = [
+  ["8-bit activations", rounded],
+  ["float32, as small models have", { ...rounded, small: true }],
+];
+/** Lets threads of closed sessions leave: those that stay keep memory, which the collector looks for in vain. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const tokenOf = (slot: number, position: number): number => (slot * 17 + position * 5 + 3) % VOCAB;
+
+/** `count` tokens of a slot's own text. */
+function rows(slot: number, start: number, count: number, logits: Rows["logits"] = "last"): Rows {
+  return { slot, start, tokens: Int32Array.from({ length: count }, (_, i) => tokenOf(slot, start + i)), logits };
+}
+
+describe.each(everyLevel)("$level", ({ level, backend }) => {
+  /** Does the same to a session of the reference and one of ours, and compares what each of the runs gives. */
+  async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
+    await withProgram(name, async (program) => {
+      const sessions = [await cpuBackend.load(program, options), await backend.load(program, options)] as const;
+      const [expected, got] = [use(sessions[0]), use(sessions[1])];
+      let count = 0;
+      for await (const logits of expected) {
+        const { value } = await got.next();
+        expect(nmse(value as Float32Array, logits), `run ${count++}`).toBeLessThan(NMSE_MAX); // both yield as many
+      }
+      expect((await got.next()).done).toBe(true);
+      expect(count).toBeGreaterThan(1);
+      for (const session of sessions) session.close();
+    });
+  }
+
+  test("four sequences step at once", () =>
+    compare("llama-yarn", async function* (session) {
+      for (let slot = 0; slot < SLOTS; slot++) yield session.run([rows(slot, 0, 3 + 5 * slot)]);
+      for (let step = 0; step < 4; step++) {
+        yield session.run(Array.from({ length: SLOTS }, (_, slot) => rows(slot, 3 + 5 * slot + step, 1)));
+      }
+    }));
+
+  test("prompts in chunks, among sequences that step, in any order", () =>
+    compare("olmo2-windows", async function* (session) {
+      yield session.run([rows(0, 0, 2)]);
+      let start = 0;
+      for (const [step, count] of [1, 2, 7, 16, 3].entries()) {
+        yield session.run([rows(1, start, count, "all"), rows(0, 2 + step, 1), rows(2, start, count, "last")]);
+        start += count;
+      }
+      yield session.run([rows(1, 0, start)]); // the same from the start, in one piece
+    }));
+
+  test("positions that are written again forget what came after", () =>
+    compare("mistral3", async function* (session) {
+      yield session.run([rows(1, 0, 20)]);
+      yield session.run([{ ...rows(2, 6, 5, "all"), slot: 1 }]);
+      yield session.run([rows(1, 11, 1)]);
+    }));
+
+  test.each(["llama", "phi3-long", "gemma3", "smollm3", "llama-yarn"])(
+    "%s: a shifted slot continues as the reference does",
+    (name) =>
+      compare(name, async function* (session) {
+        yield session.run([rows(2, 0, CTX_LEN)]);
+        session.shift(2, { keep: 4, discard: 17, length: CTX_LEN });
+        yield session.run([rows(2, CTX_LEN - 17, 5, "all")]);
+        session.shift(2, { keep: 0, discard: 30, length: CTX_LEN - 12 });
+        yield session.run([rows(2, 6, 1)]);
+      }),
+  );
+
+  test("keys and values in 8 bits take half the memory, and shift, copy and steps come out nearly the same", () =>
+    withProgram("llama", async (program) => {
+      const [half, small] = [
+        await backend.load(program, rounded),
+        await backend.load(program, { ...rounded, kvType: "q8_0" }),
+      ];
+      expect(small.bytes.kv / half.bytes.kv).toBeLessThan(0.65);
+      const results: Float32Array[][] = [half, small].map(() => []);
+      for (const [i, session] of [half, small].entries()) {
+        const keep = async (batch: readonly Rows[]) => results[i]!.push((await session.run(batch)).slice());
+        await keep([rows(2, 0, CTX_LEN)]);
+        session.shift(2, { keep: 4, discard: 17, length: CTX_LEN });
+        await keep([rows(2, CTX_LEN - 17, 5, "all")]);
+        session.copy({ from: 2, to: 0, length: 30 });
+        await keep([rows(0, 30, 1), rows(2, CTX_LEN - 12, 1)]);
+        session.close();
+      }
+      for (const [i, logits] of results[1]!.entries()) {
+        expect(nmse(logits, results[0]![i]!), `run ${i}`).toBeLessThan(1e-3);
+        expect(differences(logits, results[0]![i]!)).toBeGreaterThan(0);
+      }
+    }));
+
+  test("a copy continues on its own, and the original is as before", () =>
+    compare("qwen3", async function* (session) {
+      yield session.run([rows(0, 0, 12)]);
+      yield session.run([rows(3, 0, 30)]);
+      session.copy({ from: 0, to: 3, length: 9 });
+      yield session.run([rows(3, 9, 4, "all"), rows(0, 12, 1)]);
+      session.copy({ from: 3, to: 1, length: 13 });
+      yield session.run([rows(0, 13, 1), rows(3, 13, 1)]);
+      yield session.run([rows(0, 14, 1), rows(1, 13, 1), rows(3, 14, 1)]);
+    }));
+
+  test("a token beyond the vocabulary is refused by number, and the session goes on", () =>
+    withProgram("qwen2", async (program) => {
+      const session = await backend.load(program, options);
+      const bad = session.run([{ slot: 0, start: 0, tokens: Int32Array.of(1, VOCAB), logits: "last" }]);
+      expect(await bad.catch((error: unknown) => error)).toMatchObject({
+        code: "bad_request",
+        message: `token ${VOCAB}: expected an id of 0 … ${VOCAB - 1}`,
+      });
+      expect((await session.run([rows(0, 0, 1)])).length).toBe(VOCAB);
+      session.close();
+    }));
+
+  test("rows of their own that do not fit together are refused, and the session goes on", () =>
+    withProgram("qwen2", async (program) => {
+      const session = await backend.load(program, options);
+      const bad: [Partial<Rows>, string][] = [
+        [{ vectors: new Float32Array(3) }, "vectors of 3 values"],
+        [{ positions: Int32Array.of(0) }, "1 positions of 4 rows"],
+        [{ positions: Int32Array.of(0, 1, CTX_LEN, 2) }, `position ${CTX_LEN} in a context of ${CTX_LEN}`],
+        [{ spans: [{ first: 2, end: 5 }] }, "a span 2 … 5 of 4 rows"],
+      ];
+      for (const [own, message] of bad) {
+        await expect(session.run([{ ...rows(0, 0, 4), ...own }])).rejects.toThrow(message);
+      }
+      expect((await session.run([rows(0, 0, 1)])).length).toBe(VOCAB);
+      session.close();
+    }));
+
+  test("a context that no memory can hold is refused by its size", () =>
+    withProgram("qwen2", async (program) => {
+      const load = backend.load(program, { ...options, ctxLen: 2 ** 40 });
+      expect(await load.catch((error: unknown) => error)).toMatchObject({
+        code: "too_large",
+        message: expect.stringMatching(new RegExp(`^KV cache of ${SLOTS} × ${2 ** 40} tokens: expected `)),
+      });
+    }));
+
+  test.each(["output_norm.weight", "blk.1.ffn_up.weight", "blk.0.attn_q.bias"])(
+    "%s that is no number is an error of the run, not a choice of tokens, rounded or not",
+    (tensor) =>
+      withProgram("qwen2", async (program) => {
+        const read = (name: string): Uint8Array => {
+          const bytes = program.weights.read(name);
+          return name === tensor ? new Uint8Array(bytes.length).fill(0xff) : bytes;
+        };
+        for (const each of [options, rounded]) {
+          const session = await backend.load({ ...program, weights: { path: program.weights.path, read } }, each);
+          const run = session.run([rows(0, 0, 2)]);
+          expect(await run.catch((error: unknown) => error)).toMatchObject({
+            code: "runner",
+            message: expect.stringMatching(/: logits: expected numbers, got NaN at row 0, token 0/),
+          });
+          session.close();
+        }
+      }),
+  );
+
+  test("a file with fewer bytes than a tensor's shape says is refused at load", () =>
+    withProgram("qwen2", async (program) => {
+      const read = (name: string): Uint8Array =>
+        name === "blk.0.ffn_down.weight" ? program.weights.read(name).subarray(1) : program.weights.read(name);
+      const load = backend.load({ ...program, weights: { path: program.weights.path, read } }, options);
+      expect(await load.catch((error: unknown) => error)).toMatchObject({
+        code: "runner",
+        message: expect.stringMatching(/^'blk.0.ffn_down.weight': expected \d+ bytes for .*, got \d+$/),
+      });
+    }));
+
+  describe("the same bits", () => {
+    test.each(MODES)("of steps of the embedded model with %s, alone, together, and beside prompts", (_, mode) =>
+      withProgram(EMBEDDED, async (program) => {
+        const session = await backend.load(program, mode);
+        for (let slot = 0; slot < SLOTS; slot++) await session.run([rows(slot, 0, 9 + slot)]);
+        const step = Array.from({ length: SLOTS }, (_, slot) => rows(slot, 9 + slot, 1));
+        const single: Float32Array[] = [];
+        for (const each of step) single.push((await session.run([each])).slice());
+        const { vocabSize } = program.shape;
+        for (const slots of [
+          [0, 1],
+          [0, 1, 2],
+          [0, 1, 2, 3],
+          [3, 1, 2],
+          [0, 3],
+        ]) {
+          const beside = slots.includes(2) ? [] : [rows(2, 0, 17, "none")];
+          const logits = await session.run([...beside, ...slots.map((slot) => step[slot]!)]);
+          for (const [i, slot] of slots.entries()) {
+            const own = logits.slice(i * vocabSize, (i + 1) * vocabSize);
+            expect(differences(own, single[slot]!), `slot ${slot} of ${slots}`).toBe(0);
+          }
+        }
+        session.close();
+      }),
+    );
+
+    test.each(MODES)("of a prompt with %s in chunks, beside others, by any number of threads", (_, mode) =>
+      withProgram(EMBEDDED, async (program) => {
+        const one = await backend.load(program, { ...mode, threads: 1 });
+        const whole = (await one.run([rows(0, 0, 40)])).slice();
+        one.close();
+        for (const threads of [2, 3]) {
+          const session = await backend.load(program, { ...mode, threads });
+          await session.run([rows(3, 0, 5)]);
+          // none of one: that is a row of decode, which has other bits
+          for (const chunk of [2, 7, 16, 33, 40]) {
+            let last: Float32Array | undefined;
+            for (let at = 0; at < 40; at += chunk) {
+              const own = { ...rows(0, at, Math.min(chunk, 40 - at)), slot: 1 };
+              last = await session.run([own, { ...rows(3, 5, 1), logits: "none" }]);
+            }
+            expect(differences(last!, whole), `chunks of ${chunk}, ${threads} threads`).toBe(0);
+          }
+          session.close();
+        }
+      }),
+    );
+
+    test("of products of every block type, of one to sixteen rows", async () => {
+      const slots = 16;
+      expect(products.length).toBeGreaterThan(25);
+      for (const { name, program } of products) {
+        // A step that keeps something: without it, a batch is of whole sequences.
+        const keeping = withAttention(program);
+        const session = await backend.load(keeping, { ...rounded, slots });
+        const steps = Array.from({ length: slots }, (_, slot) => ({
+          ...rows(slot, 0, 1),
+          tokens: Int32Array.of(slot + 1),
+        }));
+        const single: Float32Array[] = [];
+        for (const step of steps) single.push((await session.run([step])).slice());
+        for (const count of [2, 3, 5, 8, 9, 16]) {
+          const expected = joined(single.slice(0, count));
+          expect(differences(await session.run(steps.slice(0, count)), expected), `${name}, ${count} rows`).toBe(0);
+        }
+        session.close();
+        await settle();
+      }
+    }, 60_000);
+
+    test("of a prompt longer than a block of attention, in chunks, beside others, by any number of threads", async () => {
+      const long = cases.filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
+      expect(long.length).toBeGreaterThan(4);
+      const count = 290;
+      const tokens = Int32Array.from({ length: count }, (_, i) => (i * 7) % 11);
+      for (const { name, program, options } of long) {
+        const load = (threads: number): Promise<Session> => backend.load(program, { ...rounded, threads, ...options });
+        const one = await load(1);
+        const whole = (await one.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+        one.close();
+        const several = await load(3);
+        for (const chunk of [2, 31, 100, 145]) {
+          const got: Float32Array[] = [];
+          for (let at = 0; at < count; at += chunk) {
+            const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
+            const beside = { slot: 2, start: at, tokens: Int32Array.of(3), logits: "none" } as const;
+            got.push((await several.run([some, beside])).slice());
+          }
+          expect(differences(joined(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
+        }
+        several.close();
+        await settle();
+      }
+    });
+
+    test("of products of every block type and a prompt, at once and in chunks", async () => {
+      const count = 14;
+      const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);
+      for (const { name, program } of products) {
+        const session = await backend.load(withAttention(program), rounded);
+        const whole = (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+        for (const chunk of [2, 4, 6, 12]) {
+          const got: Float32Array[] = [];
+          for (let at = 0; at < count; at += chunk) {
+            const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
+            got.push((await session.run([some])).slice());
+          }
+          expect(differences(joined(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
+        }
+        session.close();
+        await settle();
+      }
+    }, 60_000);
+  });
+
+  test("weights count once: where the file is mapped, or as the copies that are made of them", () =>
+    withProgram(EMBEDDED, async (program) => {
+      const size = Bun.file(EMBEDDED).size;
+      const [mapped, copied] = [
+        await backend.load(program, rounded),
+        await backend.load(program, { ...rounded, small: true }),
+      ];
+      const copies = level === "wasm" ? size : 0;
+      expect(mapped.bytes.weights + copies).toBeWithin(0.9 * size, size + 1);
+      expect(copied.bytes.weights).toBeLessThan(0.1 * size);
+      expect(copied.bytes.scratch).toBeGreaterThan(0.9 * size);
+      for (const session of [mapped, copied]) session.close();
+    }));
+
+  test(
+    "more threads than cores, several sessions at once: every pass ends and gives the same bits",
+    () =>
+      withProgram(EMBEDDED, async (program) => {
+        const sessions: Session[] = [];
+        for (let i = 0; i < 3; i++) sessions.push(await backend.load(program, { ...rounded, threads: 9 }));
+        const alone = await backend.load(program, { ...rounded, threads: 1 });
+        const expected = await journey(alone);
+        alone.close();
+        for (const session of sessions) expect(differences(await journey(session), expected)).toBe(0);
+        for (const session of sessions) session.close();
+      }),
+    60_000,
+  );
+});
+
+/** A prompt and many steps, every one beside others. */
+async function journey(session: Session): Promise<Float32Array> {
+  const all: number[] = [];
+  for (let round = 0; round < 8; round++) {
+    for (let slot = 0; slot < SLOTS; slot++) await session.run([rows(slot, 0, 6 + slot)]);
+    for (let step = 0; step < 25; step++) {
+      const batch = Array.from({ length: SLOTS }, (_, slot) => rows(slot, 6 + slot + step, 1));
+      const logits = await session.run(batch);
+      all.push(logits[step]!, logits.at(-1)!);
+    }
+  }
+  return Float32Array.from(all);
+}

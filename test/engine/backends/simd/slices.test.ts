@@ -1,0 +1,104 @@
+/** Runs in parts: the numbers of whole ones, whatever other slots do between the parts, which end in time. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import type { Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { makeModel } from "../../architectures/models.ts";
+import { differences } from "../compare.ts";
+import { hybridProgram, VOCAB } from "../hybrid.ts";
+import { simdLevels } from "./levels.ts";
+
+const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
+const options = { ctxLen: 400, slots: 3, precise: false, threads: 2, cacheDir: undefined };
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-slices-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+function rows(slot: number, start: number, count: number, logits: Rows["logits"] = "last"): Rows {
+  const tokens = Int32Array.from({ length: count }, (_, i) => (slot * 17 + (start + i) * 5 + 3) % VOCAB);
+  return { slot, start, tokens, logits };
+}
+
+/** Every record by itself, with a step of another slot between. */
+async function interleaved(session: Session, prompt: Rows, at: { next: number }): Promise<[Float32Array, number[]]> {
+  const run = session.slices!.start(prompt);
+  const steps: number[] = [];
+  for (;;) {
+    const done = run.next(0);
+    if (done) return [done.slice(), steps];
+    const logits = await session.run([rows(1, at.next++, 1), rows(2, at.next, 1)]);
+    steps.push(logits[3]!, logits.at(-1)!);
+  }
+}
+
+async function check(session: Session): Promise<void> {
+  for (const slot of [1, 2]) await session.run([rows(slot, 0, 10)]);
+  await session.run([rows(2, 10, 1)]);
+  const at = { next: 10 };
+  const [none, before] = await interleaved(session, rows(0, 0, 60, "none"), at);
+  expect(none.length).toBe(0);
+  const [last, after] = await interleaved(session, rows(0, 60, 33), at);
+  const next = (await session.run([rows(0, 93, 1)])).slice();
+  expect(before.length).toBeGreaterThan(8);
+  // the same without parts
+  await session.run([rows(0, 0, 60, "none")]);
+  expect(differences(await session.run([rows(0, 60, 33)]), last)).toBe(0);
+  expect(differences(await session.run([rows(0, 93, 1)]), next)).toBe(0);
+  for (const slot of [1, 2]) await session.run([rows(slot, 0, 10)]);
+  await session.run([rows(2, 10, 1)]);
+  const steps: number[] = [];
+  for (let i = 10; i < at.next; i++) {
+    const logits = await session.run([rows(1, i, 1), rows(2, i + 1, 1)]);
+    steps.push(logits[3]!, logits.at(-1)!);
+  }
+  expect(steps).toEqual([...before, ...after]);
+}
+
+describe.each(simdLevels)("$level", ({ backend }) => {
+  test.each(["hearth", "gemma3", "qwen3moe", "granitemoe"])("%s: the numbers of whole runs", async (name) => {
+    const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
+    if (name !== "hearth") await writeGguf(path, makeModel(name));
+    const gguf = openGguf(path);
+    const session = await backend.load(loadProgram(gguf), options);
+    await check(session);
+    session.close();
+    gguf.close();
+  });
+
+  test("a hybrid, whose states go on", async () => {
+    const session = await backend.load(hybridProgram(), options);
+    await check(session);
+    session.close();
+  });
+
+  test("a run that is given up leaves its slot to begin anew, with what it holds up to there", async () => {
+    const load = (program: Program): Promise<Session> => backend.load(program, options);
+    const gguf = openGguf(EMBEDDED);
+    for (const program of [loadProgram(gguf), hybridProgram()]) {
+      const session = await load(program);
+      const expected = (await session.run([rows(0, 0, 30)])).slice();
+      await session.run([rows(0, 0, 20)]);
+      const run = session.slices!.start(rows(0, 20, 40));
+      run.next(0);
+      run.next(0);
+      const start = session.checkpoints ? 0 : 20;
+      expect(differences(await session.run([rows(0, start, 30 - start)]), expected)).toBe(0);
+      session.close();
+    }
+    gguf.close();
+  });
+
+  test("a budget that is never used up takes one call; more rows than there is room for are refused", async () => {
+    const session = await backend.load(hybridProgram(), options);
+    const run = session.slices!.start(rows(0, 0, 50));
+    expect(run.next(1e12)).toBeDefined();
+    expect(run.longestNs).toBeGreaterThan(0);
+    expect(() => session.slices!.start(rows(1, 0, session.slices!.rowsMax + 1))).toThrow("more than 256 rows");
+    session.close();
+  });
+});

@@ -1,0 +1,85 @@
+/** The memory of kernels as WebAssembly, and the end of what 32 bits address. */
+import { expect, test } from "bun:test";
+import type { WeightSource } from "../../../src/engine/program/backend.ts";
+import { makeWeightPlaces } from "../../../src/engine/backends/simd/weights.ts";
+import type { Weight } from "../../../src/engine/program/step.ts";
+import { makeWasmMemory } from "../../../src/engine/backends/wasm/memory.ts";
+import { quants } from "../../../src/engine/formats/quant/index.ts";
+
+test("memory grows as it is asked for, keeps what is in it, and ends at 4 GiB", () => {
+  const memory = makeWasmMemory();
+  const first = memory.allocate(100, "numbers");
+  first.view.fill(7);
+  const second = memory.allocate(20 * 2 ** 20, "more");
+  expect(second.address % 64).toBe(0);
+  expect(second.view.some((value) => value !== 0)).toBe(false);
+  expect(new Uint8Array(memory.linear.buffer, first.address, 100).every((value) => value === 7)).toBe(true);
+  expect(() => memory.allocate(4 * 2 ** 30, "weights")).toThrow(
+    /^weights: expected at most 4 GiB in all, .*, got \d{10} bytes$/,
+  );
+  expect(memory.bytes).toBeLessThan(30 * 2 ** 20);
+});
+
+test("a placed view is copied once, and again when it is said to have changed", () => {
+  const memory = makeWasmMemory();
+  const values = Float32Array.of(1, 2, 3);
+  const address = memory.place(values);
+  const seen = new Float32Array(memory.linear.buffer, address, 3);
+  expect([...seen]).toEqual([1, 2, 3]);
+  const bytes = memory.bytes;
+  values[1] = 9;
+  memory.refresh?.([values]);
+  expect([...seen]).toEqual([1, 9, 3]);
+  expect(memory.place(values)).toBe(address);
+  expect(memory.bytes).toBe(bytes);
+});
+
+const ROW_BYTES = 68; // 64 weights of q8_0
+const weight = (outDim: number, more: Partial<Weight> = {}): Weight => ({
+  name: "w",
+  quant: quants.q8_0,
+  inDim: 64,
+  outDim,
+  rowStart: 0,
+  tensorRows: outDim,
+  experts: 1,
+  ...more,
+});
+/** Blocks whose bytes tell where they are from; a scale of no number has an exponent of ones. */
+const blocksOf = (rows: number): Uint8Array => Uint8Array.from({ length: rows * ROW_BYTES }, (_, i) => (i * 7) % 113);
+function factorOf(w: Weight, bytes: Uint8Array, load: { precise: boolean; small?: boolean } = { precise: false }) {
+  const memory = makeWasmMemory();
+  const source: WeightSource = { path: "a file", read: () => bytes };
+  return { memory, matrix: makeWeightPlaces(source, memory, load).factor(w) };
+}
+
+test("rows of q8_0 lie eight beside each other, and zeros behind the last", () => {
+  const bytes = blocksOf(11);
+  const { memory, matrix } = factorOf(weight(11), bytes);
+  expect(matrix.type).toBe(quants.q8_0.ggmlType + 256);
+  const words = new Uint16Array(memory.linear.buffer, matrix.data, (16 * ROW_BYTES) / 2);
+  const from = new Uint16Array(bytes.buffer);
+  const width = ROW_BYTES / 2;
+  for (let row = 0; row < 16; row++) {
+    for (let i = 0; i < width; i++) {
+      const at = (row >> 3) * 8 * width + i * 8 + (row & 7);
+      expect(words[at]).toBe(row < 11 ? from[row * width + i]! : 0);
+    }
+  }
+});
+
+test("of a small model they are said to be multiplied as floats", () => {
+  const { matrix } = factorOf(weight(11), blocksOf(11), { precise: false, small: true });
+  expect(matrix.type).toBe(quants.q8_0.ggmlType + 512);
+});
+
+test("rows lie as in the file for precise runs, infinite scales, and parts that eight do not divide", () => {
+  const infinite = blocksOf(16);
+  infinite[34 * 5 + 1] = 0x7c;
+  const plain = quants.q8_0.ggmlType;
+  expect(factorOf(weight(16), blocksOf(16)).matrix.type).toBe(plain + 256);
+  expect(factorOf(weight(16), blocksOf(16), { precise: true }).matrix.type).toBe(plain);
+  expect(factorOf(weight(16), infinite).matrix.type).toBe(plain);
+  expect(factorOf(weight(8, { rowStart: 4, tensorRows: 16 }), blocksOf(16)).matrix.type).toBe(plain);
+  expect(factorOf(weight(12, { experts: 2 }), blocksOf(24)).matrix.type).toBe(plain);
+});

@@ -1,0 +1,55 @@
+/**
+ * The backend and its kernels in a page of a headless browser, against the reference. Skipped, by name, where the
+ * browser of the development dependencies cannot start.
+ */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";
+import { browserRefusal, sayingsOf } from "../../../page/engine/chromium.ts";
+import { expectClose } from "../compare.ts";
+import { runnableCases } from "./chosen-cases.ts";
+import { ROUTES, type PageAnswer, type PageWork } from "./page.ts";
+
+/** The first and the last case of each op: a page is to show that it can, conformance.test.ts that all is right. */
+function chosenCases(): Case[] {
+  const byOp = Map.groupBy(runnableCases(), ({ name }) => name.split(":")[0]);
+  const chosen = [...byOp.values()].flatMap((cases) => [cases[0]!, cases.at(-1)!]); // a group has one at least
+  return [...new Set(chosen)];
+}
+
+/** Opens a page that runs them; what it posts, until it is done. */
+async function answersOfPage(names: readonly string[]): Promise<PageAnswer[]> {
+  const built = await Bun.build({
+    entrypoints: [join(import.meta.dir, "page.ts")],
+    target: "browser",
+  });
+  const script = await built.outputs[0]!.text(); // a failed build throws
+  const seeds = Object.fromEntries(conformanceCases().map((each) => [each.name, Bun.hash.crc32(each.name)]));
+  return sayingsOf<PageAnswer>({
+    script,
+    serve: ({ url }) =>
+      new URL(url).pathname === ROUTES.cases ? Response.json({ names, seeds } satisfies PageWork) : undefined,
+  });
+}
+
+const refusal = await browserRefusal();
+const name = "in a page of a headless browser the kernels agree with the reference";
+
+test.skipIf(refusal !== undefined)(
+  refusal === undefined ? name : `${name} (${refusal})`,
+  async () => {
+    const cases = chosenCases();
+    expect(cases.length).toBeGreaterThan(20);
+    const answers = await answersOfPage(cases.map((each) => each.name));
+    const byName = new Map(answers.map((answer) => ["name" in answer ? answer.name : "", answer]));
+    for (const each of cases) {
+      const answer = byName.get(each.name);
+      const runs = answer && "logits" in answer ? answer.logits : [];
+      const expected = await runCase(cpuBackend, each);
+      expect(runs.length).toBe(expected.length);
+      for (const [i, logits] of runs.entries()) expectClose(Float32Array.from(logits), expected[i]!, each.tolerance);
+    }
+  },
+  120_000,
+);

@@ -1,0 +1,54 @@
+/** The few cases that stand for all of them reach what they are to reach. */
+import { expect, test } from "bun:test";
+import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
+import type { Case } from "../../../conformance/cases.ts";
+import { chosenCases, pipelinesOf, runnableCases } from "./chosen-cases.ts";
+
+const cases = runnableCases();
+const pipelines = (chosen: readonly Case[]): Set<string> =>
+  new Set(chosen.flatMap((each) => pipelinesOf(each)).map(({ kernel, quants }) => [kernel, ...quants].join(" ")));
+const kernelsOf = (chosen: readonly Case[]): string[] =>
+  [...new Set(chosen.flatMap((each) => pipelinesOf(each)).map(({ kernel }) => kernel))].toSorted();
+
+test("the cases for every kernel reach each that any case reaches, and unpack every block type", () => {
+  const chosen = chosenCases("kernels", cases);
+  expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
+  const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
+  expect([...unpacked].toSorted()).toEqual(Object.keys(DEQUANTIZERS).toSorted());
+  expect(pipelines(chosen).size).toBeLessThan(pipelines(cases).size / 2);
+});
+
+test("the cases for subgroups reach each kernel that adds over them", () => {
+  const isSecond = (name: string): boolean => name === "moe_gated_shared"; // adds as moe_gated does
+  const adding = kernelsOf(cases).filter((name) => /#splice sum/.test(Reflect.get(KERNELS, name)) && !isSecond(name));
+  expect(adding).toEqual(expect.arrayContaining(["gated_linear", "linear", "linear_3"]));
+  const chosen = chosenCases("subgroups", cases);
+  const few = chosen.flatMap((each) => pipelinesOf(each, [false])).map(({ kernel }) => kernel);
+  expect(few).toEqual(expect.arrayContaining(adding));
+  expect(pipelines(chosen).size).toBeLessThan(pipelines(chosenCases("kernels", cases)).size / 2);
+});
+
+test("the cases for subgroups run all rows of theirs, few at once", () => {
+  const rowsOf = (each: Case): unknown[] =>
+    each.batches.flat().flatMap(({ slot, start, tokens, input }) => {
+      const dim = (input?.length ?? 0) / tokens.length;
+      return [...tokens].map((token, i) => [slot, start + i, token, input?.slice(i * dim, (i + 1) * dim)]);
+    });
+  const wantedOf = (each: Case): number[] =>
+    each.batches
+      .flat()
+      .flatMap(({ tokens, logits }) => (logits === "none" ? [] : [...(logits === "all" ? tokens : tokens.slice(-1))]));
+  for (const each of chosenCases("subgroups", cases)) {
+    const whole = cases.find(({ name }) => name === each.name)!;
+    expect(rowsOf(each), each.name).toEqual(rowsOf(whole));
+    expect(wantedOf(each), each.name).toEqual(wantedOf(whole));
+    for (const batch of each.batches) {
+      expect(batch.reduce((sum, { tokens }) => sum + tokens.length, 0)).toBeLessThanOrEqual(4);
+      expect(new Set(batch.map(({ slot }) => slot)).size).toBe(batch.length);
+    }
+  }
+});
+
+test("without a choice all cases run", () => {
+  expect(chosenCases(undefined, cases)).toBe(cases);
+});

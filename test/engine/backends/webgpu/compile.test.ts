@@ -1,0 +1,32 @@
+/** Every source that some device may be given passes the compiler's front end, whatever this machine's drivers have. */
+import { expect, test } from "bun:test";
+import { DEQUANTIZERS, PACKED } from "../../../../kernels/wgsl/sources.ts";
+import { everySource } from "./compile.ts";
+
+async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/compile.ts`, ...args], { stderr: "inherit" });
+  const text = await child.stdout.text();
+  expect(await child.exited).toBe(0);
+  return JSON.parse(text);
+}
+
+test("every kernel compiles for every block type, in every variant", async () => {
+  const { compiled, found } = await compile();
+  expect(found).toEqual([]);
+  expect(compiled).toBe(everySource().size);
+}, 120_000);
+
+test("the compiler is one that refuses what is wrong", async () => {
+  const { found } = await compile("broken");
+  expect(found).toEqual([expect.stringMatching(/^broken: .*cannot convert/s)]);
+}, 120_000);
+
+test("each block type gives matrix kernels of its own, in every variant that there is for it", () => {
+  const names = [...everySource().keys()];
+  for (const quant of Object.keys(DEQUANTIZERS)) {
+    const own = [`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`, `matmul ${quant} f16`];
+    expect(names).toEqual(expect.arrayContaining(own));
+    expect(names.includes(`linear ${quant} packed`)).toBe(Object.hasOwn(PACKED, quant));
+  }
+  expect(names).toContain("linear_3 q4_K q4_K q4_K all");
+});

@@ -1,0 +1,94 @@
+/**
+ * Compiles every kernel, with every dequantizer and in every variant, on a device of Dawn that computes nothing but has
+ * all features. Run as a program it prints how many it compiled, or what was wrong with each; the test starts it.
+ */
+import { create } from "webgpu";
+import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
+import {
+  DEQUANTIZERS,
+  KERNELS,
+  kernelSource,
+  type KernelName,
+  type Variant,
+} from "../../../../kernels/wgsl/sources.ts";
+import { STORAGE_BUFFERS } from "../../../../src/engine/backends/webgpu/adapters.ts";
+import { PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
+
+const WIDE: Tuning = { threads: 128, columns: 4, tileRows: 64, tileColumns: 64, packed: false, f16: false };
+/** Variants beside the plain one. Those of sizes are compiled for some block types only. */
+const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [
+  { name: "subgroups", variant: { subgroups: true } },
+  { name: "packed", variant: { subgroups: false, tuning: { ...PLAIN, packed: true } } },
+  { name: "f16", variant: { subgroups: false, tuning: { ...PLAIN, f16: true } } },
+  { name: "wide", variant: { subgroups: false, tuning: WIDE }, quants: ["f16", "q6_K"] },
+  {
+    name: "wide subgroups",
+    variant: { subgroups: true, tuning: { ...WIDE, threads: 256, columns: 8 } },
+    quants: ["q4_0"],
+  },
+  { name: "narrow", variant: { subgroups: false, tuning: { ...PLAIN, threads: 32, columns: 1 } }, quants: ["q4_K"] },
+  { name: "all", variant: { subgroups: true, tuning: { ...WIDE, packed: true, f16: true } }, quants: ["q4_K", "q8_0"] },
+];
+
+/** Every source that some device may be given, by a name for messages. */
+export function everySource(): Map<string, string> {
+  const sources = new Map<string, string>();
+  const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
+  for (const kernel of names) {
+    const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
+    const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? Object.keys(CACHE_BYTES) : [];
+    for (const quants of caches.length > 0 ? caches.map((type) => [type]) : choices(matrices)) {
+      const plain = kernelSource(kernel, quants, { subgroups: false });
+      const name = [kernel, ...quants].join(" ");
+      sources.set(name, plain);
+      for (const { name: more, variant, quants: some } of VARIANTS) {
+        if (some && !quants.some((quant) => some.includes(quant))) continue;
+        const other = kernelSource(kernel, quants, variant);
+        if (other !== plain) sources.set(`${name} ${more}`, other);
+      }
+    }
+  }
+  return sources;
+}
+
+/** Block types of so many matrices: each type throughout, and beside another one. */
+function choices(matrices: number): string[][] {
+  if (matrices === 0) return [[]];
+  const names = Object.keys(DEQUANTIZERS);
+  const alike = names.map((name) => Array.from({ length: matrices }, () => name));
+  if (matrices === 1) return alike;
+  return [...alike, ...names.map((_, i) => Array.from({ length: matrices }, (_, j) => names[(i + j) % names.length]!))];
+}
+
+/** What a compiler says of each source that it refuses. */
+async function complaints(sources: ReadonlyMap<string, string>): Promise<string[]> {
+  const gpu = create(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
+  const adapter = await gpu.requestAdapter();
+  if (!adapter) throw new Error("Dawn has no null backend here");
+  const device = await adapter.requestDevice({
+    requiredFeatures: ["subgroups", "shader-f16"],
+    requiredLimits: { maxComputeWorkgroupStorageSize: adapter.limits.maxComputeWorkgroupStorageSize },
+  });
+  Object.assign(globalThis, { kept: [gpu, device] }); // a collected instance ends the process
+  const found: string[] = [];
+  for (const [name, code] of sources) {
+    const buffers = code.match(/var<storage/g)?.length ?? 0;
+    if (buffers > STORAGE_BUFFERS) found.push(`${name}: ${buffers} storage buffers, at most ${STORAGE_BUFFERS}`);
+    device.pushErrorScope("validation");
+    const module = device.createShaderModule({ label: name, code });
+    // This device binds fewer buffers than all that have a driver.
+    if (buffers <= device.limits.maxStorageBuffersPerShaderStage)
+      device.createComputePipeline({ label: name, layout: "auto", compute: { module, entryPoint: "main" } });
+    const error = await device.popErrorScope();
+    if (error) found.push(`${name}: ${error.message}`);
+  }
+  return found;
+}
+
+if (import.meta.main) {
+  const broken = "@compute @workgroup_size(64) fn main() { let x: u32 = 1.5; }";
+  const sources = process.argv[2] === "broken" ? new Map([["broken", broken]]) : everySource();
+  const found = await complaints(sources);
+  console.log(JSON.stringify({ compiled: sources.size, found }));
+  process.exit();
+}

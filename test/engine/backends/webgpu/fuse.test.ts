@@ -1,0 +1,119 @@
+/** Which neighbours become one dispatch, and which must not. What kernels compute is in conformance.test.ts. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
+import { fuse } from "../../../../kernels/wgsl/fuse.ts";
+import { lower } from "../../../../kernels/wgsl/lower.ts";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import type { Program } from "../../../../src/engine/program/backend.ts";
+import type { Step } from "../../../../src/engine/program/step.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { makeModel } from "../../architectures/models.ts";
+import { makeWeightBox } from "../../../conformance/weights.ts";
+import { makeRng } from "../../../../src/engine/text/rng.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-fuse-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+const whole = {
+  ctxLen: 64,
+  piecesOf: (weight: { tensorRows: number }) => [{ index: 0, first: 0, count: weight.tensorRows }],
+};
+
+async function dispatchesOf(name: string, many: boolean): Promise<Dispatch[]> {
+  const path = join(folder, `${name}.gguf`);
+  await writeGguf(path, makeModel(name));
+  const gguf = openGguf(path);
+  try {
+    const { steps, states, logits }: Program = loadProgram(gguf);
+    return fuse(lower(steps, { ...whole, many }), [states.name, logits!.name]);
+  } finally {
+    gguf.close();
+  }
+}
+
+/** Kernels from one attention to the next: a layer's worth. */
+function layerOf(dispatches: readonly Dispatch[]): string[] {
+  const at = dispatches.flatMap(({ kernel }, i) => (/attention(_tile)?$/.test(kernel) ? [i] : []));
+  return dispatches.slice(at[0], at[1]).map(({ kernel }) => kernel);
+}
+
+test("a llama layer takes five dispatches at decode", async () => {
+  expect(layerOf(await dispatchesOf("llama", false))).toEqual([
+    "rope_attention",
+    "linear",
+    "gated_linear",
+    "linear",
+    "linear_3",
+  ]);
+});
+
+test("a prompt's layer keeps its products apart, with what is added to them", async () => {
+  const products = ["matmul", "matmul", "matmul"];
+  const expected = [
+    "attention_tile",
+    "matmul",
+    "rms_norm",
+    "matmul",
+    "matmul",
+    "gate",
+    "matmul",
+    "rms_norm",
+    ...products,
+  ];
+  expect(layerOf(await dispatchesOf("llama", true))).toEqual([...expected, "rope_store"]);
+});
+
+const x = { name: "x", dim: 32 };
+const y = { name: "y", dim: 32 };
+const z = { name: "z", dim: 32 };
+
+function kernelsOf(more: readonly Step[], results = ["z"]): string[] {
+  const { matrix } = makeWeightBox("fuse", makeRng(1));
+  const steps: Step[] = [
+    { op: "embed", out: x, table: matrix({ inDim: 32, outDim: 8 }), scale: 1 },
+    { op: "linear", out: y, x, w: matrix({ inDim: 32, outDim: 32 }) },
+    ...more,
+  ];
+  return fuse(lower(steps, { ...whole, many: false }), results).map(({ kernel }) => kernel);
+}
+
+test("a product and the sum behind it are one, on either side, with a factor where it is on the product", () => {
+  expect(kernelsOf([{ op: "add", out: z, a: x, b: y, scale: 0.5 }])).toEqual(["embed", "linear"]);
+  expect(kernelsOf([{ op: "add", out: z, a: y, b: x, scale: 1 }])).toEqual(["embed", "linear"]);
+  expect(kernelsOf([{ op: "add", out: z, a: y, b: x, scale: 0.5 }])).toEqual(["embed", "linear", "add"]);
+});
+
+test("a product that somebody else reads, or that is a result, stays", () => {
+  const add: Step = { op: "add", out: z, a: x, b: y, scale: 1 };
+  expect(kernelsOf([add, { op: "add", out: z, a: z, b: y, scale: 1 }])).toEqual(["embed", "linear", "add", "add"]);
+  expect(kernelsOf([add], ["z", "y"])).toEqual(["embed", "linear", "add"]);
+  expect(kernelsOf([{ op: "add", out: z, a: y, b: y, scale: 1 }])).toEqual(["embed", "linear", "add"]);
+});
+
+test("a norm goes into the products that read it, unless somebody else does, or its source is gone before", () => {
+  const { vector } = makeWeightBox("norm", makeRng(2));
+  const norm: Step = { op: "rmsNorm", out: y, x, w: vector(32, { mean: 1 }), eps: 1e-5 };
+  const { matrix } = makeWeightBox("matrices", makeRng(3));
+  const product = (out: typeof z): Step => ({ op: "linear", out, x: y, w: matrix({ inDim: 32, outDim: 32 }) });
+  const start = ["embed", "linear"];
+  const u = { name: "u", dim: 32 };
+  expect(kernelsOf([norm, product(z)])).toEqual([...start, "linear"]);
+  expect(kernelsOf([norm, product(z)], ["z", "y"])).toEqual([...start, "rms_norm", "linear"]);
+  const add: Step = { op: "add", out: u, a: y, b: z, scale: 1 };
+  expect(kernelsOf([norm, product(z), add], ["u"])).toEqual([...start, "rms_norm", "linear"]);
+  expect(kernelsOf([norm, product(z), product(u)], ["z", "u"])).toEqual([...start, "linear", "linear"]);
+  const scaled: Step = { op: "scale", x, by: 2 };
+  const between = [norm, product(z), scaled, product(u)];
+  expect(kernelsOf(between, ["z", "u"])).toEqual([...start, "rms_norm", "linear", "scale", "linear"]);
+});
+
+test("an MLP beside experts goes with them, and its product behind them", async () => {
+  const layer = layerOf(await dispatchesOf("granitemoe", false));
+  const experts = ["linear", "linear", "moe_gated_shared", "linear", "moe_down"];
+  expect(layer).toEqual(["rope_attention", ...experts, "linear_3"]);
+});

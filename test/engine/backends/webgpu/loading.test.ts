@@ -1,0 +1,49 @@
+/** What a load takes of a device, before it is there and after it was given up. */
+import { beforeAll, expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+const MODEL = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
+const MATRIX_BYTES = 64 * 2 ** 20;
+
+interface Outcome {
+  readonly outcome: string;
+  readonly writtenBytes: number;
+  readonly alive: number;
+}
+
+let report: {
+  before: number;
+  after: number;
+  cancelled: [Outcome, Outcome];
+  whole: Outcome;
+  bytes: { needed: number; taken: number }[];
+};
+beforeAll(async () => {
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "loading.ts"), MODEL], {
+    env: { ...process.env, ...(await swiftShaderEnv()) },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  report = JSON.parse(await new Response(child.stdout).text());
+}, 300_000);
+
+test("a load that is cancelled while weights are uploaded ends there", () => {
+  const [early, late] = report.cancelled;
+  expect([early.outcome, late.outcome]).toEqual(["cancelled", "cancelled"]);
+  expect(early.writtenBytes).toBeLessThan(1.5 * MATRIX_BYTES);
+  expect(late.writtenBytes).toBeGreaterThan(3.9 * MATRIX_BYTES);
+});
+
+test("nothing stays on the device of a load that was cancelled, or of a model that was closed", () => {
+  expect(report.cancelled.map(({ alive }) => alive)).toEqual([report.before, report.before]);
+  expect(report.whole).toMatchObject({ outcome: "loaded", alive: report.before });
+  expect(report.after).toBe(report.before);
+});
+
+test("the bytes that a model needs are known before it is loaded, for any number of its layers", () => {
+  expect(report.bytes.length).toBe(3); // the output; three layers and it; all
+  for (const { needed, taken } of report.bytes) expect(needed).toBe(taken);
+  const [output, some, all] = report.bytes.map(({ needed }) => needed);
+  expect(some!).toBeGreaterThan(output!);
+  expect(all!).toBeGreaterThan(some!);
+});

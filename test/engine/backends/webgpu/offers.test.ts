@@ -1,0 +1,158 @@
+/**
+ * Candidates that a device chooses, against a sort of the very same logits. What becomes of them:
+ * test/engine/text/sampling.
+ */
+import { beforeAll, expect, test } from "bun:test";
+import type { OfferRows, Program, Session } from "../../../../src/engine/program/backend.ts";
+import { searchStages } from "../../../../kernels/wgsl/candidates.ts";
+import { makeRng, type Rng } from "../../../../src/engine/text/rng.ts";
+import { quants } from "../../../../src/engine/formats/quant/index.ts";
+import type { Offer, OfferWish } from "../../../../src/engine/text/sampling/offer.ts";
+import { gaussian } from "../../../conformance/weights.ts";
+import { offerOf } from "../../text/sampling/offers.ts";
+import type { BackendChild } from "../child.ts";
+import { sharedWebGpu } from "./shared.ts";
+
+let gpu: BackendChild;
+beforeAll(async () => void (gpu = await sharedWebGpu()));
+
+/** Kinds of logits: all different, few values, all equal, both zeros, rising, the largest and smallest floats. */
+const KINDS: readonly ((rng: Rng, id: number) => number)[] = [
+  (rng) => 4 * gaussian(rng),
+  (rng) => rng.uint32() % 3,
+  () => -7.5,
+  (rng) => [0, -0, -1][rng.uint32() % 3]!,
+  (_, id) => id / 16 - 100,
+  (rng) => [3.4028234663852886e38, -3.4028234663852886e38, 1e-30, -1e-30, 0][rng.uint32() % 5]!,
+];
+
+/** A model whose logits after token t are row t of a table. */
+function tableProgram(rows: readonly Float32Array[]): Program {
+  const vocabSize = rows[0]!.length;
+  const data = new Float32Array(rows.flatMap((row) => [...row]));
+  const [x, y] = [
+    { name: "x", dim: vocabSize },
+    { name: "y", dim: vocabSize },
+  ];
+  const shape = { inDim: vocabSize, outDim: rows.length, rowStart: 0, tensorRows: rows.length, experts: 1 };
+  return {
+    shape: { arch: "table", dim: vocabSize, nLayers: 0, vocabSize },
+    steps: [
+      { op: "embed", out: x, table: { name: "table", quant: quants.f32, ...shape }, scale: 1 },
+      { op: "takeRows", out: y, x },
+    ],
+    logits: y,
+    states: y,
+    weights: { path: "table.gguf", read: () => new Uint8Array(data.buffer) },
+  };
+}
+
+const load = (program: Program): Promise<Session> =>
+  gpu.backend.load(program, { ctxLen: 16, slots: 8, precise: true, threads: 1, cacheDir: undefined });
+
+const rowOf = (token: number, wish?: OfferWish): OfferRows => ({
+  slot: token,
+  start: 0,
+  tokens: Int32Array.of(token),
+  logits: "last",
+  wish,
+});
+
+/** Tokens by id, where −0 is 0. */
+const plain = ({ ids, logits }: Offer): number[][] =>
+  [...ids].map((id, i) => [id, logits[i]! + 0]).toSorted((a, b) => a[0]! - b[0]!);
+
+/** Distinct ids, not in order. */
+function someIds(vocabSize: number, count: number, rng: Rng): Int32Array {
+  const ids = new Set<number>();
+  while (ids.size < Math.min(count, vocabSize)) ids.add(rng.uint32() % vocabSize);
+  return Int32Array.from(ids);
+}
+
+test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
+  "vocabulary of %d: the best and those set apart are those of a sort, for equals and zeros of both signs too",
+  async (vocabSize) => {
+    const rng = makeRng(vocabSize);
+    const rows = KINDS.map((kind) => Float32Array.from({ length: vocabSize }, (_, id) => kind(rng, id)));
+    const session = await load(tableProgram(rows));
+    const given = await session.run(rows.map((_, token) => rowOf(token)));
+    const logitsOf = (token: number): Float32Array => given.subarray(token * vocabSize, (token + 1) * vocabSize);
+    for (const [k, apart] of [
+      [1, 0],
+      [1, 3],
+      [40, 0],
+      [64, 64],
+      [65, 1],
+      [128, 256],
+    ] as const) {
+      const wish = { k: Math.min(k, vocabSize), apart: someIds(vocabSize, apart, rng) };
+      const tokens = k === 64 ? [5, 0] : [...rows.keys()]; // by the pass for few rows, and for many
+      const { offers, logits } = await session.offers!.run(tokens.map((token) => rowOf(token, wish)));
+      expect(logits.length).toBe(0);
+      expect(offers.map(plain)).toEqual(tokens.map((token) => plain(offerOf(logitsOf(token), wish))));
+    }
+    session.close();
+  },
+  120_000,
+);
+
+test("rows that wish for candidates and rows that give all logits run together, in any order", async () => {
+  const rng = makeRng(5);
+  const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 1500 }, () => gaussian(rng)));
+  const session = await load(tableProgram(rows));
+  const wishes = [undefined, 1, 40, undefined, undefined, 128].map((k, i) =>
+    k === undefined ? undefined : { k, apart: someIds(1500, 10 * i, rng) },
+  );
+  for (const order of [
+    [0, 1, 2, 3, 4, 5],
+    [5, 4, 1],
+    [2, 1],
+    [1, 0, 2],
+    [3, 0],
+  ]) {
+    const { offers, logits } = await session.offers!.run(order.map((token) => rowOf(token, wishes[token])));
+    const whole = order.filter((token) => !wishes[token]);
+    expect([...logits]).toEqual(whole.flatMap((token) => [...rows[token]!]));
+    const asked = order.filter((token) => wishes[token]);
+    expect(offers.map(plain)).toEqual(asked.map((token) => plain(offerOf(rows[token]!, wishes[token]!))));
+  }
+  session.close();
+}, 120_000);
+
+test("a prompt gives the candidates of its last row", async () => {
+  const rng = makeRng(6);
+  const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 300 }, () => gaussian(rng)));
+  const session = await load(tableProgram(rows));
+  const wish = { k: 3, apart: Int32Array.of(7) };
+  const prompt = { ...rowOf(0, wish), tokens: Int32Array.of(0, 1, 2, 3, 4, 5, 2) };
+  const none = { ...rowOf(1), logits: "none" } as const;
+  const { offers } = await session.offers!.run([none, prompt]);
+  expect(offers.map(plain)).toEqual([plain(offerOf(rows[2]!, wish))]);
+  session.close();
+}, 120_000);
+
+test.each([NaN, Infinity, -Infinity])(
+  "a logit that is %d is an error that names the step, set apart or not",
+  async (bad) => {
+    const rows = [0, 1].map(() => Float32Array.from({ length: 2000 }, (_, id) => -id));
+    rows[1]![1900] = bad;
+    const session = await load(tableProgram(rows));
+    const error =
+      /table.gguf: step 0 \(embed with 'table'\): expected numbers, got (NaN|-?Infinity) at row 0, value 1900$/;
+    for (const apart of [[], [1900], [3]]) {
+      const wish = { k: 1, apart: Int32Array.from(apart) };
+      await expect(session.offers!.run([rowOf(1, wish)])).rejects.toThrow(error);
+      const { offers } = await session.offers!.run([rowOf(0, wish)]);
+      expect(offers.map(plain)).toEqual([plain(offerOf(rows[0]!, wish))]);
+    }
+    session.close();
+  },
+  120_000,
+);
+
+test("a vocabulary of 200,000 is searched in two dispatches for one token, in three for 64", () => {
+  const groups = (keep: number): number[] => searchStages(200_000, keep).map((stage) => stage.groups);
+  expect(groups(1)).toEqual([196, 1]);
+  expect(groups(64)).toEqual([196, 13, 1]);
+  expect(groups(128)).toEqual([196, 25, 4, 1]);
+});

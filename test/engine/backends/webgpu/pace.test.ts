@@ -1,0 +1,66 @@
+/** A device that waits burns no core, and holds up nobody else's event loop. */
+import { describe, expect, test } from "bun:test";
+import { makePump } from "../../../../src/engine/backends/webgpu/pace.ts";
+import type { Pacing } from "./pacing.ts";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+test("while a device has work, `setImmediate` is the system's and a turn of the event loop takes no time", async () => {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/pacing.ts`], {
+    env: { ...process.env, ...(await swiftShaderEnv()) },
+    stderr: "inherit",
+  });
+  const { own, looks, waitedMs, turnMs } = JSON.parse(await child.stdout.text()) as Pacing;
+  expect(own).toBe(true);
+  expect(turnMs).toBeLessThan(0.7); // a timer of one millisecond takes 1.05
+  expect(waitedMs).toBeGreaterThan(20); // else nothing was seen
+  expect(looks).toBeLessThan(waitedMs + 2000); // a core that does nothing else: some 500 each millisecond
+}, 60_000);
+
+describe("the pump", () => {
+  test("takes `setImmediate` for the length of a call, also where that throws", () => {
+    const before = globalThis.setImmediate;
+    const pump = makePump();
+    expect(pump.start(() => globalThis.setImmediate)).not.toBe(before);
+    expect(globalThis.setImmediate).toBe(before);
+    const failing = (): never => {
+      throw new Error("refused");
+    };
+    expect(() => pump.start(failing)).toThrow("refused");
+    expect(globalThis.setImmediate).toBe(before);
+  });
+
+  test("slows down what is asked for in such a call, and what that asks for in turn", async () => {
+    const pump = makePump();
+    let looks = 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (++looks === 20) resolve();
+      else setImmediate(look); // as Dawn does: by the name that is global then
+    };
+    const from = performance.now();
+    pump.start(() => setImmediate(look));
+    await promise;
+    expect(performance.now() - from).toBeGreaterThan(15);
+  });
+
+  test("looks without a pause for a moment after a submit", async () => {
+    const pump = makePump();
+    const looksOfOne = async (): Promise<number> => {
+      let looks = 0;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const from = performance.now();
+      const look = (): void => {
+        looks++;
+        if (performance.now() - from > 0.2) resolve();
+        else setImmediate(look);
+      };
+      pump.kick();
+      pump.start(() => setImmediate(look));
+      await promise;
+      return looks;
+    };
+    let most = 0;
+    for (let i = 0; i < 100 && most <= 5; i++) most = Math.max(most, await looksOfOne()); // others may hold the core
+    expect(most).toBeGreaterThan(5); // with pauses of a millisecond it is two
+  });
+});

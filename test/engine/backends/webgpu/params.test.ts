@@ -1,0 +1,56 @@
+/** Parameters of kernels by name: where they lie is what the kernel's struct says. */
+import { expect, test } from "bun:test";
+import { fieldsOf, writeParams } from "../../../../kernels/wgsl/params.ts";
+import { KERNELS, type KernelName } from "../../../../kernels/wgsl/sources.ts";
+import { lower } from "../../../../kernels/wgsl/lower.ts";
+import { fuse } from "../../../../kernels/wgsl/fuse.ts";
+import { runnableCases } from "./chosen-cases.ts";
+
+const room = () => new DataView(new ArrayBuffer(128));
+const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
+
+test("fields are those of the struct, in its order, with their types", () => {
+  expect(fieldsOf("rms_norm")).toEqual([
+    { name: "dim", type: "u32" },
+    { name: "len", type: "u32" },
+    { name: "eps", type: "f32" },
+    { name: "hasResidual", type: "u32" },
+    { name: "scale", type: "f32" },
+  ]);
+  expect(fieldsOf("linear_3").at(-1)).toEqual({ name: "hasBias3", type: "u32" });
+  for (const name of names) {
+    const fields = fieldsOf(name);
+    expect([name, new Set(fields.map((field) => field.name)).size]).toEqual([name, fields.length]);
+    expect([name, fields.length > 0]).toEqual([name, /struct Params/.test(KERNELS[name])]);
+  }
+});
+
+test("a number lies where its field does, as its type", () => {
+  const view = room();
+  writeParams(view, 8, { kernel: "rms_norm", params: { scale: 0.5, eps: 1e-5, hasResidual: 1, len: 64, dim: 128 } });
+  expect([view.getUint32(8, true), view.getUint32(12, true), view.getUint32(20, true)]).toEqual([128, 64, 1]);
+  expect([view.getFloat32(16, true), view.getFloat32(24, true)]).toEqual([Math.fround(1e-5), 0.5]);
+});
+
+test("a parameter that is missing, or that the kernel does not have, is an error that names it", () => {
+  const write = (params: Record<string, number>) => () => writeParams(room(), 0, { kernel: "scale", params });
+  expect(write({ dim: 1 })).toThrow("kernel scale: expected the parameters by,dim, got dim");
+  expect(write({ dim: 1, by: 2, eps: 1 })).toThrow("got by,dim,eps");
+});
+
+test("everything that lowering and its fusions make has the parameters of its kernel", () => {
+  const kernels = new Set<string>();
+  for (const { program } of runnableCases()) {
+    for (const many of [false, true]) {
+      const piecesOf = ({ tensorRows, experts }: { tensorRows: number; experts: number }) => [
+        { index: 0, first: 0, count: tensorRows * experts },
+      ];
+      const dispatches = lower(program.steps, { ctxLen: 64, many, piecesOf });
+      for (const each of [...dispatches, ...fuse(dispatches, [program.states.name])]) {
+        kernels.add(each.kernel);
+        writeParams(room(), 0, each);
+      }
+    }
+  }
+  expect(kernels.size).toBeGreaterThan(20);
+});

@@ -1,0 +1,139 @@
+/** Models whose last layers are on a software adapter, and the others on the CPU backends. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import type { Backend, LoadOptions, Program, Session } from "../../../../src/engine/program/backend.ts";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
+import type { Gguf } from "../../../../src/engine/formats/gguf/gguf.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { writeGguf, type WriteModel } from "../../../../src/engine/formats/files/write.ts";
+import { makeAdapter, quantizedTo, recordedAdapters } from "../../architectures/adapters.ts";
+import { encoders, makeEncoder } from "../../architectures/encoders.ts";
+import { makeModel, TOKENS, VOCAB } from "../../architectures/models.ts";
+import { offerOf } from "../../text/sampling/offers.ts";
+import { startOnnx, type BackendChild } from "../child.ts";
+import { nmse } from "../compare.ts";
+import { encode, journey, options } from "../journey.ts";
+import { sharedWebGpu } from "./shared.ts";
+
+const NMSE_MAX = 1e-5;
+
+let [gpu, onnx]: BackendChild[] = [];
+let folder = "";
+const open: Gguf[] = [];
+beforeAll(async () => {
+  gpu = await sharedWebGpu();
+  onnx = startOnnx();
+  folder = await mkdtemp(join(tmpdir(), "hearth-webgpu-split-"));
+});
+afterAll(async () => {
+  for (const gguf of open) gguf.close();
+  await onnx?.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function file(name: string, model: WriteModel): Promise<Gguf> {
+  const path = join(folder, `${name}.gguf`);
+  await writeGguf(path, model);
+  const gguf = openGguf(path);
+  open.push(gguf);
+  return gguf;
+}
+
+async function withSession<T>(loading: Promise<Session>, use: (session: Session) => Promise<T>): Promise<T> {
+  const session = await loading;
+  const result = await use(session);
+  session.close();
+  return result;
+}
+
+/** Runs a program with its last `count` layers on the GPU. */
+function split<T>(
+  program: Program,
+  { count, front = onnx!.backend, ...more }: { count: number; front?: Backend } & Partial<LoadOptions>,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  return withSession(loadSplit(program, { ...options, ...more }, { front, back: gpu!.backend, count }), use);
+}
+
+/** The output alone, half, all but the first layer. */
+const counts = (program: Program): Set<number> => {
+  const all = layerCount(program);
+  return new Set([1, Math.ceil(all / 2), all - 1]);
+};
+
+describe("with the output, half or all but one of its layers on the GPU, a model gives the reference's numbers", () => {
+  for (const name of ["llama", "qwen2", "qwen3", "gemma3", "llama-experts", "qwen3moe", "mistral3"]) {
+    test(
+      name,
+      async () => {
+        const program = loadProgram(await file(name, makeModel(name)));
+        const expected = await withSession(cpuBackend.load(program, options), journey);
+        for (const count of counts(program)) {
+          const got = await split(program, { count }, journey);
+          expect(nmse(got, expected), `the last ${count}`).toBeLessThan(NMSE_MAX);
+        }
+      },
+      180_000,
+    );
+  }
+
+  test("a quantized one, behind the reference as behind ONNX Runtime", async () => {
+    const model = makeModel("llama");
+    const tensors = model.tensors.map((tensor) => quantizedTo("q4_0", tensor));
+    const program = loadProgram(await file("q4_0", { ...model, tensors }));
+    const expected = await withSession(cpuBackend.load(program, options), journey);
+    for (const front of [onnx!.backend, cpuBackend]) {
+      const got = await split(program, { count: 2, front }, journey);
+      expect(nmse(got, expected)).toBeLessThan(NMSE_MAX);
+    }
+  }, 180_000);
+
+  test("one with an adapter", async () => {
+    const base = await file("base", makeModel("qwen3"));
+    const adapter = { ...recordedAdapters["qwen3"]!, targets: /blk/ }; // no kernel takes one of a table
+    const program = loadProgram(base, [await file("adapter", makeAdapter(makeModel("qwen3"), adapter))]);
+    const expected = await withSession(cpuBackend.load(program, options), journey);
+    expect(nmse(await split(program, { count: 2 }, journey), expected)).toBeLessThan(NMSE_MAX);
+  }, 180_000);
+
+  test("an encoder", async () => {
+    const program = loadProgram(await file("bert", makeEncoder(encoders["bert-mean"])));
+    const expected = await withSession(cpuBackend.load(program, options), encode);
+    expect(nmse(await split(program, { count: 1 }, encode), expected)).toBeLessThan(NMSE_MAX);
+  }, 180_000);
+});
+
+test("more rows than the GPU takes at once cross in one run, each with its own values", async () => {
+  const program = loadProgram(await file("chunks", makeModel("llama")));
+  const tokens = Int32Array.from({ length: 530 }, (_, i) => (i * 31 + 5) % 64);
+  const long = { ...options, ctxLen: 540, slots: 2 };
+  const run = async (session: Session): Promise<Float32Array> => {
+    const beside = { slot: 1, start: 0, tokens: tokens.subarray(9, 12), logits: "all" } as const;
+    return (await session.run([beside, { slot: 0, start: 0, tokens, logits: "all" }])).slice(-64 * 20);
+  };
+  const expected = await withSession(cpuBackend.load(program, long), run);
+  for (const count of [1, 2]) {
+    expect(nmse(await split(program, { ...long, count }, run), expected)).toBeLessThan(NMSE_MAX);
+  }
+}, 180_000);
+
+test("candidates are chosen behind the cut, of the rows that they are wanted of", async () => {
+  const program = loadProgram(await file("candidates", makeModel("llama")));
+  const rows = (slot: number, count: number) => ({ slot, start: 0, tokens: TOKENS.subarray(slot, slot + count) });
+  const batch = [
+    { ...rows(0, 6), logits: "last", wish: { k: 4, apart: Int32Array.of(9, 1) } },
+    { ...rows(1, 3), logits: "none" },
+    { ...rows(2, 4), logits: "last" },
+  ] as const;
+  const logits = (await withSession(cpuBackend.load(program, options), (each) => each.run(batch))).slice();
+  const expected = offerOf(logits.subarray(0, VOCAB), batch[0].wish);
+  for (const count of [1, 2]) {
+    const got = await split(program, { count }, (session) => session.offers!.run(batch));
+    expect(got.offers.map(({ ids }) => ids.toSorted())).toEqual([expected.ids.toSorted()]);
+    expect(nmse(got.logits, logits.subarray(VOCAB))).toBeLessThan(NMSE_MAX);
+  }
+}, 180_000);

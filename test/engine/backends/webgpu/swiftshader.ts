@@ -1,0 +1,47 @@
+/**
+ * A GPU for machines without one: SwiftShader, a Vulkan driver that computes on the CPU, out of the npm package of a
+ * headless browser. Processes started with `swiftShaderEnv()` find it; nothing is installed.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { brotliDecompressSync } from "node:zlib";
+import {
+  browserPackage,
+  driverFile,
+  extract,
+  fillOnce,
+  unpackSoftwareDriver,
+} from "../../../../src/engine/backends/host/software-driver.ts";
+
+/**
+ * Sizes of kernels, as `HEARTH_GPU_KERNELS` names them, with which SwiftShader answers with the embedded model in about
+ * half of the time: its rows are too short for 64 threads. For tests of what is around the kernels; plain ones answer
+ * in a page that loses its GPU (test/page) and in `logits` (test/e2e/webgpu-anywhere.test.ts).
+ */
+export const QUICK_KERNELS = "threads=32,columns=8";
+
+/**
+ * Environment of a process that is to find the driver, extracted on first use and kept between runs. Another software
+ * driver that is installed takes its place where HEARTH_TEST_VULKAN_DRIVER names its file.
+ */
+export async function swiftShaderEnv(): Promise<Record<string, string>> {
+  const other = process.env["HEARTH_TEST_VULKAN_DRIVER"];
+  if (other) return { VK_DRIVER_FILES: other, MALLOC_MMAP_THRESHOLD_: "1048576" };
+  const folder = await unpackSoftwareDriver();
+  return {
+    LD_LIBRARY_PATH: folder,
+    VK_DRIVER_FILES: driverFile(folder),
+    MALLOC_MMAP_THRESHOLD_: "1048576", // what a runner is started with: freed arenas go back to the system
+  };
+}
+
+/** Path of the headless browser itself, with its driver beside it; extracted as the driver is. */
+export async function browserPath(): Promise<string> {
+  const { packed, folder } = await browserPackage("browser");
+  await fillOnce(folder, async (partial) => {
+    await extract(join(packed, "swiftshader.tar.br"), partial);
+    const program = brotliDecompressSync(await readFile(join(packed, "chromium.br")));
+    await writeFile(join(partial, "browser"), program, { mode: 0o755 });
+  });
+  return join(folder, "browser");
+}

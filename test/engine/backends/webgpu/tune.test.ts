@@ -1,0 +1,106 @@
+/** The search for the fastest kernels of a device, and the file that keeps what it found. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatTuning, PLAIN, SIZES, type SizeName, type Tuning } from "../../../../src/base/kernel-tuning.ts";
+import { shapeOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
+import { checkedOr, type Tunings } from "../../../../src/engine/backends/webgpu/tune.ts";
+import { quants } from "../../../../src/engine/formats/quant/index.ts";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-tune-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function ask<T>(...args: string[]): Promise<T> {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/tune.ts`, ...args], {
+    env: { ...process.env, ...(await swiftShaderEnv()) },
+    stderr: "inherit",
+  });
+  const text = await child.stdout.text();
+  expect(await child.exited).toBe(0);
+  return JSON.parse(text) as T;
+}
+
+function expectTuning(tuning: Tuning): void {
+  for (const [name, sizes] of Object.entries(SIZES))
+    expect<readonly number[]>(sizes).toContain(tuning[name as SizeName]);
+}
+
+describe("a search", () => {
+  test("finds kernels that this device can run, and gives precision for speed in one of two answers only", async () => {
+    for (const without of [[], ["timestamp-query", "subgroups"]]) {
+      const { exact, fast } = await ask<Tunings>("search", "", ...without);
+      expectTuning(exact);
+      expectTuning(fast);
+      expect(exact.packed).toBe(false);
+    }
+  }, 120_000);
+
+  test("takes nothing that computes something else", async () => {
+    const tuning = { ...PLAIN, threads: 32 };
+    const trial = (of: (value: number) => number) => ({
+      results: (_: unknown, { threads }: Tuning) =>
+        Promise.resolve(Float32Array.of(1, -2, 3).map((value) => (threads === 32 ? of(value) : value))),
+    });
+    const check = (of: (value: number) => number) => checkedOr(PLAIN, trial(of), { tuning, nmseMax: 1e-6 });
+    expect(await check((value) => value * 1.000_1)).toBe(tuning);
+    for (const wrong of [() => 0, () => NaN, (value: number) => value * 1.01]) expect(await check(wrong)).toBe(PLAIN);
+  });
+
+  test("that has no time finds the plain kernels", async () => {
+    expect(await ask<Tunings>("hurry")).toEqual({ exact: PLAIN, fast: PLAIN });
+  }, 60_000);
+});
+
+describe("the file of what was found", () => {
+  const path = (): string => join(folder, "gpu-kernels.json");
+  const found: Tuning = { ...PLAIN, threads: 128, columns: 2 };
+  const written = async () => (await Bun.file(path()).json()) as Record<string, { exact: string; fast: string }>;
+
+  test("is asked first, and holds others' entries too", async () => {
+    const key = await ask<string>("key");
+    const others = { "another GPU": { exact: formatTuning(PLAIN), fast: formatTuning(PLAIN) } };
+    const entry = { exact: formatTuning(found), fast: formatTuning({ ...found, packed: true }) };
+    await Bun.write(path(), JSON.stringify({ ...others, [key]: entry }));
+    expect(await ask<Tunings>("cached", folder)).toEqual({ exact: found, fast: { ...found, packed: true } });
+    expect(Object.keys(await written())).toEqual(["another GPU", key]);
+  }, 60_000);
+
+  test.each([
+    ["is no JSON", "{ broken"],
+    ["is no object", "null"],
+    ["has another entry", (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain" } })],
+    ["has one that this device cannot run", (key: string) => JSON.stringify({ [key]: { exact: "f16", fast: "f16" } })],
+    ["is huge", " ".repeat(2 ** 20 + 1)],
+  ])(
+    "is written anew where it %s",
+    async (_, content) => {
+      const key = await ask<string>("key");
+      await Bun.write(path(), typeof content === "string" ? content : content(key));
+      const plain = formatTuning(PLAIN);
+      expect(await ask<Tunings>("cached", folder, "shader-f16")).toEqual({ exact: PLAIN, fast: PLAIN });
+      expect(await written()).toEqual({ [key]: { exact: plain, fast: plain } });
+      expect(await readdir(folder)).toEqual(["gpu-kernels.json"]);
+    },
+    60_000,
+  );
+});
+
+test("a software adapter runs the plain kernels, and nothing is searched", async () => {
+  const empty = join(folder, "empty");
+  expect(await ask<Tuning>("choose", empty)).toEqual(PLAIN);
+  expect(await Bun.file(join(empty, "gpu-kernels.json")).exists()).toBe(false);
+}, 60_000);
+
+test("what most of a model's bytes are decides which kernels it gets", () => {
+  const matrix = (quant: "q4_K" | "q6_K", inDim: number, outDim: number) =>
+    ({ name: "w", quant: quants[quant], inDim, outDim, rowStart: 0, tensorRows: outDim, experts: 1 }) as const;
+  expect(shapeOf([])).toBeUndefined();
+  expect(shapeOf([matrix("q6_K", 2048, 100), matrix("q4_K", 2048, 90), matrix("q4_K", 4096, 60)])).toEqual({
+    quant: "q4_K",
+    dim: 4096,
+  });
+  expect(shapeOf([matrix("q6_K", 1536, 10), matrix("q4_K", 14_336, 1)])).toEqual({ quant: "q6_K", dim: 1024 });
+});

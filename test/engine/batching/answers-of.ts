@@ -1,0 +1,91 @@
+/** What a model file answers through an engine, with guesses and without, on a clock that counts runs. */
+import type { Backend, Rows, Session } from "../../../src/engine/program/backend.ts";
+import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
+import { loadEngine } from "../../../src/engine/batching/load.ts";
+import type { SequenceEvent } from "../../../src/engine/batching/sequence.ts";
+import { mapFile } from "../../../src/engine/formats/files/map.ts";
+import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
+
+export interface Ask {
+  readonly ids: readonly number[];
+  readonly options?: Partial<SamplingOptions>;
+}
+
+type Batch = readonly Pick<Rows, "slot" | "start" | "tokens" | "drafted">[];
+
+/** A run of the model costs so much, and one of another session that belongs to it. */
+const COSTS = { model: 20, other: 1 };
+
+interface Setup {
+  readonly backend: Backend;
+  readonly file: string;
+  readonly guesses: boolean;
+  /** Changes what the model says. */
+  readonly change?: (logits: Float32Array, batch: readonly Rows[]) => Float32Array;
+}
+
+/** What is answered to what is asked together, one group after the other, and the batches that the model ran. */
+export async function answersOf(
+  { backend, file, guesses, change = (logits) => logits }: Setup,
+  asked: readonly (readonly Ask[])[],
+): Promise<{ said: number[][]; batches: Batch[] }> {
+  const batches: Batch[] = [];
+  let now = 0;
+  let loads = 0;
+  const load: Backend["load"] = async (program, options) => {
+    const { slices: _, ...session } = await backend.load(program, options); // all logits go by
+    if (loads++ > 0) return costing(session, () => (now += COSTS.other));
+    const counted = costing(session, (batch) => {
+      batches.push(batch);
+      now += COSTS.model;
+    });
+    const run: Session["run"] = async (batch) => change(await counted.run(batch), batch);
+    return { ...counted, run, ...(guesses ? {} : { verifies: false }) };
+  };
+  const done = new Map<number, (event: SequenceEvent) => void>();
+  const { engine } = await loadEngine(file, {
+    backend: { ...backend, load },
+    loop: { ...systemLoop(), nowNs: () => now },
+    open: mapFile,
+    ctxLen: 256,
+    slots: 2,
+    chunk: 64,
+    threads: 1,
+    precise: false,
+    cacheDir: undefined,
+    cacheMemory: 1e8,
+    emit: (events) =>
+      events.forEach((event) => event.kind !== "text" && event.kind !== "prompt" && done.get(event.id)?.(event)),
+    onEmbed: () => {},
+  });
+  let id = 0;
+  const ask = ({ ids, options = {} }: Ask): Promise<number[]> => {
+    const own = ++id;
+    const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, repeat_penalty: 1, num_predict: 60, ...options };
+    const prompt = [{ kind: "ids" as const, ids: Int32Array.from(ids) }];
+    return new Promise((resolve, reject) => {
+      done.set(own, (event) => {
+        if (event.kind === "done") resolve([...event.tokens]);
+        else if (event.kind === "error") reject(new Error(event.message));
+      });
+      void engine.submit({ id: own, prompt, options: wanted, shift: true });
+    });
+  };
+  const said: number[][] = [];
+  for (const together of asked) said.push(...(await Promise.all(together.map(ask))));
+  await engine.close();
+  return { said, batches };
+}
+
+/** Tells of each run, whatever it is for. */
+const costing = (session: Session, note: (batch: Batch) => void): Session => ({
+  ...session,
+  run(batch) {
+    note(batch);
+    return session.run(batch);
+  },
+  states(batch, pause) {
+    note(batch);
+    return session.states(batch, pause);
+  },
+});

@@ -1,0 +1,78 @@
+/** The engine on a session that goes on only from where a slot stands, or from a checkpoint. */
+import { expect, test } from "bun:test";
+import type { Checkpoint } from "../../../src/engine/program/backend.ts";
+import { keepCheckpoint, makeSlots } from "../../../src/engine/batching/slots.ts";
+import { expectedText, makeBench, type Bench } from "./fakes.ts";
+
+/** Asks, checks that the answer is what a model without any cache gives, and returns how much was reused. */
+async function reusedBy({ ask }: Bench, prompt: string, count = 8): Promise<number> {
+  const { text, end } = await ask(prompt, { num_predict: count });
+  expect(text).toBe(expectedText(prompt, count));
+  return end.kind === "done" ? end.statistics.promptCachedCount : -1;
+}
+
+const story = "once upon a time there was a small model that kept what it saw";
+
+test("a chat goes on where the last answer ended", async () => {
+  const bench = makeBench({ recurrent: true, ctxLen: 256 });
+  expect(await reusedBy(bench, story)).toBe(0);
+  // the last token of an answer was never evaluated
+  const next = `${story}${expectedText(story, 8)} and then`;
+  expect(await reusedBy(bench, next)).toBe(story.length + 7);
+  await bench.engine.close();
+});
+
+test("an edited ending goes back to a checkpoint before it, the same prompt again to the one before its end", async () => {
+  const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 1, chunk: 64 });
+  await reusedBy(bench, story);
+  const [edited, tail] = [`${story.slice(0, -4)}heard`, 16];
+  expect(await reusedBy(bench, edited)).toBe(story.length - tail);
+  expect(await reusedBy(bench, edited)).toBe(story.length - tail); // a run of one token is never split off
+  expect(await reusedBy(bench, "something else altogether, nothing of it was here before")).toBe(0);
+  await bench.engine.close();
+});
+
+test("a prefix in another slot is copied with its checkpoint", async () => {
+  const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 2, delayMs: 1 });
+  await reusedBy(bench, story);
+  const [one, two] = await Promise.all([reusedBy(bench, `${story} one`), reusedBy(bench, `${story} two`)]);
+  expect([one, two].sort()).toEqual([story.length, story.length]);
+  expect(bench.session.copies).toEqual([story.length]);
+  await bench.engine.close();
+});
+
+test("a full window is shifted, and nothing of it is reused beyond what was kept", async () => {
+  const bench = makeBench({ recurrent: true, ctxLen: 64, slots: 1 });
+  const { end } = await bench.ask("a prompt of some length to begin with", { num_predict: 90, num_keep: 4 });
+  expect(end).toMatchObject({ kind: "done", reason: "length" });
+  expect(await reusedBy(bench, "a prompt of some length to go on with")).toBe(0);
+  await bench.engine.close();
+});
+
+test("a sequence that fails in company ends alone; the other is evaluated anew and says the same", async () => {
+  // the second answer's first token is one that no run survives
+  const next = (tokens: readonly number[]): number => (tokens[0] === 66 ? 7 : 97 + (tokens.length % 26));
+  const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 2, delayMs: 1, next });
+  const [good, bad] = await Promise.all([
+    bench.ask("AAAA", { num_predict: 30 }),
+    bench.ask("BBBB", { num_predict: 30 }),
+  ]);
+  expect(good.text).toBe(expectedText("AAAA", 30, next));
+  expect(bad.end).toMatchObject({ kind: "error", message: "a logit is NaN" });
+  await bench.engine.close();
+});
+
+test("of too many checkpoints those go whose neighbours are near; their bytes are bounded", () => {
+  const [slot] = makeSlots(1);
+  const at = (length: number, bytes = 1): Checkpoint => ({ length, bytes });
+  for (let length = 10; length <= 200; length += 10) keepCheckpoint(slot!, at(length), { slots: 1 });
+  const lengths = slot!.checkpoints.map(({ length }) => length);
+  expect(lengths).toHaveLength(8);
+  expect(lengths.at(-1)).toBe(200);
+  keepCheckpoint(slot!, at(55), { slots: 1 });
+  expect(slot!.checkpoints.at(-1)?.length).toBe(55);
+  keepCheckpoint(slot!, at(300, 2 ** 28), { slots: 1 });
+  expect(slot!.checkpoints).toHaveLength(2);
+  keepCheckpoint(slot!, at(400, 2 ** 30), { slots: 1 });
+  expect(slot!.checkpoints).toEqual([]);
+});

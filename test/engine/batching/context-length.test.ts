@@ -1,0 +1,46 @@
+import { expect, test } from "bun:test";
+import type { Program, SlotBytes } from "../../../src/engine/program/backend.ts";
+import { floatBytes } from "../../../src/engine/program/sequence-state.ts";
+import { slotBytes } from "../../../src/engine/backends/simd/kv.ts";
+import { defaultCtxLen } from "../../../src/engine/batching/context-length.ts";
+
+/** As much of a model as what it keeps depends on. */
+const model = (step: object, layers: number) =>
+  ({ steps: Array.from({ length: layers }, () => step) }) as unknown as Pick<Program, "steps">;
+const eightB = model({ op: "attention", nKvHeads: 8, headDim: 128 }, 32);
+const latent = model({ op: "latentAttention", nHeads: 128, headDim: 576, valueDim: 512 }, 61);
+const recurrent = model({ op: "deltaRule", nHeads: 32, headDim: 128 }, 30);
+const GIB = 2 ** 30;
+
+test("a token keeps keys and values of every layer, in the width that the backend has", () => {
+  const values = 32 * 2 * 8 * 128;
+  expect(floatBytes(eightB.steps)).toEqual({ perToken: values * 4, once: 0 });
+  expect(slotBytes(eightB, { precise: true })).toEqual({ perToken: values * 4, once: 0 });
+  expect(slotBytes(eightB, { precise: false })).toEqual({ perToken: values * 2, once: 0 });
+});
+
+test("latent attention keeps one key for all heads, and on the SIMD kernels its values again", () => {
+  expect(floatBytes(latent.steps).perToken).toBe(61 * 576 * 4);
+  expect(slotBytes(latent, { precise: false }).perToken).toBe(61 * (576 + 512) * 2);
+});
+
+test("recurrences take the same for any length", () => {
+  const once = 30 * 32 * 128 * 128 * 4;
+  expect(floatBytes(recurrent.steps)).toEqual({ perToken: 0, once });
+  expect(slotBytes(recurrent, { precise: false })).toEqual({ perToken: 0, once });
+});
+
+test("the context is the longest that fits for all slots, and never below 4096", () => {
+  const bytes = floatBytes(eightB.steps);
+  const ctxLen = (gib: number, slots = 1, onGpu = false) => defaultCtxLen(bytes, { bytes: gib * GIB, slots, onGpu });
+  expect([0, 1, 2, 4, 8].map((gib) => ctxLen(gib))).toEqual([4096, 4096, 8192, 16_384, 32_768]);
+  expect(ctxLen(8, 4)).toBe(8192);
+  expect([ctxLen(1000), ctxLen(1000, 1, true), ctxLen(16, 1, true)]).toEqual([32_768, 262_144, 65_536]);
+});
+
+test("what slots keep for any length leaves less for the context", () => {
+  const bytes: SlotBytes = { perToken: 2 ** 17, once: GIB };
+  const ctxLen = (gib: number, slots = 1) => defaultCtxLen(bytes, { bytes: gib * GIB, slots, onGpu: false });
+  expect([2, 3, 5].map((gib) => ctxLen(gib))).toEqual([8192, 16_384, 32_768]);
+  expect(ctxLen(6, 2)).toBe(16_384);
+});

@@ -1,0 +1,396 @@
+/**
+ * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
+ * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
+ */
+import type {
+  Checkpoint,
+  Growth,
+  KvBlocks,
+  OfferRows,
+  OfferRuns,
+  PackedCheckpoints,
+  Rows,
+  Session,
+  SlicedRuns,
+} from "../../../src/engine/program/backend.ts";
+import { systemLoop, type EventLoop } from "../../../src/engine/batching/event-loop.ts";
+import { AppError, assert } from "../../../src/base/errors.ts";
+import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";
+import { Embedder, type EmbedEvent } from "../../../src/engine/batching/embedder.ts";
+import { Engine } from "../../../src/engine/batching/engine.ts";
+import type { SequenceEvent, SequenceRequest } from "../../../src/engine/batching/sequence.ts";
+import type { GrammarCompiler } from "../../../src/engine/text/sampling/grammar.ts";
+import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
+import type { Tokenizer } from "../../../src/engine/text/tokenizer/tokenizer.ts";
+import { offerOf } from "../text/sampling/offers.ts";
+
+export const END = 256;
+export const VOCAB = 257;
+/** A token that makes every run with it fail. */
+export const BROKEN = 7;
+
+/** Ids 0…255 are bytes, 256 ends an answer. */
+export const byteTokenizer: Tokenizer = {
+  family: "bpe",
+  vocabSize: VOCAB,
+  bos: undefined,
+  eos: END,
+  newlineId: 10,
+  before: undefined,
+  after: undefined,
+  endOfGeneration: new Set([END]),
+  suppressed: new Int32Array(0),
+  encode: (text) => {
+    const whole = typeof text === "string" ? text : text.map((segment) => segment.text).join("");
+    return Int32Array.from(new TextEncoder().encode(whole));
+  },
+  findControl: () => [],
+  bytesOf: (id) => (id < END ? Uint8Array.of(id) : new Uint8Array()),
+  detokenize: (ids) => new TextDecoder().decode(Uint8Array.from([...ids].filter((id) => id < END))),
+};
+
+export interface FakeSession extends Session {
+  /** Every run, in order. */
+  readonly runs: { slot: number; start: number; count: number }[][];
+  /** The same, as they were given. */
+  readonly inputs: Rows[];
+  readonly copies: number[];
+  /** Slots that gave their memory back. */
+  readonly released: number[];
+  /** Of every run with candidates: how many of each row, 0 where all its logits were wanted. */
+  readonly offered: number[][];
+  closed: boolean;
+}
+
+/** The letter that follows a sequence; `END` where `next` says so. */
+export type Next = (tokens: readonly number[]) => number;
+
+/** A letter that depends on every token before it. */
+export const hashNext: Next = (tokens) => {
+  let hash = 7;
+  for (const token of tokens) hash = (hash * 31 + token + 1) % 99991;
+  return 97 + (hash % 26);
+};
+
+interface FakeOptions {
+  readonly slots: number;
+  readonly ctxLen: number;
+  readonly next: Next;
+  readonly delayMs?: number;
+  /** Whether the session chooses candidates where a row wants no more. */
+  readonly offers?: boolean;
+  /** The next token depends on a state that goes on only from where it stands, or from a checkpoint. */
+  readonly recurrent?: boolean;
+  /** Whether rows may be guessed. */
+  readonly verifies?: boolean;
+  /** Whether what slots hold can be kept beside them. */
+  readonly blocks?: boolean;
+  /** How many parts of a run fit into a budget; left out: runs are not divided. They have as many parts as rows. */
+  readonly partsOf?: (budgetNs: number) => number;
+  /** Whether a slot's memory can be given back; a token takes a byte. */
+  readonly growth?: boolean;
+  /** Called at each run with the number of its rows. */
+  readonly onRun?: (rows: number) => void;
+  /** The logits behind a sequence, (VOCAB); left out: 10 for the next token, 0 for all others. */
+  readonly logits?: (tokens: readonly number[]) => ArrayLike<number>;
+}
+
+interface FakeCheckpoint extends Checkpoint {
+  readonly state: readonly number[];
+}
+
+/** What the rows are remembered by: ids, and of vectors, which have one value each, that value. */
+function valuesOf({ slot, tokens, vectors = new Float32Array() }: Rows): number[] {
+  let at = 0;
+  const values = Array.from(tokens, (token) => (token < 0 ? vectors[at++]! : token));
+  assert(at === vectors.length, `slot ${slot}: ${vectors.length} vectors for ${at} rows without an id`);
+  return values;
+}
+
+/** Where the sequence ends of which each wanted row says what follows. */
+function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
+  if (logits === "none") return [];
+  return logits === "last" ? [start + length] : Array.from({ length }, (_, i) => start + i + 1);
+}
+
+/** Chooses candidates where a row wishes for no more. */
+async function runOffers(batch: readonly OfferRows[], session: FakeSession): ReturnType<OfferRuns["run"]> {
+  const logits = await session.run(batch);
+  session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
+  const wanted = batch.filter((rows) => rows.logits === "last");
+  const parts = wanted.map(({ wish }, i) => ({ wish, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
+  return {
+    logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
+    offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
+  };
+}
+
+const BLOCK = 8;
+
+/** Blocks of what slots hold: four bytes for each position. */
+function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
+  const bytesOf = (numbers: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(numbers).buffer);
+  const packed: PackedCheckpoints = {
+    // it came from `save`
+    pack: (checkpoint) => new Uint8Array(Float64Array.from((checkpoint as FakeCheckpoint).state).buffer),
+    unpack: (length, bytes): FakeCheckpoint => ({
+      length,
+      bytes: 8 * length,
+      state: [...new Float64Array(bytes.slice().buffer)],
+    }),
+  };
+  return {
+    length: BLOCK,
+    layout: "fake",
+    checkpoints: recurrent ? packed : undefined,
+    bytesOf: (count) => 4 * count,
+    read(slot, first, count) {
+      assert(first + count <= held[slot]!.length, `slot ${slot}: ${first} + ${count} of ${held[slot]!.length}`);
+      return bytesOf(held[slot]!.slice(first, first + count));
+    },
+    write(slot, { first, count, bytes }) {
+      assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block behind a gap`);
+      held[slot]!.splice(first, count, ...new Int32Array(bytes.slice().buffer));
+    },
+  };
+}
+
+function makeFakeGrowth(held: number[][], of: { states: number[][]; session: () => FakeSession }): Growth {
+  return {
+    tokenBytes: 1,
+    release(slot) {
+      of.session().released.push(slot);
+      held[slot] = [];
+      of.states[slot] = [];
+    },
+  };
+}
+
+function makeFakeSlices(
+  partsOf: (budgetNs: number) => number,
+  of: { runNow: (batch: readonly Rows[]) => Float32Array; states: number[][]; session: () => FakeSession },
+): SlicedRuns {
+  return {
+    rowsMax: 32,
+    start(rows) {
+      let left = rows.tokens.length;
+      return {
+        longestNs: 1e6,
+        next(budgetNs) {
+          left -= Math.max(1, partsOf(budgetNs));
+          of.states[rows.slot]?.push(END); // its states are on their way
+          if (left > 0) return undefined;
+          of.states[rows.slot]?.splice(rows.start);
+          of.session().runs.push([{ slot: rows.slot, start: rows.start, count: rows.tokens.length }]);
+          return of.runNow([rows]);
+        },
+      };
+    },
+  };
+}
+
+function logitsOf(
+  batch: readonly Rows[],
+  held: readonly number[][],
+  { next, verifies = false, logits: spread }: FakeOptions,
+): Float32Array {
+  const ends: (readonly number[])[] = [];
+  for (const rows of batch) {
+    assert(!rows.drafted || (rows.logits === "all" && verifies), `slot ${rows.slot}: rows were guessed`);
+    for (const end of wantedEnds(rows)) ends.push(held[rows.slot]!.slice(0, end));
+  }
+  const logits = new Float32Array(ends.length * VOCAB);
+  for (const [i, tokens] of ends.entries()) {
+    if (spread) logits.set(spread(tokens), i * VOCAB);
+    else logits[i * VOCAB + next(tokens)] = 10;
+  }
+  return logits;
+}
+
+/** A session that remembers tokens instead of keys and values. */
+export function makeFakeSession(options: FakeOptions): FakeSession {
+  const held: number[][] = Array.from({ length: options.slots }, () => []);
+  /** What a recurrence has seen, apart from the cells that its keys and values would lie in. */
+  const states: number[][] = Array.from({ length: options.slots }, () => []);
+  const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
+    session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
+    if (options.delayMs) await Bun.sleep(options.delayMs);
+    return runNow(batch);
+  };
+  const runNow = (batch: readonly Rows[]): Float32Array => {
+    options.onRun?.(batch.reduce((sum, { tokens }) => sum + tokens.length, 0));
+    session.inputs.push(...batch);
+    for (const [i, { slot, start, tokens }] of batch.entries()) {
+      const row = held[slot]!;
+      assert(start <= row.length, `slot ${slot}: rows start at ${start}, but only ${row.length} tokens are cached`);
+      row.length = start;
+      row.push(...valuesOf(batch[i]!));
+      if (start === 0) states[slot] = [];
+      assert(!options.recurrent || start === states[slot]!.length, `slot ${slot}: no states at ${start}`);
+      states[slot]!.push(...tokens);
+      if (tokens.some((token) => token === BROKEN)) throw new AppError("runner", "a logit is NaN");
+      if (options.recurrent) assert(states[slot]!.join() === row.join(), `slot ${slot}: keys of another sequence`);
+      assert(row.length <= options.ctxLen, `slot ${slot}: ${row.length} tokens in a context of ${options.ctxLen}`);
+    }
+    return logitsOf(batch, held, options);
+  };
+  const save = (slot: number, length: number): FakeCheckpoint => {
+    assert(states[slot]!.length === length, `slot ${slot} stands at ${states[slot]!.length}, not ${length}`);
+    return { length, bytes: 8 * length, state: [...states[slot]!] };
+  };
+  const restore = (slot: number, checkpoint: Checkpoint): void => {
+    states[slot] = [...(checkpoint as FakeCheckpoint).state]; // it came from `save`
+  };
+  const session: FakeSession = {
+    backend: "fake",
+    device: "none",
+    bytes: { weights: 0, kv: 0, scratch: 0 },
+    runs: [],
+    copies: [],
+    released: [],
+    inputs: [],
+    offered: [],
+    closed: false,
+    run,
+    ...(options.offers
+      ? { offers: { limits: { k: 128, apart: 256 }, run: (batch) => runOffers(batch, session) } }
+      : {}),
+    states: async (batch) => {
+      await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
+      const wanted = batch.filter((rows) => rows.states !== "none");
+      return Float32Array.from(wanted.flatMap(({ slot }) => stateOf(held[slot]!)));
+    },
+    ...(options.recurrent && { checkpoints: { save, restore } }),
+    ...(options.verifies && { verifies: true }),
+    ...(options.partsOf && { slices: makeFakeSlices(options.partsOf, { runNow, states, session: () => session }) }),
+    ...(options.growth && { growth: makeFakeGrowth(held, { states, session: () => session }) }),
+    ...(options.blocks && { blocks: makeFakeBlocks(held, options.recurrent ?? false) }),
+    shift: (slot, { keep, discard }) => {
+      held[slot]!.splice(keep, discard);
+      states[slot]!.splice(keep, discard);
+    },
+    copy: ({ from, to, length }) => {
+      session.copies.push(length);
+      held[to] = held[from]!.slice(0, length);
+    },
+    close: () => void (session.closed = true),
+  };
+  return session;
+}
+
+/** What the last token of a sequence leaves: two values that depend on every token. */
+export const stateOf = (tokens: readonly number[]): number[] => {
+  const angle = hashNext(tokens) + tokens.length;
+  return [Math.cos(angle), Math.sin(angle)];
+};
+
+export interface Bench {
+  readonly engine: Engine;
+  readonly session: FakeSession;
+  /** That of the draft model. */
+  readonly draft: FakeSession | undefined;
+  /** What was said of texts to embed. */
+  readonly embedded: readonly EmbedEvent[];
+  /** Submits and resolves with everything that was said. */
+  ask(prompt: string, options?: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly text: string;
+  /** Every text event, in order. */
+  readonly pieces: readonly Extract<SequenceEvent, { kind: "text" }>[];
+  /** Undefined where it failed before its prompt was read. */
+  readonly prompt: Extract<SequenceEvent, { kind: "prompt" }> | undefined;
+  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" }>;
+}
+
+/** An engine on a fake session. */
+export function makeBench(
+  options: Partial<FakeOptions> & {
+    chunk?: number;
+    chunkShared?: number;
+    loop?: EventLoop;
+    prefixBytes?: number;
+    kvBytes?: number;
+    freeBytes?: () => number;
+    snapshots?: SnapshotStore;
+    grammars?: () => Promise<GrammarCompiler>;
+    /** What a draft model has otherwise than the model. */
+    draft?: Partial<FakeOptions>;
+  } = {},
+): Bench {
+  const {
+    slots = 2,
+    ctxLen = 64,
+    next = hashNext,
+    delayMs = 0,
+    offers = false,
+    chunk = 16,
+    recurrent = false,
+    verifies = false,
+    blocks = false,
+    growth = false,
+    onRun = () => {},
+    logits,
+  } = options;
+  const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
+  const rest = {
+    offers,
+    recurrent,
+    verifies,
+    blocks,
+    growth,
+    onRun,
+    ...(partsOf && { partsOf }),
+    ...(logits && { logits }),
+  };
+  const session = makeFakeSession({ slots, ctxLen, next, delayMs, ...rest });
+  const draft = options.draft && makeFakeSession({ slots, ctxLen, next, ...(logits && { logits }), ...options.draft });
+  const listeners = new Map<number, (event: SequenceEvent) => void>();
+  let lastId = 0;
+  const embedded: EmbedEvent[] = [];
+  const emit = (event: EmbedEvent): void => void embedded.push(event);
+  const engine = new Engine({
+    session,
+    loop,
+    embedder: new Embedder({ session, pooling: "last", dim: 2, encoder: false, emit }),
+    tokenizer: byteTokenizer,
+    grammars: options.grammars ?? (() => Promise.reject(new Error("no grammar in these tests"))),
+    vocabSize: VOCAB,
+    ctxLen,
+    slots,
+    draft: draft && { session: draft, vocabSize: VOCAB, ctxLen: options.draft?.ctxLen ?? ctxLen },
+    prefixBytes,
+    kvBytes: options.kvBytes,
+    freeBytes: options.freeBytes,
+    snapshots: options.snapshots && (() => options.snapshots!),
+    limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
+    emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),
+  });
+  const ask: Bench["ask"] = (prompt, sampling = {}, more = {}) => {
+    const id = more.id ?? ++lastId;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
+    let read: Answer["prompt"];
+    listeners.set(id, (event) => {
+      if (event.kind === "text") pieces.push(event);
+      else if (event.kind === "prompt") {
+        assert(!read && pieces.length === 0, "the prompt is told of once, before the text");
+        read = event;
+      } else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, prompt: read, end: event });
+    });
+    const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
+    const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });
+    void engine.submit({ id, prompt: [{ kind: "ids", ids }], options: wanted, shift: true, ...more });
+    return promise;
+  };
+  return { engine, session, draft, embedded, ask };
+}
+
+/** What a model without any cache would answer. */
+export function expectedText(prompt: string, count: number, next: Next = hashNext): string {
+  const tokens = [...new TextEncoder().encode(prompt)];
+  const from = tokens.length;
+  while (tokens.length < from + count) tokens.push(next(tokens));
+  return new TextDecoder().decode(Uint8Array.from(tokens.slice(from)));
+}

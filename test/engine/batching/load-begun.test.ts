@@ -1,0 +1,43 @@
+/** What a backend begins before the headers are read, a load hands to its session, and ends if it fails. */
+import { expect, test } from "bun:test";
+import type { Backend, Begun, LoadOptions } from "../../../src/engine/program/backend.ts";
+import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
+import type { ByteSource } from "../../../src/engine/formats/gguf/source.ts";
+import { EMBEDDED, open } from "./embedded-engine.ts";
+
+function watched(load?: Backend["load"]) {
+  const said: string[] = [];
+  const given: LoadOptions["begun"][] = [];
+  const begun: Begun = {
+    opened: (source: ByteSource) => void said.push(`opened ${source.byteLength}`),
+    end: () => void said.push("ended"),
+  };
+  const backend: Backend = {
+    ...simdBackend,
+    begin: ({ threads }) => {
+      said.push(`began ${threads}`);
+      return begun;
+    },
+    load: (program, options) => {
+      said.push("loads");
+      given.push(options.begun);
+      return (load ?? simdBackend.load)(program, options);
+    },
+  };
+  return { backend, begun, said, given };
+}
+const opened = `opened ${Bun.file(EMBEDDED).size}`;
+
+test("a backend begins before the file is opened, and its session is given what it began", async () => {
+  const { backend, begun, said, given } = watched();
+  const { engine } = await open(backend, undefined, [1]);
+  expect(said).toEqual(["began 1", opened, "loads", "ended"]);
+  expect(given).toEqual([begun]);
+  await engine.close();
+});
+
+test("a load that fails ends what was begun", async () => {
+  const { backend, said } = watched(() => Promise.reject(new Error("no memory")));
+  expect(await open(backend, undefined, [1]).catch((error: Error) => error.message)).toBe("no memory");
+  expect(said).toEqual(["began 1", opened, "loads", "ended"]);
+});

@@ -1,0 +1,85 @@
+/** The heads of rerankers, and the text that they read. */
+import { describe, expect, test } from "bun:test";
+import { rankHeadOf, RANK_PROMPT } from "../../../src/engine/batching/rank-head.ts";
+import type { Gguf, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts";
+import { quants } from "../../../src/engine/formats/quant/index.ts";
+import { encodeAround, encodePair } from "../../../src/engine/runner/rank-input.ts";
+
+/** As much of a file as a head needs. */
+function file(tensors: Record<string, { shape: number[]; values: number[] }>, pooling = 4): Gguf {
+  const infos = Object.entries(tensors).map(([name, { shape, values }]): [string, TensorInfo] => [
+    name,
+    { name, shape, quant: quants.f32, byteLength: 4 * values.length, shard: 0, offset: 0 },
+  ]);
+  return {
+    path: "m.gguf",
+    metadata: new Map<string, number>([["a.pooling_type", pooling]]),
+    tensors: new Map(infos),
+    read: (name: string) => new Uint8Array(Float32Array.from(tensors[name]!.values).buffer),
+  } as unknown as Gguf;
+}
+
+const headOf = (gguf: Gguf) => rankHeadOf(gguf, { arch: "a", dim: 2 });
+const state = Float64Array.of(2, -1);
+
+describe("a head", () => {
+  test("of one output gives a logit, behind a dense layer with tanh where there is one", () => {
+    const output = { shape: [2, 1], values: [3, 5] };
+    expect(headOf(file({ "cls.output.weight": output }))).toMatchObject({ kind: "logit" });
+    expect(headOf(file({ "cls.output.weight": output }))!.score(state)).toBe(1);
+    const dense = { "cls.weight": { shape: [2, 2], values: [1, 0, 0, 1] }, "cls.bias": { shape: [2], values: [0, 1] } };
+    expect(headOf(file({ ...dense, "cls.output.weight": output }))!.score(state)).toBeCloseTo(3 * Math.tanh(2), 12);
+  });
+
+  test("of two outputs says how likely the first is", () => {
+    const head = headOf(file({ "cls.output.weight": { shape: [2, 2], values: [1, 0, 0, 1] } }))!;
+    expect(head.kind).toBe("share");
+    expect(head.score(state)).toBeCloseTo(Math.exp(2) / (Math.exp(2) + Math.exp(-1)), 12);
+    expect(head.score(Float64Array.of(1e6, -1e6))).toBe(1);
+  });
+
+  test("is there only where the file says that it ranks, and then has to be", () => {
+    expect(headOf(file({ "cls.output.weight": { shape: [2], values: [1, 1] } }, 1))).toBeUndefined();
+    expect(() => headOf(file({}))).toThrow("tensor 'cls.output.weight': expected the head of a reranker, got none");
+    const wide = { "cls.output.weight": { shape: [3, 1], values: [1, 1, 1] } };
+    expect(() => headOf(file(wide))).toThrow("tensor 'cls.output.weight': expected (2, 1 to 1024), got (3, 1)");
+  });
+});
+
+describe("a pair", () => {
+  const encode = (text: string, { parseSpecial }: { parseSpecial: boolean }): Int32Array =>
+    Int32Array.from([...text], (c) => c.charCodeAt(0) + (parseSpecial ? 1000 : 0));
+  const limits = { limit: 10, truncate: true, index: 0 };
+  const text = (ids: Int32Array): string => String.fromCharCode(...ids.map((id) => (id > 1000 ? id - 1000 : id)));
+  const tokens = (family: "wpm" | "ugm") => ({ encode, before: 60, after: 62, family }); // < and >
+  const paired = (family: "wpm" | "ugm", { prompt, ...given }: typeof limits & { prompt: string | undefined }) => {
+    const around = encodeAround(tokens(family), "ab", prompt);
+    return encodePair(tokens(family), { around, document: "cdefgh" }, given);
+  };
+
+  test("stands between the special tokens of its family", () => {
+    expect(text(paired("wpm", { ...limits, prompt: undefined }))).toBe("<ab>cdefg>");
+    expect(text(paired("ugm", { ...limits, prompt: undefined }))).toBe("<ab>>cdef>");
+  });
+
+  test("or in the model's prompt, whose markup is read as such and the texts of others never", () => {
+    const ids = paired("wpm", { ...limits, prompt: "[{query}|{document}]" });
+    expect(text(ids)).toBe("[ab|cdefg]");
+    expect([...ids].filter((id) => id > 1000).length).toBe(3);
+    expect(RANK_PROMPT.split("{document}").length).toBe(2);
+  });
+
+  test("has its texts wherever the prompt names them", () => {
+    const ask = (prompt: string, limit: number): string => text(paired("wpm", { ...limits, prompt, limit }));
+    expect(ask("[{document}|{query}]", 20)).toBe("[cdefgh|ab]");
+    expect(ask("[{document}|{query}|{document}]", 20)).toBe("[cdefgh|ab|cdefgh]");
+    expect(ask("[{document}|{query}|{document}]", 13)).toBe("[cde|ab|cde]");
+    expect(ask("[{query}]", 20)).toBe("[ab]cdefgh");
+  });
+
+  test("that does not fit is refused where nothing may be cut, or no document has room", () => {
+    const strict = { ...limits, prompt: undefined, truncate: false };
+    expect(() => paired("wpm", strict)).toThrow("documents[0]: the input length exceeds");
+    expect(() => paired("wpm", { ...limits, prompt: undefined, limit: 5 })).toThrow("query: expected");
+  });
+});

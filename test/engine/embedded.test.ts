@@ -1,0 +1,25 @@
+/** The gateway on files alone: nothing of PostgreSQL is loaded before a setting asks for it. */
+import { join } from "node:path";
+import { expect, test } from "bun:test";
+import { Glob, Transpiler } from "bun";
+
+const SRC = join(import.meta.dir, "../../src");
+const ofPostgres = (path: string): boolean => path.includes("postgres");
+
+test("modules of PostgreSQL are imported by one another, and elsewhere only when they are needed", async () => {
+  const transpiler = new Transpiler({ loader: "ts" });
+  const kinds = new Set<string>();
+  const early: string[] = [];
+  for await (const path of new Glob("**/*.ts").scan({ cwd: SRC })) {
+    if (ofPostgres(path)) continue;
+    const code = await Bun.file(join(SRC, path)).text();
+    if (!ofPostgres(code)) continue;
+    for (const { path: from, kind } of transpiler.scanImports(code)) {
+      if (!ofPostgres(from)) continue;
+      kinds.add(kind);
+      if (kind !== "dynamic-import") early.push(`${path}: ${from}`);
+    }
+  }
+  expect(early).toEqual([]);
+  expect([...kinds]).toEqual(["dynamic-import"]);
+});

@@ -1,0 +1,133 @@
+/** Large grammars in real threads: the same masks as without, while the thread of the model goes on. */
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { AppError } from "../../../../src/base/errors.ts";
+import { openGrammarThread } from "../../../../src/engine/runner/grammar-thread.ts";
+import {
+  makeGrammarCompiler,
+  type GrammarCompiler,
+  type GrammarVocabulary,
+} from "../../../../src/engine/text/sampling/grammar.ts";
+import {
+  withThreads,
+  type OpenGrammarThread,
+  type ToGrammarThread,
+} from "../../../../src/engine/text/sampling/grammar-threads.ts";
+import { answer, makeLogits } from "./walk.ts";
+
+setDefaultTimeout(60_000);
+
+const ASCII = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i));
+const vocabulary: GrammarVocabulary = {
+  tokens: [...ASCII, '{"', '": ', '", "', "<end>"],
+  kind: "raw",
+  prependSpace: false,
+  vocabSize: ASCII.length + 4,
+  stopIds: [ASCII.length + 3],
+};
+const logits = makeLogits(vocabulary, 5);
+const textOf = (ids: readonly number[]): string => ids.map((id) => vocabulary.tokens[id]!).join("");
+
+/** Sixty texts, each with a pattern of its own: a second's work. */
+const large = (first = "p"): Record<string, unknown> => {
+  const names = Array.from({ length: 60 }, (_, i) => `${first}${i}`);
+  const pattern = (i: number): string => `^[a-${"bcdefghij"[i % 9]}]{1,${50 + i}}x$`;
+  const properties = Object.fromEntries(names.map((name, i) => [name, { type: "string", pattern: pattern(i) }]));
+  return { type: "object", required: names, properties };
+};
+const SMALL = { type: "object", properties: { a: { type: "boolean" } }, required: ["a"] };
+
+let compiler: GrammarCompiler | undefined;
+afterEach(() => compiler?.dispose());
+
+/** What was sent to each thread. */
+function start(): { compiler: GrammarCompiler; sent: ToGrammarThread["kind"][][]; fail: () => void } {
+  const sent: ToGrammarThread["kind"][][] = [];
+  let failLast = (): void => {};
+  const open: OpenGrammarThread = (receive, fail) => {
+    const inner = openGrammarThread(receive, fail);
+    const own: ToGrammarThread["kind"][] = [];
+    sent.push(own);
+    failLast = () => fail("it was ended by the test");
+    return { ...inner, send: (message) => (own.push(message.kind), inner.send(message)) };
+  };
+  compiler = withThreads(makeGrammarCompiler(vocabulary), { vocabulary, open });
+  return { compiler, sent, fail: () => failLast() };
+}
+
+test("a large schema gives the answers that it gives without threads; a small one starts no thread", async () => {
+  const { compiler, sent } = start();
+  const plain = makeGrammarCompiler(vocabulary);
+  for (const seed of [1, 2, 3]) {
+    const options = { vocabulary, logits, textOf, seed, limit: 80 };
+    expect(await answer(compiler, SMALL, options)).toEqual(await answer(plain, SMALL, options));
+    if (seed === 1) expect(sent).toEqual([]);
+    expect(await answer(compiler, large(), options)).toEqual(await answer(plain, large(), options));
+  }
+  plain.dispose();
+  expect(sent).toHaveLength(1);
+  expect(sent[0]!.filter((kind) => kind === "start")).toHaveLength(3);
+});
+
+test("while a large schema compiles, the event loop goes on", async () => {
+  const { compiler } = start();
+  (await compiler.matcher(SMALL)).dispose(); // the library is there
+  let turns = 0;
+  const turn = (): void => {
+    turns++;
+    timer = setImmediate(turn);
+  };
+  let timer = setImmediate(turn);
+  const matcher = await compiler.matcher(large());
+  clearImmediate(timer);
+  matcher.dispose();
+  expect(turns).toBeGreaterThan(50);
+});
+
+test("a thread that an answer uses compiles nothing for others; one that is free does", async () => {
+  const { compiler, sent } = start();
+  const first = await compiler.matcher(large());
+  const again = await compiler.matcher(large());
+  const second = await compiler.matcher(large("q"));
+  expect(sent).toHaveLength(2);
+  first.dispose();
+  again.dispose();
+  const third = await compiler.matcher(large("r"));
+  expect(sent).toHaveLength(2);
+  for (const each of [second, third]) each.dispose();
+});
+
+test("where all threads are in use, a new schema waits for one", async () => {
+  const { compiler, sent } = start();
+  const used = await Promise.all(["a", "b", "c", "d"].map((name) => compiler.matcher(large(name))));
+  let isThere = false;
+  const fifth = compiler.matcher(large("e")).then((matcher) => ((isThere = true), matcher));
+  await used[0]!.mask();
+  expect([sent.length, isThere]).toEqual([4, false]);
+  used[2]!.dispose();
+  (await fifth).dispose();
+  expect(sent.map((kinds) => kinds.filter((kind) => kind === "start").length)).toEqual([1, 1, 2, 1]);
+});
+
+test("what is wrong with a schema is said as without threads, and the thread goes on", async () => {
+  const { compiler } = start();
+  const wrong = { ...large(), properties: { ...(large()["properties"] as object), p7: { type: "nothing" } } };
+  const error: unknown = await compiler.matcher(wrong).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(AppError);
+  expect(error).toMatchObject({ code: "bad_request", message: expect.stringContaining("p7") });
+  (await compiler.matcher(large())).dispose();
+});
+
+test("a thread that fails fails its answers, and the next schema gets another", async () => {
+  const { compiler, sent, fail } = start();
+  const matcher = await compiler.matcher(large());
+  fail();
+  matcher.accept(0);
+  const failed = matcher.mask().then(
+    () => "a mask",
+    (error: AppError) => error.message,
+  );
+  expect(await Promise.race([failed, Bun.sleep(2000).then(() => "nothing")])).toContain("its thread failed");
+  matcher.dispose();
+  (await compiler.matcher(large())).dispose();
+  expect(sent).toHaveLength(2);
+});

@@ -1,0 +1,112 @@
+/** Candidates instead of logits: the same tokens come out, draw after draw. What a GPU offers is in backend/webgpu. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../../src/engine/text/sampling/options.ts";
+import { makeSampler, type Sampler } from "../../../../src/engine/text/sampling/sampler.ts";
+import { arbitraryLogits, offerOf } from "./offers.ts";
+
+const LIMITS = { k: 128, apart: 256 };
+
+const samplerOf = (
+  options: Partial<SamplingOptions>,
+  vocabSize: number,
+  more: { newlineId?: number; suppressed?: Int32Array } = {},
+): Sampler => makeSampler({ ...SAMPLING_DEFAULTS, seed: 7, ...options }, { vocabSize, ctxLen: 64, ...more });
+
+const share = fc.double({ min: 0, max: 1.1, noNaN: true });
+const factor = fc.double({ min: -2, max: 2, noNaN: true });
+const options: fc.Arbitrary<Partial<SamplingOptions>> = fc.record({
+  temperature: fc.constantFrom(0, 0.1, 0.8, 1, 3),
+  top_k: fc.integer({ min: 1, max: 128 }),
+  top_p: share,
+  min_p: share,
+  tfs_z: share,
+  typical_p: share,
+  repeat_last_n: fc.constantFrom(-1, 0, 1, 5, 64),
+  repeat_penalty: fc.constantFrom(0, 0.5, 1, 1.1, 3),
+  presence_penalty: factor,
+  frequency_penalty: factor,
+  penalize_newline: fc.boolean(),
+});
+
+const none = fc.constant(new Int32Array(0));
+
+/** Both ways, token by token, each seeing what was chosen before. */
+function expectSame(
+  logits: Float32Array,
+  chosen: Partial<SamplingOptions>,
+  prompt: readonly number[],
+  suppressed: Int32Array,
+): void {
+  const more = { newlineId: 1, suppressed };
+  const [all, few] = [0, 1].map(() => samplerOf(chosen, logits.length, more)) as [Sampler, Sampler]; // one each
+  for (const id of prompt) for (const sampler of [all, few]) sampler.accept(id % logits.length);
+  for (let i = 0; i < 8; i++) {
+    const moved = logits.map((logit, id) => (id % 7 === i && logit > -Infinity ? -logit : logit));
+    const wish = few.wish(LIMITS)!;
+    const id = few.choose(offerOf(moved, wish));
+    expect(id).toBe(all.sample(moved.slice()));
+    expect(suppressed.includes(id)).toBe(false);
+    for (const sampler of [all, few]) sampler.accept(id);
+  }
+}
+
+test("candidates give the tokens that all logits give, under every chain of samplers behind top-k", () => {
+  const logits = arbitraryLogits({ min: 1, max: 200 });
+  const prompt = fc.array(fc.nat(300), { maxLength: 90 });
+  fc.assert(fc.property(logits, options, prompt, none, expectSame), { numRuns: 500 });
+});
+
+test("a masked logit, −∞, is never chosen from candidates either", () => {
+  const logits = arbitraryLogits({ min: 5, max: 60 }).map((each) =>
+    each.map((logit, id) => (id % 3 === 0 || id === 4 ? logit : -Infinity)),
+  );
+  fc.assert(fc.property(logits, options, fc.constant([]), none, expectSame), { numRuns: 200 });
+});
+
+test("suppressed tokens are chosen from neither, however many of the likeliest they are", () => {
+  const logits = arbitraryLogits({ min: 12, max: 200 }).map((each) => each.map((logit) => Math.max(logit, -1e30)));
+  const ids = fc.uniqueArray(fc.nat(300), { minLength: 1, maxLength: 11 }).map((list) => Int32Array.from(list));
+  const prompt = fc.array(fc.nat(300), { maxLength: 90 });
+  fc.assert(fc.property(logits, options, prompt, ids, expectSame), { numRuns: 300 });
+});
+
+test("suppressed tokens are set apart beside penalized ones, each id once", () => {
+  const suppressed = Int32Array.of(2, 9);
+  const sampler = samplerOf({ presence_penalty: 1 }, 100, { suppressed });
+  for (const id of [1, 2]) sampler.accept(id);
+  expect([...sampler.wish(LIMITS)!.apart].toSorted()).toEqual([1, 2, 9]);
+  expect(sampler.wish({ k: 128, apart: 2 })).toBeUndefined();
+});
+
+test("candidates are wished for only where the rest of the vocabulary cannot matter", () => {
+  const wish = (each: Partial<SamplingOptions>) => samplerOf(each, 1000).wish(LIMITS)?.k;
+  expect(wish({})).toBe(40);
+  expect(wish({ top_k: 128 })).toBe(128);
+  expect(wish({ top_k: 129 })).toBeUndefined();
+  expect(wish({ top_k: 0 })).toBeUndefined();
+  expect(wish({ mirostat: 1 })).toBeUndefined();
+  expect(wish({ mirostat: 2 })).toBeUndefined();
+  expect(wish({ mirostat: 2, temperature: 0 })).toBe(1);
+  expect(wish({ top_k: 0, temperature: 0 })).toBe(1);
+  expect(samplerOf({ top_k: 0 }, 30).wish(LIMITS)).toBeUndefined();
+  expect(samplerOf({ top_k: 500 }, 30).wish(LIMITS)?.k).toBe(30);
+});
+
+test("what penalties lower is set apart, each id once; where that is too much all logits are wanted", () => {
+  const sampler = samplerOf({ presence_penalty: 1, repeat_last_n: 4, penalize_newline: false }, 100, { newlineId: 3 });
+  for (const id of [9, 1, 2, 3, 2]) sampler.accept(id);
+  expect([...sampler.wish(LIMITS)!.apart].toSorted()).toEqual([1, 2]);
+  expect(sampler.wish({ k: 128, apart: 1 })).toBeUndefined();
+  expect([...samplerOf({ repeat_last_n: 4 }, 100).wish(LIMITS)!.apart]).toEqual([]);
+});
+
+test("unusable candidates fail as unusable logits do", () => {
+  const offer = (...logits: number[]) => ({
+    ids: Int32Array.from(logits.keys()),
+    logits: Float32Array.from(logits),
+  });
+  expect(() => samplerOf({}, 3).choose(offer(1, NaN))).toThrow("the model gave no usable logits");
+  expect(() => samplerOf({ temperature: 0 }, 3).choose(offer(Infinity))).toThrow("no usable logits");
+  expect(() => samplerOf({}, 3).choose(offer(-Infinity, -Infinity))).toThrow("no token can follow");
+});

@@ -1,0 +1,158 @@
+/** What becomes of a conversation that a chat template cannot take as it is. */
+import { describe, expect, test } from "bun:test";
+import { AppError } from "../../../../src/base/errors.ts";
+import { parseJinja } from "../../../../src/engine/text/template/jinja.ts";
+import type { PromptMessage, PromptTool } from "../../../../src/engine/text/template/messages.ts";
+import { choosePrompt, renderChat } from "../../../../src/engine/text/template/prompt.ts";
+
+const now = new Date(Date.UTC(2026, 10, 22, 9, 5, 7));
+const user = (content: string): PromptMessage => ({ role: "user", content });
+const system = (content: string): PromptMessage => ({ role: "system", content });
+const call = (name: string, id: string) => ({ id, function: { name, arguments: {} } });
+const PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+
+function render(jinja: string, messages: readonly PromptMessage[], more: object = {}): string {
+  return renderChat(choosePrompt({ jinja }), { messages, now, ...more });
+}
+
+const jinja = (source: string, values: Record<string, unknown> = {}): string => parseJinja(source).render(values, now);
+
+describe("a system message", () => {
+  const refusing =
+    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + PLAIN;
+  const silent = "{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+
+  test("stays where the template has a place for it", () => {
+    expect(render(PLAIN, [system("Be brief."), user("hi")])).toBe("[system]Be brief.[user]hi");
+  });
+
+  test("that the template refuses, or would drop without a word, begins the user's", () => {
+    for (const template of [refusing, silent]) {
+      expect(render(template, [system("Be brief."), user("hi")])).toBe("[user]Be brief.\nhi");
+      expect(render(template, [system("a"), system("b"), user("hi"), user("ho")])).toBe("[user]a\nb\nhi[user]ho");
+      expect(render(template, [system("Be brief.")])).toBe("[user]Be brief.");
+      expect(render(template, [user("hi")])).toBe("[user]hi");
+    }
+  });
+
+  test("is no reason to hide what else a template refuses", () => {
+    const never = "{{ raise_exception('never') }}";
+    expect(() => render(never, [system("a"), user("hi")])).toThrow(new AppError("bad_request", "never"));
+  });
+});
+
+test("several calls in one message become several messages where the template allows one", () => {
+  const single =
+    "{% for m in messages %}{% if m.tool_calls %}{% if m.tool_calls | length != 1 %}{{ raise_exception('single') }}" +
+    "{% endif %}<{{ m.content }}{{ m.tool_calls[0].function.name }}>{% else %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}";
+  const messages: PromptMessage[] = [
+    user("q"),
+    { role: "assistant", content: "so: ", tool_calls: [call("a", "1"), call("b", "2")] },
+    { role: "tool", content: "B", tool_call_id: "2" },
+    { role: "tool", content: "A", tool_call_id: "1" },
+  ];
+  expect(render(single, messages)).toBe("[user]q<so: a>[tool]A<b>[tool]B");
+});
+
+test("a template that goes through its tools works without any", () => {
+  const looping = "{% if tools is defined %}{% for t in tools %}{{ t.function.name }}{% endfor %}{% endif %}" + PLAIN;
+  expect(render(looping, [user("hi")])).toBe("[user]hi");
+  const tools: PromptTool[] = [{ type: "function", function: { name: "sum" } }];
+  expect(render(looping, [user("hi")], { tools })).toBe("sum[user]hi");
+});
+
+test("a level of thinking goes by the name that the template knows", () => {
+  const levels = "{% if reasoning_effort not in ['low', 'medium', 'xhigh'] %}?{% endif %}{{ reasoning_effort }}";
+  expect(render(levels, [user("hi")], { think: "high" })).toBe("xhigh");
+  expect(render(levels, [user("hi")], { think: "low" })).toBe("low");
+  expect(render(levels, [user("hi")], { think: "max" })).toBe("xhigh");
+  const few =
+    "{% if reasoning_effort not in ('none', \"high\") %}{{ raise_exception('no') }}{% endif %}{{ reasoning_effort }}";
+  for (const think of ["low", "medium", "high", "max"] as const)
+    expect(render(few, [user("hi")], { think })).toBe("high");
+  expect(render("{{ reasoning_effort }}/'high'/'xhigh'", [user("hi")], { think: "high" })).toBe("high/'high'/'xhigh'");
+});
+
+describe("a call for a template that", () => {
+  const CALLS = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ HERE }}{% endfor %}{% endfor %}";
+  const calls = [{ function: { name: "f", arguments: { a: 1 } } }];
+  const called: PromptMessage[] = [
+    user("hi"),
+    { role: "assistant", content: "text", thinking: "thought", tool_calls: calls },
+    { role: "tool", content: "1", tool_name: "f" },
+  ];
+
+  test("puts its arguments behind a text: they are JSON", () => {
+    const source = CALLS.replace("HERE", "'[' + c.function.arguments + ']'");
+    expect(render(source, called)).toBe('[{"a":1}]');
+  });
+
+  test("takes an object: they are one", () => {
+    const source = CALLS.replace("HERE", "c.function.arguments.a");
+    expect(render(source, called)).toBe("1");
+  });
+
+  test("refuses thoughts beside a text: they are one", () => {
+    const source =
+      "{% for m in messages %}{% if m.content and m.thinking %}{{ raise_exception('both') }}{% endif %}" +
+      "{{ m.role }}:{{ m.thinking or m.content }};{% endfor %}";
+    expect(render(source, called)).toBe("user:hi;assistant:thought\n\ntext;tool:1;");
+  });
+});
+
+test("tools under the name of SmolLM3, and none where there are none", () => {
+  const tools = [{ type: "function", function: { name: "now" } }];
+  const source = "{% if xml_tools %}{{ xml_tools[0].function.name }}{% else %}none{% endif %}";
+  expect(render(source, [user("hi")], { tools })).toBe("now");
+  expect(render(source, [user("hi")])).toBe("none");
+});
+
+test("tools as text, and the time, under the names of FireFunction", () => {
+  const tools: PromptTool[] = [{ type: "function", function: { name: "sum" } }];
+  const text = render("{{ functions }} {{ datetime }}", [user("hi")], { tools });
+  expect(text).toBe(`${JSON.stringify(tools, null, 2)} Nov 22 2026 09:05:07 GMT`);
+});
+
+describe("Jinja as Python has it", () => {
+  test("an argument that is None was given", () => {
+    expect(jinja("{% macro f(v) %}{{ v is none }} {{ v is sequence }}{% endmacro %}{{ f(none) }}")).toBe("True False");
+    expect(jinja("{% macro f(v=3) %}{{ v }}{% endmacro %}{{ f(none) }}{{ f() }}")).toBe("None3");
+    expect(jinja("{{ {'a': none}.get('a', 1) }}{{ {}.get('a', 1) }}")).toBe("None1");
+  });
+
+  test("a list of the template's own shrinks in a chat, where jinja2's sandbox refuses; one that was given does not", () => {
+    const chat = (source: string): string => render(source, [user("hi")]);
+    expect(chat("{% set l = [1, 2, 3] %}{{ l.pop(0) }}{{ l.pop() }}{{ l }}")).toBe("13[2]");
+    expect(() => jinja("{% set l = [1] %}{{ l.pop() }}")).toThrow("no attribute 'pop'");
+    expect(() => chat("{% set l = [] %}{{ l.pop() }}")).toThrow();
+    expect(() => chat("{{ messages.pop() }}")).toThrow();
+  });
+
+  test("None has no items to select, reject or map", () => {
+    const source =
+      "{{ x | selectattr('a') | list }}{{ x | rejectattr('a') | list }}{{ x | select | list }}{{ x | reject | list }}" +
+      "{{ x | map('upper') | list }}";
+    expect(jinja(source, { x: null })).toBe("[][][][][]");
+    expect(() => jinja("{% for a in x %}{% endfor %}", { x: null })).toThrow("not iterable");
+  });
+
+  test("a list of the template's own can grow, and no other", () => {
+    expect(jinja("{% set l = [1] %}{% set _ = l.append('b') %}{{ l }}{{ l.append(none) }}{{ l | length }}")).toBe(
+      "[1, 'b']None3",
+    );
+    const ns = "{% set ns = namespace(l=[]) %}{% for m in x %}{% set _ = ns.l.append(m) %}{% endfor %}{{ ns.l }}";
+    expect(jinja(ns, { x: [1, 2] })).toBe("[1, 2]");
+    expect(() => jinja("{{ x.append(1) }}", { x: [] })).toThrow("only a list that the template made itself");
+  });
+
+  test("a list that would hold itself, or grow for ever, is an error", () => {
+    expect(() => jinja("{% set l = [] %}{{ l.append(l) }}")).toThrow("an item of itself");
+    expect(() => jinja("{% set l = [] %}{{ l.append([{'a': l}]) }}")).toThrow("an item of itself");
+    expect(() => jinja("{% set ns = namespace(l=[]) %}{{ ns.l.append(ns) }}")).toThrow("an item of itself");
+    expect(() => jinja("{% set l = [1] %}{% for a in l %}{{ l.append(1) }}{% endfor %}")).toThrow(AppError);
+    const deep =
+      "{% set ns = namespace(l=[]) %}{% for i in range(5000) %}{% set k = [] %}{{ k.append(ns.l) }}" +
+      "{% set ns.l = k %}{% endfor %}";
+    expect(() => jinja(deep)).toThrow("nested deeper");
+  });
+});

@@ -1,0 +1,233 @@
+/**
+ * Choosing between a model's templates, and what a conversation becomes in each way they are written.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AppError } from "../../../../src/base/errors.ts";
+import { parseGoPrompt, thinkingTags, toolCallTag } from "../../../../src/engine/text/template/go-prompt.ts";
+import {
+  capabilitiesOf,
+  choosePrompt,
+  type PromptMessage,
+  renderChat,
+  renderGenerate,
+} from "../../../../src/engine/text/template/prompt.ts";
+
+const now = new Date(2026, 10, 21);
+const hearth = readFileSync(join(import.meta.dir, "golden/jinja/hearth.jinja"), "utf8");
+const goSource = (name: string): string => readFileSync(join(import.meta.dir, `golden/go/${name}.gotmpl`), "utf8");
+const user = (content: string): PromptMessage => ({ role: "user", content });
+const assistant = (content: string): PromptMessage => ({ role: "assistant", content });
+const tools = [{ type: "function", function: { name: "sum", description: "Adds", parameters: { type: "object" } } }];
+
+describe("the choice of a template", () => {
+  const chatmlJinja = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+
+  test("a model with one template uses it, and one with none gets its prompt as it is", () => {
+    expect(choosePrompt({ jinja: chatmlJinja }).kind).toBe("jinja");
+    expect(choosePrompt({ go: "{{ .Prompt }}" }).kind).toBe("go");
+    expect(renderChat(choosePrompt({}), { messages: [user("hello")], now })).toBe("hello");
+  });
+
+  test("the Go template wins over a chat template that can do no more", () => {
+    expect(choosePrompt({ jinja: chatmlJinja, go: goSource("chatml") }).kind).toBe("go");
+    expect(choosePrompt({ jinja: hearth, go: goSource("qwen-tools") }).kind).toBe("go");
+  });
+
+  test("a chat template with tools wins over a Go template without", () => {
+    expect(choosePrompt({ jinja: hearth, go: goSource("chatml") }).kind).toBe("jinja");
+  });
+
+  test("of two templates with tools, the one that also takes results wins", () => {
+    const listsOnly = "{{ range .Messages }}{{ .Content }}{{ $.Tools }}{{ end }}";
+    expect(choosePrompt({ jinja: hearth, go: listsOnly }).kind).toBe("jinja");
+    expect(choosePrompt({ jinja: "{{ tools }}", go: listsOnly }).kind).toBe("go");
+  });
+
+  test("taking results is not given up for thinking", () => {
+    const thinkingOnly = "<think></think>{{ tools }}";
+    expect(choosePrompt({ jinja: thinkingOnly, go: goSource("mistral-tools") }).kind).toBe("go");
+  });
+
+  test("a stated preference decides", () => {
+    expect(choosePrompt({ jinja: hearth, go: goSource("chatml"), prefersGo: true }).kind).toBe("go");
+    expect(choosePrompt({ jinja: chatmlJinja, go: goSource("chatml"), prefersGo: false }).kind).toBe("jinja");
+  });
+
+  test("a template that does not parse is an error with its place", () => {
+    expect(() => choosePrompt({ go: "{{ if .Prompt }}\n{{ .Prompt }" })).toThrow(
+      'template:2:12: unexpected "}" in operand',
+    );
+  });
+});
+
+describe("capabilities", () => {
+  test("come from what a template has a place for", () => {
+    const of = (name: string) => capabilitiesOf(choosePrompt({ go: goSource(name) }));
+    expect(of("chatml")).toEqual({ tools: false, thinking: false, insert: false });
+    expect(of("qwen-tools")).toEqual({ tools: true, thinking: true, insert: false });
+    expect(of("codellama-fim")).toEqual({ tools: false, thinking: false, insert: true });
+  });
+
+  test("of a chat template come from its text", () => {
+    const of = (jinja: string) => capabilitiesOf(choosePrompt({ jinja }));
+    expect(of(hearth)).toEqual({ tools: true, thinking: false, insert: false });
+    expect(of("<think></think>").thinking).toBe(true);
+    expect(of("{{ content.split('</think>')[-1] }}").thinking).toBe(true);
+    expect(of("{{ content.split('</think>')[-1] }}{{ reasoning_content }}").thinking).toBe(false);
+  });
+
+  test("thinking tags stand around past reasoning, and the tool tag in front of past calls", () => {
+    expect(thinkingTags(parseGoPrompt(goSource("qwen-tools")))).toEqual({ open: "<think>", close: "</think>" });
+    expect(thinkingTags(parseGoPrompt(goSource("llama3")))).toBeUndefined();
+    expect(toolCallTag(parseGoPrompt(goSource("qwen-tools")))).toBe("<tool_call>");
+    expect(toolCallTag(parseGoPrompt(goSource("mistral-tools")))).toBe("[TOOL_CALLS] [");
+    expect(toolCallTag(parseGoPrompt(goSource("llama31-tools")))).toBe("{");
+    expect(toolCallTag(parseGoPrompt(goSource("chatml")))).toBe("{");
+  });
+});
+
+describe("a chat through the embedded model's template", () => {
+  const prompt = choosePrompt({ jinja: hearth });
+
+  test("opens the model's answer", () => {
+    expect(renderChat(prompt, { messages: [{ role: "system", content: "Be kind." }, user("Hi")], now })).toBe(
+      "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+    );
+  });
+
+  test("lists tools, and gives back calls and results", () => {
+    const messages: PromptMessage[] = [
+      user("1+2?"),
+      { ...assistant(""), tool_calls: [{ function: { index: 0, name: "sum", arguments: { b: 2, a: 1 } } }] },
+      { role: "tool", content: "3", tool_name: "sum" },
+    ];
+    const text = renderChat(prompt, { messages, tools, now });
+    expect(text).toContain('\n<tools>\n{"type": "function", "function": {"name": "sum", "description": "Adds"');
+    expect(text).toEndWith(
+      '<|im_start|>assistant\n<tool_call>\n{"name": "sum", "arguments": {"b": 2, "a": 1}}\n</tool_call><|im_end|>\n' +
+        "<|im_start|>user\n<tool_response>\n3\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
+    );
+  });
+
+  test("ends inside a last message of the model, for it to go on", () => {
+    expect(renderChat(prompt, { messages: [user("Count"), assistant("One, two,")], now })).toEndWith(
+      "<|im_start|>assistant\nOne, two,",
+    );
+  });
+
+  test("does not end inside a call", () => {
+    const calling = { ...assistant(""), tool_calls: [{ function: { name: "sum", arguments: {} } }] };
+    expect(renderChat(prompt, { messages: [user("1+2?"), calling], tools, now })).toEndWith(
+      "</tool_call><|im_end|>\n<|im_start|>assistant\n",
+    );
+  });
+
+  test("without a generation prompt ends behind the last message", () => {
+    expect(renderChat(prompt, { messages: [user("Hi")], addGenerationPrompt: false, now })).toBe(
+      "<|im_start|>user\nHi<|im_end|>\n",
+    );
+  });
+});
+
+describe("a chat template", () => {
+  test("prints the special tokens, and not a BOS that the tokenizer adds", () => {
+    const jinja = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}";
+    const render = (addsBos: boolean) =>
+      renderChat(choosePrompt({ jinja, tokens: { bos: "<s>", eos: "</s>", addsBos } }), { messages: [user("x")], now });
+    expect(render(false)).toBe("<s>x</s>");
+    expect(render(true)).toBe("x</s>");
+  });
+
+  test("knows whether to think, and how much", () => {
+    const jinja = "{{ enable_thinking is defined }} {{ enable_thinking }} {{ reasoning_effort }}";
+    const prompt = choosePrompt({ jinja });
+    const render = (think?: boolean | string) =>
+      renderChat(prompt, { messages: [], now, ...(think === undefined ? {} : { think }) });
+    expect(render()).toBe("False  ");
+    expect(render(false)).toBe("True False ");
+    expect(render("high")).toBe("True True high");
+  });
+
+  test("never sees the bytes of an image, and calls tools by name", () => {
+    const jinja = "{{ messages[0] | tojson }}";
+    const messages = [{ role: "tool", content: "c", tool_name: "sum", images: [new Uint8Array(9)] }];
+    expect(renderChat(choosePrompt({ jinja }), { messages, now })).toBe(
+      '{"role": "tool", "content": "c", "name": "sum"}',
+    );
+  });
+
+  test("that refuses a conversation says why, in its own words", () => {
+    const prompt = choosePrompt({ jinja: "{{ raise_exception('roles must alternate') }}" });
+    expect(() => renderChat(prompt, { messages: [], now })).toThrow(
+      new AppError("bad_request", "roles must alternate"),
+    );
+  });
+});
+
+describe("one question", () => {
+  test("is a chat of system, history and prompt", () => {
+    const prompt = choosePrompt({ go: goSource("chatml") });
+    const text = renderGenerate(prompt, { system: "S", history: [user("a"), assistant("b")], prompt: "P", now });
+    expect(text.replaceAll(/<\|im_(start|end)\|>\n?/g, "|")).toBe(
+      "|system\nS||user\na||assistant\nb||user\nP||assistant",
+    );
+  });
+
+  test("can come with the beginning of its answer", () => {
+    const request = { prompt: "P", response: "Sure:", now };
+    expect(renderGenerate(choosePrompt({ go: goSource("vicuna") }), request)).toBe("USER: P\nASSISTANT: Sure:");
+    expect(renderGenerate(choosePrompt({ jinja: hearth }), request)).toEndWith("<|im_start|>assistant\nSure:");
+  });
+
+  test("between two texts needs a template with a place for the second", () => {
+    const request = { prompt: "def f(", suffix: "return x", now };
+    expect(renderGenerate(choosePrompt({ go: goSource("codellama-fim") }), request)).toBe(
+      "<PRE> def f( <SUF>return x <MID>",
+    );
+    for (const sources of [{ go: goSource("chatml") }, { jinja: hearth }]) {
+      expect(() => renderGenerate(choosePrompt(sources), request)).toThrow("does not support insert");
+    }
+  });
+});
+
+test("neighbours of one role, which a Go template sees as one message, keep their calls and thoughts", () => {
+  const go =
+    "{{ range .Messages }}{{ .Role }}({{ .Thinking }}|{{ .Content }}" +
+    "{{ range .ToolCalls }}|{{ .Function.Name }}{{ end }}){{ end }}";
+  const call = (name: string) => ({ function: { name, arguments: {} } });
+  const messages = [
+    user("both"),
+    { ...assistant("first"), thinking: "one", tool_calls: [call("sum")] },
+    { ...assistant("then"), thinking: "two", tool_calls: [call("product")] },
+    { role: "tool", content: "3" },
+    { role: "tool", content: "2" },
+  ];
+  const text = "user(|both)assistant(one\n\ntwo|first\n\nthen|sum|product)tool(|3)tool(|2)";
+  expect(renderChat(choosePrompt({ go }), { messages, now })).toBe(text);
+});
+
+describe("a Go template of the older way", () => {
+  test("without a response gets one at its end", () => {
+    const prompt = choosePrompt({ go: "[{{ .Prompt }}]" });
+    expect(renderChat(prompt, { messages: [user("a"), assistant("b"), user("c")], now })).toBe("[a]b[c]");
+  });
+
+  test("is cut where the answer begins, conditions and all", () => {
+    const go =
+      "{{ if .Prompt }}<{{ .Prompt }}>{{ end }}{{ if .Response }}={{ end }}({{ .Response }}){{ if true }}.{{ end }}!";
+    const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
+    expect(render(user("a"))).toBe("<a>(");
+    expect(render(user("a"), assistant("b"))).toBe("<a>=(b");
+    expect(render(user("a"), assistant("b"), user("c"))).toBe("<a>=(b).!<c>(");
+  });
+
+  test("is cut in both sides of a branch", () => {
+    const go =
+      "{{ if .System }}{{ .System }}|{{ .Prompt }}>{{ .Response }}.{{ else }}{{ .Prompt }}>{{ .Response }}.{{ end }}!";
+    const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
+    expect(render(user("a"))).toBe("a>");
+    expect(render({ role: "system", content: "s" }, user("a"))).toBe("s|a>");
+  });
+});

@@ -1,0 +1,338 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Heartbeat, type HeartbeatStatus } from "../../../src/gateway/agent/heartbeat.ts";
+import { historyOf } from "../../../src/gateway/agent/sessions.ts";
+import { AppError } from "../../../src/base/errors.ts";
+import { makeLogger } from "../../../src/base/log.ts";
+import { alone } from "../../../src/gateway/database/peers.ts";
+import { execute } from "../../../src/gateway/database/store.ts";
+import { afterTest } from "../../cleanups.ts";
+import { EVERY, MINUTE, nowhereToSend, testHeart, waitingCount, withHeartbeat, type TestHeart } from "./hearts.ts";
+import { MAIN } from "./parts.ts";
+
+describe("the timer", () => {
+  test("asks every half hour, and shows what waited", async () => {
+    const test = testHeart(() => ({ text: "Disk almost full" }));
+    await test.wake("disk at 99%", { wantsHeartbeat: false });
+    await test.heart.start();
+    test.clock.advance(EVERY - 1);
+    expect(test.runtime.requests.length).toBe(0);
+    test.clock.advance(1);
+    expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["timer"], preview: "Disk almost full" });
+    expect(test.runtime.requests[0]?.messages[0]?.content).toMatch(
+      /^System: \[2026-01-05T12:00:00Z\] disk at 99%\n\nThe system events above .*HEARTBEAT_OK and nothing else\./s,
+    );
+    expect(test.sent).toMatchObject([{ text: "Disk almost full", target: { channel: "telegram", to: "42" } }]);
+    expect(await waitingCount(test)).toBe(0);
+    await test.wake("disk at 100%", { wantsHeartbeat: false });
+    test.clock.advance(EVERY);
+    expect((await test.next()).reasons).toEqual(["timer"]);
+  });
+
+  test("asks nothing where no events wait and no prompt is set, and asks the prompt where one is", async () => {
+    const idle = testHeart(() => ({ text: "HEARTBEAT_OK" }));
+    await idle.heart.start();
+    idle.clock.advance(EVERY);
+    expect(await idle.next()).toMatchObject({ kind: "skipped", reason: "no events wait, and there is no prompt" });
+    expect(idle.runtime.requests).toEqual([]);
+    const busy = testHeart(() => ({ text: "HEARTBEAT_OK" }), { settings: withHeartbeat({ prompt: "Is all well?" }) });
+    await busy.heart.start();
+    busy.clock.advance(EVERY);
+    expect((await busy.next()).kind).toBe("ok-token");
+    expect(busy.runtime.requests[0]?.messages[0]?.content).toStartWith("Is all well?\n\nIf nothing needs attention");
+    expect((await busy.store.read(() => historyOf(MAIN))).messages).toEqual([]); // nothing happened
+  });
+
+  test("is silent at an interval of 0 and outside of active hours", async () => {
+    const off = testHeart(() => ({ text: "HEARTBEAT_OK" }), { settings: withHeartbeat({ every: 0, prompt: "well?" }) });
+    await off.heart.start();
+    expect(off.clock.due).toEqual([]);
+    const hours = { start: "08:00", end: "12:30", timezone: "UTC" };
+    const quiet = testHeart(() => ({ text: "yes" }), {
+      settings: withHeartbeat({ activeHours: hours, prompt: "well?" }),
+    });
+    await quiet.heart.start();
+    quiet.clock.advance(EVERY);
+    expect(await quiet.next()).toMatchObject({ kind: "skipped", reason: "outside of active hours" });
+    quiet.clock.advance(19.5 * 60 * MINUTE); // to eight in the morning
+    const first = await quiet.next();
+    expect(first).toMatchObject({ kind: "skipped", at: Date.UTC(2026, 0, 5, 13) });
+    for (let status = first; status.kind === "skipped";) status = await quiet.next();
+    expect(quiet.statuses.at(-1)).toMatchObject({ kind: "sent", at: Date.UTC(2026, 0, 6, 8) });
+    expect(quiet.runtime.requests.length).toBe(1);
+  });
+
+  test("takes up a changed interval", async () => {
+    let every = 0;
+    const test = testHeart(() => ({ text: "yes" }));
+    const heart = new Heartbeat({
+      peers: alone(),
+      ...test.parts,
+      agent: test.agent,
+      settings: () => withHeartbeat({ every }),
+      delivery: nowhereToSend,
+      log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
+    });
+    afterTest(() => heart.stop());
+    await heart.start();
+    expect(test.clock.due).toEqual([]);
+    every = 5;
+    heart.reschedule();
+    expect(test.clock.due).toEqual([test.clock.now() + 5 * MINUTE]);
+    every = 0;
+    heart.reschedule();
+    expect(test.clock.due).toEqual([]);
+  });
+});
+
+describe("a request", () => {
+  test.each([
+    ["while the timer is off", { every: 0 }],
+    ["in quiet hours", { activeHours: { start: "01:00", end: "02:00", timezone: "UTC" } }],
+  ])("gets its heartbeat at once %s", async (_, heartbeat) => {
+    const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat(heartbeat) });
+    await test.heart.start();
+    await test.wake("deploy failed");
+    test.heart.request("wake");
+    test.clock.advance(250);
+    expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["wake"] });
+  });
+
+  test("of one moment shares it with others", async () => {
+    const test = testHeart(() => ({ text: "On it" }));
+    for (const text of ["a", "b", "c"]) {
+      await test.wake(text);
+      test.heart.request(`hook ${text}`);
+      test.clock.advance(80);
+    }
+    test.clock.advance(170);
+    expect((await test.next()).reasons).toEqual(["hook a", "hook b", "hook c"]);
+    expect(test.runtime.requests.length).toBe(1);
+  });
+
+  test("while one runs gets the next one, and no event is lost between them", async () => {
+    let finish = (): void => {};
+    const until = new Promise<void>((resolve) => (finish = resolve));
+    let begun = (): void => {};
+    const running = new Promise<void>((resolve) => (begun = resolve));
+    const test = testHeart((_, i) => {
+      if (i > 0) return { text: "second" };
+      begun();
+      return { text: "first", until };
+    });
+    await test.wake("a");
+    test.heart.request("one");
+    test.clock.advance(250);
+    await running;
+    await test.wake("a");
+    await test.wake("b");
+    test.heart.request("two");
+    test.clock.advance(1000);
+    expect(test.runtime.requests.length).toBe(1);
+    finish();
+    expect((await test.next()).preview).toBe("first");
+    test.clock.advance(250);
+    expect((await test.next()).reasons).toEqual(["two", "requests while another one ran"]);
+    const shown = test.runtime.requests[1]!.messages.at(-1)!.content;
+    expect(shown.match(/System: .*/g)).toEqual([expect.stringMatching(/\] a$/), expect.stringMatching(/\] b$/)]);
+    expect(await waitingCount(test)).toBe(0);
+  });
+
+  test("with the timer's still leaves one running at a time", async () => {
+    const test = testHeart(() => ({ text: "On it" }));
+    await test.heart.start();
+    test.clock.advance(EVERY - 100);
+    await test.wake("a");
+    test.heart.request("wake");
+    test.clock.advance(250); // the timer's begins first
+    expect((await test.next()).reasons).toEqual(["timer"]);
+    test.clock.advance(250);
+    expect(await test.next()).toMatchObject({ kind: "skipped", reasons: ["wake", "requests while another one ran"] });
+    expect(test.runtime.requests.length).toBe(1);
+  });
+
+  test("is followed by another where more events wait than one turn shows", async () => {
+    const test = testHeart((_, i) => ({ text: `reply ${i}` }));
+    for (let i = 0; i < 60; i++) await test.wake(`event ${i}`);
+    test.heart.request("wake");
+    test.clock.advance(250);
+    await test.next();
+    expect(await waitingCount(test)).toBe(10);
+    test.clock.advance(250);
+    expect((await test.next()).reasons).toEqual(["more events wait"]);
+    expect(await waitingCount(test)).toBe(0);
+  });
+});
+
+describe("a reply", () => {
+  async function beatOnce(test: TestHeart): Promise<HeartbeatStatus> {
+    test.heart.request("wake");
+    test.clock.advance(250);
+    return test.next();
+  }
+
+  test("that acknowledges is not sent, and its events are done with", async () => {
+    const test = testHeart(() => ({ text: "**HEARTBEAT_OK** all quiet" }));
+    await test.wake("cron ran");
+    expect(await beatOnce(test)).toMatchObject({ kind: "ok-token", preview: "all quiet" });
+    expect([
+      test.sent.length,
+      await waitingCount(test),
+      (await test.store.read(() => historyOf(MAIN))).messages.length,
+    ]).toEqual([0, 0, 2]);
+  });
+
+  test("without text is not sent", async () => {
+    const test = testHeart(() => ({}));
+    await test.wake("cron ran");
+    expect((await beatOnce(test)).kind).toBe("ok-empty");
+  });
+
+  test("that says more beside the acknowledgement is sent without it", async () => {
+    const test = testHeart(() => ({ text: `HEARTBEAT_OK ${"x".repeat(11)}` }), {
+      settings: withHeartbeat({ ackMaxChars: 10 }),
+    });
+    await test.wake("cron ran");
+    expect((await beatOnce(test)).kind).toBe("sent");
+    expect(test.sent[0]?.text).toBe("x".repeat(11));
+  });
+
+  test("is not sent twice within a day", async () => {
+    const test = testHeart(() => ({ text: "Disk almost full" }));
+    const kinds: string[] = [];
+    for (const hours of [0, 23, 2]) {
+      test.clock.advance(hours * 60 * MINUTE);
+      await test.wake(`disk after ${hours}`);
+      kinds.push((await beatOnce(test)).kind);
+    }
+    expect(kinds).toEqual(["sent", "skipped", "sent"]);
+    expect(test.sent.length).toBe(2);
+  });
+
+  test("that was sent by a clock which was a year ahead is sent again", async () => {
+    const test = testHeart(() => ({ text: "Disk almost full" }));
+    for (const days of [365, -365]) {
+      test.clock.advance(days * 24 * 60 * MINUTE);
+      await test.wake("disk");
+      expect((await beatOnce(test)).kind).toBe("sent");
+    }
+    expect(test.sent.length).toBe(2);
+  });
+
+  test("to what is on its way to people already is not sent", async () => {
+    const test = testHeart(() => ({ text: "A mail came" }));
+    await test.wake("Hook Mail: a mail came", { isDelivered: true });
+    expect(await beatOnce(test)).toMatchObject({ kind: "skipped", reason: "a reply is on its way to people already" });
+    expect(test.runtime.requests[0]?.messages[0]?.content).toContain("(for your information: a reply with this is on");
+    await test.wake("Hook Mail: another", { isDelivered: true });
+    await test.wake("disk full");
+    expect((await beatOnce(test)).kind).toBe("sent");
+  });
+
+  test("with nowhere to go is kept, and the reason told", async () => {
+    const nowhere = testHeart(() => ({ text: "hello" }), { target: { reason: "no channel is configured" } });
+    await nowhere.wake("a");
+    expect(await beatOnce(nowhere)).toMatchObject({ kind: "failed", reason: "no channel is configured" });
+    expect([await waitingCount(nowhere), (await nowhere.store.read(() => historyOf(MAIN))).messages.length]).toEqual([
+      0, 2,
+    ]);
+    const none = testHeart(() => ({ text: "hello" }), { settings: withHeartbeat({ target: "none" }) });
+    await none.wake("a");
+    expect(await beatOnce(none)).toMatchObject({ kind: "skipped", reason: "agents.defaults.heartbeat.target is none" });
+  });
+
+  test("that was cut off says so", async () => {
+    const test = testHeart(() => ({ text: "and so", reason: "length" }));
+    await test.wake("a");
+    await beatOnce(test);
+    expect(test.sent[0]?.text).toBe("and so […]");
+  });
+});
+
+describe("a heartbeat that fails", () => {
+  test("keeps its events and tries again, later each time, until it succeeds", async () => {
+    const test = testHeart((_, i) => (i < 3 ? { error: new AppError("runner", "the model died") } : { text: "back" }));
+    await test.wake("a");
+    test.heart.request("wake");
+    test.clock.advance(250);
+    for (const delayMs of [1000, 2000, 4000]) {
+      expect(await test.next()).toMatchObject({ kind: "failed", reason: "the model died" });
+      expect(await waitingCount(test)).toBe(1);
+      await Bun.sleep(0);
+      test.clock.advance(delayMs - 1);
+      expect(test.clock.due.some((at) => at <= test.clock.now() + 1)).toBe(true);
+      test.clock.advance(1 + 250);
+    }
+    expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["another try"] });
+    expect(await waitingCount(test)).toBe(0);
+  });
+
+  test("for want of the database promises nothing", async () => {
+    const test = testHeart(() => {
+      const until = test.store.write(() => execute("DROP TABLE session_entries"));
+      return { text: "lost", until };
+    });
+    await test.wake("a");
+    test.heart.request("wake");
+    test.clock.advance(250);
+    expect(await test.next()).toMatchObject({ kind: "failed", reason: expect.stringContaining("session_entries") });
+    expect(await waitingCount(test)).toBe(1);
+  });
+
+  test("because the server stops leaves its events for the next start", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hearth-heart-"));
+    const path = join(folder, "gateway.db");
+    try {
+      let begun = (): void => {};
+      const running = new Promise<void>((resolve) => (begun = resolve));
+      const first = testHeart(
+        () => {
+          begun();
+          return { text: "never", until: new Promise(() => {}) };
+        },
+        { path },
+      );
+      await first.wake("a");
+      await first.wake("later", { wantsHeartbeat: false });
+      first.heart.request("wake");
+      first.clock.advance(250);
+      await running;
+      await first.heart.stop();
+      expect([first.runtime.stopped.length, first.statuses.length, first.sent.length]).toEqual([1, 0, 0]);
+      first.heart.request("after the end");
+      expect(first.clock.due).toEqual([]);
+      await first.store.close();
+      const second = testHeart(() => ({ text: "here" }), { path });
+      await second.heart.start();
+      second.clock.advance(250);
+      expect(await second.next()).toMatchObject({ kind: "sent", reasons: ["events that waited for the server"] });
+      expect(await waitingCount(second)).toBe(0);
+      await second.store.close();
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("does not put the next of the timer off by a restart", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hearth-heart-"));
+    const path = join(folder, "gateway.db");
+    try {
+      const first = testHeart(() => ({ text: "one" }), { path });
+      await first.wake("a");
+      first.heart.request("wake");
+      first.clock.advance(250);
+      await first.next();
+      const lastAt = first.clock.now();
+      await first.store.close();
+      const second = testHeart(() => ({ text: "two" }), { path });
+      second.clock.advance(20 * MINUTE);
+      await second.heart.start();
+      expect(second.clock.due).toEqual([lastAt + EVERY]);
+      await second.store.close();
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { enqueueEvent } from "../../../src/gateway/agent/events.ts";
+import {
+  append,
+  endSession,
+  findSession,
+  historyOf,
+  listEntries,
+  pruneSessions,
+  setRoute,
+  type EntryBody,
+} from "../../../src/gateway/agent/sessions.ts";
+import { agentMigrations } from "../../../src/gateway/agent/tables.ts";
+import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import type { Store } from "../../../src/gateway/database/store.ts";
+import { openStore } from "../../stores.ts";
+import { HOOK, MAIN } from "./parts.ts";
+
+let store: Store;
+beforeEach(() => void (store = openStore(agentMigrations)));
+afterEach(() => store.close());
+
+const said = (content: string, role = "user"): EntryBody => ({ kind: "message", message: { role, content } });
+const put = (runId: string, entries: readonly EntryBody[], more: { key?: string; now?: number } = {}) =>
+  store.write(() => append({ sessionKey: more.key ?? HOOK, runId, isEphemeral: false, entries, now: more.now ?? 1 }));
+
+describe("a transcript", () => {
+  test("keeps runs in the order in which they were stored, with ids, times and runs", async () => {
+    await put("r1", [said("a"), said("b", "assistant")], { now: 5 });
+    await put("r2", [said("c")], { now: 3 }); // a clock that was set back
+    const entries = await store.read(() => listEntries({ sessionKey: HOOK, limit: 10 }));
+    expect(entries.map(({ runId, createdAt, body }) => [runId, createdAt, body])).toEqual([
+      ["r1", 5, said("a")],
+      ["r1", 5, said("b", "assistant")],
+      ["r2", 3, said("c")],
+    ]);
+    expect(new Set(entries.map(({ id }) => id)).size).toBe(3);
+    expect(
+      (await store.read(() => listEntries({ sessionKey: HOOK, limit: 1, before: entries[2]!.seq }))).map(
+        ({ seq }) => seq,
+      ),
+    ).toEqual([entries[1]!.seq]);
+  });
+
+  test("holds a run once, and nothing after its end", async () => {
+    await put("r1", [said("a")]);
+    await expect(put("r1", [said("a")])).rejects.toThrow("run 'r1' is in the transcript of its session already");
+    await store.write(() => endSession({ sessionKey: HOOK, now: 7 }));
+    await expect(put("r2", [said("b")])).rejects.toThrow(`session '${HOOK}' has ended`);
+    expect((await store.read(() => findSession(HOOK)))?.endedAt).toBe(7);
+    expect((await store.read(() => historyOf(HOOK))).messages.length).toBe(1);
+  });
+
+  test("goes on after its last compaction", async () => {
+    await put("r1", [said("old"), said("older", "assistant")]);
+    await put("r2", [said("kept"), said("kept too", "assistant")]);
+    const through = (await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 })))[1]!.seq;
+    await put("r3", [{ kind: "compaction", through, droppedCount: 2, summary: "they met" }, said("new")]);
+    const { compaction, messages } = await store.read(() => historyOf(HOOK));
+    expect(compaction).toMatchObject({ droppedCount: 2, summary: "they met" });
+    expect(messages.map(({ message }) => message.content)).toEqual(["kept", "kept too", "new"]);
+    const all = await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 }));
+    expect(all.length).toBe(6); // nothing was taken away
+  });
+});
+
+describe("sessions", () => {
+  test("remember their route", async () => {
+    await put("r1", [said("a")], { key: "agent:main:hook:a", now: 1 });
+    await put("r2", [said("b")], { key: "agent:main:hook:b", now: 2 });
+    await store.write(() => setRoute({ sessionKey: MAIN, route: { channel: "telegram", to: "42" }, now: 3 }));
+    expect((await store.read(() => findSession(MAIN)))?.route).toEqual({ channel: "telegram", to: "42" });
+    await store.write(() => setRoute({ sessionKey: MAIN, route: { channel: "slack", to: "C1", thread: "9" }, now: 4 }));
+    expect((await store.read(() => findSession(MAIN)))?.route).toEqual({ channel: "slack", to: "C1", thread: "9" });
+    expect((await store.read(() => findSession("agent:main:hook:a")))?.route).toBeUndefined();
+  });
+
+  test("that nobody used are forgotten with their transcripts, but not the main one, nor where events wait", async () => {
+    for (const key of ["old", "waiting", "new"])
+      await put(key, [said("a"), said("b")], { key, now: key === "new" ? 100 : 1 });
+    await put("m", [said("a")], { key: MAIN });
+    const event = { sessionKey: "waiting", text: external("e"), isWrapped: true, source: "s", now: 1 };
+    await store.write(() => enqueueEvent(event, { eventsMax: 1 }));
+    expect(await store.write(() => pruneSessions({ idleSince: 50, keep: [MAIN], limit: 10 }))).toBe(1);
+    const keys = [MAIN, "old", "waiting", "new"];
+    const found = await Promise.all(keys.map((key) => store.read(() => findSession(key))));
+    expect(found.flatMap((session) => session?.key ?? [])).toEqual([MAIN, "waiting", "new"]);
+    expect(await store.read(() => listEntries({ sessionKey: "old", limit: 9 }))).toEqual([]);
+  });
+});

@@ -1,0 +1,133 @@
+import { expect, test } from "bun:test";
+import { AppError } from "../../../../src/base/errors.ts";
+import { makeLogger } from "../../../../src/base/log.ts";
+import { textMessages } from "../../../../src/gateway/channels/outbox/messages.ts";
+import { Outages } from "../../../../src/gateway/channels/outbox/outages.ts";
+import { eventually } from "../../../e2e/hearth.ts";
+import { makeBox, scripted } from "../fixtures.ts";
+
+function recording() {
+  const lines: Record<string, unknown>[] = [];
+  const log = makeLogger({ write: (line) => void lines.push(JSON.parse(line)), now: () => 0, debug: true });
+  const told = () =>
+    lines.map(({ level, channel, reason, seconds, attempts }) => ({ level, channel, reason, seconds, attempts }));
+  return { log, lines, told };
+}
+
+const on = (lane: string, channel = "slack") => ({ channel, lane });
+
+test("an outage is told when it begins and when its last message is over, with how long it was", () => {
+  const { log, told } = recording();
+  let now = 5000;
+  const outages = new Outages({ log, now: () => now });
+  for (let i = 0; i < 100; i++) outages.failed(on(i % 2 === 0 ? "a" : "b"), "answered 500");
+  now = 65_000;
+  outages.settled(on("a"));
+  outages.settled(on("c")); // another recipient that never failed
+  expect(told()).toEqual([{ level: "warn", channel: "slack", reason: "answered 500" }] as never);
+  outages.settled(on("b"));
+  outages.settled(on("b"));
+  expect(told().slice(1)).toEqual([{ level: "info", channel: "slack", seconds: 60, attempts: 100 }] as never);
+  outages.failed(on("a"), "again");
+  expect(told()).toHaveLength(3);
+});
+
+test("channels fail apart", () => {
+  const { log, told } = recording();
+  const outages = new Outages({ log, now: () => 0 });
+  outages.failed(on("a"), "x");
+  outages.failed(on("a", "telegram"), "y");
+  outages.settled(on("a"));
+  expect(told().map(({ level, channel }) => `${String(level)} ${String(channel)}`)).toEqual([
+    "warn slack",
+    "warn telegram",
+    "info slack",
+  ]);
+});
+
+test("messages that were called back end an outage too", () => {
+  const { log, lines } = recording();
+  const outages = new Outages({ log, now: () => 0 });
+  outages.failed(on("a"), "x");
+  outages.failed(on("b"), "x");
+  outages.keep(new Set(["b", "other"]));
+  expect([outages.any, lines.length]).toEqual([true, 1]);
+  outages.keep(new Set(["other"]));
+  expect([outages.any, lines.length]).toEqual([false, 2]);
+});
+
+test("a channel that is down for many tries is two lines in the log, and every try is counted", async () => {
+  const { log, lines } = recording();
+  const outcomes: string[] = [];
+  let isUp = false;
+  let now = 1_000_000;
+  const channel = scripted(() => (isUp ? { kind: "sent" } : { kind: "retry", reason: "the platform answered 502" }));
+  const onTried = (id: string, kind: string) => void outcomes.push(`${id} ${kind}`);
+  const box = makeBox([channel], { log, now: () => now, onTried });
+  try {
+    await box.outbox.start();
+    const put = (groupId: string, to: string) =>
+      box.store.write(() => box.outbox.add({ groupId, target: { channel: "scripted", to }, text: "hello", now }));
+    await put("g1", "ann");
+    await put("g2", "ben");
+    const state = async (groupId: string) => (await box.store.read(() => textMessages(groupId)))[0]!;
+    const until = async (check: () => boolean | Promise<boolean>) => {
+      const deadline = Date.now() + 30_000;
+      while (!(await check())) {
+        if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(await state("g1"))}`);
+        box.outbox.poke();
+        await Bun.sleep(2);
+      }
+    };
+    for (let tries = 1; tries <= 5; tries++) {
+      await until(async () =>
+        [await state("g1"), await state("g2")].every((row) => row.attempts === tries && row.state === "queued"),
+      );
+      now += 400_000;
+    }
+    isUp = true;
+    await until(async () => (await state("g1")).state === "sent" && (await state("g2")).state === "sent");
+    await until(() => lines.length >= 2);
+    expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+      ["warn", "a channel does not take messages; they are tried again"],
+      ["info", "no message to a channel waits for another try any more"],
+    ]);
+    expect(lines[1]).toMatchObject({ channel: "scripted", attempts: 10 });
+    expect(outcomes.filter((each) => each === "scripted retry")).toHaveLength(10);
+    expect(outcomes.filter((each) => each === "scripted sent")).toHaveLength(2);
+  } finally {
+    await box.outbox.stop({ graceMs: 0 });
+    await box.remove();
+  }
+});
+
+test("a database that is away is told once for what waits for it, and so is its return", async () => {
+  const { log, lines } = recording();
+  const sent = Promise.withResolvers<void>();
+  const box = makeBox([scripted(async () => (await sent.promise, { kind: "sent" }))], { log });
+  const { store, outbox } = box;
+  await outbox.start();
+  const target = { channel: "scripted", to: "ann" };
+  await store.write(() => outbox.add({ groupId: "g", target, text: "x", now: Date.now() }));
+  outbox.poke();
+  const state = async () => (await store.read(() => textMessages("g")))[0]!.state;
+  while ((await state()) !== "sending") await Bun.sleep(5);
+  const { read, write } = store;
+  const away = (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
+  Object.assign(store, { read: away, write: away });
+  sent.resolve();
+  for (let i = 0; i < 50; i++) {
+    outbox.poke();
+    await Bun.sleep(50); // the outcome is tried to be written every second
+  }
+  Object.assign(store, { read: read.bind(store), write: write.bind(store) });
+  outbox.poke();
+  expect(await eventually(async () => (await state()) === "sent" && lines.length >= 4, 10_000)).toBe(true);
+  const { key } = (await store.read(() => textMessages("g")))[0]!;
+  const problems = [`the outcome of message ${key} cannot be written`, "the outbox cannot be read or written"];
+  expect(lines.map(({ msg }) => msg).toSorted()).toEqual(
+    [...problems, ...problems.map((problem) => `no longer: ${problem}`)].toSorted(),
+  );
+  await outbox.stop({ graceMs: 0 });
+  await box.remove();
+});

@@ -1,0 +1,417 @@
+import { Database } from "bun:sqlite";
+import { afterEach, expect, test } from "bun:test";
+import { AppError } from "../../../../src/base/errors.ts";
+import type { Channel, SendRequest } from "../../../../src/gateway/channels/channel.ts";
+import {
+  pruneOutbox,
+  outboxStats,
+  textMessages,
+  textOutcome,
+} from "../../../../src/gateway/channels/outbox/messages.ts";
+import type { Outbox, OutboxDeps, Settled } from "../../../../src/gateway/channels/outbox/outbox.ts";
+import { eventually } from "../../../e2e/hearth.ts";
+import { sectionFor, startPlatform } from "../platforms.ts";
+import { channelsFrom, makeBox, scripted, type Box } from "../fixtures.ts";
+import { execute, queryAll, type Script } from "../../../../src/gateway/database/store.ts";
+import { answering, postgresUrl } from "../../../stores.ts";
+
+let box: Box;
+let running: Outbox[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((outbox) => outbox.stop({ graceMs: 0 })));
+  running = [];
+  await box.remove();
+});
+
+async function start(channels: readonly Channel[], more: Partial<OutboxDeps> = {}): Promise<void> {
+  box = makeBox(channels, more);
+  await run(box.outbox);
+}
+
+async function run(outbox: Outbox): Promise<void> {
+  running.push(outbox);
+  await outbox.start();
+}
+
+/** Resolves with how the text ended. */
+async function put(groupId: string, text: string, { to = "ann", outbox = box.outbox, channel = "scripted" } = {}) {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const off = outbox.onSettled((id) => id === groupId && resolve());
+  await box.store.write(() => outbox.add({ groupId, target: { channel, to }, text, now: Date.now() }));
+  outbox.poke();
+  await promise;
+  off();
+  return box.store.read(() => textOutcome(groupId));
+}
+
+const makeReader = (path: string) => new Database(path, { readonly: true });
+const states = async (groupId: string) => (await box.store.read(() => textMessages(groupId))).map((row) => row.state);
+const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}${".".repeat(40)}`).join("\n");
+
+test("a text is sent in parts, in order, with a receipt for each", async () => {
+  const sent: SendRequest[] = [];
+  await start([scripted((request) => ({ kind: "sent", messageId: `m${sent.push(request)}` }))]);
+  expect(await put("g", lines(3))).toEqual({ kind: "sent", messageIds: ["m1", "m2", "m3"] });
+  expect(sent.map(({ text }) => text[0])).toEqual(["0", "1", "2"]);
+  expect(new Set(sent.map(({ key }) => key)).size).toBe(3);
+  expect((await box.store.read(() => textMessages("g"))).map((row) => row.message_id)).toEqual(["m1", "m2", "m3"]);
+});
+
+test.skipIf(postgresUrl !== undefined)("a message is marked on the disk before its request leaves", async () => {
+  const seen: unknown[] = [];
+  await start([
+    scripted(() => {
+      const other = makeReader(box.path);
+      seen.push(other.query("SELECT state, attempts FROM outbox").get());
+      other.close();
+      return { kind: "sent" };
+    }),
+  ]);
+  await put("g", "hello");
+  expect(seen).toEqual([{ state: "sending", attempts: 1 }]);
+});
+
+test("a message whose mark did not reach the disk has not left: it is sent once the disk takes marks", async () => {
+  let sends = 0;
+  await start([scripted(() => (sends++, { kind: "sent" }))]);
+  const { store } = box;
+  const write = store.write.bind(store);
+  const failures: unknown[] = [];
+  store.write = async <T>(work: () => Script<T>) => {
+    let marked: string[] = []; // as this transaction leaves it: another may have marked it since
+    const result = await write(function* () {
+      const done = yield* work();
+      marked = (yield* textMessages("g")).map((row) => row.state);
+      return done;
+    });
+    if (failures.length > 0 || marked[0] !== "sending") return result;
+    failures.push(marked);
+    throw new AppError("storage", "the database cannot be written: EIO");
+  };
+  expect(await put("g", "hello")).toMatchObject({ kind: "sent" });
+  expect([failures, sends]).toEqual([[["sending"]], 1]);
+});
+
+test("a text that is put in twice is there once", async () => {
+  let sends = 0;
+  await start([scripted(() => (sends++, { kind: "sent" }))]);
+  await put("g", "hello");
+  const again = { groupId: "g", target: { channel: "scripted", to: "ann" }, text: "hello", now: Date.now() };
+  await box.store.write(() => box.outbox.add(again));
+  box.outbox.poke();
+  await put("other", "later");
+  expect(sends).toBe(2);
+});
+
+test("what the transaction around it undoes is not sent", async () => {
+  const sent: string[] = [];
+  await start([scripted(({ text }) => (sent.push(text), { kind: "sent" }))]);
+  const text = { groupId: "gone", target: { channel: "scripted", to: "ann" }, text: "gone", now: 0 };
+  const failing = box.store.write(function* () {
+    yield* box.outbox.add(text);
+    throw new Error("no");
+  });
+  expect(failing).rejects.toThrow("no");
+  await put("g", "kept");
+  expect(sent).toEqual(["kept"]);
+});
+
+test("a retry waits as long as the platform asks, and nothing overtakes it", async () => {
+  const log: { text: string; at: number }[] = [];
+  await start([
+    scripted(({ text }) => {
+      log.push({ text, at: Date.now() });
+      return log.length === 1 ? { kind: "retry", reason: "busy", afterMs: 1500 } : { kind: "sent" };
+    }),
+  ]);
+  await Promise.all([put("a", "first"), put("b", "second")]);
+  expect(log.map(({ text }) => text)).toEqual(["first", "first", "second"]);
+  expect(log[1]!.at - log[0]!.at).toBeGreaterThanOrEqual(1500);
+});
+
+test("a recipient that waits holds up no other", async () => {
+  const sent: string[] = [];
+  const hang = Promise.withResolvers<{ kind: "sent" }>();
+  await start([
+    scripted(({ target, text }) => {
+      if (target.to === "slow") return hang.promise;
+      sent.push(text);
+      return { kind: "sent" };
+    }),
+  ]);
+  const slow = put("a", "slow one", { to: "slow" });
+  await put("b", "quick one", { to: "quick" });
+  expect(sent).toEqual(["quick one"]);
+  hang.resolve({ kind: "sent" });
+  await slow;
+});
+
+test("at most four recipients of a channel are talked to at once", async () => {
+  let [now, most] = [0, 0];
+  await start([
+    scripted(async () => {
+      most = Math.max(most, ++now);
+      await eventually(() => most >= 4); // the first ones wait for each other
+      await Bun.sleep(5); // for a fifth
+      now--;
+      return { kind: "sent" };
+    }),
+  ]);
+  await Promise.all(Array.from({ length: 20 }, (_, i) => put(`g${i}`, "hi", { to: `r${i}` })));
+  expect(most).toBe(4);
+});
+
+test("messages to one recipient keep the platform's distance", async () => {
+  const at: number[] = [];
+  await start([scripted(() => (at.push(Date.now()), { kind: "sent" }), { spacingMs: 200 })]);
+  await put("g", lines(3));
+  expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(199);
+  expect(at[2]! - at[1]!).toBeGreaterThanOrEqual(199);
+});
+
+test("a part that fails ends its text, and no other", async () => {
+  const sent: string[] = [];
+  await start([
+    scripted(({ text }) => {
+      sent.push(text[0]!);
+      return text.startsWith("1") ? { kind: "failed", reason: "no such chat" } : { kind: "sent", messageId: "m" };
+    }),
+  ]);
+  expect(await put("g", lines(4))).toEqual({ kind: "failed", reason: "no such chat", messageIds: ["m"] });
+  expect(await states("g")).toEqual(["sent", "failed", "failed", "failed"]);
+  expect(sent).toEqual(["0", "1"]);
+  expect(await put("h", "next")).toMatchObject({ kind: "sent" });
+});
+
+test("a part that may have arrived is not sent again where the platform drops no repeats; those behind it are sent", async () => {
+  const sent: string[] = [];
+  await start([
+    scripted(({ text }) => {
+      sent.push(text[0]!);
+      return text.startsWith("1") ? { kind: "unknown", reason: "cut off" } : { kind: "sent" };
+    }),
+  ]);
+  expect(await put("g", lines(3))).toMatchObject({ kind: "unknown", reason: "cut off" });
+  expect(sent).toEqual(["0", "1", "2"]);
+  expect(await states("g")).toEqual(["sent", "unknown", "sent"]);
+});
+
+test("a part that may have arrived is repeated with its key while the platform drops repeats", async () => {
+  const keys: string[] = [];
+  const flaky = scripted(
+    ({ key }) => (keys.push(key) === 1 ? { kind: "unknown", reason: "cut off" } : { kind: "sent" }),
+    { dedupeMs: 60_000 },
+  );
+  await start([flaky]);
+  expect(await put("g", "hello")).toMatchObject({ kind: "sent" });
+  expect(keys.length).toBe(2);
+  expect(keys[0]).toBe(keys[1]!);
+});
+
+test("once the platform's memory is over it is not repeated", async () => {
+  let sends = 0;
+  const flaky = scripted(() => (sends++, { kind: "unknown", reason: "cut off" }), { dedupeMs: 2900 });
+  await start([flaky]);
+  expect(await put("g", "hello")).toMatchObject({ kind: "unknown" });
+  expect(sends).toBe(2); // at 0 and 1 s; at 3 s it would be too late
+});
+
+test("after many attempts it is given up, with the reason", async () => {
+  await start([scripted(() => ({ kind: "retry", reason: "busy" }))], { limits: { maxAttempts: 2, maxAgeMs: 60_000 } });
+  expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 2 attempts: busy" });
+});
+
+test("a platform that wants more time than a message has is given up at once", async () => {
+  await start([scripted(() => ({ kind: "retry", reason: "busy", afterMs: 7_200_000 }))], {
+    limits: { maxAttempts: 9, maxAgeMs: 3_600_000 },
+  });
+  expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 1 attempts: busy" });
+});
+
+test("a channel that throws is no crash, and its message may have arrived", async () => {
+  await start([
+    scripted(() => {
+      throw new Error("plugin bug");
+    }),
+  ]);
+  expect(await put("g", "hello")).toMatchObject({
+    kind: "unknown",
+    reason: "channel 'scripted' failed: plugin bug",
+  });
+});
+
+test("a message of a channel that is gone waits for it", async () => {
+  const channels = new Map<string, Channel>();
+  await start([], { channels: () => channels });
+  const done = put("g", "hello");
+  while ((await box.store.read(() => textMessages("g")))[0]?.attempts !== 1) await Bun.sleep(5);
+  channels.set(
+    "scripted",
+    scripted(() => ({ kind: "sent" })),
+  );
+  expect(await done).toMatchObject({ kind: "sent" });
+});
+
+test("a blank text is a failure, not a wait", async () => {
+  await start([scripted(() => ({ kind: "sent" }))]);
+  const blank = { groupId: "g", target: { channel: "scripted", to: "ann" }, text: " \n ", now: 0 };
+  await box.store.write(() => box.outbox.add(blank));
+  expect(await box.store.read(() => textOutcome("g"))).toMatchObject({ kind: "failed", reason: "the text is blank" });
+  expect(await box.store.read(() => textOutcome("never put in"))).toBeUndefined();
+});
+
+test("a huge text is cut, and says so", async () => {
+  const texts: string[] = [];
+  await start([scripted(({ text }) => (texts.push(text), { kind: "sent" }), { chunkLimit: 40_000 })]);
+  await put("g", "x".repeat(300_000));
+  expect(texts.length).toBeLessThan(10);
+  expect(texts.at(-1)).toEndWith("[100000 more characters are left out]");
+});
+
+test("the end of a text is heard of inside the transaction that ends it, once", async () => {
+  const heard: Settled[] = [];
+  const onSettle: NonNullable<OutboxDeps["onSettle"]> = function* (settled) {
+    heard.push(settled);
+    yield* execute("CREATE TABLE IF NOT EXISTS notes (id TEXT PRIMARY KEY)");
+    yield* execute("INSERT INTO notes VALUES ($1)", settled.groupId);
+  };
+  await start([scripted(() => ({ kind: "sent" }))], { onSettle });
+  await put("g", lines(3));
+  expect(heard).toEqual([{ groupId: "g", kind: "sent", messageIds: [] }]);
+  expect(await box.store.read(() => queryAll("SELECT id FROM notes"))).toEqual([{ id: "g" }]);
+});
+
+test("stop waits for what is under way, and sends nothing more", async () => {
+  const sent: string[] = [];
+  const hang = Promise.withResolvers<{ kind: "sent" }>();
+  await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);
+  void put("g", lines(2));
+  while (sent.length === 0) await Bun.sleep(5);
+  const stopped = box.outbox.stop();
+  hang.resolve({ kind: "sent" });
+  await stopped;
+  expect(await states("g")).toEqual(["sent", "queued"]);
+  await run(box.again());
+  while ((await box.store.read(() => textOutcome("g"))) === undefined) await Bun.sleep(5);
+  expect(sent).toEqual(["0", "1"]);
+});
+
+test("what is found due while it stops is not sent", async () => {
+  const sent: string[] = [];
+  box = makeBox([scripted(({ text }) => (sent.push(text[0]!), { kind: "sent" }))]);
+  const { store } = box;
+  const text = { groupId: "g", target: { channel: "scripted", to: "ann" }, text: "0", now: Date.now() };
+  await store.write(() => box.outbox.add(text));
+  const read = store.read.bind(store);
+  const found = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<void>();
+  store.read = async (script) => {
+    const heads = await read(script);
+    found.resolve();
+    await told.promise;
+    return heads;
+  };
+  await run(box.outbox);
+  await found.promise;
+  const stopped = box.outbox.stop();
+  told.resolve();
+  await stopped;
+  store.read = read;
+  expect([await states("g"), sent]).toEqual([["queued"], []]);
+});
+
+test("after the grace a send is cut off", async () => {
+  const begun = Promise.withResolvers<void>();
+  const hanging = scripted(({ signal }) => {
+    begun.resolve();
+    return new Promise((resolve) =>
+      signal.addEventListener("abort", () => resolve({ kind: "unknown", reason: "stopped" }), { once: true }),
+    );
+  });
+  await start([hanging]);
+  void put("g", "hello");
+  await begun.promise;
+  expect(await states("g")).toEqual(["sending"]);
+  await box.outbox.stop({ graceMs: 10 });
+  expect(await states("g")).toEqual(["unknown"]);
+});
+
+test.skipIf(postgresUrl !== undefined)(
+  "a disk that cannot be written for a while loses no receipt and repeats no send",
+  async () => {
+    let sends = 0;
+    await start([
+      scripted(async () => {
+        sends++;
+        await box.store.write(() =>
+          execute("CREATE TRIGGER full BEFORE UPDATE ON outbox BEGIN SELECT RAISE(ABORT, 'disk full'); END"),
+        );
+        setTimeout(() => void box.store.write(() => execute("DROP TRIGGER full")), 50);
+        return { kind: "sent", messageId: "m" };
+      }),
+    ]);
+    expect(await put("g", "hello")).toEqual({ kind: "sent", messageIds: ["m"] });
+    expect(sends).toBe(1);
+  },
+);
+
+test("a crash in the middle of a send: repeated where the platform drops repeats, else not", async () => {
+  const keys: string[] = [];
+  const plain = scripted(() => ({ kind: "sent" }));
+  const careful = scripted(({ key }) => (keys.push(key), { kind: "sent" }), { id: "careful", dedupeMs: 60_000 });
+  box = makeBox([plain, careful]);
+  const now = Date.now();
+  for (const [groupId, channel, sendingAt] of [
+    ["lost", "scripted", now],
+    ["found", "careful", now],
+    ["late", "careful", now - 61_000],
+    ["orphan", "nowhere", now],
+  ] as const) {
+    await box.store.write(() => box.outbox.add({ groupId, target: { channel, to: groupId }, text: "hello", now }));
+    await box.store.write(() =>
+      execute(
+        "UPDATE outbox SET state = 'sending', attempts = 1, sending_at = $1 WHERE group_id = $2",
+        sendingAt,
+        groupId,
+      ),
+    );
+  }
+  const settled: Settled[] = [];
+  await run(box.again({ onSettle: (each) => answering(void settled.push(each)) }));
+  while (settled.length < 4) await Bun.sleep(5);
+  const kinds = Object.fromEntries(settled.map(({ groupId, kind }) => [groupId, kind]));
+  expect(kinds).toEqual({ lost: "unknown", found: "sent", late: "unknown", orphan: "unknown" });
+  expect(keys).toEqual([(await box.store.read(() => textMessages("found")))[0]!.key]);
+});
+
+test("what ended is forgotten after a time, what is open is not", async () => {
+  await start([scripted(() => ({ kind: "sent" }))]);
+  await put("g", lines(3));
+  await box.outbox.stop();
+  const open = { groupId: "open", target: { channel: "scripted", to: "ann" }, text: "hi", now: 5 };
+  await box.store.write(() => box.outbox.add(open));
+  expect(await box.store.read(() => outboxStats())).toEqual({ queued: 1, sending: 0, oldestAt: 5 });
+  expect(await box.store.write(() => pruneOutbox(Date.now() - 60_000))).toBe(0);
+  expect(await box.store.write(() => pruneOutbox(Date.now() + 1))).toBe(3);
+  expect(await states("open")).toEqual(["queued"]);
+});
+
+test("a long text reaches a platform whole, over a real socket", async () => {
+  const server = startPlatform("discord");
+  const channels = await channelsFrom({ discord: sectionFor("discord", server.url) });
+  await start([...channels.values()]);
+  const text = Array.from({ length: 300 }, (_, i) => `Line ${i} of a long answer.`).join("\n");
+  let refusals = 2;
+  server.reply = () => (refusals-- > 0 ? Response.json({ retry_after: 0.05 }, { status: 429 }) : undefined);
+  const outcome = await put("g", text, { channel: "discord", to: "channel:123456789" });
+  expect(outcome).toMatchObject({ kind: "sent" });
+  const nonces = server.seen.map(({ body }) => body["nonce"]);
+  expect(
+    server
+      .texts()
+      .filter((_, i) => nonces.indexOf(nonces[i]) === i)
+      .join("\n"),
+  ).toBe(text);
+  expect(server.wrong).toEqual([]);
+  server.stop();
+});

@@ -1,0 +1,342 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Channel, SendOutcome } from "../../../src/gateway/channels/channel.ts";
+import { channelsSchema } from "../../../src/gateway/channels/config.ts";
+import { loadKinds, makeChannels } from "../../../src/gateway/channels/load.ts";
+import { platforms, sectionFor, sections, startPlatform, startRude, TOKEN } from "./platforms.ts";
+import type { PlatformId, StandIn } from "./platforms.ts";
+
+const ids = Object.keys(platforms) as PlatformId[];
+/** Platforms whose health is that of a connection, or of a token that they have already. */
+const ASKS_NOTHING: readonly string[] = ["signal", "msteams"];
+let server: StandIn;
+afterEach(() => server?.stop());
+
+async function channelAt(id: PlatformId, url: string, more: Record<string, unknown> = {}): Promise<Channel> {
+  const config = channelsSchema.parse({ plugins: ["mattermost"], [id]: sectionFor(id, url, more) });
+  const { kinds } = await loadKinds(config, { folder: "/" });
+  const { channels, problems } = makeChannels(config, kinds, { fetch, folder: "/", now: Date.now });
+  expect(problems).toEqual([]);
+  return channels.get(id)!;
+}
+
+const send = (channel: Channel, to: string, text = "hello", signal = new AbortController().signal) =>
+  channel.send({ target: channel.parseTarget(to), text, key: "0198-key", signal });
+
+const messagesOf = (id: PlatformId) => server.seen.filter((entry) => platforms[id].message(entry as never));
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  Response.json(body, { status, headers });
+
+describe.each(ids)("%s", (id) => {
+  let channel: Channel;
+  beforeEach(async () => {
+    server = startPlatform(id);
+    channel = await channelAt(id, server.url);
+  });
+  const only = (reply: (entry: StandIn["seen"][number]) => Response) => {
+    server.reply = (entry) => (platforms[id].message(entry as never) ? reply(entry) : undefined);
+  };
+
+  test("a message is one request of the documented form, and its id is the receipt", async () => {
+    const outcome = await send(channel, sections[id].to);
+    expect(server.wrong).toEqual([]);
+    expect(outcome).toEqual({ kind: "sent", messageId: expect.any(String) });
+    expect(server.texts()).toEqual(["hello"]);
+  });
+
+  test("a text of the limit passes as it is", async () => {
+    const text = "é".repeat(channel.chunkLimit);
+    expect(await send(channel, sections[id].to, text)).toMatchObject({ kind: "sent" });
+    expect(server.wrong).toEqual([]);
+    expect(server.texts()).toEqual([text]);
+  });
+
+  test("429 is to be tried again after what Retry-After says", async () => {
+    only(() => json(429, { ok: false, error: "ratelimited" }, { "retry-after": "7" }));
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry", afterMs: 7000 });
+  });
+
+  test.each([500, 502, 503])("%d is to be tried again", async (status) => {
+    only(() => json(status, { message: "oops" }));
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry" });
+  });
+
+  test("504 says nothing about the message", async () => {
+    only(() => json(504, {}));
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
+  });
+
+  test("400 is a failure, and no reason ever holds the token", async () => {
+    const words = `bad ${TOKEN} request`;
+    const body = { ok: false, error: { message: words, code: 100 }, description: words, message: words };
+    only(() => json(400, body));
+    const outcome = await send(channel, sections[id].to);
+    expect(outcome.kind).toBe("failed");
+    if (id !== "slack") expect(JSON.stringify(outcome)).toContain("bad *** request".replace("***", secretOf(id)));
+    if (secretOf(id) === "***") expect(JSON.stringify(outcome)).not.toContain(TOKEN);
+  });
+
+  test("a redirect is not followed", async () => {
+    only(() => new Response(null, { status: 302, headers: { location: `${server.url}/elsewhere` } }));
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "failed" });
+    expect(server.seen.some(({ path }) => path.includes("elsewhere"))).toBe(false);
+  });
+
+  test("a request that was stopped after it left may have arrived", async () => {
+    const stop = new AbortController();
+    server.reply = (entry) => {
+      if (!platforms[id].message(entry as never)) return undefined;
+      stop.abort();
+      return new Promise(() => {});
+    };
+    expect(await send(channel, sections[id].to, "hello", stop.signal)).toMatchObject({ kind: "unknown" });
+  });
+
+  test("an answer without end does not fill the memory", async () => {
+    const endless = () =>
+      new ReadableStream({ pull: (at) => at.enqueue(new TextEncoder().encode("x".repeat(65_536))) });
+    only(() => new Response(endless()));
+    expect((await send(channel, sections[id].to)).kind).toBe("unknown");
+  });
+
+  test("200 of somebody who is not the platform says nothing about the message, and is not healthy", async () => {
+    const page = () => new Response("<!doctype html><p>Welcome</p>", { headers: { "content-type": "text/html" } });
+    only(page);
+    expect(await send(channel, sections[id].to)).toMatchObject({
+      kind: "unknown",
+      reason: expect.stringContaining("a body that it never sends"),
+    });
+    server.reply = page;
+    if (!ASKS_NOTHING.includes(id))
+      expect(await channel.check(new AbortController().signal)).toMatchObject({ ok: false });
+  });
+
+  test("the recipient it was given is the recipient it writes", () => {
+    const target = channel.parseTarget(sections[id].to);
+    expect(target.channel).toBe(id);
+    const again = channel.parseTarget(target.to);
+    expect(again.to).toBe(target.to);
+  });
+
+  test("what is no recipient is refused by name", () => {
+    for (const to of [
+      "",
+      "  ",
+      "no such\nthing",
+      "\u0000",
+      "'; DROP TABLE",
+      "../../etc",
+      "x".repeat(5000),
+      "__proto__",
+    ]) {
+      expect(() => channel.parseTarget(to)).toThrow(`channel '${id}'`);
+    }
+  });
+
+  test("its health is that of the platform", async () => {
+    const { signal } = new AbortController();
+    expect(await channel.check(signal)).toEqual({ ok: true });
+    expect(server.wrong).toEqual([]);
+    server.reply = () => json(401, { message: "Unauthorized" });
+    const fresh = await channelAt(id, server.url);
+    expect(await fresh.check(signal)).toMatchObject({ ok: false, reason: expect.stringContaining("401") });
+    server.stop();
+    const alone = await channelAt(id, server.url);
+    expect(await alone.check(signal)).toMatchObject({ ok: false });
+  });
+});
+
+const secretOf = (id: PlatformId): string => (id === "signal" ? TOKEN : "***");
+
+describe("what breaks", () => {
+  const direct = ids.filter((id) => id !== "msteams"); // needs its token first
+
+  test.each(direct)("%s: nobody there: to be tried again", async (id) => {
+    const channel = await channelAt(id, "http://127.0.0.1:1");
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry" });
+  });
+
+  test.each(direct)("%s: a handshake that never ends: the message has not left", async (id) => {
+    const rude = await startRude(() => {});
+    const channel = await channelAt(id, rude.url.replace("http:", "https:"));
+    expect(await send(channel, sections[id].to, "hello", AbortSignal.timeout(300))).toMatchObject({ kind: "retry" });
+    rude.stop();
+  });
+
+  test.each(direct)("%s: a connection cut before the answer: may have arrived, and is asked for once", async (id) => {
+    const rude = await startRude((socket) => socket.destroy());
+    const channel = await channelAt(id, rude.url);
+    for (let i = 1; i <= 3; i++) {
+      expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
+      expect(rude.taken()).toBe(i);
+    }
+    rude.stop();
+  });
+
+  test.each(direct)("%s: an answer of nonsense: may have arrived", async (id) => {
+    const rude = await startRude((socket) => socket.end("HTTP/1.1 999999 what\r\n\r\n"));
+    const channel = await channelAt(id, rude.url);
+    expect((await send(channel, sections[id].to)).kind).toBe("unknown");
+    rude.stop();
+  });
+});
+
+test("every message has a connection of its own: one that was kept may be dead", async () => {
+  const rude = await startRude((socket) => {
+    const body = '{"ok":true,"result":{"message_id":1}}';
+    socket.write(`HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+  });
+  const channel = await channelAt("telegram", rude.url);
+  for (let i = 1; i <= 3; i++) {
+    expect(await send(channel, "42")).toMatchObject({ kind: "sent" });
+    expect(rude.connections()).toBe(i);
+  }
+  rude.stop();
+});
+
+describe("what one platform says in its own way", () => {
+  const cases: [PlatformId, Response | (() => Response), Partial<SendOutcome>][] = [
+    [
+      "telegram",
+      json(429, { ok: false, description: "Too Many Requests", parameters: { retry_after: 3 } }),
+      { kind: "retry", afterMs: 3000 },
+    ],
+    [
+      "telegram",
+      json(400, { ok: false, description: "Bad Request: chat not found" }),
+      { kind: "failed", reason: "telegram: answered 400: Bad Request: chat not found" },
+    ],
+    [
+      "telegram",
+      json(400, { ok: false, description: "upgraded", parameters: { migrate_to_chat_id: -100777 } }),
+      { kind: "failed", reason: "telegram: answered 400: upgraded; the chat's id is now -100777" },
+    ],
+    ["discord", json(429, { message: "limited", retry_after: 0.25, global: false }), { kind: "retry", afterMs: 250 }],
+    ["discord", json(429, { message: "limited", retry_after: 1.2339999675750732 }), { kind: "retry", afterMs: 1234 }],
+    [
+      "discord",
+      json(403, { message: "Missing Access", code: 50001 }),
+      { kind: "failed", reason: "discord: answered 403: Missing Access (50001)" },
+    ],
+    [
+      "slack",
+      json(200, { ok: false, error: "channel_not_found" }),
+      { kind: "failed", reason: "slack: channel_not_found" },
+    ],
+    ["slack", json(200, { ok: false, error: "service_unavailable" }), { kind: "retry" }],
+    ["slack", json(200, { ok: false, error: "fatal_error" }), { kind: "unknown" }],
+    ["slack", new Response("<html>"), { kind: "unknown" }],
+    ["whatsapp", json(400, { error: { message: "Pair rate limit", code: 131056 } }), { kind: "retry" }],
+    ["whatsapp", json(400, { error: { message: "Later", code: 2, is_transient: true } }), { kind: "retry" }],
+    [
+      "whatsapp",
+      json(400, { error: { message: "No", code: 131047, error_data: { details: "24 hours have passed" } } }),
+      { kind: "failed", reason: "whatsapp: answered 400: No: 24 hours have passed" },
+    ],
+    [
+      "signal",
+      json(200, { jsonrpc: "2.0", error: { code: -1, message: "Unregistered" } }),
+      { kind: "failed", reason: "signal: Unregistered" },
+    ],
+    ["signal", json(200, { jsonrpc: "2.0", error: { code: -5, message: "slow down" } }), { kind: "retry" }],
+    ["signal", json(200, { jsonrpc: "2.0", error: { code: -3, message: "io" } }), { kind: "unknown" }],
+    [
+      "signal",
+      json(200, { result: { timestamp: 1, results: [{ type: "UNREGISTERED_FAILURE" }] } }),
+      { kind: "failed", reason: "signal: UNREGISTERED_FAILURE" },
+    ],
+    ["signal", new Response(null, { status: 201 }), { kind: "sent" }],
+    [
+      "imessage",
+      json(200, { jsonrpc: "2.0", error: { code: -32602, message: "no such chat" } }),
+      { kind: "failed", reason: "imessage: no such chat" },
+    ],
+    ["imessage", json(200, { jsonrpc: "2.0", error: { code: -32603, message: "script failed" } }), { kind: "unknown" }],
+    ["msteams", json(412, { error: { message: "precondition" } }), { kind: "retry" }],
+    [
+      "mattermost",
+      json(403, { message: "no permission" }),
+      { kind: "failed", reason: "mattermost: answered 403: no permission" },
+    ],
+  ];
+  test.each(cases)("%s %#", async (id, reply, outcome) => {
+    server = startPlatform(id);
+    server.reply = (entry) => (platforms[id].message(entry as never) ? (reply as Response) : undefined);
+    expect(await send(await channelAt(id, server.url), sections[id].to)).toMatchObject(outcome);
+  });
+});
+
+describe("a model's text notifies nobody", () => {
+  const cases: [PlatformId, string, string][] = [
+    ["slack", "<!channel> <@U123> a & b", "&lt;!channel&gt; &lt;@U123&gt; a &amp; b"],
+    ["mattermost", "@all, (@Channel): x-@here. _@all_", "＠all, (＠Channel): x-＠here. _＠all_"],
+    ["mattermost", "&#64;all &#x40;here &commat;channel @ch&#97;nnel", "＠all ＠here ＠channel ＠ch&#97;nnel"],
+    ["mattermost", "info@all.example @alliance @ann", "info@all.example @alliance @ann"],
+    ["mattermost", "@all\n```rb\n@channel = 1\n```\n@here", "＠all\n```rb\n@channel = 1\n```\n＠here"],
+    ["mattermost", "- a\n  ```\n\n@all", "- a\n  ```\n\n＠all"], // the fence ended with the list
+  ];
+  test.each(cases)("%s: %j", async (id, text, sent) => {
+    server = startPlatform(id);
+    await send(await channelAt(id, server.url), sections[id].to, text);
+    expect(server.texts()).toEqual([sent]);
+  });
+});
+
+describe("people", () => {
+  test.each([
+    ["discord", "user:987654321", "424242424242"],
+    ["slack", "<@U123>", "D77"],
+    ["msteams", "user:29:1abc", "a:direct"],
+    ["mattermost", "@ann", "d".repeat(26)],
+    ["mattermost", `user:${"b".repeat(26)}`, "d".repeat(26)],
+  ] as const)("%s: %s is written to in a conversation that is opened once", async (id, to, conversation) => {
+    server = startPlatform(id);
+    const channel = await channelAt(id, server.url);
+    await send(channel, to, "one");
+    const opening = server.seen.length;
+    expect(await send(channel, to, "two")).toMatchObject({ kind: "sent" });
+    expect(server.wrong).toEqual([]);
+    expect(server.seen.length).toBe(opening + 1);
+    expect(messagesOf(id).map((entry) => platforms[id].message(entry as never)?.to)).toEqual([
+      conversation,
+      conversation,
+    ]);
+  });
+
+  test("a conversation that cannot be opened now is no lost message", async () => {
+    server = startPlatform("discord");
+    server.reply = ({ path }) => (path.endsWith("/channels") ? json(504, {}) : undefined);
+    expect(await send(await channelAt("discord", server.url), "user:987654321")).toMatchObject({ kind: "retry" });
+    expect(messagesOf("discord")).toEqual([]);
+  });
+});
+
+describe("msteams tokens", () => {
+  const tokenCalls = () => server.seen.filter(({ path }) => path.endsWith("/token")).length;
+
+  test("are asked for once, for many messages at once", async () => {
+    server = startPlatform("msteams");
+    const channel = await channelAt("msteams", server.url);
+    await Promise.all([1, 2, 3].map(() => send(channel, "19:abc@thread.tacv2")));
+    expect(tokenCalls()).toBe(1);
+  });
+
+  test("that are refused are replaced once", async () => {
+    server = startPlatform("msteams");
+    let refusals = 1;
+    server.reply = ({ path }) => (path.endsWith("activities") && refusals-- > 0 ? json(401, {}) : undefined);
+    const channel = await channelAt("msteams", server.url);
+    expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "sent" });
+    expect(tokenCalls()).toBe(2);
+    refusals = 5;
+    expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "failed" });
+  });
+
+  test("that nobody gives: a wrong password fails, a broken login may be tried again", async () => {
+    server = startPlatform("msteams");
+    server.reply = () => json(401, { error: "invalid_client", error_description: `bad ${TOKEN}` });
+    const outcome = await send(await channelAt("msteams", server.url), "19:abc@thread.tacv2");
+    expect(outcome).toEqual({ kind: "failed", reason: "msteams: answered 401: bad ***" });
+    server.reply = () => new Response("<html>", { status: 200 });
+    expect(await send(await channelAt("msteams", server.url), "19:abc@thread.tacv2")).toMatchObject({ kind: "retry" });
+  });
+});

@@ -1,0 +1,128 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDatabase, Writer } from "../../../src/gateway/database/database.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-db-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY) STRICT" };
+const words = (db: Database): string[] =>
+  db
+    .query<{ word: string }, []>("SELECT word FROM words ORDER BY word")
+    .all()
+    .map((row) => row.word);
+
+test("a migration runs once, and a later one on top", () => {
+  const path = join(folder, "deep", "gateway.db");
+  openDatabase(path, [TABLE]).run("INSERT INTO words VALUES ('kept')");
+  const again = openDatabase(path, [TABLE, { name: "more", sql: "INSERT INTO words VALUES ('new')" }]);
+  expect(words(again)).toEqual(["kept", "new"]);
+});
+
+test.skipIf(process.platform === "win32")("nobody else on the machine can read it, nor one made before", () => {
+  const path = join(folder, "gateway.db");
+  const modes = (): number[] => ["", "-wal", "-shm"].map((end) => statSync(path + end).mode & 0o777);
+  const first = openDatabase(path, [TABLE]);
+  expect(modes()).toEqual([0o600, 0o600, 0o600]);
+  for (const end of ["", "-wal", "-shm"]) chmodSync(path + end, 0o644);
+  const second = openDatabase(path, [TABLE]);
+  expect(modes()).toEqual([0o600, 0o600, 0o600]);
+  for (const db of [first, second]) db.close();
+});
+
+test("a migration that fails leaves nothing behind", () => {
+  const path = join(folder, "gateway.db");
+  expect(() => openDatabase(path, [TABLE, { name: "bad", sql: "INSERT INTO nowhere VALUES (1)" }])).toThrow("nowhere");
+  expect(words(openDatabase(path, [TABLE]))).toEqual([]);
+});
+
+test("a file that is no database is named", () => {
+  const path = join(folder, "gateway.db");
+  writeFileSync(path, "x".repeat(8192));
+  expect(() => openDatabase(path, [])).toThrow(`cannot open the database '${path}'`);
+});
+
+test("writes of one moment share a commit, and each answers for itself", async () => {
+  const path = join(folder, "gateway.db");
+  const db = openDatabase(path, [TABLE]);
+  const writer = new Writer(db);
+  const insert = (word: string) =>
+    writer.write((at) => {
+      at.run("INSERT INTO words VALUES (?)", [word]);
+      return word.length;
+    });
+  const failing = writer.write((at) => {
+    at.run("INSERT INTO words VALUES ('half')");
+    throw new Error("mine");
+  });
+  const results = await Promise.allSettled([insert("one"), insert("one"), failing, insert("three")]);
+  expect(results.map((result) => (result.status === "fulfilled" ? result.value : String(result.reason)))).toEqual([
+    3,
+    expect.stringContaining("UNIQUE"),
+    "Error: mine",
+    5,
+  ]);
+  // another connection sees what was promised
+  expect(words(new Database(path, { readonly: true }))).toEqual(["one", "three"]);
+});
+
+test("nothing is promised where the commit fails", async () => {
+  const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
+  const writer = new Writer(db);
+  const lost = writer.write((at) => at.run("INSERT INTO words VALUES ('lost')"));
+  db.close();
+  await expect(lost).rejects.toThrow("the database cannot be written");
+});
+
+test("where the disk is full for one of several writes, none of them is promised, and none is done", async () => {
+  const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
+  const writer = new Writer(db);
+  const { page_count: pages } = db.query<{ page_count: number }, []>("PRAGMA page_count").get()!;
+  db.run(`PRAGMA max_page_count = ${pages + 2}`);
+  const insert = (word: string) => writer.write((at) => at.run("INSERT INTO words VALUES (?)", [word]));
+  const results = await Promise.allSettled([insert("before"), insert("x".repeat(100_000)), insert("behind")]);
+  expect(results.map((result) => String((result as PromiseRejectedResult).reason))).toEqual(
+    Array(3).fill(expect.stringContaining("the database cannot be written: database or disk is full")),
+  );
+  expect(words(db)).toEqual([]);
+  await insert("later");
+  expect(words(db)).toEqual(["later"]);
+});
+
+test("nothing is promised that could not be synced", async () => {
+  const path = join(folder, "gateway.db");
+  const writer = new Writer(openDatabase(path, [TABLE]));
+  rmSync(`${path}-wal`);
+  const written = writer.write((at) => at.run("INSERT INTO words VALUES ('unsynced')"));
+  await expect(written).rejects.toThrow("the database cannot be written: ENOENT");
+});
+
+test("closing waits for what is still to be written", async () => {
+  const path = join(folder, "gateway.db");
+  const db = openDatabase(path, [TABLE]);
+  const writer = new Writer(db);
+  let written = 0;
+  for (const word of ["one", "two"]) {
+    void writer.write((at) => at.run("INSERT INTO words VALUES (?)", [word])).then(() => written++);
+  }
+  await writer.close();
+  expect(written).toBe(2);
+});
+
+test("a commit has the right to write from its beginning: what it read is still so when it writes", async () => {
+  const path = join(folder, "gateway.db");
+  const writer = new Writer(openDatabase(path, [TABLE]));
+  const other = new Database(path);
+  other.run("PRAGMA busy_timeout = 0");
+  const counted = await writer.write((at) => {
+    const before = words(at).length;
+    expect(() => other.run("INSERT INTO words VALUES ('theirs')")).toThrow("locked");
+    at.run("INSERT INTO words VALUES ('ours')");
+    return before;
+  });
+  expect([counted, words(other)]).toEqual([0, ["ours"]]);
+});

@@ -1,0 +1,155 @@
+/** Nodes that share a database, as their locks tell the others of them. */
+import { SQL } from "bun";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { joinCluster } from "../../../src/gateway/database/postgres/cluster.ts";
+import { clusterMigrations } from "../../../src/gateway/database/postgres/cluster-tables.ts";
+import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
+import type { Script, Store } from "../../../src/gateway/database/store.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
+
+const WAIT_MS = 30_000;
+const SCHEMA = "nodes_of_a_test";
+/** A lock that is free for so long is missed. */
+const MISSED_MS = 200;
+/** As `postgres-store.ts` has it. */
+const WRITE_LOCK = 7_205_102;
+const LOCKED =
+  "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = $1::int::oid";
+
+describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let sql: SQL;
+  beforeAll(async () => {
+    server = await startPostgres({ syncs: false });
+    sql = new SQL({ path: server.socket, username: "hearth", database: "postgres", max: 1 });
+  }, 120_000);
+  afterAll(async () => {
+    await sql?.close();
+    await server?.remove();
+  }, 60_000);
+
+  /**
+   * @param said what it logs
+   * @param more how often it looks
+   */
+  async function join(name: string, said: string[] = [], more: { lookMs?: number } = {}) {
+    const options = { url: server.url, schema: SCHEMA, connections: 3, name: "test", ...more };
+    const store = setAhead(await openPostgres(options, clusterMigrations));
+    const note = (message: string): void => void said.push(message);
+    const log = { debug: note, info: note, warn: note, error: note };
+    const cluster = await joinCluster(store, { ...options, facts: () => ({ name, version: "1", digest: "d" }), log });
+    return {
+      get number(): number {
+        return Number(/#(\d+)$/.exec(cluster.me)![1]);
+      },
+      cluster,
+      async leave(): Promise<void> {
+        await cluster.leave();
+        await store.close();
+      },
+    };
+  }
+
+  const holderOf = async (number: number, by = sql): Promise<number | undefined> =>
+    ((await by.unsafe(LOCKED, [number])) as { pid: number }[])[0]?.pid;
+
+  test("one whose line breaks has its lock again at once, before the others miss it", async () => {
+    const said: string[] = [];
+    const node = await join("one", said, { lookMs: 10 * WAIT_MS }); // its next look does not come in this test
+    const { number } = node;
+    const breakLine = async (): Promise<number> => {
+      const pid = await holderOf(number);
+      const begun = performance.now();
+      await sql.unsafe("SELECT pg_terminate_backend($1)", [pid]);
+      const isBack = async () => ![pid, undefined].includes(await holderOf(node.number));
+      while (!(await isBack()) && performance.now() - begun < WAIT_MS) await Bun.sleep(2);
+      expect(await isBack()).toBe(true);
+      return performance.now() - begun;
+    };
+    await breakLine(); // nobody is there who could give it up
+    expect([node.number, ...said]).toEqual([number, "cluster: this node is here"]);
+    const other = await join("two", said);
+    // a machine that is too busy to make it a connection in time looks like one that is gone
+    if ((await breakLine()) < MISSED_MS) expect([node.number, ...said.slice(2)]).toEqual([number]);
+    await node.leave();
+    await other.leave();
+  }, 120_000);
+
+  test("one that has its lock again before it is removed stays", async () => {
+    const said: string[] = [];
+    const node = await join("one", said);
+    const other = await join("two", said);
+    const { number } = node;
+    const aside = new SQL({ path: server.socket, username: "hearth", database: "template1", max: 1 });
+    const writer = await sql.reserve(); // keeps what every write waits for
+    const schema = Bun.hash.crc32(SCHEMA) | 0;
+    await writer.unsafe("BEGIN");
+    await writer.unsafe(`SELECT pg_advisory_xact_lock(${WRITE_LOCK}, ${schema})`);
+    await aside.unsafe("ALTER DATABASE postgres ALLOW_CONNECTIONS false");
+    await aside.unsafe("SELECT pg_terminate_backend($1)", [await holderOf(number, aside)]);
+    const waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    expect(await eventually(async () => (await aside.unsafe(waits)).length > 0, WAIT_MS)).toBe(true);
+    await aside.unsafe("ALTER DATABASE postgres ALLOW_CONNECTIONS true");
+    expect(await eventually(async () => (await holderOf(number, aside)) !== undefined, WAIT_MS)).toBe(true);
+    await writer.unsafe("COMMIT");
+    writer.release();
+    const seen = `SELECT 1 FROM ${SCHEMA}.nodes WHERE number = $1`;
+    await other.cluster.setPaused(false); // a write behind those that waited
+    expect((await sql.unsafe(seen, [number])).length).toBe(1);
+    expect([node.number, ...said.slice(2)]).toEqual([number]);
+    await aside.close();
+    await node.leave();
+    await other.leave();
+  }, 120_000);
+
+  test("one whose lock nobody keeps is given up, once, and what it led is free", async () => {
+    const said: string[] = [];
+    const node = await join("one", said);
+    const text = `INSERT INTO ${SCHEMA}.nodes (name, version, digest, digest_at, started_at, seen_at)
+      SELECT 'gone', '1', 'd', seen_at, seen_at, seen_at FROM ${SCHEMA}.nodes RETURNING number`;
+    const [gone] = (await sql.unsafe(text)) as { number: number }[];
+    const lease = `INSERT INTO ${SCHEMA}.leases SELECT 'duty', $1, 1, seen_at, seen_at + 3600000 FROM ${SCHEMA}.nodes LIMIT 1`;
+    await sql.unsafe(lease, [gone!.number]);
+    const duty = node.cluster.lease("duty");
+    expect(await eventually(() => duty.isHeld, WAIT_MS)).toBe(true);
+    expect(said.filter((message) => /gone/.test(message))).toHaveLength(1);
+    const rows = (await sql.unsafe(`SELECT number FROM ${SCHEMA}.nodes`)) as { number: unknown }[];
+    expect(rows.map(({ number }) => Number(number))).toEqual([node.number]);
+    await node.leave();
+  }, 120_000);
+
+  test("a database's clock that is set ahead makes no node silent, and no lease free", async () => {
+    const said: string[] = [];
+    const nodes = [await join("one", said), await join("two", said)];
+    const numbers = nodes.map(({ number }) => number);
+    const duties = nodes.map(({ cluster }) => cluster.lease("duty"));
+    expect(await eventually(() => duties.some(({ isHeld }) => isHeld), WAIT_MS)).toBe(true);
+    const before = duties.map(({ isHeld }) => isHeld);
+    aheadMs = 60_000;
+    await Bun.sleep(9000); // several beats of each, after which who is silent is removed again
+    expect(nodes.map(({ number }) => number)).toEqual(numbers);
+    expect(duties.map(({ isHeld }) => isHeld)).toEqual(before);
+    for (const node of nodes) await node.leave();
+    aheadMs = 0;
+  }, 120_000);
+});
+
+let aheadMs = 0;
+
+/** The database as if its clock were ahead. */
+function setAhead(store: Store): Store {
+  const write = store.write.bind(store);
+  store.write = (work) => write(() => asked(work()));
+  return store;
+}
+
+function* asked<T>(script: Script<T>): Script<T> {
+  let step = script.next();
+  while (!step.done) {
+    const answer = yield step.value;
+    const isClock = JSON.stringify(step.value).includes("clock_timestamp");
+    step = script.next(isClock ? { now: (answer as { now: number }).now + aheadMs } : answer);
+  }
+  return step.value;
+}

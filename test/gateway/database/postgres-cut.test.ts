@@ -1,0 +1,155 @@
+/**
+ * Connections to PostgreSQL that break around a commit, through a proxy that cuts them: whoever is told that something
+ * is stored finds it there, once.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
+import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
+import { insertAll, queryAll, queryOne, whole, type Script } from "../../../src/gateway/database/store.ts";
+import { startProxy, type Cut, type PostgresProxy } from "../../postgres-proxy.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
+
+const WAIT_MS = 60_000;
+const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT)" };
+const words = (): Script<{ word: string; n: number }[]> =>
+  queryAll("SELECT word, count(*) AS n FROM notes GROUP BY word ORDER BY word");
+
+/** Reads first, as scripts do; what it stores goes with its commit. */
+function* note(inputs: readonly string[]): Script<readonly string[]> {
+  yield* queryOne("SELECT count(*) AS n FROM notes");
+  const rows = inputs.map((word) => [word]);
+  yield* whole(insertAll({ table: "notes", columns: ["word"], rows }), { isLast: true });
+  return inputs.map((word) => `${word} stored`);
+}
+
+describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let proxy: PostgresProxy | undefined;
+  let schemas = 0;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterEach(() => proxy?.stop());
+  afterAll(() => server?.remove(), 60_000);
+
+  async function openThroughProxy() {
+    proxy = startProxy(server);
+    const options = { url: proxy.url, schema: `cut_${++schemas}`, connections: 4, name: "cut" };
+    return { store: await openPostgres(options, [TABLE]), schema: options.schema, proxy, cuts: proxy.cuts };
+  }
+
+  test.each<Cut>(["request", "answer"])(
+    "the %s of one is lost: it is stored once, and its writer hears so",
+    async (cut) => {
+      const { store, cuts } = await openThroughProxy();
+      cuts.push(cut);
+      expect(await store.writeEach(note, "grouped")).toBe("grouped stored");
+      cuts.push(cut);
+      const alone = store.write(() => insertAll({ table: "notes", columns: ["word"], rows: [["alone"]] }));
+      expect(await alone).toBeUndefined();
+      expect(cuts).toEqual([]);
+      expect(await store.read(words)).toEqual([
+        { word: "alone", n: 1 },
+        { word: "grouped", n: 1 },
+      ]);
+      await store.close();
+    },
+    60_000,
+  );
+
+  test("one after the other of a busy store: nothing is lost, nothing is stored twice", async () => {
+    const { store, cuts } = await openThroughProxy();
+    const all = Array.from({ length: 60 }, (_, i) => `word ${100 + i}`);
+    const senders = Array.from({ length: 6 }, async (_, sender) => {
+      for (let i = sender; i < all.length; i += 6) {
+        if (i % 5 === 0) cuts.push((["answer", "request", "late"] as const)[i % 3]!, undefined);
+        expect(await store.writeEach(note, all[i]!)).toBe(`${all[i]} stored`);
+      }
+    });
+    await Promise.all(senders);
+    expect(await store.read(words)).toEqual(all.map((word) => ({ word, n: 1 })));
+    await store.close();
+  }, 60_000);
+
+  test("a server that falls silent is given up once, and nobody is told that something is stored", async () => {
+    const { store, proxy: silenced } = await openThroughProxy();
+    await store.writeEach(note, "before");
+    silenced.isSilent = true;
+    const told = [0, 50, 5000].map(async (ms, i) => {
+      await Bun.sleep(ms);
+      return store.writeEach(note, `word ${i}`).catch((error: Error) => error);
+    });
+    const late = Bun.sleep(20_000).then(() => []); // 12 s, also for those who came in meanwhile
+    const refused = { code: "storage", message: "the database does not answer", retryAfterMs: 5000 };
+    expect(await Promise.race([Promise.all(told), late])).toMatchObject([refused, refused, refused]);
+    expect(store.failure).toMatchObject(refused);
+    silenced.isSilent = false;
+    const isBack = (): Promise<boolean> =>
+      store.writeEach(note, "after").then(
+        () => true,
+        () => false,
+      );
+    expect(await eventually(isBack, WAIT_MS)).toBe(true);
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(["after", "before"]);
+    await store.close();
+  }, 60_000);
+
+  test("a server whose process crashed has given the number away: what was lost is not taken for stored", async () => {
+    const { store, proxy: cutting, schema } = await openThroughProxy();
+    await store.writeEach(note, "before");
+    cutting.cuts.push("request");
+    cutting.afterCut = async () => {
+      await server.crashProcess(); // the transaction had written nothing yet, so that its number is free
+      for (let n = 0; n < 20; n++) await server.run(`INSERT INTO ${schema}.notes VALUES ('of another')`);
+    };
+    const unknown = "the database does not say whether a commit was made";
+    const told = await store.writeEach(note, "lost").catch((error: Error) => error.message);
+    // where the server has just logged its next number, ours is not given again: it is known to be undone
+    expect([unknown, "lost stored"]).toContain(told);
+    expect(await store.writeEach(note, "after")).toBe("after stored");
+    const stored = ["after", "before", ...(told === unknown ? [] : ["lost"]), "of another"];
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(stored);
+    await store.close();
+  }, 60_000);
+
+  test("a server that is away afterwards is waited for as long whatever happens to this machine's clock", async () => {
+    const { store, proxy: cutting } = await openThroughProxy();
+    cutting.cuts.push("answer");
+    cutting.afterCut = async () => {
+      cutting.stop();
+      setSystemTime(Date.now() - 3_600_000);
+    };
+    try {
+      const told = store.writeEach(note, "unknown").catch((error: Error) => error.message);
+      const late = Bun.sleep(30_000).then(() => "nothing said");
+      expect(await Promise.race([told, late])).toBe("the database does not say whether a commit was made");
+    } finally {
+      setSystemTime();
+    }
+    await store.close();
+  }, 60_000);
+
+  test("a commit that waits for its copy is not answered before, however long that takes", async () => {
+    const { store } = await openThroughProxy();
+    await store.writeEach(note, "alone");
+    await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    await server.run("SELECT pg_reload_conf()");
+    let refusal: unknown;
+    /** Each process of the server takes up the setting in its own time: what is stored before that is no matter. */
+    const isRefused = async (): Promise<boolean> => {
+      const word = `no copy ${crypto.randomUUID()}`;
+      refusal = await store.writeEach(note, word).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      return refusal !== undefined;
+    };
+    try {
+      expect(await eventually(isRefused, WAIT_MS)).toBe(true);
+      expect(refusal).toMatchObject({ code: "storage", retryAfterMs: 5000 });
+    } finally {
+      await server.run("ALTER SYSTEM RESET synchronous_standby_names");
+      await server.run("SELECT pg_reload_conf()");
+    }
+    expect(await store.writeEach(note, "again")).toBe("again stored");
+    await store.close();
+  }, 60_000);
+});

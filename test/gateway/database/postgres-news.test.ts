@@ -1,0 +1,92 @@
+import { SQL } from "bun";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { NewsWire } from "../../../src/gateway/database/postgres/news.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { startProxy } from "../../postgres-proxy.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
+
+const WAIT_MS = 60_000;
+
+describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(() => server?.remove(), 60_000);
+  const makeWire = (url = server.url) => new NewsWire({ url, schema: "a schema", connections: 1, name: "test" });
+
+  test("each hears the other and not itself; texts of any length and kind come whole, before what was told after them", async () => {
+    const [first, second] = [makeWire(), makeWire()];
+    const heard: string[] = [];
+    const own: string[] = [];
+    let text = "";
+    let textAtEnd: string | undefined;
+    first.listen((topic, id) => own.push(`${topic} ${id}`));
+    second.listen((topic, id, piece) => {
+      if (topic === "text") text += piece;
+      else heard.push(`${topic} ${id}`);
+      if (topic === "run" && id === "end") textAtEnd = text;
+    });
+    await Promise.all([first.open(), second.open()]);
+    expect([...own, ...heard]).toEqual(["all ", "all "]); // both have just begun to listen
+    const said = `a "quote",\nline two \u2028 \u{1f600}${"\u0001".repeat(2500)}${"é".repeat(9000)}`;
+    for (let i = 0; i < said.length; i += 700) first.tell("text", "one", said.slice(i, i + 700));
+    for (let i = 0; i < 300; i++) first.tell("run", `${i}`);
+    first.tell("turns");
+    first.tell("turns");
+    first.tell("run", "end");
+    expect(await eventually(() => textAtEnd !== undefined, WAIT_MS)).toBe(true);
+    expect(textAtEnd === said).toBe(true);
+    expect(heard.filter((news) => news === "turns ")).toHaveLength(1);
+    expect(heard).toHaveLength(1 + 300 + 2);
+    expect(own).toEqual(["all "]);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  test("who spoke while the server was away listens once when it is back", async () => {
+    const proxy = startProxy(server);
+    const wire = makeWire(proxy.url);
+    let returns = 0;
+    wire.listen((topic) => (returns += Number(topic === "all")));
+    await wire.open();
+    await server.stop("immediate");
+    const speaking = setInterval(() => wire.tell("turns"), 10); // on a connection of its own, which fails too
+    await Bun.sleep(1500); // for several tries to come back
+    await server.start();
+    expect(await eventually(() => returns > 1, WAIT_MS)).toBe(true);
+    clearInterval(speaking);
+    await Bun.sleep(600); // for others that would come back
+    await using sql = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
+    const listening = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+    expect([...(await sql.unsafe(listening))]).toEqual([{ n: 1 }]);
+    await wire.close();
+    expect(await eventually(async () => (await sql.unsafe(listening))[0].n === 0, WAIT_MS)).toBe(true);
+    proxy.stop();
+  }, 180_000);
+
+  test("a listener whose server crashed, or whose line fell silent, listens again, and the terminal hears nothing", async () => {
+    const warned = spyOn(console, "warn");
+    const proxy = startProxy(server);
+    const speaker = makeWire();
+    const listener = makeWire(proxy.url);
+    let heard = 0;
+    listener.listen((topic) => (heard += Number(topic === "turns")));
+    await Promise.all([speaker.open(), listener.open()]);
+    const hears = async (): Promise<boolean> => {
+      const before = heard;
+      speaker.tell("turns");
+      return eventually(() => heard > before, 500);
+    };
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    await server.stop("immediate");
+    await Bun.sleep(300); // tries to come back fail meanwhile
+    await server.start();
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    proxy.isSilent = true;
+    expect(await hears()).toBe(false);
+    proxy.isSilent = false; // what was connected stays dead
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    expect(warned).not.toHaveBeenCalled();
+    await Promise.all([speaker.close(), listener.close()]);
+    proxy.stop();
+    warned.mockRestore();
+  }, 180_000);
+});

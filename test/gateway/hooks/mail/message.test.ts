@@ -1,0 +1,144 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { htmlText } from "../../../../src/gateway/hooks/mail/html-text.ts";
+import { parseMail } from "../../../../src/gateway/hooks/mail/message.ts";
+import { cpuMs } from "../../../cpu-time.ts";
+
+const ALL = { includeBody: true, maxBytes: 20_000, isCut: false };
+const read = (source: string | Uint8Array, options = ALL) =>
+  parseMail(typeof source === "string" ? Buffer.from(source, "latin1") : source, options);
+const HEAD = "From: a@example.org\r\nSubject: s\r\nMessage-ID: <1@example.org>\r\n";
+
+describe("a mail", () => {
+  test("its fields are text: encoded words, folded lines, names and addresses, the date as ISO 8601", async () => {
+    const source =
+      "From: =?utf-8?q?J=C3=B6?= <jo@example.org>\r\nTo: x@example.org, Zoe <z@example.org>\r\n" +
+      "Subject: =?koi8-r?B?8NLJ18XU?=\r\n again\r\nDate: Sat, 21 Nov 2026 14:00:00 +0100\r\n" +
+      "Message-ID: <1@example.org>\r\n\r\nHello\r\n\r\n\r\n\r\nyou  \r\n-- \r\nJo\r\n";
+    expect(await read(source)).toEqual({
+      id: "<1@example.org>",
+      from: "Jö <jo@example.org>",
+      to: "x@example.org, Zoe <z@example.org>",
+      date: "2026-11-21T13:00:00.000Z",
+      subject: "Привет again",
+      snippet: "Hello you -- Jo",
+      body: "Hello\n\nyou\n--\nJo",
+    });
+  });
+
+  test("plain text wins over HTML; HTML alone becomes text without styles, scripts, images and long addresses", async () => {
+    const parts =
+      'MIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary="b"\r\n\r\n' +
+      "--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>html</p>\r\n--b--\r\n";
+    expect((await read(HEAD + parts)).body).toBe("plain");
+    const html =
+      "<style>p{}</style><h1>Big news</h1><script>x</script><p>See <a href='https://e.org/a'>this</a>, " +
+      `<a href='https://e.org/${"t".repeat(500)}'>that</a> &amp; <img src=x alt=y>more</p>` +
+      "<table><tr><td>lamp</td><td>dark</td></tr><tr><td>door</td><td>open</td></tr></table>";
+    const { body } = await read(`${HEAD}Content-Type: text/html\r\n\r\n${html}`);
+    expect(body).toBe("Big news\n\nSee this [https://e.org/a], that & more\n\nlamp dark\ndoor open");
+  });
+
+  test("a body is cut at maxBytes, never within a character; without bodies only the snippet is there", async () => {
+    const source = `${HEAD}Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n${"ö".repeat(300)}`;
+    const utf8 = Buffer.from(source);
+    expect((await read(utf8, { ...ALL, maxBytes: 9 })).body).toBe("öööö…");
+    const { body, snippet } = await read(utf8, { ...ALL, includeBody: false });
+    expect([body, snippet]).toEqual([undefined, `${"ö".repeat(200)}…`]);
+  });
+
+  test("a mail of which only the beginning is known, and that without text, says so", async () => {
+    const parts = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: image/png\r\n\r\nAAAA";
+    expect((await read(HEAD + parts)).body).toBeUndefined();
+    expect((await read(HEAD + parts, { ...ALL, isCut: true })).snippet).toStartWith(
+      "(This mail begins with attachments",
+    );
+    expect((await read(`${HEAD}\r\nHello`, { ...ALL, isCut: true })).body).toBe("Hello");
+  });
+
+  test("without a usable Message-ID the id is a digest: of it, or of the mail", async () => {
+    const digest = /^sha256:[0-9a-f]{64}$/;
+    for (const id of ["", "<>", `<${"x".repeat(200)}@a>`, "<a\u200bb@c>", "<a b@c>"]) {
+      const mail = await read(Buffer.from(`From: a@b\r\nMessage-ID: ${id}\r\n\r\nx`));
+      expect([id, mail.id]).toEqual([id, expect.stringMatching(digest)]);
+    }
+    const [one, two] = [await read("From: a@b\r\n\r\n1"), await read("From: a@b\r\n\r\n2")];
+    expect(one.id).not.toBe(two.id);
+  });
+});
+
+describe("a hostile mail becomes bounded text:", () => {
+  const nested = Array.from(
+    { length: 5000 },
+    (_, i) => `Content-Type: multipart/mixed; boundary=b${i}\r\n\r\n--b${i}\r\n`,
+  ).join("");
+  const part = "--b\r\nContent-Type: text/html\r\n\r\n<p>hi\r\n";
+  test.each<[string, string]>([
+    ["10,000 headers", `${"X-A: 1\r\n".repeat(10_000)}${HEAD}\r\nbody`],
+    ["a header of a megabyte", `X: ${"y".repeat(1_000_000)}\r\n${HEAD}\r\nbody`],
+    ["200,000 folded lines", `X: y\r\n${" z\r\n".repeat(200_000)}${HEAD}\r\nbody`],
+    ["150,000 senders", `From: ${"a@b, ".repeat(150_000)}\r\nSubject: s\r\n\r\nbody`],
+    ["quotes and brackets that never end", `From: ${'"a ('.repeat(100_000)}\r\nSubject: s\r\n\r\nbody`],
+    ["50,000 encoded words", `From: a@b\r\nSubject: ${"=?utf-8?q?a?= ".repeat(50_000)}\r\n\r\nbody`],
+    ["parameters without end", `${HEAD}Content-Type: text/plain; ${"a*0*=x;".repeat(100_000)}\r\n\r\nbody`],
+    ["5,000 parts in each other", HEAD + nested],
+    ["10,000 parts", `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n${part.repeat(10_000)}`],
+    ["an unknown charset", `${HEAD}Content-Type: text/plain; charset=x-none\r\n\r\nbody`],
+    ["UTF-7", `${HEAD}Content-Type: text/plain; charset=utf-7\r\n\r\nHi Mom -+Jjo--!`],
+    ["broken base64", `${HEAD}Content-Transfer-Encoding: base64\r\n\r\nSGVsbG8*&^gV29ybGQ=== x`],
+    ["NUL", "From: a\0@b\r\nSubject: s\0s\r\nMessage-ID: <1\0@b>\r\n\r\nbo\0dy"],
+    ["no end of its boundary", `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbody`],
+    ["nothing", ""],
+    [
+      "tags that open and never close",
+      `${HEAD}Content-Type: text/html\r\n\r\n${"<div><b><table><tr><td>".repeat(40_000)}`,
+    ],
+    ["comments that never end", `${HEAD}Content-Type: text/html\r\n\r\n${"<!--".repeat(200_000)}`],
+    ["lists in lists", `${HEAD}Content-Type: text/html\r\n\r\n${"<ul><li>".repeat(100_000)}`],
+    ["quotes in quotes", `${HEAD}Content-Type: text/html\r\n\r\n${"<blockquote>x".repeat(60_000)}`],
+  ])("%s", async (_, source) => {
+    const mail = await read(source);
+    expect(JSON.stringify(mail).length).toBeLessThan(50_000);
+    for (const [key, value] of Object.entries(mail)) {
+      expect([key, value.isWellFormed(), /[^\P{Cc}\n\t]/u.test(value)]).toEqual([key, true, false]);
+    }
+    expect(mail.from).not.toBe("");
+    expect(mail.id).not.toBe("");
+  });
+
+  test("whose parts nest too deep: sender and subject are known all the same", async () => {
+    expect(await read(HEAD + nested)).toMatchObject({
+      id: "<1@example.org>",
+      from: "a@example.org",
+      subject: "s",
+      body: "(The parts of this mail nest too deep to be read.)",
+    });
+  });
+
+  test("gaps as long as the mail take no longer than their length", async () => {
+    const startedMs = cpuMs();
+    const { body } = await read(`${HEAD}\r\na${" ".repeat(200_000)}b\r\n`, { ...ALL, maxBytes: 1 });
+    expect(body).toBe("a…");
+    expect(cpuMs() - startedMs).toBeLessThan(2000); // by the square of it: 12 s
+  });
+
+  test("gaps before the ends of lines go, others stay", async () => {
+    expect((await read(`${HEAD}\r\na  b \t \r\n\t \r\n  c \r\nd`)).body).toBe("a  b\n\n  c\nd");
+  });
+
+  test("any bytes", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 2000 }), fc.boolean(), async (bytes, withHead) => {
+        const mail = await read(withHead ? Buffer.concat([Buffer.from(HEAD), bytes]) : bytes);
+        expect(Object.values(mail).every((value) => typeof value === "string" && value.isWellFormed())).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("any text as HTML", () =>
+    fc.assert(
+      fc.property(fc.string({ maxLength: 300 }), (html) => typeof htmlText(`<p>${html}`) === "string"),
+      { numRuns: 200 },
+    ));
+});

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "bun:test";
+import { deliveryIdOf } from "../../../../../src/gateway/hooks/mapping/index.ts";
+import { makeRequest } from "../view.ts";
+import * as github from "./github-payloads.ts";
+import { mappingOf, run, told } from "./run.ts";
+
+describe("github", () => {
+  const event = (kind: string) => ({ "x-github-event": kind, "x-github-delivery": "72d3162e-cc78-11e3" });
+  test.each<[string, unknown, readonly string[]]>([
+    [
+      "push",
+      github.push,
+      [
+        "Commits were pushed",
+        "Repository: octo/lighthouse",
+        "By: ada",
+        "Branch: main",
+        "- cccccccccccc Commit 0 Longer text (Ada)",
+        "- and 5 more",
+      ],
+    ],
+    [
+      "pull_request",
+      github.pullRequest,
+      [
+        "Pull request: #17 Turn the lamp faster",
+        "Action: opened",
+        "From: ada:faster",
+        "Into: main",
+        "It was too slow.",
+      ],
+    ],
+    ["pull_request", github.merged, ["Action: closed", "State: merged"]],
+    ["pull_request_review", github.review, ["was reviewed", "Verdict: changes_requested", "Use a gear."]],
+    ["issues", github.issueOpened, ["Issue: #3 The lamp is slow", "State: open", "Ships wait."]],
+    ["issue_comment", github.comment, ["Pull request: #3 The lamp is slow", "Comment: I agree"]],
+    ["release", github.release, ["Release: Bright", "Tag: v1.2.0", "- brighter"]],
+    ["workflow_run", github.workflow, ["A workflow ran", "Name: CI", "Branch: main", "Conclusion: failure"]],
+    ["sponsorship", { action: "created", extra: { deep: "value" } }, ["Event: sponsorship", '"deep": "value"']],
+  ])("%s is told in words", async (kind, payload, parts) => {
+    const text = await told("github", payload, event(kind));
+    for (const each of parts) expect(text).toContain(each);
+    expect(text).not.toContain("undefined");
+  });
+
+  test("a ping asks for nothing", async () =>
+    expect(await run("github", github.ping, event("ping"))).toEqual({ kind: "nothing" }));
+  test("its delivery id", () =>
+    expect(deliveryIdOf(mappingOf("github"), makeRequest({ headers: event("push") }))).toBe("72d3162e-cc78-11e3"));
+  test("an event called like a prototype's is one we do not know", async () =>
+    expect(await told("github", {}, event("constructor"))).toContain("Event: constructor"));
+});

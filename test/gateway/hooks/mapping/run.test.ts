@@ -1,0 +1,442 @@
+import { describe, expect, test } from "bun:test";
+import { AppError } from "../../../../src/base/errors.ts";
+import { type Passage, plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import type { AgentAction, HookAction } from "../../../../src/gateway/hooks/action.ts";
+import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
+import {
+  deliveryIdOf,
+  makeMappings,
+  type MappingOutcome,
+  type MappingRequest,
+  runMapping,
+  type RunParts,
+} from "../../../../src/gateway/hooks/mapping/index.ts";
+import { ITEMS_MAX } from "../../../../src/gateway/hooks/mapping/run.ts";
+import { makeRequest } from "./view.ts";
+
+type HooksInput = Record<string, any>;
+const mappingsOf = (hooks: HooksInput) => makeMappings({ hooks: hooksSchema.parse(hooks), folder: "/etc/hearth" });
+
+const CHANNELS = ["slack", "telegram", "mattermost"];
+/** What stands in for a transform: the real ones are tested with the pool. */
+const partsWith = (output: (input: any) => unknown): RunParts => ({
+  transforms: { run: async (_, input) => output(input) },
+  transformsDir: "/nowhere",
+  transformTimeoutMs: 5000,
+  isChannel: (name) => CHANNELS.includes(name),
+});
+const NO_TRANSFORM = partsWith(() => expect.unreachable("no transform is configured"));
+
+async function runOne(mapping: object, request: Partial<MappingRequest>, parts = NO_TRANSFORM) {
+  const [only] = mappingsOf({ mappings: [mapping] }).all;
+  return await runMapping(only!, makeRequest(request), parts);
+}
+
+function actionsOf(outcome: MappingOutcome): readonly HookAction[] {
+  if (outcome.kind !== "actions") return expect.unreachable(`expected actions, got ${JSON.stringify(outcome)}`);
+  return outcome.actions;
+}
+
+async function agentOf(mapping: object, request: Partial<MappingRequest>, parts = NO_TRANSFORM): Promise<AgentAction> {
+  const [action] = actionsOf(await runOne(mapping, request, parts));
+  return action?.kind === "agent" ? action : expect.unreachable("expected an agent action");
+}
+
+const part = (from: "operator" | "external", text: string): Passage => [{ from, text }];
+
+describe("which mapping takes a request", () => {
+  const found = (hooks: HooksInput, request: Partial<MappingRequest>) =>
+    mappingsOf(hooks).find(makeRequest(request))?.id;
+  const own = (...matches: object[]): HooksInput => ({ mappings: matches.map((match) => ({ match })) }) as HooksInput;
+
+  test.each<[string, HooksInput, Partial<MappingRequest>, string | undefined]>([
+    ["by path", own({ path: "a" }, { path: "b" }), { path: "b" }, "mapping-2"],
+    ["slashes at the ends do not count", own({ path: "/a/b/" }), { path: "a/b" }, "mapping-1"],
+    ["inner slashes do", own({ path: "a/b" }), { path: "a" }, undefined],
+    ["case counts", own({ path: "A" }), { path: "a" }, undefined],
+    ["by source, on any path", own({ source: "ci" }), { path: "x", payload: { source: "ci" } }, "mapping-1"],
+    ["source that is no text", own({ source: "1" }), { payload: { source: 1 } }, undefined],
+    ["no source", own({ source: "ci" }), { payload: null }, undefined],
+    ["path and source", own({ path: "a", source: "s" }), { path: "a", payload: { source: "t" } }, undefined],
+    ["nothing in particular takes all", own({}), { path: "any/thing" }, "mapping-1"],
+    ["the first of several", own({}, { path: "a" }), { path: "a" }, "mapping-1"],
+    ["condition", own({ when: { at: "x", equals: 1 } }, {}), { payload: { x: 2 } }, "mapping-2"],
+    ["wake is an endpoint", own({}, { path: "wake" }), { path: "wake" }, undefined],
+    ["agent is an endpoint", own({ path: "/agent/" }), { path: "agent/" }, undefined],
+    ["the ingress itself", own({}), { path: "" }, undefined],
+    ["presets come last", { ...own({}), presets: ["github"] }, { path: "github" }, "mapping-1"],
+    ["preset", { presets: ["mail", "github"] }, { path: "github" }, "github"],
+    ["path like a prototype's", own({ path: "a" }), { path: "__proto__" }, undefined],
+  ])("%s", (_, hooks, request, wanted) => expect(found(hooks, request)).toBe(wanted));
+
+  test("candidates of a path are known before its body", () => {
+    const mappings = mappingsOf(own({ path: "a" }, { source: "s" }, { path: "b" }));
+    expect(mappings.forPath("/a").map(({ id }) => id)).toEqual(["mapping-1", "mapping-2"]);
+    expect(mappings.forPath("wake")).toEqual([]);
+  });
+
+  test("one that cannot be used keeps its requests and fails them", async () => {
+    const mappings = mappingsOf({
+      mappings: [{ match: { path: "a" }, messageTemplate: "{{x | shout}}" }, { messageTemplate: "all" }],
+    });
+    const request = makeRequest({ path: "a" });
+    const mapping = mappings.find(request)!;
+    expect(mapping.id).toBe("mapping-1");
+    expect({ ...mapping.plan }).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining("messageTemplate: '{{x | shout}}'"),
+    });
+    expect(await runMapping(mapping, request, NO_TRANSFORM)).toMatchObject({ kind: "failed", code: "mapping_failed" });
+    expect(mappings.find(makeRequest({ path: "b" }))?.id).toBe("mapping-2");
+  });
+
+  test("a condition that cannot be read takes what the rest of the match takes", () => {
+    const mappings = mappingsOf(own({ path: "a", when: { at: "x", matches: "(" } }, {}));
+    expect(mappings.find(makeRequest({ path: "a" }))?.plan.ok).toBe(false);
+    expect(mappings.find(makeRequest({ path: "b" }))?.id).toBe("mapping-2");
+  });
+});
+
+describe("an action", () => {
+  test("agent, with all that the mapping says", async () => {
+    const mapping = {
+      messageTemplate: "New: {{title}}",
+      name: "Shop {{n}}",
+      sessionKey: "hook:shop:{{n}}",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      channel: "telegram",
+      to: "{{chat}}",
+      model: "{{model}}",
+      thinking: "low",
+      timeoutSeconds: 30,
+      agentId: "clerk",
+      tools: ["current_time"],
+      callbackUrl: "https://example.com/done",
+    };
+    expect(await agentOf(mapping, { payload: { title: "order", n: 5, chat: 42, model: "tiny" } })).toEqual({
+      kind: "agent",
+      message: [...part("operator", "New: "), ...part("external", "order")],
+      name: "Shop 5",
+      sessionKey: "hook:shop:5",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      channel: "telegram",
+      to: "42",
+      model: "tiny",
+      thinking: "low",
+      timeoutSeconds: 30,
+      agentId: "clerk",
+      tools: ["current_time"],
+      callbackUrl: "https://example.com/done",
+      isWrapped: true,
+    });
+  });
+
+  test("agent, with defaults", async () => {
+    expect(await agentOf({ messageTemplate: "Hi" }, {})).toEqual({
+      kind: "agent",
+      message: part("operator", "Hi"),
+      name: "Hook",
+      wakeMode: "now",
+      deliver: true,
+      channel: "last",
+      tools: [],
+      isWrapped: true,
+    });
+  });
+
+  test("wake", async () => {
+    const mapping = {
+      action: "wake",
+      textTemplate: "{{x}}",
+      wakeMode: "next-heartbeat",
+      allowUnsafeExternalContent: true,
+    };
+    expect(actionsOf(await runOne(mapping, { payload: { x: "y" } }))).toEqual([
+      { kind: "wake", text: part("external", "y"), mode: "next-heartbeat", isWrapped: false },
+    ]);
+  });
+
+  test("a session key of which a value is missing is none: strangers must not share a conversation", async () => {
+    const mapping = { messageTemplate: "x", sessionKey: "hook:shop:{{id}}", to: "chat-{{id}}" };
+    const action = await agentOf(mapping, { payload: {} });
+    expect(action.sessionKey).toBeUndefined();
+    expect(action.to).toBeUndefined();
+    expect((await agentOf({ ...mapping, sessionKey: "fixed" }, {})).sessionKey).toBe("fixed");
+  });
+
+  test.each<[string, object, unknown, string]>([
+    ["an empty message", { messageTemplate: "{{x}}" }, { x: " \n" }, "the agent text is empty"],
+    ["no template", {}, { x: 1 }, "the agent text is empty"],
+    ["an empty event", { action: "wake", messageTemplate: "only the other kind" }, {}, "the wake text is empty"],
+    ["a value that must be there", { messageTemplate: "{{x}}", missing: "error" }, {}, "'x' has no value"],
+    ["an endless session key", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "k".repeat(257) }, "257 characters"],
+    ["a session key of two lines", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "a\nb" }, "control characters"],
+    ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "there is no channel"],
+  ])("%s is the request's fault", async (_, mapping, payload, reason) => {
+    expect(await runOne(mapping, { payload })).toMatchObject({
+      kind: "failed",
+      code: "bad_request",
+      reason: expect.stringContaining(reason),
+    });
+  });
+});
+
+describe("a list of the body", () => {
+  const mapping = { forEach: "orders", messageTemplate: "{{index}}: {{item.id}} of {{shop}}", itemId: "{{item.id}}" };
+
+  test("each item becomes an action, in order, with an id of its own", async () => {
+    const payload = { shop: "s", orders: [{ id: 7 }, { id: 8 }, {}] };
+    const actions = actionsOf(await runOne(mapping, { payload })) as AgentAction[];
+    expect(actions.map(({ message }) => plain(message))).toEqual(["0: 7 of s", "1: 8 of s", "2:  of s"]);
+    expect(actions.map(({ itemId }) => itemId)).toEqual(["7", "8", undefined]);
+  });
+
+  test("equal items are both acted on", async () => {
+    const outcome = await runOne({ ...mapping, itemId: undefined }, { payload: { orders: [{ id: 1 }, { id: 1 }] } });
+    expect(actionsOf(outcome)).toHaveLength(2);
+  });
+
+  test("an empty one asks for nothing", async () =>
+    expect(await runOne(mapping, { payload: { orders: [] } })).toEqual({ kind: "nothing" }));
+
+  test("the body itself may be the list", async () => {
+    const whole = { forEach: "payload", messageTemplate: "{{item}}" };
+    expect(actionsOf(await runOne(whole, { payload: ["a", "b"] }))).toHaveLength(2);
+  });
+
+  test.each([[{}], [{ orders: "x" }], [{ orders: { length: 3 } }], [{ orders: null }]])(
+    "%j is no list",
+    async (payload) =>
+      expect(await runOne(mapping, { payload })).toMatchObject({
+        code: "bad_request",
+        reason: expect.stringContaining("'orders': expected a list"),
+      }),
+  );
+
+  test("one item that fails fails them all", async () => {
+    const strict = { ...mapping, missing: "error" };
+    expect(await runOne(strict, { payload: { shop: "s", orders: [{ id: 1 }, {}] } })).toMatchObject({ kind: "failed" });
+  });
+
+  test("items beyond the most are told to the sender and the main session", async () => {
+    const orders = Array.from({ length: ITEMS_MAX + 3 }, (_, id) => ({ id }));
+    const outcome = await runOne(mapping, { payload: { orders } });
+    expect(outcome).toMatchObject({ leftOut: 3, warnings: ["3 of 203 items were left out: at most 200 at once"] });
+    const actions = actionsOf(outcome);
+    expect(actions).toHaveLength(ITEMS_MAX + 1);
+    expect(actions.at(-1)).toMatchObject({
+      kind: "wake",
+      text: [{ from: "operator", text: expect.stringContaining("3 were left out") }],
+    });
+  });
+
+  test("without a list, a field called item is a field", async () =>
+    expect(plain((await agentOf({ messageTemplate: "{{item.x}}" }, { payload: { item: { x: "own" } } })).message)).toBe(
+      "own",
+    ));
+});
+
+describe("what a transform returns", () => {
+  const mapping = {
+    transform: { module: "t.ts" },
+    messageTemplate: "Base {{values.n}}",
+    name: "Base",
+    tools: ["current_time", "session_history"],
+  };
+  const given = (output: unknown, more: object = {}) =>
+    runOne(
+      { ...mapping, ...more },
+      {},
+      partsWith(() => output),
+    );
+  const agentGiven = (output: unknown, more: object = {}) =>
+    agentOf(
+      { ...mapping, ...more },
+      {},
+      partsWith(() => output),
+    );
+
+  test("undefined: the mapping as it is", async () => expect((await agentGiven(undefined)).name).toBe("Base"));
+  test("null: nothing to do", async () => expect(await given(null)).toEqual({ kind: "nothing" }));
+
+  test("settings replace the mapping's", async () => {
+    const output = {
+      name: "New",
+      sessionKey: "k",
+      channel: "slack",
+      to: 5,
+      model: "m",
+      timeoutSeconds: 1.5,
+      agentId: "x",
+    };
+    expect(await agentGiven(output)).toMatchObject({ ...output, to: "5", timeoutSeconds: 2 });
+  });
+
+  test("a text is from outside, whoever put it together", async () =>
+    expect((await agentGiven({ message: "Do this" })).message).toEqual(part("external", "Do this")));
+
+  test("values are for the template, whose words stay the operator's", async () =>
+    expect((await agentGiven({ values: { n: 5 } })).message).toEqual([
+      ...part("operator", "Base "),
+      ...part("external", "5"),
+    ]));
+
+  test("another kind of action drops what only the first has", async () => {
+    const outcome = await given({ kind: "wake", text: "t", mode: "next-heartbeat", model: "m" });
+    expect(actionsOf(outcome)).toEqual([
+      { kind: "wake", text: part("external", "t"), mode: "next-heartbeat", isWrapped: true },
+    ]);
+  });
+
+  test("action is another word for kind, for transforms that speak as mappings do", async () => {
+    const wake = { text: part("external", "t"), kind: "wake", mode: "now", isWrapped: true } as const;
+    expect(actionsOf(await given({ action: "wake", text: "t" }))).toEqual([wake]);
+    expect(actionsOf(await given({ action: "wake", kind: "wake", text: "t" }))).toEqual([wake]);
+    expect(actionsOf(await given({ action: null, text: "t" }, { action: "wake" }))).toEqual([wake]);
+    expect((await agentGiven({ action: "agent", message: "m" }, { action: "wake" })).message).toEqual(
+      part("external", "m"),
+    );
+  });
+
+  test.each([
+    [{ kind: "wake", text: "t", wakeMode: "next-heartbeat" }, "next-heartbeat"],
+    [{ kind: "wake", text: "t", mode: "now", wakeMode: "next-heartbeat" }, "now"],
+    [{ mode: "next-heartbeat" }, "next-heartbeat"],
+    [{ wakeMode: "now", mode: "next-heartbeat" }, "now"],
+  ])("%j: mode and wakeMode are one setting, each kind's own word first", async (output, wanted) => {
+    const [action] = actionsOf(await given(output));
+    expect(action?.kind === "wake" ? action.mode : action?.wakeMode).toBe(wanted as "now");
+  });
+
+  test("now does not bring forward what the mapping puts off", async () => {
+    const late = await given({ wakeMode: "now" }, { wakeMode: "next-heartbeat" });
+    expect(actionsOf(late)[0]).toMatchObject({ wakeMode: "next-heartbeat" });
+    expect(late).toMatchObject({ warnings: [expect.stringContaining("cannot bring forward")] });
+    expect((await agentGiven({ wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
+  });
+
+  test("the boundary cannot be turned off, only on", async () => {
+    const outcome = await given({ allowUnsafeExternalContent: true });
+    expect(actionsOf(outcome)[0]?.isWrapped).toBe(true);
+    expect(outcome).toMatchObject({ warnings: ["the transform cannot turn the safety boundary off"] });
+    const unsafe = { allowUnsafeExternalContent: true };
+    expect((await agentGiven({}, unsafe)).isWrapped).toBe(false);
+    expect((await agentGiven({ allowUnsafeExternalContent: false }, unsafe)).isWrapped).toBe(true);
+  });
+
+  test("delivery cannot be turned on, only off", async () => {
+    expect((await agentGiven({ deliver: false })).deliver).toBe(false);
+    const outcome = await given({ deliver: true }, { deliver: false });
+    expect(actionsOf(outcome)[0]).toMatchObject({ deliver: false });
+    expect(outcome).toMatchObject({ warnings: [expect.stringContaining("cannot turn delivery on")] });
+  });
+
+  test("tools cannot be added, only left out", async () => {
+    const outcome = await given({ tools: ["session_history", "shell"] });
+    expect(actionsOf(outcome)[0]).toMatchObject({ tools: ["session_history"] });
+    expect(outcome).toMatchObject({ warnings: ["the transform cannot add tools: shell"] });
+    expect((await agentGiven({ tools: [] })).tools).toEqual([]);
+  });
+
+  test.each<[string, unknown, string]>([
+    ["a number", 5, "it: expected an object"],
+    ["a list", [], "it: expected an object"],
+    ["an unknown key", { mesage: "x" }, "mesage: unknown key; did you mean 'message'?"],
+    ["a key of a wrong type", { message: 5 }, "message: expected a text"],
+    ["a kind there is not", { kind: "reboot" }, 'kind: expected "wake", "agent"'],
+    ["an action there is not", { action: "reboot" }, 'action: expected "wake", "agent"'],
+    ["two kinds", { kind: "wake", action: "agent" }, "kind is 'wake', action is 'agent'"],
+    ["a time that is none", { timeoutSeconds: -1 }, "timeoutSeconds"],
+    ["a prototype", JSON.parse('{"__proto__": {"tools": ["shell"]}}'), "__proto__"],
+  ])("%s is the mapping's fault", async (_, output, reason) =>
+    expect(await given(output)).toMatchObject({
+      kind: "failed",
+      code: "mapping_failed",
+      reason: expect.stringContaining(reason),
+    }),
+  );
+
+  test("it sees no credentials", async () => {
+    let seen: unknown;
+    const parts = partsWith((input) => void (seen = input));
+    const secrets = { authorization: "s3cr3t", "x-hub-signature-256": "s3cr3t", "x-event": "e" };
+    await runOne(mapping, { headers: secrets, query: { token: "s3cr3t", a: "b" }, payload: { p: 1 } }, parts);
+    expect(seen).toEqual({ path: "ingest", headers: { "x-event": "e" }, query: { a: "b" }, payload: { p: 1 } });
+  });
+
+  test("of a list, each item is asked about, and some may be left out", async () => {
+    const parts = partsWith(({ item, index }) => (item === "skip" ? null : { message: `${index} ${item}` }));
+    const outcome = await runOne({ ...mapping, forEach: "payload" }, { payload: ["a", "skip", "c"] }, parts);
+    expect(actionsOf(outcome).map((action) => plain((action as AgentAction).message))).toEqual(["0 a", "2 c"]);
+  });
+
+  test.each([
+    ["busy", "busy"],
+    ["cancelled", "cancelled"],
+    ["timeout", "mapping_failed"],
+    ["runner", "mapping_failed"],
+    ["bad_file", "mapping_failed"],
+  ] as const)("a transform that fails with %s is %s", async (code, wanted) => {
+    const parts = partsWith(() => {
+      throw new AppError(code, "why");
+    });
+    expect(await runOne(mapping, {}, parts)).toEqual({ kind: "failed", code: wanted, reason: "why" });
+  });
+});
+
+describe("presets", () => {
+  test("an operator's settings go over a preset's, and keep the rest", () => {
+    const [mapping] = mappingsOf({
+      presets: ["github"],
+      presetSettings: { github: { match: { when: { at: "action" } }, deliver: false, secrets: "s" } },
+    }).all;
+    expect(mapping?.config).toMatchObject({
+      match: { path: "github", when: { at: "action" } },
+      name: "GitHub",
+      deliver: false,
+      channel: "last",
+      auth: { scheme: "github", secrets: [{ value: "s" }] },
+    });
+  });
+
+  test("the mail section's settings count less than the operator's", () => {
+    const hooks = {
+      presets: ["mail" as const],
+      mail: { model: "small", thinking: "low", allowUnsafeExternalContent: true },
+      presetSettings: { mail: { thinking: "high" } },
+    };
+    expect(mappingsOf(hooks).all[0]?.config).toMatchObject({
+      model: "small",
+      thinking: "high",
+      allowUnsafeExternalContent: true,
+    });
+  });
+
+  test("named twice is there once; an own mapping's id stays its own", () => {
+    const hooks: HooksInput = { presets: ["github", "github"], mappings: [{ id: "github", match: { path: "x" } }] };
+    expect(mappingsOf(hooks).all.map(({ id }) => id)).toEqual(["github", "preset-github"]);
+  });
+
+  test("an operator's template replaces what the preset tells", async () => {
+    const hooks: HooksInput = {
+      presets: ["github"],
+      presetSettings: { github: { messageTemplate: "Own {{action}}" } },
+    };
+    const outcome = await runMapping(
+      mappingsOf(hooks).all[0]!,
+      makeRequest({ payload: { action: "x" } }),
+      NO_TRANSFORM,
+    );
+    expect(plain((actionsOf(outcome)[0] as AgentAction).message)).toBe("Own x");
+  });
+
+  test("a delivery's id is where its sender puts it", () => {
+    const [mapping] = mappingsOf({ presets: ["github"] }).all;
+    expect(deliveryIdOf(mapping!, makeRequest({ headers: { "x-github-delivery": "d-1" } }))).toBe("d-1");
+    expect(deliveryIdOf(mapping!, makeRequest({}))).toBeUndefined();
+    const [own] = mappingsOf({ mappings: [{}] }).all;
+    expect(deliveryIdOf(own!, makeRequest({ headers: { "x-github-delivery": "d-1" } }))).toBeUndefined();
+  });
+});

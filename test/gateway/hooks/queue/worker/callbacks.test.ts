@@ -1,0 +1,163 @@
+import { expect, test } from "bun:test";
+import { Webhook } from "standardwebhooks";
+import { eventually } from "../../../../e2e/hearth.ts";
+import { agent, request } from "../deliveries/fixtures.ts";
+import { ended, makeWorkerBench, send, type WorkerBench } from "./parts.ts";
+
+const SECRET = `whsec_${Buffer.from("a secret of thirty-two bytes ....").toString("base64")}`;
+const HOUR_MS = 3_600_000;
+
+interface Heard {
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+/** A server that hears callbacks and answers with the given statuses, the last of them again and again. */
+function listen(...statuses: number[]) {
+  const heard: Heard[] = [];
+  const { promise: firstHeard, resolve } = Promise.withResolvers<void>();
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(incoming) {
+      heard.push({ headers: Object.fromEntries(incoming.headers), body: await incoming.text() });
+      resolve();
+      return new Response(null, { status: statuses[Math.min(heard.length, statuses.length) - 1]! });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/done`,
+    heard,
+    firstHeard,
+    [Symbol.dispose]: () => void server.stop(true),
+  };
+}
+
+/** Until a run's callback is as it should be; lets time pass meanwhile, so that it is tried again. */
+async function callback(at: WorkerBench, runId: string, state: string): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while ((await at.deliveries.run(runId))?.callback !== state) {
+    if (Date.now() > deadline) throw new Error(`the callback is ${(await at.deliveries.run(runId))?.callback}`);
+    at.bench.clock.now += 10_000;
+    at.worker.poke();
+    await Bun.sleep(5);
+  }
+}
+
+test("callbackUrl: hears how the run ended, signed, once its reply has ended too", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(204);
+  at.settings.callbacks = { secret: SECRET, allowPrivate: true };
+  at.bench.clock.now = Date.now(); // the signature's age is checked
+  const runId = await send(at, agent("x", { deliver: true, callbackUrl: server.url }));
+  await at.until(runId, (status) => status.reply === "pending");
+  expect((await at.deliveries.run(runId))?.callback).toBe(null);
+  await at.parts.settle(runId, { kind: "sent" });
+  await server.firstHeard;
+  const [{ headers, body }] = server.heard as [Heard];
+  const said = new Webhook(SECRET).verify(body, headers);
+  expect(said).toMatchObject({ type: "run.succeeded", data: { runId, state: "succeeded", reply: "sent" } });
+  expect(headers["webhook-id"]).toBe(runId);
+  await callback(at, runId, "sent");
+  expect(server.heard).toHaveLength(1);
+});
+
+test("callbackUrl: is a part of the request's trace, with a span of its own at each attempt", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(500, 200);
+  const trace = "0af7651916cd43dd8448eb211c80319c";
+  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01`, tracestate: "congo=t61rcWkgMzE" };
+  const actions = [agent("x", { callbackUrl: server.url })];
+  const accepted = await at.deliveries.accept(request({ actions, headers }));
+  if (accepted.kind !== "accepted") throw new Error(accepted.kind);
+  await callback(at, accepted.runIds[0]!, "sent");
+  const given = server.heard.map((each) => each.headers["traceparent"]!);
+  expect(given.map((each) => each.replace(/-[0-9a-f]{16}-/, "-span-"))).toEqual([
+    `00-${trace}-span-01`,
+    `00-${trace}-span-01`,
+  ]);
+  expect(new Set([...given, headers.traceparent]).size).toBe(3);
+  expect(server.heard.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
+});
+
+test("callbackUrl: one that fails again and again is told once, and once when it is over", async () => {
+  await using at = makeWorkerBench();
+  const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
+  using server = listen(500, 500, 500, 500, 200);
+  const late = await send(at, agent("x", { callbackUrl: server.url }));
+  await callback(at, late, "sent");
+  await eventually(() => told().length >= 2, 30_000); // it is told after it is stored
+  expect(told()).toEqual([
+    "hooks: a callback did not arrive; it is tried again",
+    "hooks: a callback arrived after all",
+  ]);
+  using closed = listen(500);
+  const never = await send(at, agent("y", { callbackUrl: closed.url }));
+  await callback(at, never, "failed");
+  await eventually(() => told().length >= 4, 30_000);
+  expect(told().slice(2)).toEqual([
+    "hooks: a callback did not arrive; it is tried again",
+    "hooks: a callback is given up",
+  ]);
+});
+
+test("callbackUrl: an address may ask for a part of a millisecond", async () => {
+  await using at = makeWorkerBench();
+  const answers = [new Response(null, { status: 503, headers: { "retry-after": "1.2345" } }), new Response("ok")];
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answers.shift() ?? new Response("again") });
+  const runId = await send(at, agent("x", { callbackUrl: server.url.href }));
+  await callback(at, runId, "sent");
+  expect(answers).toEqual([]);
+  expect(at.logged.join()).not.toContain("cannot be stored");
+});
+
+test("callbackUrl: is tried again with the same id until it is heard", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(500, 503, 200);
+  const runId = await send(at, agent("x", { callbackUrl: server.url }));
+  await callback(at, runId, "sent");
+  expect(server.heard.map(({ headers }) => headers["webhook-id"])).toEqual([runId, runId, runId]);
+  expect(new Set(server.heard.map(({ body }) => body)).size).toBe(1);
+});
+
+test.each([
+  ["that refuses is not asked again", [400], 1],
+  ["that never works is given up in the end", [500], 12],
+] as const)(
+  "callbackUrl: an address %s",
+  async (_, statuses, times) => {
+    await using at = makeWorkerBench();
+    using server = listen(...statuses);
+    const runId = await send(at, agent("x", { callbackUrl: server.url }));
+    await callback(at, runId, "failed");
+    expect(server.heard).toHaveLength(times);
+  },
+  60_000,
+);
+
+test("callbackUrl: this machine's own addresses are refused unless they are allowed", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(200);
+  at.settings.callbacks = { secret: undefined, allowPrivate: false };
+  const runId = await send(at, agent("x", { callbackUrl: server.url }));
+  await callback(at, runId, "failed");
+  expect(server.heard).toEqual([]);
+});
+
+test("callbackUrl: hears of failed runs too, and what is pending goes out after a restart", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(500, 200);
+  at.parts.answer = async () => ended({ status: "error", error: "no such model" });
+  const runId = await send(at, agent("x", { callbackUrl: server.url }));
+  await server.firstHeard;
+  await at.worker.stop(0);
+  expect((await at.deliveries.run(runId))?.callback).toBe("pending");
+  at.bench.clock.now += HOUR_MS;
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  await callback(at, runId, "sent");
+  expect(JSON.parse(server.heard.at(-1)!.body)).toMatchObject({
+    type: "run.failed",
+    data: { reason: "no such model" },
+  });
+});

@@ -1,0 +1,131 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bundled } from "../../../../bundled.ts";
+import { testRng } from "../../../../seed.ts";
+
+const PROGRAM = await bundled(join(import.meta.dir, "killable.ts"));
+const KILLS = 50;
+const PER_LIFE = 6;
+
+interface Child {
+  say(line: object): void;
+  /** The next line that it says; undefined once it is gone. */
+  hear(): Promise<any>;
+  kill(): Promise<void>;
+}
+
+function start(folder: string, life: number): Child {
+  const child = Bun.spawn([process.execPath, PROGRAM, join(folder, "gateway.db"), join(folder, "log"), `${life}`], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const lines = (async function* () {
+    let rest = "";
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const all = (rest + chunk).split("\n");
+      rest = all.pop()!;
+      for (const line of all) yield JSON.parse(line);
+    }
+  })();
+  return {
+    say: (line) => {
+      child.stdin.write(`${JSON.stringify(line)}\n`);
+      child.stdin.flush();
+    },
+    hear: async () => (await lines.next()).value,
+    kill: async () => {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+test("killed at fifty random moments: nothing accepted is lost, no stored turn is run again, nothing is sent twice", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
+  const rng = testRng("hooks/worker/kill");
+  try {
+    const accepted = new Map<string, string>(); // key → run
+    let keys = 0;
+    for (let life = 0; life < KILLS; life++) {
+      const child = start(folder, life);
+      await child.hear(); // ready
+      const unheard = Array.from({ length: keys }, (_, i) => `${i}`).filter((key) => !accepted.has(key));
+      for (const key of unheard) child.say({ accept: key });
+      for (let i = 0; i < PER_LIFE; i++) child.say({ accept: `${keys++}` });
+      const killed = Bun.sleep(rng.float() * 100).then(() => child.kill());
+      for (let line = await child.hear(); line; line = await child.hear()) {
+        const known = accepted.get(line.key);
+        if (known !== undefined) expect(line.runIds).toEqual([known]);
+        accepted.set(line.key, line.runIds[0]);
+      }
+      await killed;
+    }
+    const last = start(folder, KILLS);
+    await last.hear();
+    for (let key = 0; key < keys; key++) last.say({ accept: `${key}` });
+    for (let heard = 0; heard < keys; heard++) {
+      const line = await last.hear();
+      const known = accepted.get(line.key);
+      if (known === undefined) accepted.set(line.key, line.runIds[0]);
+      else expect(line).toMatchObject({ kind: "replayed", runIds: [known] });
+    }
+    for (let open = 1; open > 0;) {
+      last.say({ look: true });
+      open = (await last.hear()).open;
+      await Bun.sleep(10);
+    }
+    await last.kill();
+    check(folder, [...accepted.values()]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}, 300_000);
+
+function check(folder: string, runIds: readonly string[]): void {
+  using db = new Database(join(folder, "gateway.db"), { readonly: true });
+  const all = <T>(sql: string): T[] => db.query<T, []>(sql).all();
+  expect(new Set(runIds).size).toBe(KILLS * PER_LIFE);
+  const ids = (rows: { id: string }[]): string[] => rows.map((row) => row.id).toSorted();
+  expect(ids(all("SELECT id FROM runs WHERE state = 'succeeded'"))).toEqual([...runIds].toSorted());
+  // one event for every run and for every reply that may not have arrived, one stored turn for every agent call
+  const unknown = all("SELECT id FROM runs WHERE reply = 'unknown'").length;
+  expect(all("SELECT text FROM test_events").length).toBe(runIds.length + unknown);
+  expect(all("SELECT text FROM test_events GROUP BY text HAVING count(*) > 1")).toEqual([]);
+  const agents = ids(all("SELECT id FROM runs WHERE action ->> 'kind' = 'agent'"));
+  expect(ids(all("SELECT run_id AS id FROM test_turns"))).toEqual(agents);
+  // turns of a session were stored in the order in which they were accepted
+  const orders = all<{ ordered: number }>(
+    `SELECT test_turns.seq > lag(test_turns.seq) OVER (PARTITION BY runs.session_key ORDER BY runs.seq) AS ordered
+     FROM test_turns JOIN runs ON runs.id = run_id`,
+  );
+  expect(orders.every((row) => row.ordered !== 0)).toBe(true);
+
+  const log = readFileSync(join(folder, "log"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(log.filter((line) => line.error)).toEqual([]);
+  const sends = log.filter((line) => line.send).map((line) => line.send as string);
+  expect(sends.length).toBe(new Set(sends).size);
+  const replies = all<{ id: string; reply: string }>("SELECT id, reply FROM runs WHERE reply <> 'none'");
+  for (const { id, reply } of replies) {
+    expect(["sent", "unknown"]).toContain(reply);
+    if (reply === "sent") expect(sends).toContain(id);
+  }
+  expect(replies.length).toBe(ids(all("SELECT group_id AS id FROM test_replies")).length);
+  const stored = new Set<string>();
+  let repeated = 0;
+  const begun = new Set<string>();
+  for (const line of log) {
+    for (const id of line.boot ?? []) stored.add(id);
+    if (!line.turn) continue;
+    expect(stored.has(line.turn)).toBe(false);
+    if (begun.has(line.turn)) repeated++;
+    begun.add(line.turn);
+  }
+  expect(repeated).toBeGreaterThan(0); // some were killed in the middle of a turn: the test saw what it is for
+}

@@ -1,0 +1,41 @@
+/** Two workers of one database that tell each other what nodes do. */
+import { expect, test } from "bun:test";
+import { alone, type NewsListener, type Peers } from "../../../../../src/gateway/database/peers.ts";
+import { agent } from "../deliveries/fixtures.ts";
+import { gate, makeWorkerBench, send } from "./parts.ts";
+
+/** Peers of two nodes, whose news arrive at once. */
+function twoNodes(): [Peers, Peers] {
+  const listeners: [Set<NewsListener>, Set<NewsListener>] = [new Set(), new Set()];
+  const node = (own: 0 | 1): Peers => ({
+    ...alone(),
+    tell: (topic, id = "", text = "") => listeners[1 - own]!.forEach((listener) => listener(topic, id, text)),
+    onNews(listener) {
+      listeners[own].add(listener);
+      return () => listeners[own].delete(listener);
+    },
+  });
+  return [node(0), node(1)];
+}
+
+test("who watches a run at another node reads its text as it comes, and ends it", async () => {
+  const [here, there] = twoNodes();
+  await using at = makeWorkerBench(here);
+  const model = gate(at);
+  const runId = await send(at, agent("x"));
+  await model.begins(runId);
+  at.settings.maxConcurrent = 0; // the other node only looks on
+  const other = at.anotherWorker(there);
+  other.start();
+  const seen: string[] = [];
+  for await (const news of other.watch(runId)) {
+    seen.push(news.kind === "text" ? news.text : news.status.state);
+    if (seen.length === 1) at.parts.turns.at(-1)!.onText?.("Hel");
+    if (seen.length === 2) {
+      at.parts.turns.at(-1)!.onText?.("lo");
+      expect(await other.cancel(runId)).toBe("stopping");
+    }
+  }
+  expect(seen).toEqual(["running", "Hel", "lo", "cancelled"]);
+  await other.stop(0);
+});

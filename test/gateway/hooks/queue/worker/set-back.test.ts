@@ -1,0 +1,67 @@
+/** A clock that was ahead, and is set right: what was accepted meanwhile does not wait until that time has come. */
+import { expect, test } from "bun:test";
+import { eventually } from "../../../../e2e/hearth.ts";
+import { alone } from "../../../../../src/gateway/database/peers.ts";
+import { agent } from "../deliveries/fixtures.ts";
+import { ended, makeWorkerBench, ok, send } from "./parts.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const same = { sessionKey: "hook:order" };
+
+test("runs that came while it was ahead begin once it is set back, and those behind them", async () => {
+  await using at = makeWorkerBench();
+  await at.worker.setPaused(true);
+  at.bench.clock.now += DAY_MS;
+  const first = await send(at, agent("a", same));
+  at.bench.clock.now -= DAY_MS;
+  const second = await send(at, agent("b", same));
+  await at.worker.setPaused(false);
+  expect((await at.settled(second)).state).toBe("succeeded");
+  expect((await at.settled(first)).state).toBe("succeeded");
+  expect(at.parts.turns.map(({ runId }) => runId)).toEqual([first, second]);
+});
+
+test("a run that waits for another try is tried again", async () => {
+  await using at = makeWorkerBench();
+  at.bench.clock.now += DAY_MS;
+  at.parts.answer = async () => ended({ status: "error", error: "the model crashed", isTemporary: true });
+  const runId = await send(at, agent("a"));
+  await at.until(runId, ({ state, attempts }) => state === "queued" && attempts === 1);
+  at.parts.answer = async () => ok("there");
+  at.bench.clock.now -= DAY_MS;
+  at.worker.poke();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+});
+
+test("set back while nothing ran: the next start takes them up", async () => {
+  await using at = makeWorkerBench();
+  await at.worker.stop(0);
+  at.bench.clock.now += DAY_MS;
+  const runId = await send(at, agent("a"));
+  at.bench.clock.now -= DAY_MS;
+  at.worker = at.anotherWorker(alone());
+  at.worker.start();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+});
+
+test("a callback that was tried while it was ahead is tried again", async () => {
+  await using at = makeWorkerBench();
+  let tries = 0;
+  using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response(null, { status: tries++ < 2 ? 503 : 204 }),
+  });
+  const runId = await send(at, agent("x", { callbackUrl: `http://127.0.0.1:${server.port}/done` }));
+  expect(await eventually(() => tries === 1)).toBe(true);
+  at.bench.clock.now += DAY_MS / 2;
+  at.worker.poke();
+  expect(await eventually(() => tries === 2)).toBe(true);
+  at.bench.clock.now -= DAY_MS / 2;
+  const isSent = async (): Promise<boolean> => {
+    at.bench.clock.now += 1000;
+    at.worker.poke();
+    return (await at.deliveries.run(runId))?.callback === "sent";
+  };
+  expect(await eventually(isSent)).toBe(true);
+});

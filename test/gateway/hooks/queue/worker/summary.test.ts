@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { replyProblem, summaryOf } from "../../../../../src/gateway/hooks/queue/worker/summary.ts";
+
+const parts = { outcome: "ok", answer: "done", reason: null } as const;
+
+test.each([
+  ["Hook <name>: <summary>", "Email", parts, "Hook Email: done"],
+  ["the default name is not said twice", "Hook", parts, "Hook: done"],
+  ["the answer is trimmed", "Email", { ...parts, answer: "\n done \n" }, "Hook Email: done"],
+  ["without an answer, how it ended", "Email", { ...parts, answer: "  " }, "Hook Email: ok"],
+  ["an error", "CI", { outcome: "error", answer: null, reason: "no such model" }, "Hook CI (error): no such model"],
+  ["given up", "CI", { outcome: "dead", answer: null, reason: "busy" }, "Hook CI (error): busy"],
+  ["a timeout", "CI", { outcome: "timeout", answer: null, reason: "too long" }, "Hook CI (timeout): too long"],
+  [
+    "an end on request",
+    "CI",
+    { outcome: "cancelled", answer: null, reason: "stopped" },
+    "Hook CI (cancelled): stopped",
+  ],
+] as const)("summary: %s", (_, name, given, text) => {
+  expect(plain(summaryOf({ name }, given))).toBe(text);
+});
+
+test("summary: two thousand characters at most, with an ellipsis, and no half ones", () => {
+  const cut = plain(summaryOf({ name: "E" }, { ...parts, answer: "x".repeat(5000) }));
+  expect(cut).toBe(`Hook E: ${"x".repeat(1999)}…`);
+  expect(plain(summaryOf({ name: "E" }, { ...parts, answer: "x".repeat(2000) }))).toBe(`Hook E: ${"x".repeat(2000)}`);
+  const smileys = plain(summaryOf({ name: "E" }, { ...parts, answer: "😀".repeat(1500) }));
+  expect(smileys.isWellFormed()).toBe(true);
+  expect(smileys.endsWith("😀…")).toBe(true);
+});
+
+test("summary: all of it is outside text, the sender's name too", () => {
+  for (const passage of [summaryOf({ name: "x" }, parts), replyProblem({ name: "x" }, { kind: "failed" })]) {
+    expect(passage.map((part) => part.from)).toEqual(["external"]);
+  }
+});

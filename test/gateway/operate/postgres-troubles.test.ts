@@ -1,0 +1,158 @@
+/** A whole gateway whose database gets into trouble while it runs: nothing is accepted that is not stored. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SQL } from "bun";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eventually } from "../../e2e/hearth.ts";
+import { startProxy } from "../../postgres-proxy.ts";
+import { hasPostgres, ownerOf, startPostgres, type PostgresServer } from "../../postgres-server.ts";
+import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+
+/** A file system of its own, of so many megabytes; undefined where this process may mount none. */
+function mountDisk(megabytes: number): { path: string; unmount(): void } | undefined {
+  const path = mkdtempSync(join(tmpdir(), "hearth-disk-"));
+  const options = ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path];
+  const isMounted = Bun.which("mount") !== null && Bun.spawnSync(["mount", ...options]).success;
+  const unmount = (): void => {
+    if (isMounted) Bun.spawnSync(["umount", path]);
+    rmSync(path, { recursive: true, force: true });
+  };
+  if (isMounted) return { path, unmount };
+  unmount();
+  return undefined;
+}
+
+const disk = hasPostgres ? mountDisk(16) : undefined;
+
+describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(async () => {
+    await server?.remove();
+    disk?.unmount();
+  }, 60_000);
+
+  const settings = (url: string, schema: string) => ({
+    database: { url, schema, connections: 4 },
+    hooks: { enabled: true, token: TOKEN },
+    agents: quiet,
+  });
+
+  /** Wakes with texts of their own, and which were accepted. */
+  function makeSender(bench: GatewayBench, padding = "") {
+    const accepted: string[] = [];
+    let last: Response | undefined;
+    const isAccepted = async (): Promise<boolean> => {
+      const text = crypto.randomUUID();
+      last = await bench.post("wake", { text: `${text}${padding}`, mode: "next-heartbeat" });
+      if (last.status === 200) accepted.push(text);
+      return last.status === 200;
+    };
+    return {
+      accepted,
+      isAccepted,
+      isRefused: async () => !(await isAccepted()),
+      /** What the last one that was refused heard. */
+      heard: async () => ({
+        status: last!.status,
+        isToRepeat: Number(last!.headers.get("retry-after")) > 0,
+        ...((await last!.json()) as object),
+      }),
+    };
+  }
+
+  const REFUSAL = { status: 503, isToRepeat: true, ok: false, code: "unavailable" };
+
+  async function expectRefusal(
+    bench: GatewayBench,
+    sender: ReturnType<typeof makeSender>,
+    { begin, end, message }: { begin: () => unknown; end: () => unknown; message?: RegExp },
+  ): Promise<void> {
+    await begin();
+    expect(await eventually(sender.isRefused, WAIT_MS)).toBe(true);
+    expect(await sender.heard()).toMatchObject(REFUSAL);
+    if (message) await expect(bench.gateway.check()).rejects.toThrow(message);
+    await end();
+    expect(await eventually(sender.isAccepted, WAIT_MS)).toBe(true);
+    await bench.gateway.check();
+  }
+
+  const texts = async (bench: GatewayBench): Promise<string[]> =>
+    (await bench.events()).map((text) => text.slice(0, 36));
+
+  const configure = (setting: string) => async (): Promise<void> => {
+    await server.run(`ALTER SYSTEM ${setting}`);
+    await server.run("SELECT pg_reload_conf()");
+  };
+
+  test("read-only, not durable, locked, silent: 503 with Retry-After, and nothing that was refused is stored", async () => {
+    const proxy = startProxy(server);
+    const holder = new SQL({
+      adapter: "postgres",
+      path: server.socket,
+      username: "hearth",
+      database: "postgres",
+      max: 1,
+    });
+    const bench = await startGateway(settings(proxy.url, "troubled"));
+    const sender = makeSender(bench);
+    await expectRefusal(bench, sender, {
+      begin: configure("SET default_transaction_read_only = on"),
+      end: configure("RESET default_transaction_read_only"),
+      message: /^the database (is read-only|does not fit: .* read-only)$/,
+    });
+    await expectRefusal(bench, sender, {
+      begin: configure("SET synchronous_commit = off"),
+      end: configure("RESET synchronous_commit"),
+      message: /^the database does not fit: expected synchronous_commit to be on, got off/,
+    });
+    await expectRefusal(bench, sender, {
+      begin: () => holder.unsafe("BEGIN; LOCK TABLE troubled.deliveries IN EXCLUSIVE MODE").simple(),
+      end: () => holder.unsafe("ROLLBACK"),
+    });
+    await expectRefusal(bench, sender, {
+      begin: () => (proxy.isSilent = true),
+      end: () => (proxy.isSilent = false),
+      message: /^the database (does not answer|cannot be reached)/,
+    });
+    expect((await texts(bench)).toSorted()).toEqual(sender.accepted.toSorted());
+    await bench.stop();
+    await holder.close({ timeout: 0 });
+    proxy.stop();
+  }, 180_000);
+
+  test.skipIf(!disk)(
+    "full: 503 with Retry-After, and room is used again (root, to mount a disk)",
+    async () => {
+      const { uid, gid } = ownerOf();
+      const path = join(disk!.path, "tables");
+      mkdirSync(path);
+      Bun.spawnSync(["chown", `${uid}:${gid}`, path]);
+      await server.run(`CREATE TABLESPACE small LOCATION '${path}'`);
+      await server.run("ALTER ROLE hearth SET default_tablespace = small");
+      const bench = await startGateway(settings(server.url, "full"));
+      await server.run("ALTER ROLE hearth RESET default_tablespace");
+      const filler = join(disk!.path, "filler");
+      const sender = makeSender(bench, crypto.getRandomValues(Buffer.alloc(3000)).toString("hex"));
+      await expectRefusal(bench, sender, {
+        begin() {
+          for (let at = 0, isFull = false; !isFull; at++) {
+            try {
+              writeFileSync(`${filler}${at}`, Buffer.alloc(1 << 18));
+            } catch {
+              isFull = true;
+            }
+          }
+        },
+        end: () => {
+          for (const name of new Bun.Glob("filler*").scanSync(disk!.path)) rmSync(join(disk!.path, name));
+        },
+      });
+      expect((await texts(bench)).toSorted()).toEqual(sender.accepted.toSorted());
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,211 @@
+/** A configuration file that changes under a gateway that runs: real file, real socket. */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterTest } from "../../cleanups.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+const OTHER = "another-hook-token-of-32-letters";
+
+const hooks = { enabled: true, token: TOKEN };
+const wake = { text: "hi", mode: "next-heartbeat" };
+
+test("a new token counts at once, and the old one no more", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  expect((await bench.post("wake", wake)).status).toBe(200);
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+  expect((await bench.post("wake", wake)).status).toBe(401);
+}, 120_000);
+
+test("hooks that are switched off are gone, and back when they are switched on", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  const becomes = (status: number) =>
+    eventually(async () => (await bench.post("wake", wake)).status === status, WAIT_MS);
+  expect(await becomes(200)).toBe(true);
+  bench.configure({ hooks: { ...hooks, enabled: false }, agents: quiet });
+  expect(await becomes(404)).toBe(true);
+  bench.configure({ hooks, agents: quiet });
+  expect(await becomes(200)).toBe(true);
+}, 120_000);
+
+test("a mapping that is added is there; what it takes it turns into a run", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  expect((await bench.post("ci", { n: 7 })).status).toBe(404);
+  const mappings = [{ match: { path: "ci" }, messageTemplate: "Build {{payload.n}}", deliver: false }];
+  bench.configure({ hooks: { ...hooks, mappings }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("ci", { n: 7 })).status === 202, WAIT_MS)).toBe(true);
+  expect(await eventually(() => bench.prompts().some((prompt) => prompt.includes("Build ")), WAIT_MS)).toBe(true);
+}, 120_000);
+
+test("a file that is wrong changes nothing, and is told with its place; the next right one counts", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  const failures = (): unknown[] => bench.logs.filter(({ level }) => level === "error").map(({ error }) => error);
+  for (const [text, place] of [
+    ["{ hooks: {\n enabled: 'maybe' } }", "hearth.json5:2: hooks.enabled: "],
+    ["{ hooks: ", "hearth.json5"],
+    ["", "hearth.json5"],
+  ] as const) {
+    const before = failures().length;
+    bench.configure(text);
+    expect(await eventually(() => failures().length > before, WAIT_MS)).toBe(true);
+    expect(failures().at(-1)).toContain(place);
+    expect((await bench.post("wake", wake)).status).toBe(200);
+  }
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+}, 240_000);
+
+test("a file that is gone changes nothing: what it said last stays, not what it said first", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+  rmSync(join(bench.folder, "hearth.json5"));
+  const isTold = () => bench.logs.some(({ msg }) => String(msg).includes("the configuration file is gone"));
+  expect(await eventually(isTold, WAIT_MS)).toBe(true);
+  expect((await bench.post("wake", wake, OTHER)).status).toBe(200);
+  expect((await bench.post("wake", wake)).status).toBe(401);
+}, 120_000);
+
+test("a channel that is configured later sends what waited for it", async () => {
+  const chat = startChat();
+  const bench = await startGateway({ hooks, agents: quiet });
+  await bench.gateway.store.write(() =>
+    bench.gateway.outbox.add({
+      groupId: "g",
+      target: { channel: "telegram", to: "42" },
+      text: "hello",
+      now: Date.now(),
+    }),
+  );
+  bench.gateway.outbox.poke();
+  const waits = (): boolean => bench.logs.some(({ reason }) => reason === "channel 'telegram' is not configured");
+  expect(await eventually(waits, WAIT_MS)).toBe(true);
+  bench.configure({ hooks, agents: quiet, channels: { telegram: { botToken: "123:abc", baseUrl: chat.url } } });
+  expect(await eventually(() => chat.sent.length > 0, WAIT_MS)).toBe(true);
+  expect(chat.sent).toEqual(["42: hello"]);
+}, 120_000);
+
+test("a heartbeat that is switched on comes, without a restart", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
+  expect(await eventually(async () => (await bench.events()).length === 1, WAIT_MS)).toBe(true);
+  bench.configure({ hooks, agents: { defaults: { heartbeat: { every: "1s", target: "none" } } } });
+  expect(await eventually(async () => (await bench.events()).length === 0, WAIT_MS)).toBe(true);
+  expect(bench.prompts()[0]).toContain("disk full");
+}, 120_000);
+
+test("a plugin's section that is wrong is told with its key and line, and disables that channel alone", async () => {
+  const chat = startChat();
+  const telegram = { botToken: "123:abc", baseUrl: chat.url };
+  const bench = await startGateway({ hooks, agents: quiet, channels: { telegram } });
+  bench.configure(
+    `{ hooks: ${JSON.stringify(hooks)}, channels: { telegram: ${JSON.stringify(telegram)}, plugins: ["mattermost"],
+  mattermost: { baseUrl: "${chat.url}",
+    botTokne: "x" } } }`,
+  );
+  const told = () => bench.logs.find(({ key }) => key === "channels.mattermost.botTokne");
+  expect(await eventually(() => told() !== undefined, WAIT_MS)).toBe(true);
+  expect(told()).toMatchObject({
+    problem: "unknown key; did you mean 'botToken'?",
+    where: expect.stringContaining("hearth.json5:3"),
+  });
+  expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
+}, 120_000);
+
+test("a channel whose new settings cannot be used stays as it was; one that never could says so", async () => {
+  const chat = startChat();
+  const telegram = (more: object) => ({ telegram: { botToken: "123:abc", baseUrl: chat.url, ...more } });
+  const bench = await startGateway({ hooks, agents: quiet, channels: telegram({ defaultTo: "42" }) });
+  const slack = { botToken: "xoxb-1", baseUrl: chat.url, defaultTo: "#general" };
+  bench.configure({ hooks, agents: quiet, channels: { ...telegram({ defaultTo: "no chat" }), slack } });
+  const told = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
+  expect(await eventually(() => told("channels.slack") !== undefined, WAIT_MS)).toBe(true);
+  expect([told("channels.telegram"), told("channels.slack")]).toEqual([
+    "a channel cannot be used as it is configured now: it stays as it was",
+    "a channel cannot be used",
+  ]);
+  const ask = async (body: object): Promise<string> => {
+    const answer = await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat", ...body });
+    return ((await answer.json()) as { runId: string }).runId;
+  };
+  await ask({ channel: "telegram", to: "7" });
+  await ask({});
+  expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+  expect(chat.sent.toSorted()).toEqual(["42: done", "7: done"]);
+  const runId = await ask({ channel: "slack", to: "C0123456" });
+  const run = () => bench.gateway.deliveries.run(runId);
+  expect(await eventually(async () => (await run())?.reply === "failed", WAIT_MS)).toBe(true);
+  expect((await run())?.replyReason).toBe("channel 'slack' cannot be used as it is configured");
+  bench.configure({
+    hooks,
+    agents: quiet,
+    channels: { telegram: { botToken: "1:a", defaultTo: "x y", enabled: false } },
+  });
+  expect(await eventually(() => bench.gateway.channels.channels.size === 0, WAIT_MS)).toBe(true);
+}, 120_000);
+
+test("a token that is written anew into its file counts, without a change of the configuration", async () => {
+  const tokens: string[] = [];
+  const platform = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      tokens.push(/bot([^/]+)/.exec(request.url)?.[1] ?? "");
+      return Response.json({ ok: true, result: { message_id: 1 } });
+    },
+  });
+  afterTest(() => platform.stop(true));
+  const folder = mkdtempSync(join(tmpdir(), "hearth-token-"));
+  afterTest(() => rmSync(folder, { recursive: true, force: true }));
+  const tokenFile = join(folder, "token");
+  writeFileSync(tokenFile, "123:old");
+  const telegram = { tokenFile, baseUrl: `http://127.0.0.1:${platform.port}`, defaultTo: "42", spacingMs: 0 };
+  const bench = await startGateway({ hooks, agents: quiet, channels: { telegram } });
+  const isSent = async (token: string): Promise<boolean> => {
+    const before = tokens.length;
+    await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat" });
+    expect(await eventually(() => tokens.length > before, WAIT_MS)).toBe(true);
+    return tokens.at(-1) === token;
+  };
+  expect(await isSent("123:old")).toBe(true);
+  writeFileSync(tokenFile, "123:new");
+  expect(await eventually(() => isSent("123:new"), WAIT_MS)).toBe(true);
+  writeFileSync(tokenFile, ""); // as one that is being replaced
+  expect(await eventually(() => bench.logs.some(({ key }) => key === "channels.telegram"), WAIT_MS)).toBe(true);
+  expect(await isSent("123:new")).toBe(true);
+}, 240_000);
+
+test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retry-After; others are taken", async () => {
+  const mapping = (path: string, more = {}) => ({
+    id: path,
+    match: { path },
+    messageTemplate: "x",
+    deliver: false,
+    ...more,
+  });
+  const mappings = [mapping("loud"), mapping("wide", { maxQueued: 3 })];
+  const gate = Promise.withResolvers<void>();
+  const bench = await startGateway(
+    { hooks: { ...hooks, mappings, queue: { max: 10, maxPerMapping: 2 } }, agents: quiet },
+    { script: () => ({ text: "done", until: gate.promise }) },
+  );
+  const send = async (path: string, n: number): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let i = 0; i < n; i++) statuses.push((await bench.post(path, { i })).status);
+    return statuses;
+  };
+  expect(await send("loud", 3)).toEqual([202, 202, 503]);
+  expect(await send("wide", 4)).toEqual([202, 202, 202, 503]);
+  const full = await bench.post("loud", {});
+  expect([full.headers.get("retry-after"), ((await full.json()) as { code: string }).code]).toEqual([
+    "60", // nothing has ended yet
+    "queue_full",
+  ]);
+  expect((await bench.post("agent", { message: "hi", deliver: false })).status).toBe(202);
+  gate.resolve();
+  expect(await eventually(async () => (await bench.post("loud", {})).status === 202, WAIT_MS)).toBe(true);
+}, 120_000);

@@ -1,0 +1,51 @@
+/** A database file of 0 bytes is not taken for a new one without a word. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { makeLogger } from "../../../src/base/log.ts";
+import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
+import { openStorage } from "../../../src/gateway/operate/storage.ts";
+
+let home: string;
+let file: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "hearth-storage-"));
+  file = join(home, "gateway.db");
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+/** Opens and closes it; what was logged. */
+async function open(): Promise<string[]> {
+  const lines: string[] = [];
+  const log = makeLogger({ write: (line) => void lines.push(line), now: Date.now, debug: false });
+  const snapshot = makeSnapshot(undefined, { folder: home, apiKeys: [] });
+  const storage = await openStorage({ home, snapshot: () => snapshot, clock: systemClock, log });
+  await storage.close();
+  return lines;
+}
+
+test("a new database is made without a word, and opened again", async () => {
+  expect([...(await open()), ...(await open())]).toEqual([]);
+});
+
+test("an empty file is a new database, with a warning", async () => {
+  await open();
+  writeFileSync(file, "");
+  const [line, ...more] = await open();
+  expect(line).toContain("the database had 0 bytes");
+  expect(more).toEqual([]);
+  expect(await open()).toEqual([]);
+});
+
+test.each([
+  ["an empty file", (): void => writeFileSync(file, ""), "got a file of 0 bytes"],
+  ["no file", (): void => rmSync(file, { force: true }), "got none"],
+])("%s beside a write-ahead log is refused, and both stay", async (_, damage, got) => {
+  await open();
+  writeFileSync(`${file}-wal`, "x".repeat(5000));
+  damage();
+  await expect(open()).rejects.toThrow(`${got} beside its write-ahead log of 5000 bytes: restore both`);
+  expect(readFileSync(`${file}-wal`).length).toBe(5000);
+});

@@ -1,0 +1,82 @@
+/** Models that cannot be run here are refused before their weights are fetched. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { CONFIG_TYPE } from "../../../src/library/manifest.ts";
+import { f32 } from "../../../src/engine/formats/quant/f32.ts";
+import { encodeGguf } from "../../engine/formats/gguf/fixture.ts";
+import { startFront, type Front } from "./front.ts";
+import { KB, makePlace, noise, type Place } from "./place.ts";
+
+let front: Front;
+let place: Place;
+beforeEach(async () => {
+  front = startFront();
+  place = await makePlace({}, true, { runs: (architecture) => ["llama", "qwen2vl"].includes(architecture) });
+});
+afterEach(async () => {
+  await front.stop();
+  await place.close();
+});
+
+const LAYER = "application/vnd.ollama.image.";
+
+/** @param size bytes of the model's tensor; above 4 MiB it is looked into */
+function publish(metadata: Record<string, string>, config: object, { size = 5000 * KB, kind = "model" } = {}): string {
+  const weights = encodeGguf({
+    metadata: { "general.name": "n".repeat(2000), ...metadata, "tokenizer.ggml.tokens": ["a", "b"] },
+    tensors: [{ name: "t", shape: [size / 4], quant: f32, data: noise(size, 3) }],
+  });
+  const layers = [{ mediaType: LAYER + kind, ...front.put(new Uint8Array(weights)) }];
+  const text = new TextEncoder().encode(JSON.stringify(config));
+  const manifest = { schemaVersion: 2, config: { mediaType: CONFIG_TYPE, ...front.put(text) }, layers };
+  front.manifests.set("library/m:4b-mlx", new TextEncoder().encode(JSON.stringify(manifest)));
+  return `${front.host}/library/m:4b-mlx`;
+}
+
+const pull = (name: string) => Array.fromAsync(place.pull(name));
+/** Bytes of blobs that went over the wire, as ranges say. */
+const fetched = (): number =>
+  front.blobRequests().reduce((sum, range) => {
+    const [, from = "0", to = "0"] = /(\d+)-(\d+)/.exec(range) ?? [];
+    return sum + Number(to) - Number(from) + 1;
+  }, 0);
+
+test("an architecture that nothing here can run, told by the header of the weights", async () => {
+  const name = publish({ "general.architecture": "mamba9" }, { model_family: "other" });
+  await expect(pull(name)).rejects.toMatchObject({
+    code: "unsupported",
+    message: `model '${name}': models of the architecture 'mamba9' cannot be run here yet`,
+  });
+  expect(fetched()).toBeLessThan(1100 * KB);
+  expect(await Bun.file(join(place.root, "blobs")).exists()).toBe(false);
+});
+
+test("a family that can be run is not looked into; one of another name for it is, and comes", async () => {
+  await pull(publish({ "general.architecture": "llama" }, { model_family: "llama" }));
+  await rm(place.root, { recursive: true });
+  const steps = await pull(publish({ "general.architecture": "llama" }, { model_family: "llama9" }));
+  expect(steps.at(-1)).toEqual({ status: "success" });
+});
+
+test("a registry without ranges is believed until the model is here", async () => {
+  front.behaviour.ignoreRanges = true;
+  expect((await pull(publish({ "general.architecture": "llama" }, {}))).at(-1)).toEqual({ status: "success" });
+  await rm(place.root, { recursive: true });
+  await expect(pull(publish({ "general.architecture": "mamba9" }, {}))).rejects.toMatchObject({ code: "unsupported" });
+});
+
+test("what is small comes without a look, and is told when it is used", async () => {
+  const steps = await pull(publish({ "general.architecture": "mamba9" }, {}, { size: 4 * KB }));
+  expect(steps.at(-1)).toEqual({ status: "success" });
+});
+
+test("safetensors, by a layer or by the configuration, with the tag that would do", async () => {
+  const say = (name: string) =>
+    `model '${name}' is made of safetensors for MLX, which cannot be run here: pull '${name.slice(0, -4)}' instead`;
+  let name = publish({}, {}, { kind: "tensor" });
+  await expect(pull(name)).rejects.toMatchObject({ code: "unsupported", message: say(name) });
+  name = publish({}, { model_format: "safetensors" });
+  await expect(pull(name)).rejects.toMatchObject({ code: "unsupported", message: say(name) });
+  expect(fetched()).toBeLessThan(10 * KB);
+});

@@ -1,0 +1,91 @@
+/**
+ * A page of a headless browser, out of the development dependencies: what it is served, and what it says. Tests skip,
+ * by name, where the browser cannot start.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { browserPath } from "../../engine/backends/webgpu/swiftshader.ts";
+
+/** Nothing that the browser would fetch or send of its own accord; WebGPU on its own software adapter. */
+export const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu-sandbox",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-dev-shm-usage",
+  "--no-first-run",
+  "--enable-unsafe-webgpu",
+  "--use-webgpu-adapter=swiftshader",
+  "--enable-dawn-features=disable_workgroup_init", // as for processes: it takes seconds to compile
+];
+
+/** Where a page posts what it says. */
+export const SAID = "/said";
+
+/** Why no browser can start here; undefined where one can. */
+export async function browserRefusal(): Promise<string | undefined> {
+  try {
+    const child = Bun.spawn([await browserPath(), "--version"], { stdout: "ignore", stderr: "pipe" });
+    const said = await new Response(child.stderr).text();
+    return (await child.exited) === 0 ? undefined : said.trim().split("\n")[0];
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** What a page posts, as JSON. */
+type Said = { readonly error: string } | { readonly done: true } | object;
+
+interface PageOptions {
+  /** A module, which posts to `SAID`: objects, `{done: true}` at its end, `{error}` where it fails. */
+  readonly script: string;
+  /** Answers everything else that the page asks for. */
+  readonly serve?: (request: Request) => Response | Promise<Response> | undefined;
+  /** Kept between pages; a new one is made and removed where there is none. */
+  readonly profile?: string;
+  /** Of the page's server: storage belongs to an origin. Any where left out. */
+  readonly port?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Opens a page and returns everything that it said until it was done. Throws what it said went wrong. */
+export async function sayingsOf<T>({ script, serve, profile, port = 0, headers = {} }: PageOptions): Promise<T[]> {
+  const sayings: T[] = [];
+  const end = Promise.withResolvers<void>();
+  const html = `<!doctype html><script type="module">
+    import("/page.js").catch((error) =>
+      fetch("${SAID}", { method: "POST", body: JSON.stringify({ error: String(error) }) }));
+  </script>`;
+  const answer = (body: string, type: string): Response =>
+    new Response(body, { headers: { "content-type": type, ...headers } });
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/page.js") return answer(script, "text/javascript");
+      if (pathname !== SAID) return (await serve?.(request)) ?? answer(html, "text/html");
+      const said = (await request.json()) as Said; // from our own page
+      if ("error" in said) end.reject(new Error(`the page: ${said.error}`));
+      else if ("done" in said && said.done === true) end.resolve();
+      else sayings.push(said as T);
+      return new Response();
+    },
+  });
+  const folder = profile ?? (await mkdtemp(join(tmpdir(), "hearth-test-profile-")));
+  const child = Bun.spawn([await browserPath(), ...FLAGS, `--user-data-dir=${folder}`, server.url.href], {
+    stdio: ["ignore", "ignore", "ignore"],
+    onExit: (_, code, signal) => end.reject(new Error(`the browser ended: ${code ?? signal}`)),
+  });
+  try {
+    await end.promise;
+    return sayings;
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+    if (profile === undefined) await rm(folder, { recursive: true, force: true });
+  }
+}

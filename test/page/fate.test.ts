@@ -1,0 +1,16 @@
+/** What the page says of a run: a reply that was lost is no success. */
+import { expect, test } from "bun:test";
+import { fateOf } from "../../src/page/app/gateway/admin.ts";
+import { deliveries } from "../../src/page/app/words/en/views.ts";
+
+test.each([
+  ["succeeded", "sent", "succeeded", "tag good"],
+  ["succeeded", "none", "succeeded", "tag good"],
+  ["succeeded", "failed", "succeeded, reply failed", "tag bad"],
+  ["succeeded", "unknown", "succeeded, reply unknown", "tag bad"],
+  ["failed", "none", "failed", "tag bad"],
+  ["running", "none", "running", "tag"],
+])("a run that is %s, its reply %s", (state, reply, text, look) => {
+  const fate = fateOf({ id: "r", state, reply });
+  expect([deliveries.fate(fate), fate.look]).toEqual([text, look]);
+});

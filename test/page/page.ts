@@ -1,0 +1,123 @@
+/**
+ * The page in a headless browser, on a real server with the embedded model. What a page says went wrong (errors,
+ * violations of its policy) is gathered; screenshots are kept as artefacts.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { browserPath } from "../engine/backends/webgpu/swiftshader.ts";
+import { FLAGS } from "./engine/chromium.ts";
+import { startHearth, type Hearth } from "../e2e/hearth.ts";
+
+export const WIDE = { width: 1440, height: 900 } as const;
+export const NARROW = { width: 390, height: 844 } as const;
+
+/** Where screenshots are kept. */
+const ARTEFACTS = process.env["HEARTH_TEST_ARTEFACTS"] ?? join(tmpdir(), "hearth-ui-artefacts");
+
+/** A server, and the browser that looks at it. */
+export interface World {
+  readonly hearth: Hearth;
+  readonly browser: Browser;
+  /** Ends what pages a case left open. */
+  closePages(): Promise<void>;
+}
+
+export const GATEWAY_TOKEN = "gateway-token-of-24-characters";
+export const HOOK_TOKEN = "hook-token-of-24-characters";
+
+/** With a gateway. */
+export async function startWorld(home: string): Promise<World> {
+  mkdirSync(join(home, ".hearth"), { recursive: true });
+  const mappings = [
+    { id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}{{headers.x-kind | default: ''}}" },
+  ];
+  const settings = {
+    gateway: { token: GATEWAY_TOKEN },
+    agents: { defaults: { model: "hearth", heartbeat: { every: 0, target: "none" } } },
+    hooks: { enabled: true, token: HOOK_TOKEN, queue: { keepBodies: true }, mappings },
+  };
+  writeFileSync(join(home, ".hearth/hearth.json5"), JSON.stringify(settings));
+  const [hearth, browser] = await Promise.all([startHearth({ home }), startBrowser()]);
+  const closePages = async (): Promise<void> =>
+    void (await Promise.all(browser.contexts().map((context) => context.close())));
+  return { hearth, browser, closePages };
+}
+
+export async function startBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: await browserPath(), args: FLAGS.filter((flag) => flag !== "--headless") });
+}
+
+export interface Watched {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Errors, and what the policy refused. */
+  readonly troubles: string[];
+}
+
+/** A page of its own, as somebody else's browser would have it. @param locale the language that it prefers */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  viewport: { width: number; height: number } = WIDE,
+  locale = "en-US",
+): Promise<Watched> {
+  const context = await browser.newContext({ viewport, locale });
+  const troubles: string[] = [];
+  const page = await watched(context, troubles);
+  await page.goto(url);
+  await page.locator("#main").waitFor();
+  return { page, context, troubles };
+}
+
+/** Another page of the same browser. */
+export async function watched(context: BrowserContext, troubles: string[]): Promise<Page> {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => troubles.push(String(error.stack ?? error)));
+  page.on("console", (message) => {
+    if (/Content.Security.Policy|TrustedScript|Trusted Type/i.test(message.text())) troubles.push(message.text());
+  });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) =>
+      console.error(`Content-Security-Policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`),
+    );
+  });
+  return page;
+}
+
+export async function keepShot(page: Page, name: string): Promise<void> {
+  mkdirSync(ARTEFACTS, { recursive: true });
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`) });
+}
+
+/** Asks in the chat that is open, and waits until the answer is over. */
+export async function ask(page: Page, text: string): Promise<void> {
+  const before = await page.locator(".message.assistant .about").count();
+  await send(page, text);
+  await page.locator(".message.assistant .about").nth(before).waitFor();
+}
+
+/** Asks, once the page knows which model it would ask. */
+export async function send(page: Page, text: string): Promise<void> {
+  await page.locator("#composer").fill(text);
+  await page.locator("button[type=submit].send:enabled").waitFor();
+  await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
+}
+
+/** Chooses where the model of the chat runs, which the menu of models shows to who asks. */
+export async function choosePlace(page: Page, place: "on the server" | "in this page"): Promise<void> {
+  await page.getByRole("button", { name: /^Model: / }).click();
+  await page.locator(".places summary").click();
+  await page.getByRole("radio", { name: place, exact: true }).check();
+  await page.keyboard.press("Escape");
+}
+
+/** Chooses a model in the menu of the field where messages are written. */
+export async function chooseModel(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: /^Model: / }).click();
+  await page
+    .getByRole("dialog", { name: "Choose a model" })
+    .getByRole("button", { name: new RegExp(`^${name}`) })
+    .click();
+}
