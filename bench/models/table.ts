@@ -42,19 +42,22 @@ export function makeTable(checked: CheckedModels): string {
 
 const INTRODUCTION = `# Models
 
-Made by \`bun bench/models-table.ts\` from the registries; not edited by hand. An architecture is what a GGUF says of itself
-in \`general.architecture\`.
+Made by \`bun bench/models-table.ts\` from the registries; not edited by hand. An architecture is what
+a GGUF says of itself in \`general.architecture\`.
 
-- **tools**: the format of calls that the family's chat models write; a blank: as the model's template shows, or none.
-- **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in parentheses do not yet. They need
-  \`simd\`, \`wasm\` or \`cpu\`: [gpus.md](gpus.md).
-- **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file says
-  \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`wasm\` and \`cpu\`, unless its layers have
-  windows, recurrences, sinks, or latent or shared keys.
-- **backends**: those that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is the reference and runs everything.
-- **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the largest normalised mean square
-  error among them; \`+ twins\`: files in the layout of other converters too. For almost all, one model
-  has sharp attention, so that a wrong rotation or a lost window would show (\`bench/mutations.ts\`).
+- **tools**: the format of calls that the family's chat models write; a blank: as the model's
+  template shows, or none.
+- **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in
+  parentheses do not yet. They need \`simd\`, \`wasm\` or \`cpu\`: [gpus.md](gpus.md).
+- **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file
+  says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`wasm\` and
+  \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.
+- **backends**: those that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is the
+  reference and runs everything.
+- **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the
+  largest normalised mean square error among them; \`+ twins\`: files in the layout of other
+  converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost
+  window would show (\`bench/mutations.ts\`).
 `;
 
 function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {

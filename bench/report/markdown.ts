@@ -31,20 +31,36 @@ export function inOrder(records: ReadonlyMap<string, BenchRecord>): BenchRecord[
   return [...records].toSorted(([a], [b]) => place(a) - place(b) || a.localeCompare(b)).map(([, record]) => record);
 }
 
+const INTRODUCTION =
+  "Made by `bun bench/report.ts` from `bench/records/`; not edited by hand. Each record is one run of one benchmark " +
+  "with `--record`: Hearth and its peer take turns on the same files and cores, each in a process of its own. " +
+  "Figures are medians of the rounds, with the lowest and the highest; the peer is llama.cpp's own program of that " +
+  "name, built from source for the CPU it runs on. The models have the shapes of real ones and random weights " +
+  "(`bun bench/make-model.ts`). The share is that of the bytes a second that all threads together read plainly of " +
+  "memory in pages of 4 KB; files whose pages are larger are read faster. The load is that of the last minute before " +
+  "a benchmark began; one that follows another begins at 2.";
+
 export function reportOf(records: readonly BenchRecord[]): string {
   return [
     "# Benchmarks",
     "",
-    "Made by `bun bench/report.ts` from `bench/records/`; not edited by hand. Each record is one run of one benchmark with `--record`: Hearth and",
-    "its peer take turns on the same files and cores, each in a process of its own. Figures are medians of the rounds, with the lowest and the",
-    "highest; the peer is llama.cpp's own program of that name, built from source for the CPU it runs on. The models have the shapes of real ones",
-    "and random weights (`bun bench/make-model.ts`). The share is that of the bytes a second that all threads together read plainly of memory in pages of 4 KB;",
-    "files whose pages are larger are read faster. The load is that of the last minute before a benchmark began; one that follows another begins at 2.",
+    ...wrapped(INTRODUCTION),
     "",
     "![Hearth beside llama.cpp](report.svg)",
     "",
     ...records.flatMap(section),
   ].join("\n");
+}
+
+/** Breaks a paragraph as the formatter does: at spaces outside of code, into lines of at most 100 columns. */
+function wrapped(paragraph: string): string[] {
+  const lines: string[] = [];
+  for (const word of paragraph.match(/(?:`[^`]*`|[^ `])+/g) ?? []) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= 100) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 function section(record: BenchRecord): string[] {
@@ -55,7 +71,7 @@ function section(record: BenchRecord): string[] {
     "",
     `\`${command}\``,
     "",
-    `Commit ${commit}, ${date}, load ${load[0].toFixed(1)}; ${machine}${read}.`,
+    ...wrapped(`Commit ${commit}, ${date}, load ${load[0].toFixed(1)}; ${machine}${read}.`),
     "",
     ...table(figures),
     "",
