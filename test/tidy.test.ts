@@ -7,6 +7,7 @@ import { join, normalize, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { buildForBrowser } from "../src/page/engine/build.ts";
 import { circlesOf, unusedExports } from "./modules.ts";
+import { comparePhrases, findPhrases, listedCounts, refusedPhrases } from "./plain-english.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MAX_FILE_LINES = 400; // of code
@@ -408,6 +409,30 @@ describe("modules:", () => {
     expect(unusedExports([a, test])).toEqual(["src/a.ts: two", "src/a.ts: Three"]);
     expect(unusedExports([a, test, b])).toEqual([]);
     expect(unusedExports(modules).toSorted()).toEqual(Object.keys(FOR_TESTS).toSorted());
+  });
+});
+
+describe("plain English:", () => {
+  const hits = (text: string) => refusedPhrases("src/a.ts", text).map(({ phrase }) => phrase);
+
+  test("refuses fragments and translated phrases, in comments and texts", () => {
+    expect(hits("/** Of a model: its name. */\n/** Names.\n * What they mean. */\n")).toEqual([
+      "Of a model: its name",
+      "What they mean",
+    ]);
+    expect(
+      hits("// whether it is\na();\n// Where it lies.\na();\n// Where it lies, it stays. What is it?"),
+    ).toHaveLength(2);
+    expect(hits('throw new Error("that is no file");\nconst a = `${b} is told`;\n')).toEqual(["is no file", "is told"]);
+    expect(hits('const a = "What there is";\n// There is no file: NaN stays NaN.\n')).toEqual([]);
+    expect(refusedPhrases("test/a.ts", 'test("whoever", f);\n// is none')).toHaveLength(1);
+  });
+
+  test("a list that only shrinks has the files that still have some", async () => {
+    const hit = { line: 1, phrase: "is none", advice: "say it" };
+    expect(comparePhrases(new Map([["a.ts", [hit]]]), {})).toHaveLength(1);
+    expect(comparePhrases(new Map([["a.ts", [hit]]]), { "a.ts": 2, "b.ts": 1 })).toHaveLength(2);
+    expect(comparePhrases(await findPhrases(), await listedCounts())).toEqual([]);
   });
 });
 
