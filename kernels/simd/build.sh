@@ -33,7 +33,7 @@ macos() { # NAME ARCH FLAGS
 }
 windows() { # NAME ARCH FLAGS
   local object="$out/$1.o"
-  assemble --target="$2-pc-windows-msvc" "${@:3}" -mno-stack-arg-probe -o "$object"
+  assemble --target="$2-pc-windows-msvc" "${@:3}" -o "$object"
   lld-link-19 /dll /noentry /brepro /nodefaultlib /nologo "/out:$out/$1.dll" "$object"
   rm -f "$object" "$out/$1.lib"
 }

@@ -66,8 +66,8 @@ export const PASS = {
   spin: "i32", // looks at a counter before a thread sleeps
   wake: "i32", // counts ops that were finished; sleepers wait for it to change
   sleepers: "i32",
-  waitOn: "u64", // address of a function (address, expected); 0: the system call of Linux, or none
-  wakeAll: "u64", // address of a function (address)
+  waitOn: "u64", // address of the system's function, as pass.h declares it; 0: threads do not sleep; unused on Linux
+  wakeAll: "u64", // address of the function that wakes them
   scratch: "u64",
   scratchBytes: "i64", // of each thread
   rows: "i32",

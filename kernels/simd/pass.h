@@ -43,6 +43,15 @@ static long futex(void *at, long op, long value) {
 #endif
 #if defined(__linux__)
 enum { FUTEX_WAIT = 128, FUTEX_WAKE = 129 };
+#elif defined(_WIN32)
+// Functions of KernelBase.dll. The host gives their addresses: the library imports nothing.
+typedef i32 WaitOnAddress(void *word, void *expected, u64 bytes, u32 milliseconds);
+typedef void WakeByAddressAll(void *word);
+enum { FOREVER = -1 };
+#elif !defined(__wasm__)
+// os_sync_wait_on_address and os_sync_wake_by_address_all of libSystem (macOS 14.4). The host gives their addresses.
+typedef i32 OsSyncWait(void *word, u64 expected, u64 bytes, u32 flags);
+typedef i32 OsSyncWakeAll(void *word, u64 bytes, u32 flags);
 #endif
 
 // Returns when the word is no longer what was expected, or for no reason.
@@ -52,8 +61,12 @@ INL void sleep_on(Thread *t, i32 *word, i32 expected) {
 #elif defined(__linux__)
   futex(word, FUTEX_WAIT, expected);
 #else
-  if (t->p.waitOn) ((void (*)(i32 *, i32))(__UINTPTR_TYPE__)t->p.waitOn)(word, expected);
-  else for (int i = 0; i < 1000; i++) PAUSE();
+  if (!t->p.waitOn) for (int i = 0; i < 1000; i++) PAUSE();
+#if defined(_WIN32)
+  else ((WaitOnAddress *)(__UINTPTR_TYPE__)t->p.waitOn)(word, &expected, sizeof expected, FOREVER);
+#else
+  else ((OsSyncWait *)(__UINTPTR_TYPE__)t->p.waitOn)(word, (u32)expected, sizeof expected, 0);
+#endif
 #endif
 }
 INL void wake_all(Thread *t, i32 *word) {
@@ -61,8 +74,10 @@ INL void wake_all(Thread *t, i32 *word) {
   __builtin_wasm_memory_atomic_notify(word, -1);
 #elif defined(__linux__)
   futex(word, FUTEX_WAKE, 1 << 30);
+#elif defined(_WIN32)
+  if (t->p.wakeAll) ((WakeByAddressAll *)(__UINTPTR_TYPE__)t->p.wakeAll)(word);
 #else
-  if (t->p.wakeAll) ((void (*)(i32 *))(__UINTPTR_TYPE__)t->p.wakeAll)(word);
+  if (t->p.wakeAll) ((OsSyncWakeAll *)(__UINTPTR_TYPE__)t->p.wakeAll)(word, sizeof *word, 0);
 #endif
 }
 

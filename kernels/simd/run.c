@@ -8,6 +8,44 @@
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
 int _fltused = 0;
+
+// Windows adds pages to a stack one at a time, when the page below the last one is touched. A function with a larger
+// frame calls this first, to touch each page from the top. It changes no register that may hold something: all of
+// x86-64's, since functions of vec.h's convention use all; on arm64 x16 and x17 are free.
+#if defined(__x86_64__)
+// rax: bytes of the frame, which lies below the return address.
+__asm__(".globl __chkstk\n"
+        "__chkstk:\n"
+        "  pushq %rax\n"
+        "  pushq %rdi\n"
+        "  leaq 24(%rsp), %rdi\n"
+        "1: subq $4096, %rax\n"
+        "  jbe 2f\n"
+        "  subq $4096, %rdi\n"
+        "  testb $0, (%rdi)\n"
+        "  jmp 1b\n"
+        "2: addq $4096, %rax\n"
+        "  subq %rax, %rdi\n"
+        "  testb $0, (%rdi)\n"
+        "  popq %rdi\n"
+        "  popq %rax\n"
+        "  ret\n");
+#else
+// x15: bytes of the frame / 16.
+__asm__(".globl __chkstk\n"
+        "__chkstk:\n"
+        "  lsl x16, x15, #4\n"
+        "  mov x17, sp\n"
+        "1: subs x16, x16, #1, lsl #12\n"
+        "  b.ls 2f\n"
+        "  sub x17, x17, #1, lsl #12\n"
+        "  ldrb wzr, [x17]\n"
+        "  b 1b\n"
+        "2: add x16, x16, #1, lsl #12\n"
+        "  sub x17, x17, x16\n"
+        "  ldrb wzr, [x17]\n"
+        "  ret\n");
+#endif
 #else
 #define EXPORT __attribute__((visibility("default"), used))
 #endif

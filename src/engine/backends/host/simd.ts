@@ -6,6 +6,7 @@ import { physicalCores } from "../onnx/threads.ts";
 import { checkOps, missingOps } from "../missing.ts";
 import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
 import { ops, variants } from "../simd/lower.ts";
+import { sleepFunctions } from "./sleep-functions.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
@@ -50,6 +51,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         threads,
         memory: makeNativeMemory(),
         words,
+        sleep: sleepFunctions(),
         start: (header) => startCrew(file, header, { threads, early }),
       });
     },

@@ -25,6 +25,12 @@ const STEPS_ALONE = 2;
 /** Rows of such a step. */
 const ROWS_ALONE = 8;
 
+/** Addresses of the functions that `pass.h` calls to sleep and to wake who sleeps. */
+export interface SleepFunctions {
+  readonly waitOn: number;
+  readonly wakeAll: number;
+}
+
 /** What runs passes, and the memory that it sees. */
 export interface Engine {
   /** As sessions name it. */
@@ -39,6 +45,8 @@ export interface Engine {
   readonly memory: Memory;
   /** Its kernels multiply prompts with float weights as 16-bit integers. */
   readonly words?: boolean;
+  /** Left out: the kernels call the system by themselves, or do not sleep in a pass. */
+  readonly sleep?: SleepFunctions | undefined;
   /** @param header address of the header of passes */
   start(header: number): Crew;
 }
@@ -63,13 +71,13 @@ interface Options {
 }
 
 export function makePasses({ memory, shared, limits, engine, small }: Options): Passes {
-  const { threads, features } = engine;
+  const { threads, features, sleep } = engine;
   const header = memory.allocate(PASS_BYTES, "the header of passes");
   const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
   const stampWord = new Int32Array(header.view.buffer, header.view.byteOffset, 1);
   const scratchBytes = Math.ceil((shared.scratchFloats * 4) / 64) * 64;
   const scratch = memory.allocate(scratchBytes * threads, "scratch");
-  putPass(view, { threads, features, spin: SPIN, scratch: scratch.address, scratchBytes });
+  putPass(view, { threads, features, spin: SPIN, ...sleep, scratch: scratch.address, scratchBytes });
   let room = limits.maxRows;
   let fill = makeArrays(memory, limits, view);
   const crew = engine.start(header.address);

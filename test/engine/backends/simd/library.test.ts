@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { layoutHeader } from "../../../../kernels/simd/layout.ts";
+import { sleepFunctions } from "../../../../src/engine/backends/host/sleep-functions.ts";
 import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../../src/engine/backends/host/simd-library.ts";
 import { checkBackend } from "../../../../src/engine/backends/index.ts";
 
@@ -90,4 +91,35 @@ test("kernels as WebAssembly that are missing or damaged are told before a model
   bytes[5000]! ^= 1;
   writeFileSync(join(damaged, "simd.wasm"), bytes);
   expect(wasmDamage(damaged)).toMatch(/simd\.wasm: damaged: expected SHA-256 /);
+});
+
+/** Where frames that are larger than a page are made at once, of instructions that are there for nothing else. */
+function largeFrames(code: Buffer, arch: string): number {
+  let count = 0;
+  if (arch === "x64") {
+    const subtract = Buffer.from([0x48, 0x81, 0xec]); // sub rsp, imm32
+    for (let at = code.indexOf(subtract); at >= 0; at = code.indexOf(subtract, at + 1))
+      if (code.readInt32LE(at + 3) >= 4096) count++;
+    return count;
+  }
+  const subtractPages = 0xd14003ff; // sub sp, sp, imm12, lsl 12
+  for (let at = 0; at + 4 <= code.length; at += 4)
+    if ((code.readUInt32LE(at) & 0xffc003ff) >>> 0 === subtractPages) count++;
+  return count;
+}
+
+test.each(libraries(libraryFolder()).filter((name) => name.endsWith(".dll")))(
+  "%s: every frame larger than a page is probed: Windows adds pages to a stack one at a time",
+  (name) => {
+    const arch = name.includes("arm64") ? "arm64" : "x64";
+    expect(largeFrames(readFileSync(join(libraryFolder(), name)), arch)).toBe(0);
+    const onLinux = name.replace("windows", "linux").replace(".dll", ".so");
+    expect(largeFrames(readFileSync(join(libraryFolder(), onLinux)), arch)).toBeGreaterThan(0); // without probes
+  },
+);
+
+test("only the systems whose kernels cannot call them are asked for functions to sleep by", () => {
+  expect(sleepFunctions("linux")).toBeUndefined();
+  expect(sleepFunctions("freebsd")).toBeUndefined();
+  if (process.platform === "win32") expect(sleepFunctions()).toBeDefined();
 });
