@@ -166,7 +166,7 @@ const PORTABLE =
   /^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
 /** Those of it that give a process, or a build, what it has. */
 const HOSTS =
-  /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
+  /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|registry|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
 
 const portable: Check = (source) => [
   ...importsOf(source).flatMap(({ from }) =>

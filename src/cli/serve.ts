@@ -18,7 +18,6 @@ import { programFile } from "../base/program-files.ts";
 import type { Gateway } from "../gateway/operate/gateway.ts";
 import type { OpenParts } from "../gateway/operate/open.ts";
 import { hasSections, readConfig, type Config, type ConfigSources } from "../base/config/config.ts";
-import { trimSnapshots } from "../engine/formats/files/snapshots.ts";
 import type { LoadMessage } from "../engine/runner/messages.ts";
 import { askOutlook } from "../runtime/ask-outlook.ts";
 import { tellLoad } from "../runtime/tell-load.ts";
@@ -121,7 +120,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   await gateway?.start();
   collectWhenIdle();
   watchDescriptors(log);
-  void trimSnapshots(cacheOf(config), config.snapshots);
+  void import("../engine/formats/files/snapshots.ts").then(({ trimSnapshots }) =>
+    trimSnapshots(cacheOf(config), config.snapshots),
+  );
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
   stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });

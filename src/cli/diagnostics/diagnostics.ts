@@ -4,15 +4,10 @@
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend } from "../../engine/backends/index.ts";
+import { chooseBackend, gpuTools } from "../../engine/backends/index.ts";
 import type { Program, Session } from "../../engine/program/backend.ts";
 import { loadOptionsFor } from "../../engine/backends/small.ts";
-import { dawn } from "../../engine/backends/host/dawn.ts";
-import { tuningFile } from "../../engine/backends/host/tuning-file.ts";
 import { outlookOf } from "../../engine/backends/outlook.ts";
-import { listAdapters } from "../../engine/backends/webgpu/adapters.ts";
-import { tuningsOf } from "../../engine/backends/webgpu/choose-tuning.ts";
-import { openDevice } from "../../engine/backends/webgpu/device.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { formatTuning, type KernelChoice } from "../../base/kernel-tuning.ts";
 import { joined, plain, sequences } from "../drawing.ts";
@@ -109,6 +104,7 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
 
 /** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
 export async function showDevices(terminal: Terminal, { json }: { json: boolean }): Promise<void> {
+  const { dawn, listAdapters } = await gpuTools();
   let why = "no GPU was found";
   const adapters = await listAdapters(dawn()).catch((error: unknown) => {
     why = messageOf(error); // to have no GPU is not a failure
@@ -142,6 +138,7 @@ export async function showKernels(
   terminal: Terminal,
   { json, cacheDir }: { json: boolean; cacheDir: string },
 ): Promise<void> {
+  const { dawn, openDevice, tuningFile, tuningsOf } = await gpuTools();
   const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);

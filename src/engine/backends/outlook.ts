@@ -1,6 +1,6 @@
 /** What models will run on, known before any is loaded. */
 import { dawn, mayHaveGpu } from "./host/dawn.ts";
-import { chooseBackend } from "./index.ts";
+import { chooseBackend } from "./registry.ts";
 import { adapterFacts, requestAdapter } from "./webgpu/adapters.ts";
 
 export interface Outlook {

@@ -1,6 +1,7 @@
 /** Where hooks have a listener of their own. */
 import { isIPv6 } from "node:net";
-import { parseAddress, type Address } from "../../base/config/values.ts";
+import type { Address } from "../../base/config/config.ts";
+import { parseAddress } from "../../base/config/values.ts";
 
 /** Bytes of a socket's path on Linux, less the zero at its end; other systems have a few less and say so. */
 const SOCKET_PATH_BYTES_MAX = 107;

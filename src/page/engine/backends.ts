@@ -1,10 +1,15 @@
 /** The registry of a page's backends, best first. */
 import type { Backend } from "../../engine/program/backend.ts";
-import type { Choices } from "../../engine/backends/choose.ts";
-import type { WasmHost } from "../../engine/backends/wasm/index.ts";
-import { wasmLacks } from "../../engine/backends/wasm/lacks.ts";
-import { adapterRefuses } from "../../engine/backends/webgpu/adapters.ts";
-import { pageGpu } from "../../engine/backends/webgpu/provider.ts";
+import {
+  adapterRefuses,
+  openCpuBackend,
+  openWasmBackend,
+  openWebGpuBackend,
+  pageGpu,
+  wasmLacks,
+  type Choices,
+  type WasmHost,
+} from "../../engine/portable.ts";
 
 /** The name of a Worker that is a thread of the kernels; it runs the same script as the one that started it. */
 export const THREAD_NAME = "hearth-thread";
@@ -22,19 +27,13 @@ export function makePageBackends(): Choices {
     webgpu: {
       unavailable: () => undefined,
       refuses: (options) => adapterRefuses(gpu, options),
-      async open() {
-        const { makeWebGpuBackend } = await import("../../engine/backends/webgpu/index.ts");
-        return (webgpu ??= makeWebGpuBackend(() => gpu));
-      },
+      open: async () => (webgpu ??= await openWebGpuBackend(gpu)),
     },
     wasm: {
       unavailable: wasmLacks,
-      async open() {
-        const { makeWasmBackend } = await import("../../engine/backends/wasm/index.ts");
-        return (wasm ??= makeWasmBackend(pageKernels()));
-      },
+      open: async () => (wasm ??= await openWasmBackend(pageKernels())),
     },
-    cpu: { unavailable: () => undefined, open: async () => (await import("../../engine/backends/cpu.ts")).cpuBackend },
+    cpu: { unavailable: () => undefined, open: openCpuBackend },
   };
 }
 

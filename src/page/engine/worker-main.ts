@@ -1,5 +1,5 @@
 /** What a page starts as a module Worker: a runner, or a thread of the kernels that a runner starts. */
-import { runThread, type ThreadOrders } from "../../engine/backends/wasm/threads.ts";
+import { runThread, type ThreadOrders } from "../../engine/portable.ts";
 import { THREAD_NAME } from "./backends.ts";
 import { startWorkerRunner, type WorkerScope } from "./worker.ts";
 

@@ -1,0 +1,52 @@
+/**
+ * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
+ * their own: `src/page/engine/backends.ts`.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Backend } from "../program/backend.ts";
+import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
+import { dawn } from "./host/dawn.ts";
+import { findLevel, wasmDamage } from "./host/simd-library.ts";
+import type { Offload } from "./offload.ts";
+import { libraryLacks } from "./onnx/library.ts";
+import { wasmLacks } from "./wasm/lacks.ts";
+import { adapterRefuses } from "./webgpu/adapters.ts";
+
+const backends = {
+  webgpu: {
+    unavailable: () => undefined,
+    refuses: (options) => adapterRefuses(dawn(), options),
+    open: async () => (await import("./host/webgpu.ts")).webGpuBackend,
+  },
+  simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
+  onnx: {
+    unavailable: libraryLacks,
+    open: async () => (await import("./onnx/index.ts")).onnxBackend,
+  },
+  wasm: {
+    unavailable: () => wasmLacks() ?? wasmDamage(),
+    open: async () => (await import("./host/wasm.ts")).wasmBackend,
+  },
+  cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
+} as const satisfies Choices;
+
+/** Why the fastest backend on the CPU cannot run here; undefined where it can. */
+export function slowOnCpu(): string | undefined {
+  const found = findLevel();
+  return "reason" in found ? found.reason : undefined;
+}
+
+/** As `chooseAmong`. */
+export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
+  chooseAmong(backends, name, offload);
+
+/** Throws `unsupported` as `checkAmong`, and where the level that the SIMD kernels are told to take cannot run here. */
+export function checkBackend(name: string, level?: string): void {
+  checkAmong(backends, name);
+  if (level === undefined || (name !== "auto" && name !== "simd")) return;
+  const found = findLevel({ level });
+  if ("reason" in found) throw new AppError("unsupported", `HEARTH_SIMD=${level}: ${found.reason}`);
+}
+
+/** What lists and tunes GPUs; it loads the whole backend. */
+export const gpuTools = () => import("./host/gpu-tools.ts");
