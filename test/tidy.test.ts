@@ -3,9 +3,21 @@
  * state may appear. Every check is a function from one file to complaints, tried first on a snippet that it must
  * refuse.
  */
-import { join, normalize, relative } from "node:path";
+import { join, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { buildForBrowser } from "../src/page/engine/build.ts";
+import {
+  doors,
+  DOORS,
+  houseOf,
+  HOUSES,
+  importsOf,
+  layers,
+  ROOMS,
+  withoutComments,
+  type Check,
+  type Source,
+} from "./houses.ts";
 import { circlesOf, unusedExports } from "./modules.ts";
 import { comparePhrases, findPhrases, listedCounts, refusedPhrases } from "./plain-english.ts";
 
@@ -13,14 +25,6 @@ const ROOT = join(import.meta.dir, "..");
 const MAX_FILE_LINES = 400; // of code
 const MAX_FUNCTION_LINES = 70; // of code, braces included
 const MAX_COLUMNS = 120;
-
-interface Source {
-  /** From the repository's root, with `/`. */
-  readonly path: string;
-  readonly text: string;
-}
-/** What is wrong with a file, each with its line where there is one. */
-type Check = (source: Source) => string[];
 
 /** Files that a check lets through, and why. An entry that nothing needs fails too. */
 const EXCEPTIONS: readonly { readonly check: string; readonly path: string; readonly reason: string }[] = [
@@ -35,25 +39,7 @@ const FOR_TESTS: Readonly<Record<string, string>> = {
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
 };
 
-/** Houses: folders of src/, lowest first. Each may import from those before it. */
-const HOUSES = "base engine library runtime page gateway server cli main.ts".split(" ");
-/** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
-const ROOMS: Readonly<Record<string, readonly string[]>> = {
-  engine: "formats text program backends architectures vision batching runner".split(" "),
-  library: ["convert"],
-  gateway: "database channels agent hooks operate".split(" "),
-};
-/** What kernels/ may use of src at run time, and what it may take types from. */
-const KERNEL_VALUES = /^src\/(base|engine\/formats\/quant)\/|^src\/engine\/program\/step\.ts$/;
-const KERNEL_TYPES = /^src\/(base|engine\/(formats|text|program))\//;
-
 const isProduct = (path: string): boolean => /^(src|kernels)\//.test(path);
-
-/** The text with comments blanked, so that line numbers stay. Good enough for code that a formatter has been over. */
-function withoutComments(text: string): string {
-  const blank = (comment: string): string => comment.replace(/[^\n]/g, " ");
-  return text.replace(/^\s*\/\*[\s\S]*?\*\//gm, blank).replace(/(^|\s)\/\/.*$/gm, blank);
-}
 
 const isCode = (line: string): boolean => line.trim() !== "";
 const codeLines = (text: string): number => withoutComments(text).split("\n").filter(isCode).length;
@@ -64,50 +50,6 @@ function occurrences({ text }: Source, pattern: RegExp, complaint: string): stri
   const code = withoutComments(text);
   return [...code.matchAll(pattern)].map((match) => `line ${lineAt(code, match.index)}: ${complaint}`);
 }
-
-interface Import {
-  readonly from: string;
-  readonly typeOnly: boolean;
-}
-
-function importsOf({ path, text }: Source): Import[] {
-  const statement =
-    /^\s*(?:import|export)\s(type\s)?[^;"']*?(?:from\s*)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/gm;
-  return [...withoutComments(text).matchAll(statement)].map((match) => {
-    const name = match[2] ?? match[3]!;
-    const from = name.startsWith(".") ? normalize(join(path, "..", name)).replaceAll("\\", "/") : name;
-    return { from, typeOnly: match[1] !== undefined };
-  });
-}
-
-const houseOf = (path: string): string => path.split("/")[1]!;
-
-/** Where a file stands among the rooms of its house. */
-function rankOf(path: string): number {
-  const [, house = "", room = ""] = path.split("/");
-  const rooms = ROOMS[house] ?? [];
-  return rooms.includes(room) ? rooms.indexOf(room) : rooms.length;
-}
-
-const layers: Check = (source) =>
-  importsOf(source).flatMap(({ from, typeOnly }) => {
-    const { path } = source;
-    if (/^(test|bench)\//.test(from)) return [`imports ${from}: the product needs neither tests nor benchmarks`];
-    if (path.startsWith("kernels/")) {
-      if (!from.startsWith("src/") || KERNEL_VALUES.test(from)) return [];
-      return typeOnly && KERNEL_TYPES.test(from)
-        ? []
-        : [`imports ${from}: kernels take types of engine/program and below, and values of base and quant`];
-    }
-    if (from.startsWith("kernels/"))
-      return path.startsWith("src/engine/backends/") ? [] : [`imports ${from}: only src/engine/backends does`];
-    if (!from.startsWith("src/")) return [];
-    const [own, other] = [houseOf(path), houseOf(from)];
-    if (!HOUSES.includes(own)) return [`src/${own} is no house: add it to HOUSES`];
-    if (!HOUSES.includes(other)) return [`imports ${from}: there is no such house`];
-    const isBelow = own === other ? rankOf(from) <= rankOf(path) : HOUSES.indexOf(other) < HOUSES.indexOf(own);
-    return isBelow ? [] : [`imports ${from}, which is above it`];
-  });
 
 const fileSize: Check = ({ text }) => {
   const lines = codeLines(text);
@@ -163,7 +105,7 @@ const environment: Check = (source) =>
 
 /** The core, which also runs in pages: whatever it needs of a machine it is given. */
 const PORTABLE =
-  /^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
+  /^src\/engine\/(index|portable)\.ts$|^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
 /** Those of it that give a process, or a build, what it has. */
 const HOSTS =
   /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|registry|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
@@ -238,6 +180,15 @@ const RULES: Readonly<Record<string, Rule>> = {
     good: at(
       "src/engine/vision/a.ts",
       'import type { A } from "../text/a.ts";\nexport { b } from "./b.ts";\nimport "elsewhere";',
+    ),
+  },
+  doors: {
+    check: doors,
+    applies: isProduct,
+    bad: at("src/server/a.ts", 'const { a } = await import("../runtime/pool.ts");'),
+    good: at(
+      "src/server/a.ts",
+      'import { a } from "../base/config/index.ts";\nimport { b } from "./http/b.ts";\nimport c from "../../kernels/c.ts";',
     ),
   },
   "file size": {
@@ -319,6 +270,11 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 const refused: Readonly<Record<string, readonly Source[]>> = {
+  doors: [
+    at("src/main.ts", 'import { a } from "./cli/a.ts";'),
+    at("src/server/a.ts", 'import type { A } from "../base/errors.ts";'),
+    at("kernels/wgsl/a.ts", 'import type { A } from "../../src/base/errors.ts";'),
+  ],
   "kernel header": [
     at("kernels/wgsl/a.wgsl", "// a: y = 1.\n@binding(0) var<storage, read_write> y: array<f32>;\n@compute\n"),
     at("kernels/wgsl/a.wgsl", "// a: y = 1.\n//   dispatch   (1, 1, 1)\n//   oracle     cpu\n@compute\n"),
@@ -434,6 +390,14 @@ describe("plain English:", () => {
     expect(comparePhrases(new Map([["a.ts", [hit]]]), { "a.ts": 2, "b.ts": 1 })).toHaveLength(2);
     expect(comparePhrases(await findPhrases(), await listedCounts())).toEqual([]);
   });
+});
+
+test("doors: few, and all are there", () => {
+  const paths = new Set(sources.map(({ path }) => path));
+  const all = Object.entries(DOORS).flatMap(([house, names]) => names.map((name) => `src/${house}/${name}.ts`));
+  expect(all.filter((path) => !paths.has(path))).toEqual([]);
+  for (const [house, names] of Object.entries(DOORS))
+    expect(names.length).toBeLessThanOrEqual(house === "engine" ? 8 : 6);
 });
 
 test("layers: each house and each room is there", () => {

@@ -3,7 +3,7 @@
  * place. It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
  */
 import type { RopeScaling, Step } from "../../src/engine/program/step.ts";
-import { AppError } from "../../src/base/errors.ts";
+import { AppError } from "../../src/base/index.ts";
 import { vectorOf } from "./matrix.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
 

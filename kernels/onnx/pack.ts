@@ -5,7 +5,7 @@
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import type { WeightSource } from "../../src/engine/program/backend.ts";
 import type { Weight } from "../../src/engine/program/step.ts";
-import { AppError } from "../../src/base/errors.ts";
+import { AppError } from "../../src/base/index.ts";
 import type { Lowering } from "./lowering.ts";
 import { FLOAT_PACKING, packFloats, PACKINGS, ROUNDED, type Packed, type Packing } from "./weights.ts";
 

@@ -2,7 +2,7 @@
 import type { CacheType } from "./cache.ts";
 import type { Activation as Act, Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
-import type { Tuning } from "../../src/base/kernel-tuning.ts";
+import type { Tuning } from "../../src/base/index.ts";
 
 /** Threads of an elementwise workgroup. */
 export const WG = 64;

@@ -1,5 +1,5 @@
 /** What fusions are written with: how neighbours are replaced, and who reads what they leave. */
-import { assert } from "../../src/base/errors.ts";
+import { assert } from "../../src/base/index.ts";
 import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 
 export type Fusion = (dispatches: readonly Dispatch[], results: ReadonlySet<string>) => Dispatch[];

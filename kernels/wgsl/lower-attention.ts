@@ -1,5 +1,5 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
-import { AppError } from "../../src/base/errors.ts";
+import { AppError } from "../../src/base/index.ts";
 import type { Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";

@@ -3,7 +3,7 @@
  * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
  */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
-import { AppError } from "../../src/base/errors.ts";
+import { AppError } from "../../src/base/index.ts";
 import { plainGating } from "../gating.ts";
 import type { Buf, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand, Params, Piece } from "./dispatch.ts";

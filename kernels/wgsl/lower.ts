@@ -2,7 +2,7 @@
  * Step → dispatches: one entry per op. Pure: what it needs to know of a device, the pieces of a tensor, it is given.
  */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
-import { AppError } from "../../src/base/errors.ts";
+import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
 import { plainGating } from "../gating.ts";
 import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
@@ -26,7 +26,6 @@ import {
 import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
 import { add, matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
-import { PLAIN } from "../../src/base/kernel-tuning.ts";
 
 /** More rows than any run has. */
 const ROWS_ALL = 2 ** 32 - 1;

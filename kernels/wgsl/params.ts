@@ -2,7 +2,7 @@
  * The parameters of a kernel, by name. Their order and types are those of `struct Params` in its source, where
  * `row_bytes` is what is called `rowBytes` here.
  */
-import { AppError } from "../../src/base/errors.ts";
+import { AppError } from "../../src/base/index.ts";
 import type { Params } from "./dispatch.ts";
 import { KERNELS, type KernelName } from "./sources.ts";
 

@@ -3,7 +3,7 @@
  * source is put together. Nothing here needs more than a browser has.
  */
 import type { CacheType } from "./cache.ts";
-import { AppError } from "../../src/base/errors.ts";
+import { AppError, PLAIN, type SizeName, type Tuning } from "../../src/base/index.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
 import add from "./add.wgsl" with { type: "text" };
@@ -101,7 +101,6 @@ import packed_q5_K from "./packed/q5_K.wgsl" with { type: "text" };
 import packed_q6_K from "./packed/q6_K.wgsl" with { type: "text" };
 import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
 import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
-import { PLAIN, type SizeName, type Tuning } from "../../src/base/kernel-tuning.ts";
 
 /** Kernels by the name of their file; one has a second form, with twice as many matrices to compile. */
 export const KERNELS = {

@@ -2,8 +2,8 @@
  * Which server the command line talks to: `HEARTH_HOST` (or `OLLAMA_HOST`) may be the whole URL of another machine;
  * else it is the address that a server here would listen on.
  */
-import { AppError } from "../base/errors.ts";
-import { findEnv, readSettings, type ConfigSources } from "../base/config/config.ts";
+import { AppError } from "../base/index.ts";
+import { type ConfigSources, findEnv, readSettings } from "../base/config/index.ts";
 import type { ServerAddress } from "./client.ts";
 
 /** Throws `bad_request` where a setting is not what it should be. */

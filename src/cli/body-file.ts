@@ -1,6 +1,6 @@
 /** The body of a webhook, as a command names it: a file, or standard input. */
 import { readFile } from "node:fs/promises";
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file",

@@ -1,6 +1,6 @@
 /** `hearth channels`: its commands, with their flags. */
 import type { Command } from "commander";
-import type { ConfigSources } from "../base/config/config.ts";
+import type { ConfigSources } from "../base/config/index.ts";
 import { failing, type CliParts } from "./failing.ts";
 import type { TestOptions } from "./commands/channels.ts";
 

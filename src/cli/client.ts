@@ -2,8 +2,7 @@
  * The command line's side of the API: JSON requests, and streams of progress or text as NDJSON. It knows the server's
  * address and nothing of how the server works.
  */
-import { messageOf } from "../base/errors.ts";
-import { linesOf } from "../base/lines.ts";
+import { linesOf, messageOf } from "../base/index.ts";
 
 /** Longest line of a stream: far above any reply of ours, far below what would hurt. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;

@@ -5,20 +5,25 @@
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
 import { InvalidArgumentError, type Argument, type Command } from "commander";
-import { AppError, messageOf } from "../base/errors.ts";
-import { selfCommand } from "../base/program-files.ts";
-import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "../base/kernel-tuning.ts";
+import {
+  API_VERSION,
+  AppError,
+  type KernelChoice,
+  KERNELS_EXPECTED,
+  messageOf,
+  nearest,
+  parseKernels,
+  VERSION,
+} from "../base/index.ts";
+import { selfCommand } from "../base/system.ts";
 import { clientSettings } from "./address.ts";
 import { addCommands, addCompletion, GROUPS } from "./index.ts";
 import type { CliParts } from "./failing.ts";
 import { makeTerminal } from "./terminal.ts";
 import { withThinkValue } from "./think.ts";
 import { HearthCommand, MissingArgument, usageLines } from "./usage.ts";
-import { nearest } from "../base/nearest.ts";
-import { readSettings } from "../base/config/config.ts";
-import { reachHereDirectly } from "../base/config/proxies.ts";
+import { reachHereDirectly, readSettings } from "../base/config/index.ts";
 import type { ModelRun } from "./diagnostics/diagnostics.ts";
-import { API_VERSION, VERSION } from "../base/version.ts";
 
 type Env = NodeJS.ProcessEnv;
 

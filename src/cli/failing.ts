@@ -1,6 +1,6 @@
 /** Commands whose failure is one line and exit code 1, and those that Ctrl+C ended: 130, as shells say it. */
-import { messageOf } from "../base/errors.ts";
-import type { ConfigSources } from "../base/config/config.ts";
+import { messageOf } from "../base/index.ts";
+import type { ConfigSources } from "../base/config/index.ts";
 import { Interrupted, Told } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 

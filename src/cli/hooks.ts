@@ -1,7 +1,6 @@
 /** `hearth hooks`: its commands, with their flags. */
 import type { Command } from "commander";
-import { readConfigPart, type ConfigSources } from "../base/config/config.ts";
-import type { Document } from "../base/config/document.ts";
+import { type ConfigSources, type Document, readConfigPart } from "../base/config/index.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import {

@@ -1,5 +1,5 @@
 /** A model that the server does not have: the same words from every command. */
-import { nearest } from "../base/nearest.ts";
+import { nearest } from "../base/index.ts";
 import { ApiError, type Client, type Json } from "./client.ts";
 
 export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;

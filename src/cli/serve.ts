@@ -5,48 +5,54 @@
 import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import { checkBackend, slowOnCpu } from "../engine/backends/index.ts";
-import { availableMemory, totalMemory } from "../base/available-memory.ts";
-import { systemClock } from "../base/clock.ts";
-import { collectWhenIdle } from "../base/collect-idle.ts";
-import type { ModelSource } from "../gateway/agent/models.ts";
-import { AppError, messageOf } from "../base/errors.ts";
-import { makeStreamLogger, type Logger } from "../base/log.ts";
-import { isLoopback } from "../base/loopback.ts";
-import type { OtlpOptions, OtlpTarget } from "../base/otlp.ts";
-import { Tracer } from "../base/tracer.ts";
-import { programFile } from "../base/program-files.ts";
-import type { Gateway } from "../gateway/operate/gateway.ts";
+import { availableMemory, collectWhenIdle, programFile, totalMemory } from "../base/system.ts";
+import { AppError, isLoopback, type Logger, makeStreamLogger, messageOf, systemClock, VERSION } from "../base/index.ts";
+import type { Gateway, ModelSource } from "../gateway/index.ts";
+import { type OtlpOptions, type OtlpTarget, Tracer } from "../base/tracing.ts";
 import type { OpenParts } from "../gateway/operate/open.ts";
-import { hasSections, readConfig, type Config, type ConfigSources } from "../base/config/config.ts";
-import type { LoadMessage } from "../engine/runner/messages.ts";
-import { askOutlook } from "../runtime/ask-outlook.ts";
-import { tellLoad } from "../runtime/tell-load.ts";
-import { makeRuntime } from "../runtime/local.ts";
-import { RunnerProcess, spawnRunner } from "../runtime/runner-process.ts";
-import { SpareRunner } from "../runtime/spare-runner.ts";
-import { makeRemoteRuntime } from "../runtime/remote.ts";
-import type { ChatRuntime, Runtime } from "../runtime/runtime.ts";
-import { makeHandlers } from "../server/app.ts";
-import { watchDescriptors } from "../server/descriptors.ts";
-import type { Machine } from "../server/deps.ts";
-import type { Life } from "../server/life.ts";
-import { storedModels } from "../server/stored-models.ts";
-import { startHookListener } from "../server/hook-listener.ts";
-import { startServer, type RunningServer } from "../server/http/serve.ts";
-import { MetricExporter } from "../server/metrics/metric-exporter.ts";
-import type { CheckModel } from "../library/architecture.ts";
-import { installEmbedded } from "../library/install.ts";
-import { makeLibrary, type Library } from "../library/library.ts";
-import { isFileFormat } from "../library/formats.ts";
-import { makeStoreLock, type StoreLock } from "../library/lock.ts";
-import { pruneLater, pruneStore } from "../library/prune.ts";
-import { openOthers, withOthers } from "../library/others.ts";
-import { ensureKey } from "../library/registry/key.ts";
-import { makeRegistry, type Registry } from "../library/registry/registry.ts";
-import { withSource, type SourceParts } from "../library/source.ts";
-import { openStore, type Store } from "../library/store.ts";
+import { type Config, type ConfigSources, hasSections, readConfig } from "../base/config/index.ts";
+import type { LoadMessage } from "../engine/index.ts";
+import {
+  askOutlook,
+  makeRemoteRuntime,
+  makeRuntime,
+  RunnerProcess,
+  SpareRunner,
+  spawnRunner,
+  tellLoad,
+} from "../runtime/index.ts";
+import type { ChatRuntime, Runtime } from "../runtime/portable.ts";
+import {
+  type Life,
+  type Machine,
+  makeHandlers,
+  MetricExporter,
+  type RunningServer,
+  startHookListener,
+  startServer,
+  storedModels,
+  watchDescriptors,
+} from "../server/index.ts";
+import type { CheckModel } from "../library/making.ts";
+import {
+  ensureKey,
+  installEmbedded,
+  type Library,
+  makeLibrary,
+  makeRegistry,
+  makeStoreLock,
+  openOthers,
+  openStore,
+  pruneLater,
+  pruneStore,
+  type Registry,
+  type SourceParts,
+  type StoreLock,
+  withOthers,
+  withSource,
+} from "../library/index.ts";
+import { isFileFormat, type Store } from "../library/portable.ts";
 import { buildPageAhead } from "../page/build-ahead.ts";
-import { VERSION } from "../base/version.ts";
 
 /** After that, for the streams that were ended to say so. */
 const LAST_WORDS_MS = 1000;
@@ -120,7 +126,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   await gateway?.start();
   collectWhenIdle();
   watchDescriptors(log);
-  void import("../engine/formats/files/snapshots.ts").then(({ trimSnapshots }) =>
+  void import("../engine/formats/index.ts").then(({ trimSnapshots }) =>
     trimSnapshots(cacheOf(config), config.snapshots),
   );
   const servers = [server, hookListener];

@@ -1,8 +1,6 @@
 /** Which architecture a model file is of, and what is said where nothing here can run it. */
-import { AppError } from "../base/errors.ts";
-import type { ModelHeader } from "../engine/formats/gguf/gguf.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import { repairHeader } from "../engine/formats/gguf/repair/index.ts";
+import { AppError } from "../base/index.ts";
+import { type ModelHeader, readPart, repairHeader } from "../engine/formats/index.ts";
 
 /** Whether models of an architecture can be run here. */
 export type Runs = (architecture: string) => boolean | Promise<boolean>;

@@ -3,11 +3,9 @@
  */
 import { chmod, open, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { inBlocks } from "../base/blocks.ts";
-import { AppError, assert } from "../base/errors.ts";
+import { AppError, assert, inBlocks } from "../base/index.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
-import { reading } from "../base/open-error.ts";
-import { copyBytes, writeBytes, writeChunks, writeDurably } from "../base/durable.ts";
+import { copyBytes, reading, writeBytes, writeChunks, writeDurably } from "../base/system.ts";
 
 /** Where content went. */
 export interface Blob {

@@ -3,7 +3,7 @@
  * `models/catalogue.json`; this reads it and decides which of its models fit a machine.
  */
 import { Type } from "@sinclair/typebox";
-import { oneOfTexts, reader, strictObject, type Output } from "../base/schema.ts";
+import { oneOfTexts, type Output, reader, strictObject } from "../base/schema.ts";
 
 const CAPABILITIES = ["completion", "tools", "thinking", "vision", "embedding", "insert"] as const;
 const PURPOSES = ["chat", "reasoning", "code", "vision", "embedding"] as const;

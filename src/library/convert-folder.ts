@@ -5,7 +5,7 @@
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { reports } from "./reports.ts";
 import type { AdapterBase } from "./convert/adapter.ts";
 import type { ConvertJob } from "./convert/convert-worker.ts";
@@ -15,7 +15,7 @@ import { convertInThread, type ThreadOptions } from "./convert/thread.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import { digestOfFile, type Digest } from "./digest.ts";
-import { writeDurably } from "../base/durable.ts";
+import { writeDurably } from "../base/system.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { storeFiles, type StoredFile } from "./model-files.ts";
 import { labelled, type Source } from "./sources.ts";

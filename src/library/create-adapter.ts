@@ -2,14 +2,10 @@
  * The adapters of a new model: safetensors are converted, and every one is held against the model that it is laid over,
  * so that what does not fit is refused before anything is made of it.
  */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import type { AdapterBase } from "./convert/adapter.ts";
 import type { ModelFolder } from "./convert/folder.ts";
-import { readAdapter } from "../engine/formats/gguf/adapter.ts";
-import type { ModelHeader } from "../engine/formats/gguf/gguf.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import { getNumber, getString } from "../engine/formats/gguf/keys.ts";
-import { joinTensors } from "../engine/formats/gguf/shards.ts";
+import { getNumber, getString, joinTensors, type ModelHeader, readAdapter, readPart } from "../engine/formats/index.ts";
 import type { Claims } from "./claims.ts";
 import { convertFolder } from "./convert-folder.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";

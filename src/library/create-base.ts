@@ -1,5 +1,5 @@
 /** The model that another is built upon: of our own store, or of one that is only read, whose blobs are borrowed. */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { findBlob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import { layersOf, parseJsonObject, readManifest, type Layer } from "./manifest.ts";

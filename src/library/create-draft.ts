@@ -1,8 +1,7 @@
 /** The draft model of a new model: held against the model, whose vocabulary it must have. */
-import { AppError } from "../base/errors.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import type { Metadata } from "../engine/formats/gguf/gguf.ts";
-import { vocabularyDifference } from "../engine/text/tokenizer/same-vocabulary.ts";
+import { AppError } from "../base/index.ts";
+import { type Metadata, readPart } from "../engine/formats/index.ts";
+import { vocabularyDifference } from "../engine/text/index.ts";
 import type { Claims } from "./claims.ts";
 import { readBase } from "./create-base.ts";
 import type { CreateParts, Progress } from "./creation.ts";

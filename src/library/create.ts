@@ -2,12 +2,10 @@
  * Creating a model: from another model, from GGUF files, or both, with texts and parameters of its own. Blobs first,
  * the manifest last and in one step: whenever this stops, the store holds the models that it held before.
  */
-import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.ts";
+import { AppError, assert, checkNotCancelled, messageOf } from "../base/index.ts";
 import type { ModelFolder } from "./convert/folder.ts";
-import { parseOptions } from "../engine/text/sampling/options.ts";
-import type { ChatFormat } from "../engine/text/template/detect.ts";
-import { namesFor, PARSERS, RENDERERS } from "../engine/text/template/named.ts";
-import { choosePrompt } from "../engine/text/template/prompt.ts";
+import { namesFor, parseOptions, PARSERS, RENDERERS } from "../engine/index.ts";
+import { type ChatFormat, choosePrompt } from "../engine/text/index.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { makeClaims, type Claims } from "./claims.ts";
 import { convertFolder } from "./convert-folder.ts";

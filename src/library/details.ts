@@ -2,7 +2,7 @@
  * What a GGUF file says about itself, in the words that listings use: family, size label, quantization label, lengths.
  * Labels: `general.file_type` is llama.cpp's `llama_ftype`.
  */
-import type { Gguf } from "../engine/formats/gguf/gguf.ts";
+import type { Gguf } from "../engine/formats/index.ts";
 import { isFileFormat } from "./formats.ts";
 
 export interface GgufDetails {

@@ -2,7 +2,7 @@
  * Digests name content: `sha256:<64 hex>`. Only a parsed digest may become part of a path.
  */
 import { createReadStream } from "node:fs";
-import { AppError, checkNotCancelled } from "../base/errors.ts";
+import { AppError, checkNotCancelled } from "../base/index.ts";
 
 declare const brand: unique symbol;
 

@@ -1,5 +1,5 @@
 /** Formats of models that a GGUF only describes, and where they run. */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 
 /** What the files may be, by `general.architecture` of the GGUF and `model_format` of the configuration. */
 const FORMATS: readonly string[] = ["onnx", "mlc"];

@@ -4,10 +4,10 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError, messageOf } from "../base/index.ts";
 import { importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
-import { removeLeftovers } from "../base/durable.ts";
+import { removeLeftovers } from "../base/system.ts";
 import { imageConfig } from "./image.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";

@@ -4,13 +4,12 @@
  */
 import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AppError, shuttingDown } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
+import { AppError, type Logger, shuttingDown } from "../base/index.ts";
 import type { CheckModel, Runs } from "./architecture.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
 import type { CreateParts, CreateRequest, Progress, Publish } from "./creation.ts";
 import type { Digest } from "./digest.ts";
-import { removeFile, writeBytes, writeDurably } from "../base/durable.ts";
+import { removeFile, writeBytes, writeDurably } from "../base/system.ts";
 import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Manifest } from "./manifest.ts";
 import { displayName, fullName, manifestSegments, type ModelName } from "./name.ts";
 import { borrowBlobs, findIn } from "./others.ts";

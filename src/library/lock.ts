@@ -3,8 +3,8 @@
  * what is there. Taken at the first change, so that the next server has it when the one before has ended.
  */
 import { join } from "node:path";
-import { AppError } from "../base/errors.ts";
-import { takeLock, type ProcessLock } from "../base/process-lock.ts";
+import { AppError } from "../base/index.ts";
+import { type ProcessLock, takeLock } from "../base/system.ts";
 
 const FILE = "hearth.lock";
 

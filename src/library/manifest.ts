@@ -3,9 +3,9 @@
  * stores and registries of others can be read and ours be read by them.
  */
 import { readFile, stat } from "node:fs/promises";
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { digestOf, hexOf, parseDigest, type Digest } from "./digest.ts";
-import { writeBytes, writeDurably } from "../base/durable.ts";
+import { writeBytes, writeDurably } from "../base/system.ts";
 
 export const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";
 export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";

@@ -5,8 +5,7 @@
  */
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { AppError } from "../base/errors.ts";
-import { isPlainName, type NamedFile } from "../base/named-file.ts";
+import { AppError, isPlainName, type NamedFile } from "../base/index.ts";
 import { blobPath, findBlob, importBlob, touchBlob, type Blob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import { blobName, parseDigest } from "./digest.ts";

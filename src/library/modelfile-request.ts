@@ -4,10 +4,9 @@
  */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError, messageOf } from "../base/index.ts";
 import { kindOfFiles, listFolder, type ModelFolder } from "./convert/folder.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import { shardPaths } from "../engine/formats/gguf/shards.ts";
+import { readPart, shardPaths } from "../engine/formats/index.ts";
 import { blobPath } from "./blobs.ts";
 import type { CreateRequest } from "./creation.ts";
 import { parseDigest, type Digest } from "./digest.ts";

@@ -4,8 +4,8 @@
  * grammar comes from, format characters (joiners in emoji, no-break spaces) are kept, and `JSON` before a
  * command means that its value is a JSON string: for texts that quotes cannot hold.
  */
-import { AppError, messageOf } from "../base/errors.ts";
-import { parseLogitBias, type LogitBias } from "../engine/text/sampling/logit-bias.ts";
+import { AppError, messageOf } from "../base/index.ts";
+import { type LogitBias, parseLogitBias } from "../engine/index.ts";
 import type { StoredMessage } from "./store.ts";
 
 const COMMANDS = [

@@ -2,7 +2,7 @@
  * Model names: `[scheme://][host/][namespace/]model[:tag]`, read from the right; missing parts have defaults. The parts
  * become path segments of the manifest, so their grammar is also what keeps a name inside the store.
  */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 
 declare const brand: unique symbol;
 

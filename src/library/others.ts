@@ -4,12 +4,11 @@
  */
 import { link, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
+import { AppError, type Logger, messageOf } from "../base/index.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import type { Digest } from "./digest.ts";
-import { copyBytes, writeDurably } from "../base/durable.ts";
+import { copyBytes, writeDurably } from "../base/system.ts";
 import type { ModelName } from "./name.ts";
 import { findName, openStore, type Store, type StoredModel } from "./store.ts";
 

@@ -6,11 +6,9 @@
  */
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf } from "../base/errors.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
+import { type Clock, type Logger, messageOf } from "../base/index.ts";
 import { parseDigest } from "./digest.ts";
-import { removeLeftovers } from "../base/durable.ts";
+import { removeLeftovers } from "../base/system.ts";
 import { IN_USE_MS, isOld, readReferences } from "./references.ts";
 
 const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // someone who meant to go on with a download has done so

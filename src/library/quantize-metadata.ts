@@ -2,17 +2,22 @@
  * The metadata of a model as the GGUF writer takes it. Parsed metadata does not say of a number which of GGUF's ten
  * types it was stored in, and readers are strict about that, so the header is walked again for the types alone.
  */
-import type { Metadata } from "../engine/formats/gguf/gguf.ts";
-import { makeCursor, readCount, readString, readU32, take, type Cursor } from "../engine/formats/gguf/cursor.ts";
 import {
   ARRAY,
   BOOL,
+  type Cursor,
+  makeCursor,
+  type Metadata,
+  type NumberTypeName,
   numberTypeOf,
   numberTypes,
+  readCount,
+  readString,
+  readU32,
   STRING,
-  type NumberTypeName,
-} from "../engine/formats/gguf/value-types.ts";
-import type { WriteValue } from "../engine/formats/files/write.ts";
+  take,
+  type WriteValue,
+} from "../engine/formats/index.ts";
 
 /** Where the tensor count stands, behind magic and version. */
 const COUNTS_AT = 8;

@@ -4,9 +4,8 @@
  * and `tensor_type_fallback` in llama-quant.cpp, without importance matrix), so that files come out as from
  * `llama-quantize`.
  */
-import { AppError } from "../base/errors.ts";
-import type { Metadata, ModelHeader, TensorInfo } from "../engine/formats/gguf/gguf.ts";
-import { quants, type QuantName } from "../engine/formats/quant/index.ts";
+import { AppError } from "../base/index.ts";
+import { type Metadata, type ModelHeader, type QuantName, quants, type TensorInfo } from "../engine/formats/index.ts";
 
 /** File types: `llama_ftype` and the type of tensors that no rule names (`llama_ftype_get_default_type`). */
 const FILE_TYPES = {

@@ -2,7 +2,7 @@
  * The threads of a quantizer. What they do is in `quantize-worker.ts`, in which order results are used in
  * `quantize.ts`.
  */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import type { Job, Reply } from "./quantize-worker.ts";
 
 interface Pending {

@@ -4,14 +4,13 @@
  */
 import { open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, checkNotCancelled } from "../base/errors.ts";
+import { AppError, checkNotCancelled } from "../base/index.ts";
 import { reports } from "./reports.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import { mergeShards } from "../engine/formats/files/merge.ts";
+import { mergeShards, readPart } from "../engine/formats/index.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import { digestOfFile } from "./digest.ts";
-import { writeDurably } from "../base/durable.ts";
+import { writeDurably } from "../base/system.ts";
 import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
 import { quantizeFile } from "./quantize.ts";
 import { labelled, type StoredSource } from "./sources.ts";

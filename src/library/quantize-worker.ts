@@ -4,8 +4,8 @@
  * a source that someone truncates must be an error and not the end of the process.
  */
 import { openSync, readSync } from "node:fs";
-import { AppError, messageOf, type Code } from "../base/errors.ts";
-import { quants, type QuantName } from "../engine/formats/quant/index.ts";
+import { AppError, type Code, messageOf } from "../base/index.ts";
+import { type QuantName, quants } from "../engine/formats/index.ts";
 
 /** Some whole blocks of one tensor. */
 export interface Job {

@@ -5,13 +5,18 @@
  */
 import { open, realpath } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { AppError } from "../base/errors.ts";
-import type { ModelHeader } from "../engine/formats/gguf/gguf.ts";
-import { readHeader } from "../engine/formats/files/header.ts";
-import { MAX_HEADER_BYTES } from "../engine/formats/gguf/parse.ts";
-import { shardPaths } from "../engine/formats/gguf/shards.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../engine/formats/files/write.ts";
-import { quants, type QuantName } from "../engine/formats/quant/index.ts";
+import { AppError } from "../base/index.ts";
+import {
+  MAX_HEADER_BYTES,
+  type ModelHeader,
+  type QuantName,
+  quants,
+  readHeader,
+  shardPaths,
+  writeGguf,
+  type WriteTensor,
+  type WriteValue,
+} from "../engine/formats/index.ts";
 import { writableMetadata } from "./quantize-metadata.ts";
 import { chooseTypes, fileTypeId, parseFileType } from "./quantize-mix.ts";
 import { QuantizePool } from "./quantize-pool.ts";

@@ -5,10 +5,10 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mapAtOnce } from "./at-once.ts";
-import { messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/index.ts";
 import { blobPath } from "./blobs.ts";
 import type { Digest } from "./digest.ts";
-import { removeFile } from "../base/durable.ts";
+import { removeFile } from "../base/system.ts";
 import { readManifest, type Manifest } from "./manifest.ts";
 import { manifestFiles } from "./store.ts";
 

@@ -5,8 +5,7 @@
  */
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AppError, messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
+import { AppError, type Logger, messageOf } from "../base/index.ts";
 import type { Digest } from "./digest.ts";
 import type { Library } from "./library.ts";
 import { readManifest } from "./manifest.ts";

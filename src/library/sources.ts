@@ -5,13 +5,9 @@
 import { openSync, readSync, closeSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../base/errors.ts";
-import { getNumber, getString, getStrings } from "../engine/formats/gguf/keys.ts";
-import { readPart } from "../engine/formats/files/header.ts";
-import { mergeShards } from "../engine/formats/files/merge.ts";
-import type { Header } from "../engine/formats/gguf/parse.ts";
-import { findChatFormat, stopsFor, type ChatFormat } from "../engine/text/template/detect.ts";
-import { parseJinja } from "../engine/text/template/jinja.ts";
+import { AppError, messageOf } from "../base/index.ts";
+import { getNumber, getString, getStrings, type Header, mergeShards, readPart } from "../engine/formats/index.ts";
+import { type ChatFormat, findChatFormat, parseJinja, stopsFor } from "../engine/text/index.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";

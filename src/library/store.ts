@@ -6,9 +6,8 @@ import { statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mapAtOnce } from "./at-once.ts";
-import { AppError, messageOf } from "../base/errors.ts";
-import type { NamedFile } from "../base/named-file.ts";
-import { parseOptions, type Options } from "../engine/text/sampling/options.ts";
+import { AppError, messageOf, type NamedFile } from "../base/index.ts";
+import { type Options, parseOptions } from "../engine/index.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import {
   layersOf,

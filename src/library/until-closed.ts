@@ -1,5 +1,5 @@
 /** Long work that goes on until it is done, its client leaves, or the server stops. */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 
 /**
  * Forwards `work`, which throws `cancelled` once its signal is aborted. If `closing` aborted it, throws the reason of

@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import { gzipSync } from "bun";
-import { AppError } from "../base/errors.ts";
-import { packageFolder } from "../base/program-files.ts";
+import { AppError } from "../base/index.ts";
+import { packageFolder } from "../base/system.ts";
 import { buildForBrowser, type BuiltScript } from "./engine/build.ts";
 import { prebuilt, type Asset, type PageFiles } from "./prebuilt.ts";
 

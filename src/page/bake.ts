@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { pageFiles, webLlmFiles } from "./assets.ts";
 import type { PageFiles } from "./prebuilt.ts";
 

@@ -1,6 +1,6 @@
 /** What models will run on, as a child process finds out: drivers of GPUs stay out of the server. */
-import { AppError } from "../base/errors.ts";
-import { needsDriver, outlookOf, type Outlook } from "../engine/backends/outlook.ts";
+import { AppError } from "../base/index.ts";
+import { needsDriver, type Outlook, outlookOf } from "../engine/backends/index.ts";
 
 /** A driver answers in a second or two; one that hangs holds nothing up. */
 const ANSWER_MS = 10_000;

@@ -1,10 +1,7 @@
 /** Chat: a conversation, with the model's own messages and the tools, as a runner is asked about it. */
-import { AppError } from "../base/errors.ts";
-import type { Asked, AskedMessage } from "../engine/runner/messages.ts";
-import { fullName } from "../library/name.ts";
-import type { ModelRef } from "../library/store.ts";
-import { withoutNulls } from "../engine/text/sampling/schema/nulls.ts";
-import { forgetsThoughts, withoutOldThoughts } from "../engine/text/template/old-thoughts.ts";
+import { AppError } from "../base/index.ts";
+import { type Asked, type AskedMessage, forgetsThoughts, withoutNulls, withoutOldThoughts } from "../engine/index.ts";
+import { fullName, type ModelRef } from "../library/portable.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";

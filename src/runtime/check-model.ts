@@ -1,12 +1,10 @@
 /** Whether a file's model can be run here, told by its headers before anything is stored. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { archs, loadProgram } from "../engine/architectures/index.ts";
-import { AppError } from "../base/errors.ts";
-import { readHeader } from "../engine/formats/files/header.ts";
-import type { Gguf, ModelHeader } from "../engine/formats/gguf/gguf.ts";
-import { repairGguf } from "../engine/formats/gguf/repair/index.ts";
-import { checkTokenizer } from "../engine/text/tokenizer/load.ts";
-import { HEADER_ARRAY_ITEMS_MAX, type CheckModel } from "../library/architecture.ts";
+import { AppError } from "../base/index.ts";
+import { type Gguf, type ModelHeader, readHeader, repairGguf } from "../engine/formats/index.ts";
+import { checkTokenizer } from "../engine/text/index.ts";
+import { type CheckModel, HEADER_ARRAY_ITEMS_MAX } from "../library/making.ts";
 
 /** Of a tensor whose values say what a model's steps are, such as the factors of a rotation. */
 const TENSOR_BYTES_MAX = 2 ** 20;

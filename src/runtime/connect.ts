@@ -1,12 +1,17 @@
 /**
  * The beginning of a runner's client: the way to the runner, the load of its model, and who hears which message.
  */
-import { reasonOf } from "../base/abortable.ts";
-import { AppError, type Code } from "../base/errors.ts";
-import type { EmbedEvent } from "../engine/batching/embedder.ts";
-import type { EngineInfo } from "../engine/batching/load.ts";
-import type { SequenceEvent } from "../engine/batching/sequence.ts";
-import type { FromRunner, LoadMessage, Reply, TemplateReply, ToRunner } from "../engine/runner/messages.ts";
+import { AppError, type Code, reasonOf } from "../base/index.ts";
+import type {
+  EmbedEvent,
+  EngineInfo,
+  FromRunner,
+  LoadMessage,
+  Reply,
+  SequenceEvent,
+  TemplateReply,
+  ToRunner,
+} from "../engine/index.ts";
 import { NO_HEARTBEAT, type Heartbeat } from "./heartbeat.ts";
 import { makeWatchdog } from "./watchdog.ts";
 

@@ -1,7 +1,6 @@
 /** Embed: texts to vectors of unit length, on any model that is in the store. */
-import { nowNs } from "../base/clock.ts";
-import { AppError } from "../base/errors.ts";
-import { normalized } from "../engine/batching/pooling.ts";
+import { AppError, nowNs } from "../base/index.ts";
+import { normalized } from "../engine/index.ts";
 import { modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
 import type { EmbedRequest, EmbedResult } from "./runtime.ts";
 

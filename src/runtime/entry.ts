@@ -1,7 +1,6 @@
 /** A model in memory, or on its way there, as the pool keeps it. */
-import { assert } from "../base/errors.ts";
-import type { LoadMessage } from "../engine/runner/messages.ts";
-import type { LoadingOptions } from "../engine/text/sampling/options.ts";
+import { assert } from "../base/index.ts";
+import type { LoadingOptions, LoadMessage } from "../engine/index.ts";
 import type { PoolModel } from "./load-message.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { LoadedModel } from "./runtime.ts";

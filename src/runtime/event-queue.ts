@@ -1,5 +1,5 @@
 /** Events in order, handed to one reader; a failure comes after what was said before it. */
-import type { AppError } from "../base/errors.ts";
+import type { AppError } from "../base/index.ts";
 
 export interface EventQueue<T> {
   push(value: T): void;

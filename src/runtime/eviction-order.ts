@@ -1,5 +1,5 @@
 /** Which model goes first where there is no room for all. */
-import { assert } from "../base/errors.ts";
+import { assert } from "../base/index.ts";
 
 export interface Evictable {
   /** How long it may stay without use. */

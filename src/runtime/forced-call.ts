@@ -2,9 +2,8 @@
  * A tool call that must be made: the JSON schema of the calls that the request allows. It holds the model to one of the
  * tools and to arguments that fit that tool's parameters.
  */
-import { AppError } from "../base/errors.ts";
-import { DATA } from "../engine/text/sampling/schema/nulls.ts";
-import { MAPS, TOO_DEEP, tooDeepAt } from "../engine/text/sampling/schema/read.ts";
+import { AppError } from "../base/index.ts";
+import { DATA, MAPS, TOO_DEEP, tooDeepAt } from "../engine/index.ts";
 import type { ForcedCall } from "./parse/format.ts";
 import { isObject } from "./parse/json-calls.ts";
 import type { Tool, ToolChoice } from "./runtime.ts";

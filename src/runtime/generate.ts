@@ -2,10 +2,10 @@
  * Generate: one prompt, continued. Without `raw` it is rendered as a chat of one turn: the model's own system text and
  * messages come first, unless the caller brings the `context` of an earlier answer.
  */
-import { AppError } from "../base/errors.ts";
-import type { Asked } from "../engine/runner/messages.ts";
-import { fullName } from "../library/name.ts";
-import type { TemplateFacts } from "../engine/text/template/facts.ts";
+import { AppError } from "../base/index.ts";
+import type { Asked } from "../engine/index.ts";
+import { fullName } from "../library/portable.ts";
+import type { TemplateFacts } from "../engine/text/index.ts";
 import { infer, type Phase } from "./infer.ts";
 import {
   onRunner,

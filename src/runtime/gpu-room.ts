@@ -2,8 +2,8 @@
  * Room on the GPU for one more model: what the others there leave of it. Before layers stay on the CPU for want of it,
  * or a number of layers is refused, idle models are unloaded, one after another.
  */
-import { AppError } from "../base/errors.ts";
-import type { LoadMessage } from "../engine/runner/messages.ts";
+import { AppError } from "../base/index.ts";
+import type { LoadMessage } from "../engine/index.ts";
 
 interface Neighbour {
   readonly users: number;

@@ -2,7 +2,7 @@
  * What generate and chat have in common: a runner is leased, asked in one phase or several, and each of its events
  * becomes what the client is told.
  */
-import type { GenerateMessage } from "../engine/runner/messages.ts";
+import type { GenerateMessage } from "../engine/index.ts";
 import { lease, modelOf, refuseEmbedder, weightsOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import type { RunnerClient, RunnerEvent } from "./runner-client.ts";
 import type { InferenceEvent, InferenceRequest } from "./runtime.ts";

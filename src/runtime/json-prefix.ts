@@ -2,7 +2,7 @@
  * Completes JSON that was cut at any place. A partial string stays; a partial number, word or key is dropped.
  * Parentheses count as brackets and apostrophes as quotes, for calls in Python syntax.
  */
-import { nestsDeeper } from "../base/json-depth.ts";
+import { nestsDeeper } from "../base/index.ts";
 
 const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", "(": ")" };
 const DEPTH_MAX = 1000;

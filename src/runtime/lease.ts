@@ -1,15 +1,15 @@
 /** A loaded model for one request: found, leased, and checked for what is asked of it. */
-import { nowNs } from "../base/clock.ts";
-import { quoteGo } from "../base/quote.ts";
-import { AppError } from "../base/errors.ts";
-import type { AnswerSettings } from "../engine/batching/sequence.ts";
-import type { TemplateChoice } from "../engine/runner/messages.ts";
-import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../engine/text/sampling/options.ts";
-import { checkRunsHere } from "../library/formats.ts";
-import { hasOwnTemplate } from "../library/own-template.ts";
-import type { ModelRef, Store } from "../library/store.ts";
-import type { TemplateFacts } from "../engine/text/template/facts.ts";
-import { rendererOf } from "../engine/text/template/named.ts";
+import { AppError, nowNs, quoteGo } from "../base/index.ts";
+import {
+  type AnswerSettings,
+  type Options,
+  rendererOf,
+  SAMPLING_DEFAULTS,
+  type SamplingOptions,
+  type TemplateChoice,
+} from "../engine/index.ts";
+import { checkRunsHere, hasOwnTemplate, type ModelRef, type Store } from "../library/portable.ts";
+import type { TemplateFacts } from "../engine/text/index.ts";
 import type { PoolWeights } from "./load-message.ts";
 import type { Lease, Pool } from "./pool.ts";
 import type { InferenceRequest, NamedModel, Think } from "./runtime.ts";

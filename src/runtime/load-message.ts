@@ -1,10 +1,7 @@
 /** What the pool knows of models and of its settings, and the message that loads one with the other. */
 import { availableParallelism } from "node:os";
-import type { KernelChoice } from "../base/kernel-tuning.ts";
-import type { KvCacheType } from "../base/kv-cache-type.ts";
-import type { NamedFile } from "../base/named-file.ts";
-import type { LoadMessage, TemplateChoice } from "../engine/runner/messages.ts";
-import type { LoadingOptions } from "../engine/text/sampling/options.ts";
+import type { KernelChoice, KvCacheType, NamedFile } from "../base/index.ts";
+import type { LoadingOptions, LoadMessage, TemplateChoice } from "../engine/index.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
 /** Values of the setting that may come to a GPU. */

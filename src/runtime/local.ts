@@ -1,7 +1,7 @@
 /**
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
-import type { Store } from "../library/store.ts";
+import type { Store } from "../library/portable.ts";
 import { countTokens, renderChat, runChat } from "./chat.ts";
 import { runEmbed } from "./embed.ts";
 import { renderQuestion, runGenerate } from "./generate.ts";

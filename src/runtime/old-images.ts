@@ -2,7 +2,7 @@
  * Replaces images by a line of text for a model without vision: images in tool results and in answered messages.
  * Clients send the whole conversation each time, so without this one image would make every later request fail.
  */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import type { Message } from "./runtime.ts";
 
 /**

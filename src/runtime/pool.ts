@@ -3,10 +3,8 @@
  * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
  * models or too little memory.
  */
-import { AppError, assert, shuttingDown } from "../base/errors.ts";
-import type { LoadMessage } from "../engine/runner/messages.ts";
-import type { LoadingOptions } from "../engine/text/sampling/options.ts";
-import { abortable, reasonOf } from "../base/abortable.ts";
+import { abortable, AppError, assert, reasonOf, shuttingDown } from "../base/index.ts";
+import type { LoadingOptions, LoadMessage } from "../engine/index.ts";
 import { compatible, describe, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";

@@ -1,7 +1,5 @@
 /** Rank: documents scored for a query, by a model that was made for that. */
-import { nowNs } from "../base/clock.ts";
-import { quoteGo } from "../base/quote.ts";
-import { AppError } from "../base/errors.ts";
+import { AppError, nowNs, quoteGo } from "../base/index.ts";
 import { modelOf, onRunner, type RuntimeParts } from "./lease.ts";
 import type { RankRequest, RankResult } from "./runtime.ts";
 

@@ -1,6 +1,6 @@
 /** What goes to a model server elsewhere and comes from it: requests as `/api/chat` reads them, and its answers. */
 import { Type } from "@sinclair/typebox";
-import { reader, type Parsed } from "../base/schema.ts";
+import { type Parsed, reader } from "../base/schema.ts";
 import type { ChatRequest, InferenceEvent, Message, ToolCall } from "./runtime.ts";
 
 const count = () => Type.Optional(Type.Integer({ minimum: 0 }));

@@ -3,10 +3,9 @@
  * failure names that server; what may be over by the next try is `upstream` or `busy`.
  */
 import { createHash } from "node:crypto";
-import { AppError, messageOf, type Code } from "../base/errors.ts";
-import { linesOf } from "../base/lines.ts";
+import { AppError, type Code, linesOf, messageOf } from "../base/index.ts";
 import type { Reader } from "../base/schema.ts";
-import { formatTraceparent, type Trace } from "../base/traceparent.ts";
+import { formatTraceparent, type Trace } from "../base/tracing.ts";
 import { answerLine, bodyOf, eventsOf, modelList, tokenCount } from "./remote-messages.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent } from "./runtime.ts";
 

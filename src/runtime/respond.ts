@@ -5,12 +5,9 @@
  * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
  * thoughts, and is then asked again, with them in the prompt and under the grammar; what it computed is still cached.
  */
-import { nowNs } from "../base/clock.ts";
-import { AppError } from "../base/errors.ts";
-import type { AnswerSettings } from "../engine/batching/sequence.ts";
-import type { Asked, Ending } from "../engine/runner/messages.ts";
-import type { TemplateFacts } from "../engine/text/template/facts.ts";
-import type { ThinkingTags } from "../engine/text/template/thinking.ts";
+import { AppError, nowNs } from "../base/index.ts";
+import type { AnswerSettings, Asked, Ending, ThinkingTags } from "../engine/index.ts";
+import type { TemplateFacts } from "../engine/text/index.ts";
 import { forcedCallSchema } from "./forced-call.ts";
 import type { Phase } from "./infer.ts";
 import type { Loaded } from "./lease.ts";

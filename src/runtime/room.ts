@@ -2,7 +2,7 @@
  * What of the machine's memory a model takes. Weights are mapped in place: they lie in the file cache, which the system
  * counts as free, so that those of loaded models are taken off here. ONNX Runtime alone keeps repacked copies.
  */
-import type { EngineInfo } from "../engine/batching/load.ts";
+import type { EngineInfo } from "../engine/index.ts";
 
 /** Of a runner beside its weights and its KV cache. */
 const RUNNER_BYTES = 150 * 2 ** 20;

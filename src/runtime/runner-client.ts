@@ -3,20 +3,21 @@
  * ends. A runner that dies fails the requests on its own model and nothing else. What carries the messages is given: a
  * child process (`runner-process.ts`) or a Worker of a page.
  */
-import { AppError, assert } from "../base/errors.ts";
-import type { EngineInfo } from "../engine/batching/load.ts";
-import type { AnswerSettings, SequenceEvent } from "../engine/batching/sequence.ts";
+import { AppError, assert } from "../base/index.ts";
 import {
-  LOADED_TEMPLATE,
+  type AnswerSettings,
   type Asked,
   type EmbedMessage,
+  type EngineInfo,
   type GenerateMessage,
+  LOADED_TEMPLATE,
   type Reply,
+  type SequenceEvent,
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
-} from "../engine/runner/messages.ts";
-import type { TemplateFacts } from "../engine/text/template/facts.ts";
+} from "../engine/index.ts";
+import type { TemplateFacts } from "../engine/text/index.ts";
 import { toError, type Connected, type Heard, type ImageCounts, type Listener, type Transport } from "./connect.ts";
 import { makeQueue } from "./event-queue.ts";
 import { makeHeartbeat } from "./heartbeat.ts";

@@ -1,7 +1,7 @@
 /** A runner in a child process: starts it, and tells what its last words were. */
-import { AppError } from "../base/errors.ts";
-import type { FromRunner, LoadMessage } from "../engine/runner/messages.ts";
-import { fromWire, toWire } from "../base/wire.ts";
+import { AppError } from "../base/index.ts";
+import type { FromRunner, LoadMessage } from "../engine/index.ts";
+import { fromWire, toWire } from "../base/system.ts";
 import type { StartedRunner } from "./spare-runner.ts";
 import { connect, type Connected, type ConnectOptions } from "./connect.ts";
 import { RunnerClient } from "./runner-client.ts";

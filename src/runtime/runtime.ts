@@ -3,9 +3,9 @@
  * they get here; every answer is an async generator of events, and ending the generator (or its signal) stops the
  * model.
  */
-import type { Trace } from "../base/traceparent.ts";
-import type { Options } from "../engine/text/sampling/options.ts";
-import type { ModelRef } from "../library/store.ts";
+import type { Trace } from "../base/tracing.ts";
+import type { Options } from "../engine/index.ts";
+import type { ModelRef } from "../library/portable.ts";
 
 /** A tool call that the model wants made. */
 export interface ToolCall {

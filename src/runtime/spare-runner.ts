@@ -2,7 +2,7 @@
  * A runner process that is started ahead and waits for a model: a load then begins at once, instead of after the tenth
  * of a second that a process takes to start and to import its code. It has no model, and is counted as none.
  */
-import type { FromRunner } from "../engine/runner/messages.ts";
+import type { FromRunner } from "../engine/index.ts";
 
 /** A runner process without a model. */
 export interface StartedRunner {

@@ -1,7 +1,6 @@
 /** Log lines about a load that differs from what its user may expect. */
-import type { Logger } from "../base/log.ts";
-import type { EngineInfo } from "../engine/batching/load.ts";
-import type { LoadMessage } from "../engine/runner/messages.ts";
+import type { Logger } from "../base/index.ts";
+import type { EngineInfo, LoadMessage } from "../engine/index.ts";
 
 /** Weights that take more memory than the file times this are logged. */
 const WIDENED_MIN = 2;

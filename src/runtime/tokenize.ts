@@ -1,5 +1,5 @@
 /** Text to the ids of a model and back. The model is loaded for it, as for any other request. */
-import { nowNs } from "../base/clock.ts";
+import { nowNs } from "../base/index.ts";
 import { onRunner, type RuntimeParts } from "./lease.ts";
 import type { DetokenizeRequest, DetokenizeResult, TokenizeRequest, TokenizeResult } from "./runtime.ts";
 import type { RunnerClient } from "./runner-client.ts";

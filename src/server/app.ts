@@ -3,7 +3,7 @@
  * else. It translates and calls; what it calls was built by `main.ts`.
  */
 import { Elysia } from "elysia";
-import { messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/index.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
 import { errorResponse, makeAnswer } from "./http/exchange.ts";
 import { makeGate } from "./gate.ts";

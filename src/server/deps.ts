@@ -1,12 +1,11 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
-import type { Config } from "../base/config/config.ts";
-import type { Logger } from "../base/log.ts";
-import type { Tracer } from "../base/tracer.ts";
-import type { Gateway } from "../gateway/operate/gateway.ts";
-import type { Runtime } from "../runtime/runtime.ts";
-import type { Library } from "../library/library.ts";
-import type { Registry } from "../library/registry/registry.ts";
-import type { Store } from "../library/store.ts";
+import type { Config } from "../base/config/index.ts";
+import type { Logger } from "../base/index.ts";
+import type { Tracer } from "../base/tracing.ts";
+import type { Gateway } from "../gateway/index.ts";
+import type { Runtime } from "../runtime/portable.ts";
+import type { Library, Registry } from "../library/index.ts";
+import type { Store } from "../library/portable.ts";
 import type { FindAsset } from "../page/assets.ts";
 import type { Answer } from "./http/exchange.ts";
 import type { Inspect } from "./inspect.ts";

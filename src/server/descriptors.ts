@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import type { Logger } from "../base/log.ts";
+import type { Logger } from "../base/index.ts";
 
 const EVERY_MS = 5000;
 const USED_UP: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE"]);

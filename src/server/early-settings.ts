@@ -1,8 +1,6 @@
 /** The fields of a request whose errors come before any other: those that Go reads while it decodes a body. */
-import { parseKeepAlive } from "../base/duration.ts";
-import { AppError } from "../base/errors.ts";
-import { quoteGo } from "../base/quote.ts";
-import type { Think } from "../runtime/runtime.ts";
+import { AppError, parseKeepAlive, quoteGo } from "../base/index.ts";
+import type { Think } from "../runtime/portable.ts";
 import { checkTopLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 

@@ -2,7 +2,7 @@
  * Reads JSON whose shape depends on what it says it is: a value of the expected kind, or an error that names its place.
  * Null counts as absent.
  */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { kindOf } from "./http/decode.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,9 +1,7 @@
 /** The model that a request names: whether there is one, and whether it can do what is asked of it. */
-import { AppError } from "../base/errors.ts";
-import { quoteGo } from "../base/quote.ts";
-import type { Logger } from "../base/log.ts";
-import type { Think } from "../runtime/runtime.ts";
-import type { ModelRef, Store } from "../library/store.ts";
+import { AppError, type Logger, quoteGo } from "../base/index.ts";
+import type { Think } from "../runtime/portable.ts";
+import type { ModelRef, Store } from "../library/portable.ts";
 import type { Inspect } from "./inspect.ts";
 
 /** Throws `bad_request` where the name is malformed, `not_found` where there is no such model. */

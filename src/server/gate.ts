@@ -1,5 +1,5 @@
 /** What stands between a request and the routes: its path, the end of the server, its origin and host, its key. */
-import { AppError, shuttingDown } from "../base/errors.ts";
+import { AppError, shuttingDown } from "../base/index.ts";
 import type { AppDeps } from "./deps.ts";
 import { makeAuth } from "./http/auth.ts";
 import { makeGuard } from "./http/cors.ts";

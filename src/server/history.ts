@@ -3,9 +3,8 @@
  * a line in its place and a warning in the log. New messages of the user are stricter: a known kind of part that cannot
  * be read is an error, and so is a message with only unknown parts.
  */
-import { AppError } from "../base/errors.ts";
-import { fieldsOfPrefix } from "../runtime/json-prefix.ts";
-import type { Logger } from "../base/log.ts";
+import { AppError, type Logger } from "../base/index.ts";
+import { fieldsOfPrefix } from "../runtime/index.ts";
 import type { ContentPart } from "./answers/content-parts.ts";
 import { isFields, type Fields } from "./fields.ts";
 import { parseFirstJson } from "./http/json.ts";

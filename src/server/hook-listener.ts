@@ -4,10 +4,8 @@
  */
 import { lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
-import { AppError, messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
-import { UNIX_PEER } from "../gateway/hooks/ingress/address.ts";
-import { parseListen, type HooksListen } from "../gateway/hooks/listen.ts";
+import { AppError, type Logger, messageOf } from "../base/index.ts";
+import { type HooksListen, parseListen, UNIX_PEER } from "../gateway/index.ts";
 import type { HookAnswers } from "./routes/hooks.ts";
 import { startBare, type RunningServer } from "./http/serve.ts";
 

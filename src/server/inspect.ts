@@ -2,10 +2,9 @@
  * What only the GGUF file and the templates of a model can tell: labels, lengths, capabilities. Read once per model and
  * remembered, for a header may hold a vocabulary of 260,000 words, which is stepped over.
  */
-import { AppError, messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
-import { layersOf } from "../library/manifest.ts";
-import type { Store, StoredModel } from "../library/store.ts";
+import { AppError, type Logger, messageOf } from "../base/index.ts";
+import { layersOf } from "../library/index.ts";
+import type { Store, StoredModel } from "../library/portable.ts";
 import type { ModelFacts } from "./model-facts.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */

@@ -1,17 +1,11 @@
 /** What the files of a model say of it, and what a runner of it could do. */
-import { AppError } from "../base/errors.ts";
-import { statedPooling } from "../engine/batching/pooling.ts";
-import { RANK } from "../engine/batching/rank-head.ts";
-import { readHeader } from "../engine/formats/files/header.ts";
-import type { Metadata, ModelHeader } from "../engine/formats/gguf/gguf.ts";
-import { projectorHeader, repairHeader } from "../engine/formats/gguf/repair/index.ts";
-import { fileOptions } from "../engine/text/sampling/file-options.ts";
-import type { Options } from "../engine/text/sampling/options.ts";
-import { describeGguf, type GgufDetails } from "../library/details.ts";
-import type { ModelEntry } from "../library/store.ts";
-import { canFill } from "../engine/text/tokenizer/fill-in-the-middle.ts";
-import { projectorKind } from "../engine/vision/clip.ts";
-import { hasProjector } from "../engine/vision/projectors/index.ts";
+import { AppError } from "../base/index.ts";
+import { type Options, RANK, statedPooling } from "../engine/index.ts";
+import { type Metadata, type ModelHeader, projectorHeader, readHeader, repairHeader } from "../engine/formats/index.ts";
+import { canFill, fileOptions } from "../engine/text/index.ts";
+import { describeGguf, type GgufDetails } from "../library/index.ts";
+import type { ModelEntry } from "../library/portable.ts";
+import { hasProjector, projectorKind } from "../engine/vision/index.ts";
 import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 export interface ModelFacts {

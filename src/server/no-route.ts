@@ -1,5 +1,5 @@
 /** Paths and methods that do not exist. Clients of `/api` and `/v1` read errors in the shape of their API. */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "../base/index.ts";
 import { errorBodyFor, isV1 } from "./http/errors.ts";
 import { jsonResponse, textResponse } from "./http/exchange.ts";
 import { matches } from "./http/paths.ts";

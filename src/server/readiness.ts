@@ -1,6 +1,6 @@
 /** What keeps this server from doing its work. */
 import { access, constants } from "node:fs/promises";
-import type { GatewayStatus } from "../gateway/operate/status.ts";
+import type { GatewayStatus } from "../gateway/index.ts";
 import type { RouteDeps } from "./deps.ts";
 
 /** A folder or database that has said nothing for so long is away. */

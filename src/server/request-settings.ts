@@ -1,9 +1,7 @@
 /** The fields of a request that say how to generate, and whose errors have wordings of their own. */
-import { AppError } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
-import { quoteGo } from "../base/quote.ts";
-import type { Format, GenerateRequest } from "../runtime/runtime.ts";
-import { parseOptions } from "../engine/text/sampling/options.ts";
+import { AppError, type Logger, quoteGo } from "../base/index.ts";
+import type { Format, GenerateRequest } from "../runtime/portable.ts";
+import { parseOptions } from "../engine/index.ts";
 import { wantedLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 import { warnUnknown } from "./unknown-options.ts";

@@ -1,9 +1,7 @@
 /** The models of the store as agents ask for them. */
-import type { ModelSource } from "../gateway/agent/models.ts";
-import { AppError, messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
-import { parseReference } from "../library/name.ts";
-import type { Store } from "../library/store.ts";
+import type { ModelSource } from "../gateway/index.ts";
+import { AppError, type Logger, messageOf } from "../base/index.ts";
+import { parseReference, type Store } from "../library/portable.ts";
 import { makeInspect } from "./inspect.ts";
 
 /** How long the source of models may take to say whether it has one. */

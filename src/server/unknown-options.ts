@@ -1,5 +1,5 @@
 /** Options of a request that Hearth does not know: clients send those of other servers. */
-import type { Logger } from "../base/log.ts";
+import type { Logger } from "../base/index.ts";
 
 /** Warns of unknown options. */
 export function warnUnknown(

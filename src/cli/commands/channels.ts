@@ -1,13 +1,16 @@
 /** `hearth channels check` and `test`: whether chat platforms take what is sent, without a server. */
-import type { Target } from "../../gateway/channels/channel.ts";
-import { checkChannels } from "../../gateway/channels/health.ts";
-import { loadChannels, type LoadedChannels } from "../../gateway/channels/load.ts";
-import { findChannelId, resolveTarget } from "../../gateway/channels/resolve.ts";
+import {
+  checkChannels,
+  findChannelId,
+  loadChannels,
+  type LoadedChannels,
+  readSnapshot,
+  resolveTarget,
+  type Target,
+} from "../../gateway/setup.ts";
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
-import { AppError } from "../../base/errors.ts";
-import { unknownNameMessage } from "../../base/nearest.ts";
-import { describePath } from "../../base/config/document.ts";
-import { readSnapshot } from "../../gateway/operate/read.ts";
+import { AppError, unknownNameMessage } from "../../base/index.ts";
+import { describePath } from "../../base/config/index.ts";
 import { Told } from "../context.ts";
 import { formatTable } from "../format.ts";
 import type { LocalContext } from "./hooks-local.ts";

@@ -4,7 +4,7 @@
  */
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "../../library/modelfile.ts";
+import { decodeModelfile, type Modelfile, MODELFILE_BYTES_MAX, parseModelfile } from "../../library/portable.ts";
 import type { CliContext } from "../context.ts";
 import { modelFiles, resolvePath } from "../model-files.ts";
 import { digestOf, filesAt, send, UPLOADED, type Upload } from "../upload.ts";

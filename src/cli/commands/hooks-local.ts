@@ -1,12 +1,16 @@
 /** `hearth hooks audit` and `sign`: what needs the configuration file, and no server. */
-import { AppError } from "../../base/errors.ts";
-import type { ConfigSources } from "../../base/config/config.ts";
-import { worstFirst, type Finding } from "../../gateway/operate/report.ts";
-import { auditConfiguration } from "../../gateway/operate/findings.ts";
-import { readSnapshot } from "../../gateway/operate/read.ts";
-import type { SignatureConfig } from "../../gateway/hooks/config.ts";
-import { makeMappings } from "../../gateway/hooks/mapping/index.ts";
-import { signatureSchemes, signRequest } from "../../gateway/hooks/ingress/signatures/index.ts";
+import { AppError } from "../../base/index.ts";
+import type { ConfigSources } from "../../base/config/index.ts";
+import {
+  auditConfiguration,
+  type Finding,
+  makeMappings,
+  readSnapshot,
+  type SignatureConfig,
+  signatureSchemes,
+  signRequest,
+  worstFirst,
+} from "../../gateway/setup.ts";
 import { clientSettings } from "../address.ts";
 import { readBodyFile } from "../body-file.ts";
 import { Told } from "../context.ts";

@@ -1,11 +1,15 @@
 /** `hearth hooks mail setup` and `status`: a mailbox that mails come in by. */
 import { resolve } from "node:path";
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
-import { AppError } from "../../base/errors.ts";
-import { planMail, type MailSettings } from "../../gateway/operate/mail-setup.ts";
-import { openMailbox } from "../../gateway/hooks/mail/imap.ts";
-import { readPassword } from "../../gateway/hooks/mail/password.ts";
-import { findProvider, type MailProvider } from "../../gateway/hooks/mail/providers.ts";
+import { AppError } from "../../base/index.ts";
+import {
+  findProvider,
+  type MailProvider,
+  type MailSettings,
+  openMailbox,
+  planMail,
+  readPassword,
+} from "../../gateway/setup.ts";
 import { ask } from "../ask.ts";
 import type { CliContext } from "../context.ts";
 import { formatTable, formatWhen } from "../format.ts";

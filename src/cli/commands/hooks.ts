@@ -2,7 +2,7 @@
  * `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: what operators do with deliveries and
  * mappings.
  */
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import { oneLine, TURNS } from "../../gateway/agent/boundary/index.ts";
 import { readBodyFile } from "../body-file.ts";
 import type { Json } from "../client.ts";

@@ -4,22 +4,15 @@
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend, gpuTools } from "../../engine/backends/index.ts";
-import type { Program, Session } from "../../engine/program/backend.ts";
-import { loadOptionsFor } from "../../engine/backends/small.ts";
-import { outlookOf } from "../../engine/backends/outlook.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { formatTuning, type KernelChoice } from "../../base/kernel-tuning.ts";
+import { chooseBackend, gpuTools, loadOptionsFor, outlookOf } from "../../engine/backends/index.ts";
+import { addStates, normalized, poolingOf, type Program, type Session } from "../../engine/index.ts";
+import { AppError, formatTuning, type KernelChoice, messageOf } from "../../base/index.ts";
 import { joined, plain, sequences } from "../drawing.ts";
 import { formatBytes, formatTable } from "../format.ts";
 import type { Terminal } from "../terminal.ts";
-import { addStates, normalized, poolingOf } from "../../engine/batching/pooling.ts";
-import type { Gguf } from "../../engine/formats/gguf/gguf.ts";
-import { openGguf } from "../../engine/formats/files/gguf.ts";
-import { repairGguf } from "../../engine/formats/gguf/repair/index.ts";
-import type { QuantName } from "../../engine/formats/quant/index.ts";
-import { quantizeFile, type QuantizeOptions } from "../../library/quantize.ts";
-import { loadTokenizer } from "../../engine/text/tokenizer/load.ts";
+import { type Gguf, openGguf, type QuantName, repairGguf } from "../../engine/formats/index.ts";
+import { quantizeFile, type QuantizeOptions } from "../../library/making.ts";
+import { loadTokenizer } from "../../engine/text/index.ts";
 
 /** Longest list of ids that the command line takes: far above any context that these models have. */
 const TOKENS_MAX = 1 << 20;

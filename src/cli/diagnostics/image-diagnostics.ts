@@ -4,17 +4,12 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend } from "../../engine/backends/index.ts";
-import { loadOptionsFor } from "../../engine/backends/small.ts";
-import { AppError } from "../../base/errors.ts";
-import { inputOf, makeLayouts, type Media, type PromptSegment } from "../../engine/batching/prompt.ts";
-import { openGguf } from "../../engine/formats/files/gguf.ts";
-import type { Gguf } from "../../engine/formats/gguf/gguf.ts";
-import { projectorGguf, repairGguf } from "../../engine/formats/gguf/repair/index.ts";
-import { loadTokenizer } from "../../engine/text/tokenizer/load.ts";
-import type { Tokenizer } from "../../engine/text/tokenizer/tokenizer.ts";
-import { decodeImage } from "../../engine/vision/decode.ts";
-import { openImageEncoder, type ImagePart, type ImageRows } from "../../engine/vision/index.ts";
+import { chooseBackend, loadOptionsFor } from "../../engine/backends/index.ts";
+import { AppError } from "../../base/index.ts";
+import { inputOf, makeLayouts, type Media, type PromptSegment } from "../../engine/index.ts";
+import { type Gguf, openGguf, projectorGguf, repairGguf } from "../../engine/formats/index.ts";
+import { loadTokenizer, type Tokenizer } from "../../engine/text/index.ts";
+import { decodeImage, type ImagePart, type ImageRows, openImageEncoder } from "../../engine/vision/index.ts";
 
 /** Stands for the image in a text. */
 const MARKER = "<__media__>";

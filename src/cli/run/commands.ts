@@ -1,5 +1,5 @@
 /** What a person can say to the terminal instead of to the model: lines that begin with a slash. */
-import { parseModelfile } from "../../library/modelfile.ts";
+import { parseModelfile } from "../../library/portable.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
 import type { CliContext } from "../context.ts";

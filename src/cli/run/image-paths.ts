@@ -4,7 +4,7 @@
  */
 import { stat, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import type { Terminal } from "../terminal.ts";
 
 const BYTES_MAX = 100 * 2 ** 20;

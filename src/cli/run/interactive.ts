@@ -1,6 +1,6 @@
 /** The conversation at a terminal: a prompt, an answer, and so on until the person leaves. */
 import { join } from "node:path";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import type { CliContext } from "../context.ts";
 import { Chat, type ChatSettings } from "./chat.ts";
 import { runCommand } from "./commands.ts";

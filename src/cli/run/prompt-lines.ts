@@ -3,7 +3,7 @@
  * `"""` and lines of one paste are one prompt, and so is `/set system """` up to its closing quote.
  */
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import { joined, plain, sequences } from "../drawing.ts";
 import type { Terminal } from "../terminal.ts";
 import { editText } from "./editor.ts";

@@ -1,5 +1,5 @@
 /** What an answer took, for `--verbose`. */
-import { formatDuration } from "../../base/duration.ts";
+import { formatDuration } from "../../base/index.ts";
 import type { Json } from "../client.ts";
 
 /** Lines `name: value`; empty where the object has no statistics. */

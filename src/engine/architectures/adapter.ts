@@ -7,7 +7,7 @@ import { withWeights, type WeightRole } from "../program/describe.ts";
 import type { LowRank, Step, Weight } from "../program/step.ts";
 import { readRange } from "../program/weight-range.ts";
 import { unpackRows } from "../program/unpack.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { readAdapter, type AdapterPair } from "../formats/gguf/adapter.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 import { f32 } from "../formats/quant/f32.ts";

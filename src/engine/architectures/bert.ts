@@ -4,7 +4,7 @@
  * vocabulary. Meaning: src/models/bert.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { feedForward, moe, normSteps } from "./decoder.ts";
 import { attnOutput, buffersOf, embedding, layerNorm, mlp, plainMlp, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";

@@ -3,7 +3,7 @@
  * Meaning: the files of the same names in llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Routing, Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import {
   decoder,

@@ -5,7 +5,7 @@
  * src/models/gemma3n.cpp of llama.cpp.
  */
 import type { Buf, Step, Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import { decoder, normSteps } from "./decoder.ts";
 import { perLayerParts } from "./gemma4.ts";

@@ -3,7 +3,7 @@
  * src/models/grovemoe.cpp of llama.cpp.
  */
 import type { Step, Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import { decoder, moe, sequentialBlock } from "./decoder.ts";
 import { buffersOf, type Model } from "./model.ts";

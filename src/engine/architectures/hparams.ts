@@ -2,7 +2,7 @@
  * Hyperparameters from GGUF metadata, each checked against a named bound before anything is sized by it. Keys and
  * defaults are llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf, MetadataValue } from "../formats/gguf/gguf.ts";
 
 /** LLAMA_MAX_LAYERS of llama.cpp. */

@@ -3,7 +3,7 @@
  * high one. Every run has keys and values of its own. Meaning: src/models/hrm-text.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
 import { LAYERS_MAX } from "./hparams.ts";

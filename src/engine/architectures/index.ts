@@ -6,7 +6,7 @@ import type { Program } from "../program/backend.ts";
 import { takeRowsEarly } from "../program/early-rows.ts";
 import { runsWhole, writtenBy } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { applyAdapters } from "./adapter.ts";
 import { deci, openelm } from "./deci.ts";

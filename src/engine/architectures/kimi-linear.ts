@@ -4,7 +4,7 @@
  * llama.cpp, and bailingmoe3.cpp.
  */
 import type { Buf, GateLimit, Step, Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { latentAttention, latentSizes } from "./deepseek2.ts";
 import { LIMIT_MIN, routingOf } from "./experts.ts";

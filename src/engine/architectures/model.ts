@@ -3,7 +3,7 @@
  * transformer blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
  */
 import type { Buf, Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { readHparams, type Hparams, type Keys } from "./hparams.ts";
 import { tensorsOf, withoutBias, type Linear, type Tensors } from "./tensors.ts";

@@ -3,7 +3,7 @@
  * (llama-model.cpp), the YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
  */
 import type { RopeScaling } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Model } from "./model.ts";
 
 const SCALING_TYPES = ["none", "linear", "yarn", "longrope"];

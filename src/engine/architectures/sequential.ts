@@ -4,7 +4,7 @@
  * llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";

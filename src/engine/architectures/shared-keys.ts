@@ -1,6 +1,6 @@
 /** Layers that attend to what an earlier layer kept: that layer has to be there, and to keep what fits. */
 import type { Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Keys } from "./hparams.ts";
 
 type Kept = Pick<Extract<Step, { op: "attention" }>, "nKvHeads" | "headDim" | "window">;

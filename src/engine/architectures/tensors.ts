@@ -3,7 +3,7 @@
  * an error, and so is what is there and was never asked for: no model runs with weights left out.
  */
 import type { Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 
 /** Image and classifier parts, and factors in places where llama.cpp does not apply them either. */

@@ -4,7 +4,7 @@
  */
 import { writtenBy } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { buffersOf, type Model } from "./model.ts";
 
 /** The steps without logits, and with attention to both sides. Throws `unsupported` where a layer cannot have that. */

@@ -2,7 +2,7 @@
  * Keys about attention and rotation that an architecture has never asked for. Where their values say something that the
  * program does not do, its answers would be wrong without any sign of it: the file is refused, and the key named.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { MetadataValue } from "../formats/gguf/gguf.ts";
 import type { Keys } from "./hparams.ts";
 

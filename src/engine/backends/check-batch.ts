@@ -1,5 +1,5 @@
 /** What every backend checks of a batch before it runs any of it. */
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 import type { LoadOptions, Program, StateRows } from "../program/backend.ts";
 import { runsWhole } from "../program/describe.ts";
 import { keepingSteps } from "../program/sequence-state.ts";

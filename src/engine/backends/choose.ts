@@ -1,5 +1,5 @@
 /** The choice among the backends of a host. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
 import { offloading, type Offload } from "./offload.ts";
 

@@ -3,7 +3,7 @@
  * with, and what runs small models where nothing else can. What the steps mean is in `cpu/ops.ts`; here are the
  * session, its KV cache and its shift.
  */
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 import type {
   Backend,
   Checkpoint,

@@ -1,5 +1,5 @@
 /** What of a program a backend cannot run, known before anything is loaded. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Program } from "../program/backend.ts";
 import { variantsOf, type Variant } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";

@@ -2,7 +2,7 @@
  * How much of a program a GPU takes: what was asked for, or as many of its last layers as there is room for, the others
  * on a backend that needs no GPU.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { cutProgram, layerCount, loadSplit } from "../program/split.ts";
 

@@ -2,7 +2,7 @@
  * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
  * their own: `src/page/engine/backends.ts`.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
 import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
 import { dawn } from "./host/dawn.ts";
@@ -40,7 +40,7 @@ export function slowOnCpu(): string | undefined {
 export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
   chooseAmong(backends, name, offload);
 
-/** Throws `unsupported` as `checkAmong`, and where the level that the SIMD kernels are told to take cannot run here. */
+/** Throws `unsupported` as `checkAmong`, and if the requested level of the SIMD kernels cannot run here. */
 export function checkBackend(name: string, level?: string): void {
   checkAmong(backends, name);
   if (level === undefined || (name !== "auto" && name !== "simd")) return;
@@ -48,5 +48,5 @@ export function checkBackend(name: string, level?: string): void {
   if ("reason" in found) throw new AppError("unsupported", `HEARTH_SIMD=${level}: ${found.reason}`);
 }
 
-/** What lists and tunes GPUs; it loads the whole backend. */
+/** Functions that list and tune GPUs; they load the whole backend. */
 export const gpuTools = () => import("./host/gpu-tools.ts");

@@ -1,6 +1,6 @@
 /** Gives a sequence a slot, with what is known of its prompt already in it. */
 import type { Session } from "../program/backend.ts";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import type { PrefixCache } from "./prefix-cache.ts";
 import { wholeLength } from "./prompt.ts";
 import type { Sequence } from "./sequence.ts";

@@ -2,7 +2,7 @@
  * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a
  * context shift discards. Plain arithmetic.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 /** Tokens at the front that survive truncation and shifts. */
 export function keptTokens(

@@ -5,7 +5,7 @@
  */
 import type { Rows, Session } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import type { Ahead } from "../text/sampling/sampler.ts";
 import { makeDecodeCosts } from "./decode-costs.ts";
 import type { Sequence } from "./sequence.ts";

@@ -3,7 +3,7 @@
  * one text after the other through a KV slot, in chunks. The engine calls `step` between its own runs.
  */
 import type { Session } from "../program/backend.ts";
-import { AppError, assert, messageOf, type Code } from "../../base/errors.ts";
+import { AppError, assert, type Code, messageOf } from "../../base/index.ts";
 import { EmbedQueue, type EmbedRequest, type EmbedText } from "./embed-queue.ts";
 import { addStates, normalized, type Pooling } from "./pooling.ts";
 import type { RankHead } from "./rank-head.ts";

@@ -3,7 +3,7 @@
  * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
  * It knows nothing of processes, HTTP or prompts as text.
  */
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { admit } from "./admit.ts";
 import { describeToken, makeAnswerTexts } from "./answer-text.ts";

@@ -1,5 +1,5 @@
 /** What the engine says of a sequence, made from what is known of it. */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { AnswerPiece } from "./answer-text.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";

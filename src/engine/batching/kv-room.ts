@@ -5,7 +5,7 @@
  * granted, because others have taken it, the sequence that wants it fails: the system would end the whole process.
  */
 import type { Growth } from "../program/backend.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 import { forget, type Slot } from "./slots.ts";

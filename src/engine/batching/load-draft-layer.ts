@@ -1,7 +1,7 @@
 /** Opens the layer of a model's own file that drafts, and makes the model's session keep what it goes on from. */
 import { loadDraftLayer } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { headOf } from "../program/head.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { DraftLayer } from "./draft-layer.ts";

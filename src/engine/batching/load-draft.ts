@@ -2,7 +2,7 @@
 import { loadProgram } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { getNumber } from "../formats/gguf/keys.ts";
 import { openGgufFrom } from "../formats/gguf/read.ts";

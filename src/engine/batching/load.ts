@@ -5,7 +5,7 @@ import { loadProgram } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
 import type { EventLoop } from "./event-loop.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openGgufFrom } from "../formats/gguf/read.ts";

@@ -1,5 +1,5 @@
 /** From a request to a sequence that waits: its prompt laid out and cut to the context, its sampler, its limits. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { makeSampler } from "../text/sampling/sampler.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";

@@ -3,7 +3,7 @@
  * `pooling_type` and its values are llama.cpp's (`llama_pooling_type`, llama.h).
  */
 import { RANK } from "./rank-head.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf, Metadata } from "../formats/gguf/gguf.ts";
 
 /** Which tokens make the vector: all by their mean, the first ([CLS]) or the last. */

@@ -4,7 +4,7 @@
  * so that two images never pass for each other where prefixes are compared.
  */
 import type { Rows } from "../program/backend.ts";
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 
 /** Something that is no text. */
 export interface Media {

@@ -3,7 +3,7 @@
  * llama.cpp's (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, then `cls.output`; a
  * model with several outputs says how likely the first of them is.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 
 /** `llama_pooling_type` of such models. */

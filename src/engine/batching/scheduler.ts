@@ -4,7 +4,7 @@
  * passes longer ones that came before it, but none is passed by more tokens than it has itself: see `Sequence.due`.
  */
 import type { Rows } from "../program/backend.ts";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import { inputOf, wholeEnd } from "./prompt.ts";
 import { inPrefill, type Sequence } from "./sequence.ts";
 

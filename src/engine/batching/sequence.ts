@@ -2,7 +2,7 @@
  * One request inside the engine: its tokens, what is cached of them, how the next one is chosen, and what has been said
  * so far. The scheduler reads it, the engine moves it from waiting to prefill to decode to done.
  */
-import type { Code } from "../../base/errors.ts";
+import type { Code } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import type { SamplingOptions } from "../text/sampling/options.ts";
 import type { Sampler } from "../text/sampling/sampler.ts";

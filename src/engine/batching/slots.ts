@@ -4,7 +4,7 @@
  * only from checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
  */
 import type { Checkpoint } from "../program/backend.ts";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 
 /** A prefix in another slot is copied only where it saves at least this many tokens of prefill. */
 const COPY_MIN_TOKENS = 16;

@@ -4,7 +4,7 @@
  * those that were right once more, in the same run, as rows of decode, which have the same bits.
  */
 import type { Checkpoint, Checkpoints, Rows, Session, SlicedRuns, StateRows } from "../program/backend.ts";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 
 /** Rows that were guessed, and where the slot stood before them. */
 interface Guessed {

@@ -4,8 +4,7 @@
  */
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { ByteSource } from "../formats/gguf/source.ts";
-import type { KernelChoice } from "../../base/kernel-tuning.ts";
-import type { KvCacheType } from "../../base/kv-cache-type.ts";
+import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { Offer, OfferLimits, OfferWish } from "../text/sampling/offer.ts";
 import type { Buf, Step } from "./step.ts";
 

@@ -3,7 +3,7 @@
  * where a single activation is alive, the stream between two layers, which crosses once per run. Which layers go where
  * is counted as `num_gpu` is: the output is the first, then the last layer, down to the first.
  */
-import { AppError, assert, checkNotCancelled } from "../../base/errors.ts";
+import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type { Backend, LoadOptions, OfferRows, OfferRuns, Program, Rows, Session, StateRows } from "./backend.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
 import { kvStates } from "./sequence-state.ts";

@@ -1,5 +1,5 @@
 /** Where the final hidden states of a program are made: everything behind that is the way to the logits. */
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import type { Program } from "./backend.ts";
 import { writtenBy } from "./describe.ts";
 

@@ -2,7 +2,7 @@
  * Texts to ids for embedding: each is cut at its end to the context, the special tokens around it kept, or refused.
  */
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { EmbedRequest } from "../batching/embed-queue.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";

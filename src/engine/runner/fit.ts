@@ -3,7 +3,7 @@
  * always stay, and what the user said last where a template wants to see it, however many calls of tools came since; of
  * the others the oldest go, as few as will do.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 interface Fitting<T, P> {
   /** Throws where the template refuses these messages, as some do that want turns to alternate. */

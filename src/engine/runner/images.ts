@@ -2,7 +2,7 @@
  * The images of prompts: measured, decoded and encoded, each content once while its rows are kept. An image is known by
  * the bytes of its file; the same bytes in another request are the same image.
  */
-import { AppError, assert, messageOf } from "../../base/errors.ts";
+import { AppError, assert, messageOf } from "../../base/index.ts";
 import type { Media } from "../batching/prompt.ts";
 import { readImageHeader } from "../vision/image-header.ts";
 import type { ImageEncoder, RgbImage } from "../vision/index.ts";

@@ -2,10 +2,7 @@
  * What the server and a runner say to each other over the spawn channel. Structured-clone values only, which go as JSON
  * where they can (base/wire.ts); ids are the server's.
  */
-import type { Code } from "../../base/errors.ts";
-import type { KernelChoice } from "../../base/kernel-tuning.ts";
-import type { KvCacheType } from "../../base/kv-cache-type.ts";
-import type { NamedFile } from "../../base/named-file.ts";
+import type { Code, KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
 import type { EngineInfo } from "../batching/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";

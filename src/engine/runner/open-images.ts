@@ -1,6 +1,6 @@
 /** The encoder of a model's images: found in its projector file or in its own, and opened beside it. */
 import type { Backend } from "../program/backend.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
 import { openImageEncoder, type RgbImage } from "../vision/index.ts";
 import { makeImages, type Images } from "./images.ts";

@@ -5,10 +5,8 @@
 import { getPriority, setPriority } from "node:os";
 import { tuningFile } from "../backends/host/tuning-file.ts";
 import { chooseBackend } from "../backends/index.ts";
-import { availableMemory } from "../../base/available-memory.ts";
-import { collectWhenIdle } from "../../base/collect-idle.ts";
+import { availableMemory, collectWhenIdle, dieBeforeParent, dieWithParent } from "../../base/system.ts";
 import { systemLoop } from "../batching/event-loop.ts";
-import { dieBeforeParent, dieWithParent } from "../../base/parent-death.ts";
 import { mapFile } from "../formats/files/map.ts";
 import { snapshotsOf } from "../formats/files/snapshots.ts";
 import type { Channel } from "./channel.ts";

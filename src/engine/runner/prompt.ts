@@ -2,7 +2,7 @@
  * What a request asks about becomes ids, and images between them: rendered by a template, cut to the context, and
  * encoded, in one place beside the tokenizer. No text is encoded twice for one prompt.
  */
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 import { answerRoom } from "../batching/context.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import { renderWithOutside, type RenderedPart } from "../text/template/outside.ts";

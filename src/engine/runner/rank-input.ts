@@ -1,5 +1,5 @@
 /** A query and a document as one text for a model that scores them: between special tokens, or by its prompt. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 
 type PairTokenizer = Pick<Tokenizer, "encode" | "before" | "after" | "family">;

@@ -5,8 +5,7 @@
 import type { Backend, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, assert, messageOf } from "../../base/errors.ts";
-import type { NamedFile } from "../../base/named-file.ts";
+import { AppError, assert, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { tooLong } from "../batching/context.ts";
 import { loadEngine, type LoadedEngine } from "../batching/load.ts";

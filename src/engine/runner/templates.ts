@@ -1,5 +1,5 @@
 /** The templates that requests on one runner name by number: names that share weights need not share a template. */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import { templateFacts } from "../text/template/facts.ts";
 import { choosePrompt, type PromptTemplate } from "../text/template/prompt.ts";

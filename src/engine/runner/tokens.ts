@@ -1,5 +1,5 @@
 /** What a runner answers about its model's vocabulary: text to ids and back, without running the model. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { FromRunner, ToRunner } from "./messages.ts";
 

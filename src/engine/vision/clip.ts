@@ -5,7 +5,7 @@
 import type { WeightSource } from "../program/backend.ts";
 import type { Activation, Weight } from "../program/step.ts";
 import { unpackRows } from "../program/unpack.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { keysOf, type Keys } from "../architectures/hparams.ts";
 import { tensorsOf, type Tensors } from "../architectures/tensors.ts";
 import type { Gguf, Metadata } from "../formats/gguf/gguf.ts";

@@ -6,7 +6,7 @@ import decodeJpeg, { init as initJpeg } from "@jsquash/jpeg/decode.js";
 import jpegWasm from "@jsquash/jpeg/codec/dec/mozjpeg_dec.wasm" with { type: "file" };
 import decodeWebp, { init as initWebp } from "@jsquash/webp/decode.js";
 import webpWasm from "@jsquash/webp/codec/dec/webp_dec.wasm" with { type: "file" };
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import { decodeGif } from "./gif.ts";
 import { broken, sizeText, type Size } from "./image.ts";
 import type { ImageHeader } from "./image-header.ts";

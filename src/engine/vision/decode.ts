@@ -2,7 +2,7 @@
  * Image files to pixels, in a thread of their own: what a hostile file does to a decoder ends with the thread. Alpha is
  * dropped, gray repeated, orientation ignored, as the reference has it.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { sizeText, type RgbImage } from "./image.ts";
 import { readImageHeader } from "./image-header.ts";

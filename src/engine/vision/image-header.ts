@@ -1,5 +1,5 @@
 /** What the first bytes of an image file say: its format and its size, known before anything is allocated. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { isAnimated } from "./animation.ts";
 import { sizeText, type ImageFormat, type Size } from "./image.ts";
 

@@ -1,5 +1,5 @@
 /** A decoded picture, and its sizes. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 export interface Size {
   readonly width: number;

@@ -4,7 +4,7 @@
  */
 import type { Backend, LoadOptions, Program, Session, StateRows } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openClip, type ClipModel } from "./clip.ts";
 import { sizeText, type RgbImage, type Size } from "./image.ts";
@@ -250,3 +250,7 @@ function runRows(session: Session, { dim, ...rows }: InputRows, pause: () => Pro
 }
 
 const inputDim = ({ steps: [first] }: Part): number => (first?.op === "input" ? first.out.dim : 0);
+
+export { projectorKind } from "./clip.ts";
+export { decodeImage } from "./decode.ts";
+export { hasProjector } from "./projectors/index.ts";

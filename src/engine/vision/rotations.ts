@@ -1,6 +1,6 @@
 /** How queries and keys of image encoders turn: by the line and the column of their patch. */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { ClipModel } from "./clip.ts";
 import type { LayerOptions } from "./tower.ts";
 

@@ -3,7 +3,7 @@
  * whose proportions are near the picture's own. Meaning: `mtmd_image_preprocessor_llava_uhd` of llama.cpp, without
  * pinpoints.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { sizeText, type RgbImage, type Size } from "./image.ts";
 import { fitInto } from "./prepare.ts";
 import { resize } from "./resize.ts";

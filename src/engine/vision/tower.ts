@@ -4,7 +4,7 @@
  * Meaning: `build_vit` and `build_ffn` of llama.cpp (tools/mtmd/clip.cpp).
  */
 import type { Activation, Buf, Step, Weight } from "../program/step.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { ClipModel } from "./clip.ts";
 
 export type NormKind = "layer" | "rms";

@@ -3,7 +3,7 @@
  * until the next one, so that a tool's result never loses its call. The oldest exchanges go; a note says how many,
  * and a summary by the model says what was in them where it could make one.
  */
-import type { Message } from "../../runtime/runtime.ts";
+import type { Message } from "../../runtime/portable.ts";
 import { renderPassage } from "./boundary/index.ts";
 import { external } from "./boundary/passage.ts";
 import type { EntryBody, History, StoredMessage } from "./sessions.ts";

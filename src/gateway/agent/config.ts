@@ -3,9 +3,8 @@
  * heartbeat comes, and how long conversations grow.
  */
 import { Type } from "@sinclair/typebox";
-import { isTimeZone } from "../../base/clock.ts";
-import { parseDuration } from "../../base/duration.ts";
-import { oneOfTexts, reader, readable, refined, strictObject, type Parsed } from "../../base/schema.ts";
+import { isTimeZone, parseDuration } from "../../base/index.ts";
+import { oneOfTexts, type Parsed, readable, reader, refined, strictObject } from "../../base/schema.ts";
 
 const NS_PER_MS = 1e6;
 const DURATION = 'a duration such as "30m"';

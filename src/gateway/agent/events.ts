@@ -2,7 +2,7 @@
  * Events that wait for the next turn of a session. They stay until the transaction that stores a turn which saw them.
  * Their number is bounded: past the bound an event is refused, and its sender keeps it until there is room.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { plain, type Passage } from "./boundary/passage.ts";
 import { execute, insertAll, queryAll, queryOne, together, type Script, type SqlText } from "../database/store.ts";
 

@@ -3,9 +3,9 @@
  * are shown; the others wait for the next turn. The prompt itself is never cut: one that is too long is refused. What
  * tools give back later is cut to what is left.
  */
-import { AppError } from "../../base/errors.ts";
-import { displayName, parseReference } from "../../library/name.ts";
-import type { ChatRequest, ChatRuntime, Message } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import { displayName, parseReference } from "../../library/portable.ts";
+import type { ChatRequest, ChatRuntime, Message } from "../../runtime/portable.ts";
 import { compactionOf, exchangesOf, summaryQuestion, withNote, type Compaction, type Exchange } from "./compaction.ts";
 import { renderEvents } from "./event-lines.ts";
 import type { WaitingEvent } from "./events.ts";

@@ -2,7 +2,7 @@
  * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
  * nothing, says again what was said, or there is nowhere to send it.
  */
-import { isRecent } from "../../base/clock.ts";
+import { isRecent } from "../../base/index.ts";
 import { execute, queryOne, type Script } from "../database/store.ts";
 import type { Target } from "../channels/channel.ts";
 import { stripAck } from "./ack.ts";

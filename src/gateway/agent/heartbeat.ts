@@ -4,9 +4,7 @@
  * paused none begins. One runs at a time, and requests of one moment share one. What waits is in the database: after a
  * crash, and after a pause, it asks again.
  */
-import type { Clock } from "../../base/clock.ts";
-import { messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
+import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease, Peers } from "../database/peers.ts";
 import type { Script, Store } from "../database/store.ts";
 import { isActive } from "./active-hours.ts";

@@ -3,8 +3,8 @@
  * what requests may name; the configured default is always allowed. Asked before a request is accepted, and again
  * when its turn begins: nothing falls back to another model in silence.
  */
-import { AppError } from "../../base/errors.ts";
-import { displayName, parseReference } from "../../library/name.ts";
+import { AppError } from "../../base/index.ts";
+import { displayName, parseReference } from "../../library/portable.ts";
 import type { AgentsConfig } from "./config.ts";
 
 export type ModelAnswer = { readonly model: string } | { readonly error: ModelProblem };

@@ -2,7 +2,7 @@
  * Session keys: `agent:<id>:<rest>`. What a request asks for always lands below `agent:<id>:hook:`, so that no spelling
  * of it is the main session or another agent's. A key says where a conversation is kept, never what is trusted.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { SessionConfig } from "./config.ts";
 
 /** The agent that `agents.defaults` describes. */

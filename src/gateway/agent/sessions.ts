@@ -2,10 +2,10 @@
  * Sessions: append-only transcripts by key. All of it is scripts, so that callers store a turn together with what
  * follows from it in one transaction.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { execute, placeholders, queryAll, queryOne, type Script } from "../database/store.ts";
 import type { Target } from "../channels/channel.ts";
-import type { Message } from "../../runtime/runtime.ts";
+import type { Message } from "../../runtime/portable.ts";
 
 /** What a transcript is made of. A compaction stands for all entries up to and including `through`. */
 export type EntryBody =

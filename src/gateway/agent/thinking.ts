@@ -1,5 +1,5 @@
 /** Thinking levels as people write them, and as models take them. */
-import type { Think } from "../../runtime/runtime.ts";
+import type { Think } from "../../runtime/portable.ts";
 import { THINKING_LEVELS } from "./config.ts";
 
 export type ThinkingLevel = (typeof THINKING_LEVELS)[number];

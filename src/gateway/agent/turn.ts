@@ -2,12 +2,11 @@
  * One turn of an agent: what waited for the session and the prompt go to the model, whose tool calls are made until it
  * answers. Changes nothing durable: what is to be stored is in the result, for the caller's transaction.
  */
-import type { Clock } from "../../base/clock.ts";
-import { AppError, checkNotCancelled, isTemporary, messageOf } from "../../base/errors.ts";
+import { AppError, checkNotCancelled, type Clock, isTemporary, messageOf } from "../../base/index.ts";
 import { operator } from "./boundary/passage.ts";
 import type { Script, Store } from "../database/store.ts";
-import type { Trace } from "../../base/traceparent.ts";
-import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../../runtime/runtime.ts";
+import type { Trace } from "../../base/tracing.ts";
+import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../../runtime/portable.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
 import { fitRound, fitTurn, EVENTS_SHOWN_MAX, type ToolMessage } from "./fit-turn.ts";

@@ -3,9 +3,7 @@
  * platform can have the message: a request that never left us may be repeated, one that left and was not answered may
  * not.
  */
-import { messageOf } from "../../base/errors.ts";
-import { ownValue } from "../../base/own-value.ts";
-import { parseRetryAfter } from "../../base/retry-after.ts";
+import { messageOf, ownValue, parseRetryAfter } from "../../base/index.ts";
 import type { Health, SendOutcome } from "./channel.ts";
 
 const TIMEOUT_MS = 30_000;

@@ -5,16 +5,16 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { Type, type TObject, type TProperties } from "@sinclair/typebox";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import {
   httpUrl,
-  readable,
-  reader,
-  refined,
-  strictObject,
   type Output,
   type Parsed,
+  readable,
+  reader,
   type Reader,
+  refined,
+  strictObject,
 } from "../../base/schema.ts";
 
 /** Settings that every platform has. */

@@ -1,5 +1,5 @@
 /** Which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it. */
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import type { Channel, Health } from "./channel.ts";
 
 const TIMEOUT_MS = 10_000;

@@ -4,8 +4,7 @@
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { nearest } from "../../base/nearest.ts";
+import { AppError, messageOf, nearest } from "../../base/index.ts";
 import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";

@@ -1,5 +1,5 @@
 /** What forms of recipients have in common. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 /** The error for a text that is no recipient. */
 export function badRecipient(channel: string, to: string, expected: string): AppError {

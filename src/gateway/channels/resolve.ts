@@ -2,7 +2,7 @@
  * Where a reply goes. `last` is the main session's most recent conversation; a recipient belongs to its platform
  * and is never tried on another.
  */
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import type { Channel, ChannelKind, Target } from "./channel.ts";
 import { CHANNEL_ORDER } from "./index.ts";
 

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import { WriteAheadLog } from "./write-ahead-log.ts";
 
 export type { Database } from "bun:sqlite";

@@ -1,6 +1,6 @@
 /** A store in a SQLite file: scripts run without a pause, writes share commits. */
 import { Writer, type Database } from "./database.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { isList, type Ask, type Insert, type Script, type Store, type Value } from "./store.ts";
 
 /** Statements that stay prepared; texts with lists have many forms. */

@@ -6,7 +6,7 @@
  * Statements are written for every database: placeholders `$1`, `$2` … first appear in order, a parameter that is only
  * compared with null is cast, and aliases with capitals are in quotes.
  */
-import type { AppError } from "../../base/errors.ts";
+import type { AppError } from "../../base/index.ts";
 
 export type Value = string | number | null | Uint8Array;
 

@@ -1,6 +1,5 @@
 /** Work that is tried again and again: a log tells a problem once while it lasts, and when it is over. */
-import { messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
+import { type Logger, messageOf } from "../../base/index.ts";
 
 export class Trouble {
   readonly #what: string;

@@ -3,14 +3,14 @@ import { Type, type TOptional, type TProperties } from "@sinclair/typebox";
 import {
   changed,
   oneOfTexts,
+  type Output,
+  type Parsed,
   reader,
   refined,
   strictObject,
   trimmed,
-  type Output,
-  type Parsed,
 } from "../../base/schema.ts";
-import { isNetwork } from "../../base/networks.ts";
+import { isNetwork } from "../../base/system.ts";
 import { LISTEN_EXPECTED, parseListen } from "./listen.ts";
 import { mailSection } from "./mail/config.ts";
 import { moment, secret, secrets, signature } from "./signature-config.ts";

@@ -1,7 +1,6 @@
 /** Where hooks have a listener of their own. */
 import { isIPv6 } from "node:net";
-import type { Address } from "../../base/config/config.ts";
-import { parseAddress } from "../../base/config/values.ts";
+import { type Address, parseAddress } from "../../base/config/index.ts";
 
 /** Bytes of a socket's path on Linux, less the zero at its end; other systems have a few less and say so. */
 const SOCKET_PATH_BYTES_MAX = 107;

@@ -1,5 +1,5 @@
 /** The secrets of a configuration, each with its place and with what its signature scheme makes of it. */
-import type { Path } from "../../base/config/positions.ts";
+import type { Path } from "../../base/config/index.ts";
 import type { HooksConfig, SignatureConfig } from "./config.ts";
 import { presets } from "./mapping/presets/index.ts";
 import type { Preset } from "./mapping/presets/preset.ts";

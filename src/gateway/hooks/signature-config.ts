@@ -4,11 +4,11 @@ import {
   changed,
   httpUrl,
   oneOfTexts,
+  type Output,
   refined,
+  type SchemaProblem,
   strictObject,
   trimmed,
-  type Output,
-  type SchemaProblem,
 } from "../../base/schema.ts";
 
 const optional = Type.Optional;

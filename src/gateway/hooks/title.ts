@@ -1,6 +1,6 @@
 /** What a delivery was about, in a few words for operators: what happened, and to what. */
 import { oneLine, withoutInvisible } from "../agent/boundary/index.ts";
-import { ownValue } from "../../base/own-value.ts";
+import { ownValue } from "../../base/index.ts";
 import type { HookAction } from "./action.ts";
 
 const EVENT_CHARS_MAX = 40;

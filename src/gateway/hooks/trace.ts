@@ -2,7 +2,7 @@
  * W3C Trace Context (https://www.w3.org/TR/trace-context/): by `traceparent` a sender finds its request in the logs of
  * others, `tracestate` goes with it for tools that look after traces. What is no such header is as good as none.
  */
-import { formatTraceparent, newSpanId, parseTraceparent } from "../../base/traceparent.ts";
+import { formatTraceparent, newSpanId, parseTraceparent } from "../../base/tracing.ts";
 
 /** Members that a list may have. */
 const MEMBERS_MAX = 32;

@@ -1,6 +1,6 @@
 /** What an operator should know of where replies go: channels and recipients that the configuration names. */
-import { unknownNameMessage } from "../../base/nearest.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { unknownNameMessage } from "../../base/index.ts";
+import type { Path } from "../../base/config/index.ts";
 import { isLast } from "../channels/resolve.ts";
 import type { MappingConfig } from "../hooks/config.ts";
 import { makeMappings } from "../hooks/mapping/index.ts";

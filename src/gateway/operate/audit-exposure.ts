@@ -1,5 +1,5 @@
 /** What an operator should know of who reaches the hooks, and what else of this server they reach. */
-import { isLoopback } from "../../base/loopback.ts";
+import { isLoopback } from "../../base/index.ts";
 import { parseListen } from "../hooks/listen.ts";
 import type { AuditParts, Report } from "./report.ts";
 

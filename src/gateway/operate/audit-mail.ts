@@ -1,11 +1,10 @@
 /** What an operator should know of `hooks.mail`: where the password is, which way it takes, who takes the mails. */
 import { stat } from "node:fs/promises";
-import { isLoopback } from "../../base/loopback.ts";
+import { isLoopback, messageOf } from "../../base/index.ts";
 import { mailAccount, type MailAccount } from "../hooks/mail/config.ts";
 import { readPassword } from "../hooks/mail/password.ts";
 import { makeMappings } from "../hooks/mapping/index.ts";
-import { messageOf } from "../../base/errors.ts";
-import type { Document } from "../../base/config/document.ts";
+import type { Document } from "../../base/config/index.ts";
 import type { Finding, Report } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 

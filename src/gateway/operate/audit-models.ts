@@ -1,9 +1,7 @@
 /** Models that the configuration names: whether each is there, and writes text. */
 import { findModel, type ModelSource } from "../agent/models.ts";
-import { abortable } from "../../base/abortable.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { describePath } from "../../base/config/document.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { abortable, AppError, messageOf } from "../../base/index.ts";
+import { describePath, type Path } from "../../base/config/index.ts";
 import { ownModelOf } from "../hooks/ingress/checks.ts";
 import { makeMappings } from "../hooks/mapping/index.ts";
 import { pathOf, type Finding } from "./report.ts";

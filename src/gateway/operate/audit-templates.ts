@@ -1,6 +1,6 @@
 /** What an operator should know of a mapping's paths: where they look elsewhere than was probably meant. */
-import { nearest } from "../../base/nearest.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { nearest } from "../../base/index.ts";
+import type { Path } from "../../base/config/index.ts";
 import type { Condition } from "../hooks/config.ts";
 import type { Mapping } from "../hooks/mapping/index.ts";
 import { ROOTS } from "../hooks/mapping/path.ts";

@@ -4,8 +4,7 @@
  */
 import { THINKING_LEVELS } from "../agent/config.ts";
 import { parseThinking } from "../agent/thinking.ts";
-import { describePath } from "../../base/config/document.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { describePath, type Path } from "../../base/config/index.ts";
 import { PRESETS } from "../hooks/config.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mapping/index.ts";

@@ -4,10 +4,9 @@
  */
 import { randomBytes } from "node:crypto";
 import { chmod, readFile, realpath, writeFile } from "node:fs/promises";
-import { configPath, readConfig, type ConfigSources } from "../../base/config/config.ts";
-import { AppError } from "../../base/errors.ts";
-import { editJson5, type Edit } from "../../base/config/edit.ts";
-import { writeDurably } from "../../base/durable.ts";
+import { configPath, type ConfigSources, type Edit, editJson5, readConfig } from "../../base/config/index.ts";
+import { AppError } from "../../base/index.ts";
+import { writeDurably } from "../../base/system.ts";
 import { readSnapshot } from "./read.ts";
 
 export interface ChangedConfig {

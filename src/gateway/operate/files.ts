@@ -1,9 +1,8 @@
 /** What is wrong with the files that a configuration names: who may write them, who may read their secrets. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { AppError } from "../../base/errors.ts";
-import { describePath, type Document } from "../../base/config/document.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { AppError } from "../../base/index.ts";
+import { describePath, type Document, type Path } from "../../base/config/index.ts";
 import { makeMappings } from "../hooks/mapping/index.ts";
 import { TransformPool } from "../hooks/mapping/transforms/pool.ts";
 import { pathOf, type Finding } from "./report.ts";

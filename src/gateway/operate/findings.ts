@@ -1,10 +1,9 @@
 /** Everything that an operator should know of a configuration: keys, files and channels together. */
 import type { ModelSource } from "../agent/models.ts";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import { channelStandings, type Directory } from "../channels/resolve.ts";
 import { loadChannels } from "../channels/load.ts";
-import { readConfig, type ConfigSources } from "../../base/config/config.ts";
-import { describePath, type Document } from "../../base/config/document.ts";
+import { type ConfigSources, describePath, type Document, readConfig } from "../../base/config/index.ts";
 import { audit } from "./audit.ts";
 import { auditModels } from "./audit-models.ts";
 import { worstFirst, type Finding } from "./report.ts";

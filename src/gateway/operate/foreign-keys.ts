@@ -1,5 +1,5 @@
 /** Keys and values of OpenClaw's configuration, and what Hearth calls them. */
-import type { Path } from "../../base/config/positions.ts";
+import type { Path } from "../../base/config/index.ts";
 
 /** By path without indexes. */
 const KEYS: Readonly<Record<string, string>> = {

@@ -1,9 +1,7 @@
 /** Once an hour, on one node, deletes deliveries, messages and unused sessions past their retention. */
 import { mainSessionKey } from "../agent/session-key.ts";
 import { pruneSessions } from "../agent/sessions.ts";
-import type { Clock } from "../../base/clock.ts";
-import { messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
+import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease } from "../database/peers.ts";
 import type { Store } from "../database/store.ts";
 import { pruneOutbox } from "../channels/outbox/messages.ts";

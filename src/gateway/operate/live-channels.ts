@@ -2,11 +2,11 @@
  * The configured channels as they are now: loaded at the start, and again whenever the configuration changes. What is
  * wrong with one of them is logged and leaves the others alone; one that could be used before stays as it was.
  */
-import type { Logger } from "../../base/log.ts";
+import type { Logger } from "../../base/index.ts";
 import type { Channel, ChannelDeps } from "../channels/channel.ts";
 import { loadKinds, makeChannels } from "../channels/load.ts";
 import { findChannelId, takesRecipient, whyMissing, type Directory } from "../channels/resolve.ts";
-import { describePath } from "../../base/config/document.ts";
+import { describePath } from "../../base/config/index.ts";
 import type { Channels } from "../hooks/ingress/checks.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 

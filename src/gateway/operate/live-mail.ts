@@ -2,7 +2,7 @@
  * The mail listener of the configuration as it is now, on one node: begun again when what concerns it changes. What it
  * writes, it writes only while it leads.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import type { Lease } from "../database/peers.ts";
 import type { Script } from "../database/store.ts";
 import { mailAccount } from "../hooks/mail/config.ts";

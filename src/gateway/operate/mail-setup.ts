@@ -1,10 +1,8 @@
 /** Writes a mailbox into the configuration, with all that listening needs: preset, tokens, the password's file. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { readConfigFile, type ConfigSources } from "../../base/config/config.ts";
-import type { Document } from "../../base/config/document.ts";
-import type { Edit } from "../../base/config/edit.ts";
-import { AppError } from "../../base/errors.ts";
+import { type ConfigSources, type Document, type Edit, readConfigFile } from "../../base/config/index.ts";
+import { AppError } from "../../base/index.ts";
 import { mailAccount, mailSchema, type MailAccount } from "../hooks/mail/config.ts";
 import { changeConfig, configFile, makeToken, writePrivateFile, type ChangedConfig } from "./change-config.ts";
 

@@ -7,8 +7,7 @@
 import { enqueueEvent } from "../agent/events.ts";
 import { mainSessionKey } from "../agent/session-key.ts";
 import { setRoute } from "../agent/sessions.ts";
-import { AppError } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
+import { AppError, type Logger } from "../../base/index.ts";
 import { external, operator } from "../agent/boundary/passage.ts";
 import type { Script } from "../database/store.ts";
 import { isLast } from "../channels/resolve.ts";

@@ -1,12 +1,10 @@
 /** The models of a configuration as an audit without a server finds them. */
 import type { ModelSource } from "../agent/models.ts";
-import type { Config } from "../../base/config/config.ts";
-import { makeRemoteRuntime } from "../../runtime/remote.ts";
-import { EMBEDDED_NAME } from "../../library/install.ts";
-import { isHostless, parseReference } from "../../library/name.ts";
-import { openStore } from "../../library/store.ts";
-import { openOthers, withOthers } from "../../library/others.ts";
-import { makeLogger } from "../../base/log.ts";
+import type { Config } from "../../base/config/index.ts";
+import { makeRemoteRuntime } from "../../runtime/index.ts";
+import { EMBEDDED_NAME, openOthers, openStore, withOthers } from "../../library/index.ts";
+import { isHostless, parseReference } from "../../library/portable.ts";
+import { makeLogger } from "../../base/index.ts";
 
 const ASK_MS = 3000;
 

@@ -1,7 +1,7 @@
 /** Tables that a newer version made or changed: this one works on with them, as upgrades of several servers need. */
 import type { Migration } from "../database/database.ts";
 import { queryAll, type Script } from "../database/store.ts";
-import { VERSION } from "../../base/version.ts";
+import { VERSION } from "../../base/index.ts";
 import type { Finding } from "./report.ts";
 
 /** Names of the steps that ran on the tables and that are not among these. */

@@ -3,13 +3,11 @@
  * is configured there is none, and nothing of it is made.
  */
 import type { ModelSource } from "../agent/models.ts";
-import { systemClock } from "../../base/clock.ts";
-import { messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
-import type { Tracer } from "../../base/tracer.ts";
+import { type Logger, messageOf, systemClock } from "../../base/index.ts";
+import type { Tracer } from "../../base/tracing.ts";
 import { pluginProblems } from "../channels/load.ts";
-import { readConfig, type Config, type ConfigSources } from "../../base/config/config.ts";
-import type { ChatRuntime } from "../../runtime/runtime.ts";
+import { type Config, type ConfigSources, readConfig } from "../../base/config/index.ts";
+import type { ChatRuntime } from "../../runtime/portable.ts";
 import { auditConfiguration, findingsOf } from "./findings.ts";
 import { makeGateway, type Gateway } from "./gateway.ts";
 import { readSnapshot } from "./read.ts";

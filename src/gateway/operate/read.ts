@@ -1,7 +1,6 @@
 /** The gateway's part of the configuration, read from its file. */
 import { dirname } from "node:path";
-import { readConfigFile, type Config, type ConfigSources } from "../../base/config/config.ts";
-import type { Document } from "../../base/config/document.ts";
+import { type Config, type ConfigSources, type Document, readConfigFile } from "../../base/config/index.ts";
 import { makeSnapshot, type GatewaySnapshot } from "./snapshot.ts";
 
 export interface ReadSnapshot {

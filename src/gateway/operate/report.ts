@@ -1,7 +1,6 @@
 /** What an audit looks at, and what it reports. */
 import type { ChannelStanding } from "../channels/resolve.ts";
-import type { Document } from "../../base/config/document.ts";
-import type { Path } from "../../base/config/positions.ts";
+import type { Document, Path } from "../../base/config/index.ts";
 import type { Mapping } from "../hooks/mapping/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 

@@ -3,13 +3,11 @@
  * one it began with, and a new file becomes a new snapshot or an error.
  */
 import { agentsSchema, sessionSchema } from "../agent/config.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError, ownValue } from "../../base/index.ts";
 import type { Parsed, SchemaProblem } from "../../base/schema.ts";
 import { channelsSchema } from "../channels/config.ts";
 import { channelProblems } from "../channels/load.ts";
-import { ownValue } from "../../base/own-value.ts";
-import { describePath, type Document } from "../../base/config/document.ts";
-import type { Path } from "../../base/config/positions.ts";
+import { describePath, type Document, type Path } from "../../base/config/index.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
 import { asRequested } from "../hooks/mapping/request.ts";
 import { secretsOf } from "../hooks/secrets.ts";

@@ -1,7 +1,7 @@
 /** What a gateway is at: numbers for probes, monitoring and pages. */
 import { statfs } from "node:fs/promises";
 import type { Heartbeat } from "../agent/heartbeat.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { execute, type Store } from "../database/store.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/queue/deliveries/deliveries.ts";

@@ -1,13 +1,11 @@
 /** Turns and what they ask of models, as spans: below the request that was accepted, whichever node runs the turn. */
 import { makeAgent, type Agent } from "../agent/agent.ts";
 import type { TurnParts } from "../agent/turn.ts";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 import type { Store } from "../database/store.ts";
-import type { Attributes } from "../../base/otlp.ts";
-import type { Tracer } from "../../base/tracer.ts";
-import { parseTraceparent, type Trace } from "../../base/traceparent.ts";
+import { type Attributes, parseTraceparent, type Trace, type Tracer } from "../../base/tracing.ts";
 import { traceOfRun } from "../hooks/queue/deliveries/queries.ts";
-import type { ChatRuntime, InferenceEvent } from "../../runtime/runtime.ts";
+import type { ChatRuntime, InferenceEvent } from "../../runtime/portable.ts";
 
 /** An agent whose turns are spans, where there is a tracer. */
 export function makeTracedAgent(parts: TurnParts, tracer: Tracer | undefined): Agent {

@@ -5,9 +5,8 @@
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
-import type { Document } from "../../base/config/document.ts";
+import { type Logger, messageOf } from "../../base/index.ts";
+import type { Document } from "../../base/config/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** How often files are looked at. What changed is read once it looks the same twice: editors write in several steps. */

@@ -5,9 +5,8 @@
  * (rank, vocabulary). What was done to the rows of the base model's weight is done to those of B.
  * (convert_lora_to_gguf.py of llama.cpp; mlx_lm/tuner/lora.py)
  */
-import { AppError } from "../../base/errors.ts";
-import { writeNewGguf, type WriteTensor } from "../../engine/formats/files/write.ts";
-import { f32 as f32Quant } from "../../engine/formats/quant/f32.ts";
+import { AppError } from "../../base/index.ts";
+import { f32 as f32Quant, writeNewGguf, type WriteTensor } from "../../engine/formats/index.ts";
 import { f32, type Architecture } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";

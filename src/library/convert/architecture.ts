@@ -2,7 +2,7 @@
  * What an architecture is to the converter: the metadata that its configuration becomes, and a table from Hugging
  * Face's names of weights to GGUF's. Metadata keys and tensor names are those of gguf.md and llama.cpp.
  */
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import type { WriteValue } from "../../engine/formats/index.ts";
 import type { Config } from "./config.ts";
 
 export interface TensorRule {

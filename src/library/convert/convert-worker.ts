@@ -2,7 +2,7 @@
  * The thread that converts: parsing a vocabulary and rounding weights would hold up everyone else. Entry point, started
  * by `thread.ts`; ending the thread is what cancels it.
  */
-import { AppError, messageOf, type Code } from "../../base/errors.ts";
+import { AppError, type Code, messageOf } from "../../base/index.ts";
 import { convertAdapter, type AdapterOptions } from "./adapter.ts";
 import { convertModel, type ConvertOptions, type Converted, type ConvertProgress } from "./convert.ts";
 

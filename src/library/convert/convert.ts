@@ -5,11 +5,16 @@
  * streamed.
  */
 import { basename } from "node:path";
-import type { NamedFile } from "../../base/named-file.ts";
-import { bf16 } from "../../engine/formats/quant/bf16.ts";
-import { f16 } from "../../engine/formats/quant/f16.ts";
-import { f32 } from "../../engine/formats/quant/f32.ts";
-import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "../../engine/formats/files/write.ts";
+import type { NamedFile } from "../../base/index.ts";
+import {
+  bf16,
+  f16,
+  f32,
+  type WriteModel,
+  writeNewGguf,
+  type WriteTensor,
+  type WriteValue,
+} from "../../engine/formats/index.ts";
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, layersOf, type Config } from "./config.ts";

@@ -1,6 +1,6 @@
 /** What the configurations and weights of all decoders have in common, under the names that Llama gave them. */
-import { AppError } from "../../base/errors.ts";
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { AppError } from "../../base/index.ts";
+import type { WriteValue } from "../../engine/formats/index.ts";
 import { f32, u32, type TensorTable } from "./architecture.ts";
 import { layersOf, type Config } from "./config.ts";
 import { ropeMetadata } from "./rope.ts";

@@ -3,10 +3,8 @@
  * say of the model. Nothing of it runs in this process; the files are kept for pages, whole and each under its digest.
  */
 import { statSync } from "node:fs";
-import { AppError, messageOf } from "../../base/errors.ts";
-import type { NamedFile } from "../../base/named-file.ts";
-import { pathBeside } from "../../engine/formats/files/beside.ts";
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { AppError, messageOf, type NamedFile } from "../../base/index.ts";
+import { pathBeside, type WriteValue } from "../../engine/formats/index.ts";
 import { defined, u32 } from "./architecture.ts";
 import { configOf } from "./config.ts";
 import { nameOf, type Described } from "./describe-onnx.ts";

@@ -3,11 +3,8 @@
  * vocabulary. The graph and its weights stay the files that they are.
  */
 import { basename } from "node:path";
-import { AppError } from "../../base/errors.ts";
-import { isPlainName, type NamedFile } from "../../base/named-file.ts";
-import { pathBeside } from "../../engine/formats/files/beside.ts";
-import { readOnnxHeader, taskOf, type OnnxHeader } from "../../engine/formats/files/onnx.ts";
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { AppError, isPlainName, type NamedFile } from "../../base/index.ts";
+import { type OnnxHeader, pathBeside, readOnnxHeader, taskOf, type WriteValue } from "../../engine/formats/index.ts";
 import { defined, u32 } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";

@@ -4,8 +4,8 @@
  */
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { reading } from "../../base/open-error.ts";
+import { AppError, messageOf } from "../../base/index.ts";
+import { reading } from "../../base/system.ts";
 
 /** The largest `tokenizer.json` in use has 35 MB. */
 const JSON_BYTES_MAX = 128 * 2 ** 20;

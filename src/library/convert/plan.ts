@@ -2,11 +2,8 @@
  * What becomes of every tensor of a model folder: its name and type in the GGUF, or that it is left out. Nothing is
  * passed over in silence: a tensor that no rule knows is an error, and so is a layer without one that it needs.
  */
-import { AppError } from "../../base/errors.ts";
-import { bf16 } from "../../engine/formats/quant/bf16.ts";
-import { f16 } from "../../engine/formats/quant/f16.ts";
-import { f32 } from "../../engine/formats/quant/f32.ts";
-import type { Quant } from "../../engine/formats/quant/quant.ts";
+import { AppError } from "../../base/index.ts";
+import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { Architecture, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 import { checkHeads, sourceType, type TensorSource } from "./tensor-data.ts";

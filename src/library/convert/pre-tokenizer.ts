@@ -3,7 +3,7 @@
  * are compared as text and never run, since a pattern from a file may take for ever. A rule that no row has is refused:
  * another would give other ids.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { describe, isObject, type JsonObject } from "./folder.ts";
 
 const raw = String.raw;

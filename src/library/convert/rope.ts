@@ -3,8 +3,8 @@
  * `rope_scaling`, and `rope_parameters`, which holds both and may tell full from sliding attention. What each type of
  * scaling means: modeling_rope_utils.py of transformers; keys: llama.cpp.
  */
-import { AppError } from "../../base/errors.ts";
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { AppError } from "../../base/index.ts";
+import type { WriteValue } from "../../engine/formats/index.ts";
 import { defined, f32, u32, type Computed } from "./architecture.ts";
 import type { Config } from "./config.ts";
 

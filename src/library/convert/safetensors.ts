@@ -3,8 +3,8 @@
  * it is read, and no tensor reaches outside of the file or into another. Format: README.md of huggingface/safetensors.
  */
 import { open, stat } from "node:fs/promises";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { reading } from "../../base/open-error.ts";
+import { AppError, messageOf } from "../../base/index.ts";
+import { reading } from "../../base/system.ts";
 import { describe, isObject, parseObject, type JsonObject, type ModelFolder } from "./folder.ts";
 
 /** MAX_HEADER_SIZE of the format's own library. */

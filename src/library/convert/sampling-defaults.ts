@@ -1,5 +1,5 @@
 /** Sampling options that `generation_config.json` recommends, under the keys that llama.cpp's converter writes. */
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import type { WriteValue } from "../../engine/formats/index.ts";
 import { findJson, type ModelFolder } from "./folder.ts";
 
 /** Names in that file by key without `general.sampling.`; whole numbers among them are so in a GGUF too. */

@@ -2,7 +2,7 @@
  * Reads `tokenizer.model`: a protobuf of SentencePiece's, of which we need the pieces and a few settings. Every length
  * is checked against what is there. Messages: sentencepiece_model.proto; wire format: protobuf's encoding guide.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, type Vocabulary } from "./vocabulary.ts";
 
 /** Four times the largest published vocabulary. */

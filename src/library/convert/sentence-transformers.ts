@@ -1,5 +1,5 @@
 /** What sentence-transformers does with the vectors of a text's tokens, as its files in a model folder describe it. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { describe, findJson, findText, isObject, parseObject, type ModelFolder } from "./folder.ts";
 
 /** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */

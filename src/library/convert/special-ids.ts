@@ -2,8 +2,8 @@
  * Which tokens begin, end, pad and part text, and the chat template: from `tokenizer_config.json`, `config.json`,
  * `generation_config.json` and `chat_template.jinja`. Keys: gguf.md.
  */
-import { AppError } from "../../base/errors.ts";
-import type { WriteValue } from "../../engine/formats/files/write.ts";
+import { AppError } from "../../base/index.ts";
+import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32 } from "./architecture.ts";
 import { findJson, findText, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
 

@@ -4,12 +4,9 @@
  * than a piece is in memory.
  */
 import { open, type FileHandle } from "node:fs/promises";
-import { AppError } from "../../base/errors.ts";
-import { reading } from "../../base/open-error.ts";
-import { bf16 } from "../../engine/formats/quant/bf16.ts";
-import { f16 } from "../../engine/formats/quant/f16.ts";
-import { f32 } from "../../engine/formats/quant/f32.ts";
-import type { Quant } from "../../engine/formats/quant/quant.ts";
+import { AppError } from "../../base/index.ts";
+import { reading } from "../../base/system.ts";
+import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { SafeTensor } from "./safetensors.ts";
 
 /** Large beside the cost of a read. */

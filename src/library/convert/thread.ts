@@ -1,5 +1,5 @@
 /** Conversions in a thread of their own, which can be cancelled at any moment; see `convert-worker.ts`. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { ConvertJob, ConvertReply } from "./convert-worker.ts";
 import type { Converted, ConvertProgress } from "./convert.ts";
 

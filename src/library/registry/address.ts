@@ -1,5 +1,5 @@
 /** Where a model's registry is: the host in its name, over https unless the request allows less. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { parseReference, type ModelName } from "../name.ts";
 
 export interface Address {

@@ -3,7 +3,7 @@
  * token specification); we ask there with a request signed by our key.
  */
 import { randomBytes } from "node:crypto";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { RegistryKey } from "./key.ts";
 
 const CHALLENGE_CHARS_MAX = 4096;

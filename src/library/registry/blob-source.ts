@@ -2,7 +2,7 @@
  * Where a blob's bytes come from: the registry itself, or the place that it redirects to, which is remembered until it
  * fails: such places are often good for a while only.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Blob } from "../blobs.ts";
 import { repositoryUrl } from "./address.ts";
 import { failureOf, isElsewhere, type RegistryClient } from "./client.ts";

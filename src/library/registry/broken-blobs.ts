@@ -3,7 +3,7 @@
  * which doubles with each failure: whoever mends the registry is heard, and nobody downloads the same bytes at each
  * request until then.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { Digest } from "../digest.ts";
 
 const FIRST_MS = 60_000;

@@ -3,8 +3,7 @@
  * that may not. It contacts the host in the model's name and where that host redirects to, nobody else.
  */
 import { gunzipSync } from "node:zlib";
-import { AppError } from "../../base/errors.ts";
-import { parseRetryAfter } from "../../base/retry-after.ts";
+import { AppError, parseRetryAfter } from "../../base/index.ts";
 import type { Address } from "./address.ts";
 import { wantsLogin, parseChallenge, parseToken, tokenRequest } from "./auth.ts";
 import type { RegistryKey } from "./key.ts";

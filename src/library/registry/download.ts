@@ -4,8 +4,7 @@
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { BLOCK_BYTES } from "../../base/blocks.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError, BLOCK_BYTES } from "../../base/index.ts";
 import { blobPath } from "../blobs.ts";
 import { digestOfFile } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";

@@ -2,7 +2,7 @@
  * The downloads that are going on, one per blob: those who want the same blob share it, and it is stopped when the last
  * of them leaves.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { findBlob } from "../blobs.ts";
 import type { Digest } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";

@@ -1,7 +1,7 @@
 /** The thread behind `PrefixHash`: hashes a file up to the offset that it is given. */
 import { read } from "node:fs";
 import { promisify } from "node:util";
-import { messageOf } from "../../base/errors.ts";
+import { messageOf } from "../../base/index.ts";
 
 const readFrom = promisify(read);
 

@@ -5,8 +5,8 @@
 import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../../base/errors.ts";
-import { writeDurably } from "../../base/durable.ts";
+import { AppError, messageOf } from "../../base/index.ts";
+import { writeDurably } from "../../base/system.ts";
 
 const KEY_TYPE = "ssh-ed25519";
 const MAGIC = "openssh-key-v1\0";

@@ -4,7 +4,7 @@
  * found damaged before is read once without being kept.
  */
 import { mapAtOnce } from "../at-once.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { parseDigest, type Digest } from "../digest.ts";
 import type { Layer } from "../manifest.ts";
 import { repositoryUrl } from "./address.ts";

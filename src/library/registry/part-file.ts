@@ -5,9 +5,9 @@
  */
 import { mkdir, open, readdir, readFile, stat, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { assert } from "../../base/errors.ts";
+import { assert } from "../../base/index.ts";
 import { blobPath, type Blob } from "../blobs.ts";
-import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../../base/durable.ts";
+import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../../base/system.ts";
 
 const PARTS_MAX = 1024;
 const STATE_BYTES_MAX = 1024; // four numbers

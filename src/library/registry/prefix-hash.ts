@@ -2,7 +2,7 @@
  * The digest of a blob that arrives in parts, on a thread of its own: it follows the gapless start of the file while
  * the rest still comes in, so that little is left to hash when the last byte is there.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { parseDigest, type Digest } from "../digest.ts";
 import type { HashReply, HashRequest } from "./hash-worker.ts";
 

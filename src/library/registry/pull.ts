@@ -2,7 +2,7 @@
  * Pulling a model: its manifest, the blobs that are not here yet, and then the manifest in its place, as the registry
  * has it. Whenever this stops, the store holds the models that it held before, and what came is kept for the next time.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { findBlob } from "../blobs.ts";
 import type { Progress } from "../creation.ts";
 import type { Digest } from "../digest.ts";

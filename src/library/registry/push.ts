@@ -2,7 +2,7 @@
  * Pushing a model: the blobs that the registry lacks, then the manifest, byte for byte as it lies here: whoever pulls
  * it gets a model of the same digest.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { blobPath, findBlob } from "../blobs.ts";
 import type { Progress } from "../creation.ts";
 import type { Library } from "../library.ts";

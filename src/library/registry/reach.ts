@@ -4,10 +4,8 @@
  */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { abortable } from "../../base/abortable.ts";
-import { AppError } from "../../base/errors.ts";
-import { groupsOf, isWithin, parseAddress, parseNetworks } from "../../base/networks.ts";
-import { isPublicAddress } from "../../base/public-address.ts";
+import { abortable, AppError } from "../../base/index.ts";
+import { groupsOf, isPublicAddress, isWithin, parseAddress, parseNetworks } from "../../base/system.ts";
 
 /** Who knows the addresses of a host. */
 export type Lookup = (host: string, options: { all: true }) => Promise<readonly { readonly address: string }[]>;

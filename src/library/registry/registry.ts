@@ -1,6 +1,6 @@
 /** Pulling and pushing models: the entry to this folder. */
 import { arch, platform } from "node:os";
-import { shuttingDown } from "../../base/errors.ts";
+import { shuttingDown } from "../../base/index.ts";
 import type { Progress } from "../creation.ts";
 import type { Library } from "../library.ts";
 import { isHostless } from "../name.ts";

@@ -2,7 +2,7 @@
  * Trying again: what may pass is tried a few times with growing pauses, everything else fails at once. A try that
  * brought something on does not count against the next.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 /** How long to wait for a registry, how often to try, and how much to move at a time. */
 export interface Limits {

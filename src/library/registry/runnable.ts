@@ -2,9 +2,8 @@
  * Whether what a registry offers can be run here, found out before its first large blob: by the manifest, by the small
  * configuration, and where that is not enough by the header of the weights, which is read over the network alone.
  */
-import { AppError } from "../../base/errors.ts";
-import { makeCursor, moveWindow } from "../../engine/formats/gguf/cursor.ts";
-import { headerSteps, MAX_HEADER_BYTES } from "../../engine/formats/gguf/parse.ts";
+import { AppError } from "../../base/index.ts";
+import { headerSteps, makeCursor, MAX_HEADER_BYTES, moveWindow } from "../../engine/formats/index.ts";
 import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../architecture.ts";
 import { layersOf, parseJsonObject, type Layer, type Manifest } from "../manifest.ts";
 import { displayName } from "../name.ts";

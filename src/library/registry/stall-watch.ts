@@ -1,5 +1,5 @@
 /** Watches one exchange with a registry: gives it up when nothing moves, or when its last caller has left. */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { Transient } from "./retry.ts";
 
 /** Whoever makes one disposes it, which also closes what is left of the exchange. */

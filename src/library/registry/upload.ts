@@ -3,7 +3,7 @@
  * registry where that has it, else in chunks. A registry takes chunks itself or redirects each to where it wants them.
  */
 import { open, type FileHandle } from "node:fs/promises";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import { blobPath } from "../blobs.ts";
 import type { Layer } from "../manifest.ts";
 import { repositoryUrl, type Address } from "./address.ts";

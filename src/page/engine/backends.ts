@@ -1,14 +1,14 @@
 /** The registry of a page's backends, best first. */
-import type { Backend } from "../../engine/program/backend.ts";
+import type { Backend } from "../../engine/index.ts";
 import {
   adapterRefuses,
+  type Choices,
   openCpuBackend,
   openWasmBackend,
   openWebGpuBackend,
   pageGpu,
-  wasmLacks,
-  type Choices,
   type WasmHost,
+  wasmLacks,
 } from "../../engine/portable.ts";
 
 /** The name of a Worker that is a thread of the kernels; it runs the same script as the one that started it. */

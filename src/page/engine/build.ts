@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
-import { AppError } from "../../base/errors.ts";
-import { programFile } from "../../base/program-files.ts";
+import { AppError } from "../../base/index.ts";
+import { programFile } from "../../base/system.ts";
 
 export interface BuiltScript {
   /** As other scripts import it, e.g. `worker-main.js`. */

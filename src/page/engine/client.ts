@@ -2,10 +2,9 @@
  * What a page has of its Worker: models in its storage, and a runner that is asked as the server's runners are, by
  * async iterators. Ending one of those stops the model before its next step.
  */
-import { AppError } from "../../base/errors.ts";
-import type { LoadMessage } from "../../engine/runner/messages.ts";
-import { connect, type ConnectOptions } from "../../runtime/connect.ts";
-import { RunnerClient } from "../../runtime/runner-client.ts";
+import { AppError } from "../../base/index.ts";
+import type { LoadMessage } from "../../engine/index.ts";
+import { connect, type ConnectOptions, RunnerClient } from "../../runtime/portable.ts";
 import type { PageFile } from "./files.ts";
 import type { Download, StoreHearer } from "./storage.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";

@@ -2,9 +2,9 @@
  * The files of a page, as its Worker reads them: at once, as the engine wants. A page's own storage (OPFS) is the best
  * of them; ranges of a URL stand in where there is none, or no room in it; small models fit in memory.
  */
-import { AppError, assert, messageOf } from "../../base/errors.ts";
+import { AppError, assert, messageOf } from "../../base/index.ts";
 import { MODELS_FOLDER, pageStorage, type AccessHandle } from "./storage-api.ts";
-import { memorySource, type ByteSource } from "../../engine/formats/gguf/source.ts";
+import { type ByteSource, memorySource } from "../../engine/portable.ts";
 
 /** Where a file is. */
 export type PageFile =

@@ -5,5 +5,5 @@
 export { listStored, removeStored, startRunner, storeInPage, type PageWorker } from "./client.ts";
 export type { PageFile } from "./files.ts";
 export type { Download } from "./storage.ts";
-export type { LoadMessage } from "../../engine/runner/messages.ts";
-export type { RunnerClient, RunnerEvent } from "../../runtime/runner-client.ts";
+export type { LoadMessage } from "../../engine/index.ts";
+export type { RunnerClient, RunnerEvent } from "../../runtime/portable.ts";

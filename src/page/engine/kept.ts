@@ -2,7 +2,7 @@
  * What a page's storage holds of models, whoever put it there: the weights that Hearth's own engine reads, whole or
  * begun, and the files that WebLLM keeps. For whoever looks at it and makes room.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import { removeModel } from "./storage.ts";
 import { MODELS_FOLDER, PARTIAL, pageStorage, type FolderHandle } from "./storage-api.ts";
 

@@ -2,16 +2,10 @@
  * The runtime of a page: the server's own `chat` and `generate`, over models that run in a Worker of the page. One
  * model is in memory at a time; its files come from the server once, and then from the page's storage.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
-import type { EngineInfo } from "../../engine/batching/load.ts";
-import type { LoadMessage } from "../../engine/runner/messages.ts";
-import { runChat } from "../../runtime/chat.ts";
-import { runGenerate } from "../../runtime/generate.ts";
-import type { RuntimeParts } from "../../runtime/lease.ts";
-import type { RunnerClient } from "../../runtime/runner-client.ts";
-import type { Runtime } from "../../runtime/runtime.ts";
-import { makeName, type ModelName } from "../../library/name.ts";
-import type { ModelRef } from "../../library/store.ts";
+import { AppError, messageOf } from "../../base/index.ts";
+import type { EngineInfo, LoadMessage } from "../../engine/index.ts";
+import { runChat, runGenerate, type RunnerClient, type Runtime, type RuntimeParts } from "../../runtime/portable.ts";
+import { makeName, type ModelName, type ModelRef } from "../../library/portable.ts";
 import { startRunner, storeInPage, type PageWorker } from "./client.ts";
 import type { PageFile } from "./files.ts";
 import { storedName } from "./kept.ts";

@@ -2,7 +2,7 @@
  * Models in a page's own storage (OPFS): brought there in ranges, and gone on with where a download stopped, whichever
  * tab began it. A file has its name once it is whole. For Workers: only they write at once.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 import { MODELS_FOLDER, PARTIAL, pageStorage, type AccessHandle, type FolderHandle } from "./storage-api.ts";
 
 /** Bytes of one request. */

@@ -2,11 +2,15 @@
  * A runner in a Worker of a page: the same engine, told the same messages as a runner's process. Before it loads a
  * model, it is told which files the model's path, and those of adapters, stand for.
  */
-import { chooseAmong, startRunner } from "../../engine/portable.ts";
-import { systemLoop } from "../../engine/batching/event-loop.ts";
-import { AppError, messageOf, type Code } from "../../base/errors.ts";
-import type { ByteSource } from "../../engine/formats/gguf/source.ts";
-import type { FromRunner, ToRunner } from "../../engine/runner/messages.ts";
+import {
+  type ByteSource,
+  chooseAmong,
+  type FromRunner,
+  startRunner,
+  systemLoop,
+  type ToRunner,
+} from "../../engine/portable.ts";
+import { AppError, type Code, messageOf } from "../../base/index.ts";
 import { makePageBackends } from "./backends.ts";
 import { openPageFile, type PageFile } from "./files.ts";
 import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";

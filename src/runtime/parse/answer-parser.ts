@@ -1,5 +1,5 @@
 /** One parser for a whole answer: thinking, then text with tool calls in it. */
-import type { ThinkingTags } from "../../engine/text/template/thinking.ts";
+import type { ThinkingTags } from "../../engine/index.ts";
 import type { ParsedEvent, TextParser } from "./format.ts";
 import { makeThinkingSplitter } from "./thinking.ts";
 

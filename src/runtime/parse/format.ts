@@ -1,7 +1,7 @@
 /**
  * What a tool-call format is: a way of writing calls inside a model's text, recognised by the template that teaches it.
  */
-import type { ThinkingTags } from "../../engine/text/template/thinking.ts";
+import type { ThinkingTags } from "../../engine/index.ts";
 import type { Tool } from "../runtime.ts";
 
 type TextEvent = { readonly kind: "text"; readonly text: string };

@@ -3,7 +3,7 @@
  * only where nothing but white space stands before it, or where the prompt ends with it; after the closing tag
  * everything is the answer. White space beside the tags is dropped.
  */
-import type { ThinkingTags } from "../../engine/text/template/thinking.ts";
+import type { ThinkingTags } from "../../engine/index.ts";
 import { heldLength, type ParsedEvent, type TextParser } from "./format.ts";
 
 /** @param isOpen the prompt ends with the opening tag */

@@ -1,5 +1,5 @@
 /** What became of a request to generate: its events, all of them together, and the last object's fields. */
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 import type {
   ChatRequest,
   ChosenLogprob,
@@ -8,7 +8,7 @@ import type {
   InferenceEvent,
   Statistics,
   ToolCall,
-} from "../../runtime/runtime.ts";
+} from "../../runtime/portable.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { counter } from "../metrics/metered.ts";

@@ -2,7 +2,7 @@
  * Blanks around tool calls and before an answer are how models lay out their text, not what they say. They are held
  * until it is clear which they are.
  */
-import type { ChosenLogprob } from "../../runtime/runtime.ts";
+import type { ChosenLogprob } from "../../runtime/portable.ts";
 import type { AnswerEvent, Stage } from "./answer.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** Parts of a message, texts and images, as one content: what images are and where among the text they stand. */
-import type { Message } from "../../runtime/runtime.ts";
+import type { Message } from "../../runtime/portable.ts";
 
 /** A text, or the bytes of an image. */
 export type ContentPart = string | Uint8Array;

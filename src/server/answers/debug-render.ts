@@ -1,5 +1,5 @@
 /** `_debug_render_only`: what the model would be given, instead of its answer. */
-import type { ChatRequest, GenerateRequest, Runtime } from "../../runtime/runtime.ts";
+import type { ChatRequest, GenerateRequest, Runtime } from "../../runtime/portable.ts";
 
 /** The field `_debug_info` of a reply. */
 export async function debugInfo(

@@ -1,6 +1,6 @@
 /** Log-probabilities as native requests ask for them and native replies show them. */
-import { AppError } from "../../base/errors.ts";
-import type { ChosenLogprob, TokenLogprob } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { ChosenLogprob, TokenLogprob } from "../../runtime/portable.ts";
 
 /** Alternatives that a request may ask for; what the other dialects allow too. */
 export const TOP_LOGPROBS_MAX = 20;

@@ -1,5 +1,5 @@
 /** Tools that run on the servers of others. A model may do without a search of the web; all others are refused. */
-import type { Logger } from "../../base/log.ts";
+import type { Logger } from "../../base/index.ts";
 
 const DISPENSABLE = /^web_search/;
 const SHOWN = 16;

@@ -1,7 +1,6 @@
 /** `strict` of a JSON schema: what the grammar does not hold is refused, where it is left to the client otherwise. */
-import { AppError } from "../../base/errors.ts";
-import { schemaGrammar } from "../../engine/text/sampling/schema/compile.ts";
-import { checkSize } from "../../engine/text/sampling/schema/read.ts";
+import { AppError } from "../../base/index.ts";
+import { checkSize, schemaGrammar } from "../../engine/index.ts";
 
 /** Without one of these, everything is held. */
 const RARE =

@@ -2,7 +2,7 @@
  * Tools that the client runs and the API knows by their type: a request names them without a schema. What the model is
  * told of them is here. https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview
  */
-import type { Tool } from "../../runtime/runtime.ts";
+import type { Tool } from "../../runtime/portable.ts";
 
 type Definition = Pick<Tool["function"], "description" | "parameters">;
 

@@ -3,8 +3,8 @@
  * thinking and tool calls, and tool results become messages of their own.
  * Blocks: https://docs.anthropic.com/en/api/messages
  */
-import { AppError } from "../../base/errors.ts";
-import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";

@@ -4,8 +4,8 @@
  * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
-import { fieldsOfPrefix } from "../../runtime/json-prefix.ts";
-import type { CutCall, Statistics, ToolCall } from "../../runtime/runtime.ts";
+import { fieldsOfPrefix } from "../../runtime/index.ts";
+import type { CutCall, Statistics, ToolCall } from "../../runtime/portable.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText } from "../answers/custom-tools.ts";
 import { withoutBlanks } from "../answers/blanks.ts";

@@ -1,5 +1,5 @@
 /** Models in the words of the Anthropic API. All of them are one page. */
-import type { StoredModel } from "../../library/store.ts";
+import type { StoredModel } from "../../library/portable.ts";
 
 export function anthropicModel({ modifiedAt, displayName }: StoredModel, id: string): object {
   return {

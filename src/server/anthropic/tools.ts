@@ -1,7 +1,7 @@
 /**
  * The tools of an Anthropic request, and which of them the model may or must call.
  */
-import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
+import type { Tool, ToolChoice } from "../../runtime/portable.ts";
 import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../fields.ts";
 import { isDispensable } from "../answers/server-tools.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";

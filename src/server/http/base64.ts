@@ -2,7 +2,7 @@
  * Base64 as Go's encoding/base64 reads it in JSON: standard alphabet, padding required, line breaks ignored, and an
  * error that tells the offset of the first bad byte.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 /** Throws `bad_request`. */
 export function decodeBase64(text: string): Uint8Array {

@@ -2,7 +2,7 @@
  * Request bodies as text, never more than a named limit in memory. Whatever the content type says, a body is JSON.
  */
 import type { Static, TSchema } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { contentCoding, decompressed } from "./content-coding.ts";
 import { decode } from "./decode.ts";
 import { parseFirstJson } from "./json.ts";

@@ -4,7 +4,7 @@
  */
 import { pipeline, Readable, type Transform } from "node:stream";
 import * as zlib from "node:zlib";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 
 /** What RFC 8878 wants every decoder to take, 8 MiB: the decoder allocates it. */
 const WINDOW_LOG_MAX = 23;

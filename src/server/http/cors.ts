@@ -2,8 +2,8 @@
  * Who may call from a browser: pages of this machine, of this server and of the configured origins. A server without
  * API keys also checks the `Host` header (`hosts.ts`).
  */
-import { AppError } from "../../base/errors.ts";
-import type { Config } from "../../base/config/config.ts";
+import { AppError } from "../../base/index.ts";
+import type { Config } from "../../base/config/index.ts";
 import { bareHost, isLocalName, makeIsOwnHost } from "./hosts.ts";
 
 /** Beside the names that `isLocalName` knows. */

@@ -4,7 +4,7 @@
  * (Elysia's own validation answers 422 and takes no part.)
  */
 import type { Static, TSchema } from "elysia";
-import { AppError, assert } from "../../base/errors.ts";
+import { AppError, assert } from "../../base/index.ts";
 import { decodeBase64 } from "./base64.ts";
 
 /** Of Go's int, less one, which a float64 has not. */

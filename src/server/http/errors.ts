@@ -1,8 +1,8 @@
 /**
  * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
  */
-import { AppError, messageOf, type Code } from "../../base/errors.ts";
-import { Refusal } from "../../gateway/hooks/ingress/problems.ts";
+import { AppError, type Code, messageOf } from "../../base/index.ts";
+import { Refusal } from "../../gateway/index.ts";
 
 const STATUS = {
   bad_request: 400,

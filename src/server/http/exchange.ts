@@ -2,11 +2,8 @@
  * One request and its answer: runs a handler, turns its reply or its failure into a response, and has the end of it
  * recorded. What is noted for the log is counts, never text.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
-import type { Logger } from "../../base/log.ts";
-import { retryAfter } from "../../base/retry-after.ts";
-import { Refusal } from "../../gateway/hooks/ingress/problems.ts";
-import { refusalReply } from "../../gateway/hooks/ingress/reply.ts";
+import { AppError, type Logger, messageOf, retryAfter } from "../../base/index.ts";
+import { Refusal, refusalReply } from "../../gateway/index.ts";
 import { CONTENT_CODINGS } from "./content-coding.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";

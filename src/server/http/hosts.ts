@@ -5,7 +5,7 @@
  */
 import { BlockList, isIP } from "node:net";
 import { hostname as machineName, networkInterfaces } from "node:os";
-import { isLoopback } from "../../base/loopback.ts";
+import { isLoopback } from "../../base/index.ts";
 
 /** A name or an IPv4 address, or an IPv6 address in brackets; then perhaps a port. */
 const HOST = /^(?:([a-z0-9._-]{1,253})|\[([0-9a-f:.]{2,45})\])(?::\d{0,5})?$/i;

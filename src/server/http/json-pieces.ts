@@ -3,7 +3,7 @@
  * every other request. Here it is written a little at a time, and between two times others have their turn.
  */
 import { setImmediate } from "node:timers/promises";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 /** Items of a list written by one call: strings of a metadata array have 16 MB at most, and usually 10 bytes. */
 const SLICE_ITEMS = 64;

@@ -3,9 +3,7 @@
  * clients know (scanner.go). The engine's own parser does the work; ours only finds where the first value ends, or what
  * is wrong.
  */
-import { AppError } from "../../base/errors.ts";
-import { jsonExcess, type JsonLimits } from "../../base/json-depth.ts";
-import { quoteGo } from "../../base/quote.ts";
+import { AppError, jsonExcess, type JsonLimits, quoteGo } from "../../base/index.ts";
 
 /** What no client sends, and what would keep the event loop from all others for seconds. */
 const LIMITS: JsonLimits = {

@@ -2,7 +2,7 @@
  * Paths in errors for clients: relative to the store or the home, never absolute. The log
  * has the whole path.
  */
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/index.ts";
 
 /** Returns an error that says the same of the same code, without the folders that the settings name. */
 export type HidePaths = (error: unknown) => unknown;

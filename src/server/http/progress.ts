@@ -1,6 +1,6 @@
 /** Work with progress: every step as a stream, or only the last one. */
-import { assert } from "../../base/errors.ts";
-import type { Progress } from "../../library/creation.ts";
+import { assert } from "../../base/index.ts";
+import type { Progress } from "../../library/index.ts";
 import type { Reply } from "./exchange.ts";
 
 export async function progressReply(

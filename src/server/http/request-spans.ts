@@ -1,6 +1,5 @@
 /** Requests as spans of the traces that they come with. */
-import type { Span, Tracer } from "../../base/tracer.ts";
-import { formatTraceparent, parseTraceparent } from "../../base/traceparent.ts";
+import { formatTraceparent, parseTraceparent, type Span, type Tracer } from "../../base/tracing.ts";
 
 /** What supervisors and monitors ask all the time. */
 const UNTRACED = new Set(["/livez", "/readyz", "/startupz", "/health", "/metrics", "/metrics/vllm"]);

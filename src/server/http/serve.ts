@@ -2,8 +2,8 @@
  * Puts an application on a socket and takes it off again.
  */
 import type { BunRequest, Server } from "bun";
-import { AppError, messageOf } from "../../base/errors.ts";
-import type { Address, Config } from "../../base/config/config.ts";
+import { AppError, messageOf } from "../../base/index.ts";
+import type { Address, Config } from "../../base/config/index.ts";
 import { errorBody, statusOf } from "./errors.ts";
 import { jsonResponse } from "./exchange.ts";
 import { DOUBLED_ROUTES, isResolved, SEEN_ROUTES } from "./raw-target.ts";

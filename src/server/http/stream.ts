@@ -3,7 +3,7 @@
  * hangs up ends the producer; a failure after the first value is the stream's last words, for the status is spent by
  * then.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 
 interface StreamHooks {
   /** Aborted when the client goes away. */

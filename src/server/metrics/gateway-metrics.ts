@@ -1,8 +1,6 @@
 /** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
 import { Counter, Gauge, Histogram, type Registry } from "./prom-client.ts";
-import type { Gateway } from "../../gateway/operate/gateway.ts";
-import { configurations } from "../../gateway/operate/nodes.ts";
-import type { GatewayStatus } from "../../gateway/operate/status.ts";
+import { configurations, type Gateway, type GatewayStatus } from "../../gateway/index.ts";
 import { watchMail } from "./mail-metrics.ts";
 
 /** How long the database may take to say how much waits: Prometheus gives up after 10 s. */

@@ -1,6 +1,6 @@
 /** What a monitoring system reads of the mailbox that the gateway listens to; nothing where there is none. */
 import { Counter, Gauge, type Registry } from "./prom-client.ts";
-import type { Gateway } from "../../gateway/operate/gateway.ts";
+import type { Gateway } from "../../gateway/index.ts";
 
 interface WatchedMail extends Pick<Gateway, "isDraining"> {
   readonly mail: Pick<Gateway["mail"], "status">;

@@ -1,5 +1,5 @@
 /** Answers are counted, whichever API asked for them, by the names that models have in the store. */
-import type { InferenceEvent, NamedModel, Runtime } from "../../runtime/runtime.ts";
+import type { InferenceEvent, NamedModel, Runtime } from "../../runtime/portable.ts";
 import type { Metrics } from "./metrics.ts";
 
 const NO_ANSWER = { promptCachedCount: 0, evalCount: 0, evalNs: 0 };

@@ -2,7 +2,7 @@
  * Metrics for OpenTelemetry: sent to a collector now and then, as OTLP over HTTP in JSON. Sums are cumulative, so what
  * could not be sent once is in the next; no request ever waits for a collector.
  */
-import { OtlpSender, type OtlpOptions } from "../../base/otlp.ts";
+import { type OtlpOptions, OtlpSender } from "../../base/tracing.ts";
 import type { Metrics } from "./metrics.ts";
 import { otlpMetrics } from "./otlp-metrics.ts";
 

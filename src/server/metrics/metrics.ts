@@ -8,8 +8,8 @@ import { Counter, Gauge, Histogram, Registry } from "./prom-client.ts";
 import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import { makeRouterMetrics } from "./router-metrics.ts";
-import type { MetricsDialect } from "../../base/config/config.ts";
-import type { LoadedModel, Runtime, Statistics } from "../../runtime/runtime.ts";
+import type { MetricsDialect } from "../../base/config/index.ts";
+import type { LoadedModel, Runtime, Statistics } from "../../runtime/portable.ts";
 
 /** Different values of one label: a client that makes names up must not fill the memory. */
 const NAMES_MAX = 100;

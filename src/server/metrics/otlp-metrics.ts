@@ -1,6 +1,6 @@
 /** Metrics as OTLP has them: what `/metrics` says, by the same names, in cumulative sums. */
 import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";
-import { encodeAttributes, nanoseconds } from "../../base/otlp.ts";
+import { encodeAttributes, nanoseconds } from "../../base/tracing.ts";
 
 type Gathered = MetricObjectWithValues<MetricValueWithName<string>>;
 

@@ -1,5 +1,5 @@
 /** What is kept of every request: one line in the log, and its place in the metrics. */
-import type { Logger } from "../../base/log.ts";
+import type { Logger } from "../../base/index.ts";
 import type { Metrics } from "./metrics.ts";
 import { recentOf, type RecentRequests } from "./recent.ts";
 import type { RequestSpans } from "../http/request-spans.ts";

@@ -4,7 +4,7 @@
  * waited for. Where there is none, one without a name says that this server is idle, not unknown.
  */
 import { Counter, Gauge, Registry } from "./prom-client.ts";
-import type { ModelActivity, Runtime, Statistics } from "../../runtime/runtime.ts";
+import type { ModelActivity, Runtime, Statistics } from "../../runtime/portable.ts";
 
 /** Routers compare prompts in blocks of so many tokens; slots share prefixes of any length. */
 const BLOCK_TOKENS = 16;

@@ -2,18 +2,18 @@
  * From the body of a create request, in either shape, to what the store is asked for. Everything that can be said
  * without touching a model is said here, before the answer begins.
  */
-import { AppError } from "../../base/errors.ts";
-import { isModelFile, kindOfFiles } from "../../library/convert/folder.ts";
-import type { CreateRequest } from "../../library/creation.ts";
-import { parseDigest } from "../../library/digest.ts";
-import type { ConfigExtras } from "../../library/image.ts";
-import type { Library } from "../../library/library.ts";
-import { checkRequires } from "../../library/modelfile.ts";
-import { readModelfileAt, requestOfModelfile } from "../../library/modelfile-request.ts";
-import { parseReference, type ModelName } from "../../library/name.ts";
-import { parseFileType } from "../../library/quantize-mix.ts";
-import { blobSource, type Source } from "../../library/sources.ts";
-import type { StoredMessage } from "../../library/store.ts";
+import { AppError } from "../../base/index.ts";
+import {
+  blobSource,
+  isModelFile,
+  kindOfFiles,
+  parseFileType,
+  readModelfileAt,
+  requestOfModelfile,
+  type Source,
+} from "../../library/making.ts";
+import { type ConfigExtras, type CreateRequest, type Library, parseDigest } from "../../library/index.ts";
+import { checkRequires, type ModelName, parseReference, type StoredMessage } from "../../library/portable.ts";
 import { kindOf } from "../http/decode.ts";
 import type { CreateBody } from "../schema/create.ts";
 

@@ -1,11 +1,9 @@
 /** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
-import { AppError } from "../../base/errors.ts";
-import type { Metadata } from "../../engine/formats/gguf/gguf.ts";
-import { hasOwnTemplate } from "../../library/own-template.ts";
-import type { ModelEntry } from "../../library/store.ts";
-import { capabilitiesWith } from "../../engine/text/template/facts.ts";
-import { rendererOf } from "../../engine/text/template/named.ts";
-import { choosePrompt, type Capabilities } from "../../engine/text/template/prompt.ts";
+import { AppError } from "../../base/index.ts";
+import type { Metadata } from "../../engine/formats/index.ts";
+import { hasOwnTemplate, type ModelEntry } from "../../library/portable.ts";
+import { type Capabilities, capabilitiesWith, choosePrompt } from "../../engine/text/index.ts";
+import { rendererOf } from "../../engine/index.ts";
 
 export interface EffectiveTemplate {
   readonly text: string;

@@ -2,8 +2,8 @@
  * GGUF metadata as replies show it: the keys as they stand in the file, long arrays emptied unless all of it was asked
  * for. `json-pieces.ts` writes what comes out, whose arrays are those of the file.
  */
-import type { ModelHeader } from "../../engine/formats/gguf/gguf.ts";
-import { describeGguf } from "../../library/details.ts";
+import type { ModelHeader } from "../../engine/formats/index.ts";
+import { describeGguf } from "../../library/index.ts";
 import { jsonNumber } from "../http/json-pieces.ts";
 
 /** Shown elsewhere in the reply, or of no interest. */

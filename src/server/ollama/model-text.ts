@@ -1,7 +1,12 @@
 /** A model as text for people: its Modelfile, and its parameters one per line. */
-import { quoteGo } from "../../base/quote.ts";
-import { printModelfile, type Modelfile, type ParameterValue } from "../../library/modelfile.ts";
-import type { ModelConfig, ModelEntry } from "../../library/store.ts";
+import { quoteGo } from "../../base/index.ts";
+import {
+  type ModelConfig,
+  type ModelEntry,
+  type Modelfile,
+  type ParameterValue,
+  printModelfile,
+} from "../../library/portable.ts";
 
 const NAME_COLUMNS = 30;
 /** One line per value: the name in 30 columns, then the value; texts in quotes. Sorted by name. */

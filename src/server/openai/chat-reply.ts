@@ -1,5 +1,5 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
-import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
 import { collect, type AnswerEvent, type DoneEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import type { Frame } from "../http/sse.ts";

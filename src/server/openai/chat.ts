@@ -1,7 +1,7 @@
 /** The body of `POST /v1/chat/completions`, and what it asks of the runtime. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import type { ChatRequest, Format, Tool } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
 import { readFields, readText } from "../fields.ts";
 import type { LeftOut } from "../history.ts";

@@ -1,5 +1,5 @@
 /** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking has no place in it. */
-import type { ChosenLogprob } from "../../runtime/runtime.ts";
+import type { ChosenLogprob } from "../../runtime/portable.ts";
 import { collect, type AnswerEvent } from "../answers/answer.ts";
 import type { Frame } from "../http/sse.ts";
 import { usageOf, type Head } from "./reply.ts";

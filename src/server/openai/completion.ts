@@ -1,7 +1,7 @@
 /** The body of `POST /v1/completions`, and what it asks of the runtime. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import type { GenerateRequest } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { GenerateRequest } from "../../runtime/portable.ts";
 import { TOP_LOGPROBS_MAX } from "../answers/logprobs.ts";
 import { Int } from "../schema/message.ts";
 import { checkCount, settingsFields } from "./settings.ts";

@@ -1,7 +1,7 @@
 /** The body of `POST /v1/embeddings`, and its reply. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import type { EmbedResult } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { EmbedResult } from "../../runtime/portable.ts";
 import { Int } from "../schema/message.ts";
 
 export const EmbeddingBody = t.Object(

@@ -1,7 +1,7 @@
 /** Messages of the OpenAI API as our own. The parts of a message stay one message, and their texts are lines. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";

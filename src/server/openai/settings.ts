@@ -3,10 +3,9 @@
  * the model has it.
  */
 import { t, type Static } from "elysia";
-import { parseKeepAlive } from "../../base/duration.ts";
-import { AppError } from "../../base/errors.ts";
-import type { ChatRequest, Think } from "../../runtime/runtime.ts";
-import { parseOptions, type Options } from "../../engine/text/sampling/options.ts";
+import { AppError, parseKeepAlive } from "../../base/index.ts";
+import type { ChatRequest, Think } from "../../runtime/portable.ts";
+import { type Options, parseOptions } from "../../engine/index.ts";
 import { Int } from "../schema/message.ts";
 
 export const samplingFields = {

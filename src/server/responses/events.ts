@@ -3,8 +3,8 @@
  * whole response at the end.
  * Events: https://platform.openai.com/docs/api-reference/responses-streaming
  */
-import { messageOf } from "../../base/errors.ts";
-import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import { messageOf } from "../../base/index.ts";
+import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import { withoutBlanks } from "../answers/blanks.ts";

@@ -3,8 +3,8 @@
  * of the assistant: its reasoning, its words and its calls become one message.
  * Items: https://platform.openai.com/docs/api-reference/responses/create
  */
-import { AppError } from "../../base/errors.ts";
-import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { AppError } from "../../base/index.ts";
+import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { isFields, optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import { customArguments } from "../answers/custom-tools.ts";

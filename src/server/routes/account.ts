@@ -3,7 +3,7 @@
  * a word to anyone else.
  */
 import { Elysia, t } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

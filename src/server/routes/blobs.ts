@@ -4,10 +4,8 @@
  */
 import { resolve } from "node:path";
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { quoteGo } from "../../base/quote.ts";
-import { blobPath, findBlob, receiveBlob, touchBlob } from "../../library/blobs.ts";
-import { parseDigest, type Digest } from "../../library/digest.ts";
+import { AppError, quoteGo } from "../../base/index.ts";
+import { blobPath, type Digest, findBlob, parseDigest, receiveBlob, touchBlob } from "../../library/index.ts";
 import { decoded, received } from "../http/body.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
 import { contentCoding } from "../http/content-coding.ts";

@@ -2,9 +2,9 @@
 import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { StaticDecode } from "@sinclair/typebox";
-import { availableMemory, totalMemory } from "../../base/available-memory.ts";
+import { availableMemory, totalMemory } from "../../base/system.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
-import { fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "../../library/catalogue.ts";
+import { fitOf, type MachineFacts, readCatalogue, suggestionsOf } from "../../library/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { CatalogueReply } from "../schema/catalogue.ts";
 import { describe } from "../schema/describe.ts";

@@ -1,7 +1,7 @@
 /** `POST /api/chat`: the next message of a conversation; without messages, loading and unloading. */
 import { Elysia } from "elysia";
-import { formatTime } from "../../base/duration.ts";
-import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
+import { formatTime } from "../../base/index.ts";
+import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
 import { withCallIds } from "../answers/call-ids.ts";
 import { debugInfo } from "../answers/debug-render.ts";

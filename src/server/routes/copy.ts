@@ -1,8 +1,7 @@
 /** `POST /api/copy`: another name for a model; the blobs are shared. */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { quoteGo } from "../../base/quote.ts";
-import { parseReference, type ModelName } from "../../library/name.ts";
+import { AppError, quoteGo } from "../../base/index.ts";
+import { type ModelName, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";

@@ -1,7 +1,6 @@
 /** `POST /api/create`: a new model, told step by step. Without streaming, the last step is the answer. */
 import { Elysia } from "elysia";
-import type { CreateRequest, Progress } from "../../library/creation.ts";
-import { parseAddress } from "../../library/registry/address.ts";
+import { type CreateRequest, parseAddress, type Progress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

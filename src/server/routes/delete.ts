@@ -3,12 +3,9 @@
  * it is idle: it would hold memory, and room on the disk, under a name that nobody can ask for any more.
  */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { quoteGo } from "../../base/quote.ts";
-import { parseReference, type ModelName } from "../../library/name.ts";
-import { fileLayers } from "../../library/model-files.ts";
-import { layersOf } from "../../library/manifest.ts";
-import type { StoredModel } from "../../library/store.ts";
+import { AppError, quoteGo } from "../../base/index.ts";
+import { type ModelName, parseReference, type StoredModel } from "../../library/portable.ts";
+import { fileLayers, layersOf } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";

@@ -1,6 +1,6 @@
 /** `POST /api/embed`: a vector for each text; without a text, loading and unloading. */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";

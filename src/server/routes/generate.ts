@@ -1,8 +1,7 @@
 /** `POST /api/generate`: the continuation of a prompt; without a prompt, loading and unloading. */
 import { Elysia } from "elysia";
-import { formatTime } from "../../base/duration.ts";
-import { AppError } from "../../base/errors.ts";
-import type { GenerateRequest } from "../../runtime/runtime.ts";
+import { AppError, formatTime } from "../../base/index.ts";
+import type { GenerateRequest } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
 import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "../deps.ts";

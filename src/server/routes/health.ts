@@ -1,7 +1,7 @@
 /** `GET /health`: whether this server can do its work, for supervisors and load balancers. */
 import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
-import type { GatewayStatus } from "../../gateway/operate/status.ts";
+import type { GatewayStatus } from "../../gateway/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { gatewayStatus, problemsOf } from "../readiness.ts";
 import { describe } from "../schema/describe.ts";

@@ -2,21 +2,21 @@
 import { Elysia } from "elysia";
 import type { TSchema } from "@sinclair/typebox";
 import {
+  type Admin,
   cancelledSchema,
   detailsSchema,
   dryRunSchema,
   filterFields,
   findingsSchema,
+  mailStatusSchema,
   mappingsSchema,
   nodesSchema,
   pageSchema,
   pausedSchema,
   replayedSchema,
-} from "../../gateway/hooks/admin/answers.ts";
-import type { Admin } from "../../gateway/hooks/admin/admin.ts";
-import { AppError } from "../../base/errors.ts";
+} from "../../gateway/index.ts";
+import { AppError } from "../../base/index.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
-import { mailStatusSchema } from "../../gateway/hooks/mail/status.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

@@ -3,11 +3,7 @@
  * bring credentials of their own, come by any host name, and never from a page. The path can change while we run, so
  * this is no route of Elysia's.
  */
-import type { Ingress } from "../../gateway/hooks/ingress/ingress.ts";
-import type { HookReply } from "../../gateway/hooks/ingress/ports.ts";
-import { Refusal } from "../../gateway/hooks/ingress/problems.ts";
-import { refusalReply } from "../../gateway/hooks/ingress/reply.ts";
-import { isOver, type RunNews } from "../../gateway/hooks/queue/worker/watch.ts";
+import { type HookReply, type Ingress, isOver, Refusal, refusalReply, type RunNews } from "../../gateway/index.ts";
 import type { CountHook } from "../metrics/gateway-metrics.ts";
 import { capped } from "../metrics/label-values.ts";
 import { decodedPath } from "../http/raw-target.ts";

@@ -1,7 +1,7 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats as clients of the Anthropic API ask for them. */
 import { Elysia } from "elysia";
-import { assert } from "../../base/errors.ts";
-import type { ChatRequest } from "../../runtime/runtime.ts";
+import { assert } from "../../base/index.ts";
+import type { ChatRequest } from "../../runtime/portable.ts";
 import { streamSteps, wholeMessage } from "../anthropic/events.ts";
 import { checkThread, readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
 import { readRequest } from "../http/body.ts";

@@ -1,6 +1,6 @@
 /** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
-import type { ChatRequest } from "../../runtime/runtime.ts";
+import type { ChatRequest } from "../../runtime/portable.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly, withCallIds } from "../answers/call-ids.ts";

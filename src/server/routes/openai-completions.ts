@@ -1,6 +1,6 @@
 /** `POST /v1/completions`: generate, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
-import type { GenerateRequest } from "../../runtime/runtime.ts";
+import type { GenerateRequest } from "../../runtime/portable.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";

@@ -1,6 +1,6 @@
 /** `POST /v1/embeddings`: embed, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";
 import { encodeJson } from "../http/json-pieces.ts";
 import type { RouteDeps } from "../deps.ts";

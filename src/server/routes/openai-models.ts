@@ -3,8 +3,8 @@
  * where a client of that asks.
  */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import type { StoredModel } from "../../library/store.ts";
+import { AppError } from "../../base/index.ts";
+import type { StoredModel } from "../../library/portable.ts";
 import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "../deps.ts";
 import { isAnthropic } from "../http/errors.ts";

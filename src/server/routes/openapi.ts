@@ -5,9 +5,9 @@
 import { join } from "node:path";
 import type { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { packageFolder } from "../../base/program-files.ts";
-import type { IngressDescription } from "../../gateway/hooks/ingress/openapi/describe.ts";
+import { AppError } from "../../base/index.ts";
+import { packageFolder } from "../../base/system.ts";
+import type { IngressDescription } from "../../gateway/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 

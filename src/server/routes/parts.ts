@@ -1,9 +1,9 @@
 /** `POST /api/parts`: what a model is made of, by digest, for whoever runs it elsewhere, as the page does. */
 import { basename } from "node:path";
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../base/index.ts";
 import type { ModelParts } from "../../page/engine/runtime.ts";
-import type { ModelRef } from "../../library/store.ts";
+import type { ModelRef } from "../../library/portable.ts";
 import type { RouteDeps } from "../deps.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { readRequest } from "../http/body.ts";

@@ -1,8 +1,8 @@
 /** `GET /api/ps`: the models in memory, the one that expires last first. */
 import { Elysia } from "elysia";
-import { formatTime } from "../../base/duration.ts";
-import type { LoadedModel } from "../../runtime/runtime.ts";
-import type { Store, StoredModel } from "../../library/store.ts";
+import { formatTime } from "../../base/index.ts";
+import type { LoadedModel } from "../../runtime/portable.ts";
+import type { Store, StoredModel } from "../../library/portable.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails } from "../inspect.ts";
 import { describe } from "../schema/describe.ts";

@@ -1,7 +1,7 @@
 /** `POST /api/pull`: a model from the registry in its name, told step by step. */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { parseAddress } from "../../library/registry/address.ts";
+import { AppError } from "../../base/index.ts";
+import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

@@ -1,6 +1,6 @@
 /** `POST /api/push`: a model to the registry in its name, told step by step. */
 import { Elysia } from "elysia";
-import { parseAddress } from "../../library/registry/address.ts";
+import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

@@ -1,13 +1,12 @@
 /** `POST /api/rerank` and `/v1/rerank`: documents by how well they fit a query, the best first. */
 import { Elysia } from "elysia";
-import { parseKeepAlive } from "../../base/duration.ts";
-import { AppError } from "../../base/errors.ts";
-import type { RankResult } from "../../runtime/runtime.ts";
+import { AppError, parseKeepAlive } from "../../base/index.ts";
+import type { RankResult } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
-import { parseOptions } from "../../engine/text/sampling/options.ts";
+import { parseOptions } from "../../engine/index.ts";
 import { warnUnknown } from "../unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";

@@ -1,9 +1,9 @@
 /** `POST /v1/responses` and `POST /v1/responses/input_tokens`: chat, in the words of the OpenAI Responses API. */
 import { Elysia } from "elysia";
-import { assert } from "../../base/errors.ts";
-import type { ChatRequest } from "../../runtime/runtime.ts";
-import type { ModelRef } from "../../library/store.ts";
-import { SAMPLING_DEFAULTS, type Options } from "../../engine/text/sampling/options.ts";
+import { assert } from "../../base/index.ts";
+import type { ChatRequest } from "../../runtime/portable.ts";
+import type { ModelRef } from "../../library/portable.ts";
+import { type Options, SAMPLING_DEFAULTS } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";

@@ -2,7 +2,7 @@
  * `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. Browsers get the page.
  */
 import { Elysia } from "elysia";
-import { API_VERSION } from "../../base/version.ts";
+import { API_VERSION } from "../../base/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 import { pageReply, wantsPage } from "./ui.ts";

@@ -1,10 +1,8 @@
 /** `POST /api/show`: everything that is known of one model. */
 import { Elysia } from "elysia";
-import { formatTime } from "../../base/duration.ts";
-import { AppError } from "../../base/errors.ts";
-import { parseOptions } from "../../engine/text/sampling/options.ts";
-import { displayName, parseReference } from "../../library/name.ts";
-import type { ModelEntry } from "../../library/store.ts";
+import { AppError, formatTime } from "../../base/index.ts";
+import { parseOptions } from "../../engine/index.ts";
+import { displayName, type ModelEntry, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { EffectiveTemplate } from "../ollama/effective-template.ts";
@@ -110,7 +108,7 @@ interface FileFields {
 
 /** What stands in the GGUF files. What reads them is loaded with the first that is shown. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
-  const { readHeader } = await import("../../engine/formats/files/header.ts");
+  const { readHeader } = await import("../../engine/formats/index.ts");
   const { effectiveTemplate } = await import("../ollama/effective-template.ts");
   const options = verbose ? {} : { arrayItemsMax: ARRAY_ITEMS_MAX };
   const header = await readHeader(entry.paths.model, options);

@@ -1,7 +1,7 @@
 /** `GET /api/tags`: the models of the store, the one changed last first. */
 import { Elysia } from "elysia";
-import { formatTime } from "../../base/duration.ts";
-import type { StoredModel } from "../../library/store.ts";
+import { formatTime } from "../../base/index.ts";
+import type { StoredModel } from "../../library/portable.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails } from "../inspect.ts";
 import type { ModelFacts } from "../model-facts.ts";

@@ -1,8 +1,7 @@
 /** `POST /api/tokenize` and `POST /api/detokenize`: text to the ids of a model, and back. */
 import { Elysia } from "elysia";
-import { parseKeepAlive } from "../../base/duration.ts";
-import { AppError } from "../../base/errors.ts";
-import { parseOptions } from "../../engine/text/sampling/options.ts";
+import { AppError, parseKeepAlive } from "../../base/index.ts";
+import { parseOptions } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";

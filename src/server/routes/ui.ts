@@ -3,8 +3,8 @@
  * runs in it, and it is isolated, so that WebAssembly may have threads.
  */
 import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
-import { FIRST_STYLE, type FindAsset, type ServedAsset } from "../../page/assets.ts";
+import { AppError } from "../../base/index.ts";
+import { type FindAsset, FIRST_STYLE, type ServedAsset } from "../../page/assets.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";

@@ -1,7 +1,7 @@
 /** What `GET /api/catalogue` answers. */
 import { Type } from "@sinclair/typebox";
 import { nullable, oneOfTexts, strictObject } from "../../base/schema.ts";
-import { catalogueFields } from "../../library/catalogue.ts";
+import { catalogueFields } from "../../library/index.ts";
 
 const bytes = Type.Integer({ minimum: 0 });
 

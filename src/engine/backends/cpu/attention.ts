@@ -1,5 +1,5 @@
 /** The attention ops of the reference: over a KV cache, a shared or latent one, and over the rows of a run. */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { dot, vector } from "./math.ts";
 import type { KvLayer, Matrix, Pass } from "./pass.ts";

@@ -2,7 +2,7 @@
  * What each step means: the reference that every other backend is compared with. Obvious loops, sums in float64,
  * activations in float32; nothing depends on how rows are batched, so the same tokens give the same bits in any split.
  */
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import { rotateHead, rotateHeadBySections } from "../../program/rope.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { attentionOps } from "./attention.ts";

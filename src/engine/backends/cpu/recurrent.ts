@@ -2,7 +2,7 @@
  * The ops of the reference that keep what the last row of a sequence left: causal convolution, gated delta rule,
  * selective scan. Rows of a sequence are taken one after another; states are float32 between them.
  */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { valuesOf } from "../../program/sequence-state.ts";
 import { stateOf } from "../../program/describe.ts";

@@ -2,7 +2,7 @@
  * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, as far as a budget reaches;
  * the rest is unpacked again, a few rows at a time, whenever it is needed.
  */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import { makeRowChange, withChanges, type RowChange } from "../../program/low-rank.ts";
 import { weightsOf } from "../../program/describe.ts";

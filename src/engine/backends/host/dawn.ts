@@ -5,7 +5,7 @@
  * collected device waits for the GPU on the JavaScript thread. All are rooted in the global object, once per process.
  */
 import { dlopen, FFIType } from "bun:ffi";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { makePump } from "../webgpu/pace.ts";
 import type { GpuProvider } from "../webgpu/provider.ts";
 

@@ -1,4 +1,4 @@
-/** What a person who asks about this machine's GPU needs of its backend. */
+/** Lists and tunes the GPUs of this machine for the command line. */
 export { listAdapters } from "../webgpu/adapters.ts";
 export { tuningsOf } from "../webgpu/choose-tuning.ts";
 export { openDevice } from "../webgpu/device.ts";

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
-import { messageOf } from "../../../base/errors.ts";
-import { programFile } from "../../../base/program-files.ts";
+import { messageOf } from "../../../base/index.ts";
+import { programFile } from "../../../base/system.ts";
 
 /** In the source tree. */
 const LIBRARIES = "kernels/simd/lib";

@@ -1,6 +1,6 @@
 /** Memory of this process as the kernels' memory: addresses are its own. */
 import { dlopen, ptr, type Pointer } from "bun:ffi";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Memory, Placed } from "../simd/memory.ts";
 
 const ALIGNMENT = 64;

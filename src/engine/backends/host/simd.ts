@@ -1,6 +1,6 @@
 /** The SIMD backend: steps lowered to records that C kernels of our own run, which read GGUF blocks where they lie. */
 import { readFileSync } from "node:fs";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Backend } from "../../program/backend.ts";
 import { physicalCores } from "../onnx/threads.ts";
 import { checkOps, missingOps } from "../missing.ts";

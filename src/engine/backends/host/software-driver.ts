@@ -8,7 +8,7 @@ import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** The packed files of the browser's package, and a folder of this person and version for what is unpacked of them. */
 export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {

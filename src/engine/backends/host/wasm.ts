@@ -1,6 +1,6 @@
 /** The WebAssembly backend in a process: where neither our libraries nor ONNX Runtime's run. */
 import { readFileSync } from "node:fs";
-import { programFile } from "../../../base/program-files.ts";
+import { programFile } from "../../../base/system.ts";
 import { physicalCores } from "../onnx/threads.ts";
 import { makeWasmBackend } from "../wasm/index.ts";
 

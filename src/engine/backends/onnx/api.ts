@@ -4,7 +4,7 @@
  * grows at its end.
  */
 import { CString, FFIType, linkSymbols, ptr, read, type Pointer } from "bun:ffi";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Library } from "./library.ts";
 
 type Arg = "ptr" | "i32" | "u64";

@@ -17,7 +17,7 @@ import {
 import { statSync, utimesSync, writeFileSync } from "node:fs";
 import { arch, cpus } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../../../base/errors.ts";
+import { messageOf } from "../../../base/index.ts";
 import type { Program } from "../../program/backend.ts";
 
 /** A file that is named by its content: its modification time is its last use. */

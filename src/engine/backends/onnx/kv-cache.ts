@@ -2,7 +2,7 @@
  * The KV cache's memory and what is done to it outside of a pass. Layout per layer: (slots, nKvHeads, ctxLen, headDim),
  * so a range of slots is one piece of memory that a pass can bind.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { RopeScaling } from "../../program/step.ts";
 import { rotateHead, ropeShift } from "../../program/rope.ts";
 import type { KvCache, LayerCache } from "./executor.ts";

@@ -5,8 +5,8 @@
 import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:ffi";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { AppError, messageOf } from "../../../base/errors.ts";
-import { hasInside, packageFolder } from "../../../base/program-files.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
+import { hasInside, packageFolder } from "../../../base/system.ts";
 
 /** Oldest runtime whose function table has every entry that `api.ts` names. */
 const API_VERSION = 25;

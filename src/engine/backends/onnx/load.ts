@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lower, ops, variants } from "../../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../../kernels/onnx/weights.ts";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session } from "../../program/backend.ts";
 import { runsWhole, weightsOf } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";

@@ -3,7 +3,7 @@
  * in place; past and present of the KV cache are the same memory, so a run costs the same at every cache size.
  */
 import { ptr, type Pointer } from "bun:ffi";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import { cString, handleOf, pathString, pointerArray, type Api } from "./api.ts";
 import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 

@@ -8,7 +8,7 @@
  */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { Lowered } from "../../../../kernels/onnx/lowering.ts";
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { Program, Session, StateRows } from "../../program/backend.ts";
 import { makeRowChange } from "../../program/low-rank.ts";
 import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";

@@ -1,5 +1,5 @@
 /** What convolutions and recurrences keep of a slot, put aside and taken back. */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Checkpoint, Checkpoints, PackedCheckpoints, StateRows } from "../../program/backend.ts";
 import type { Block } from "./memory.ts";
 

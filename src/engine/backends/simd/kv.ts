@@ -1,5 +1,5 @@
 /** The KV cache of a session: what the layers keep, and where. ops/attend.h has the layout of positions. */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";

@@ -1,6 +1,6 @@
 /** The attention steps as records: keys and values to their places, then the scores of every row. */
 import { KV_TYPES } from "../../../../kernels/simd/layout.ts";
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../cpu/attention.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";

@@ -1,6 +1,6 @@
 /** Norms, steps that work value by value or move values, and steps that keep what the last row left, as records. */
 import { ACTS } from "../../../../kernels/simd/layout.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Activation as Act, Buf, Ops, Step, Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
 import { changed, gate, inPlace, type Lowering } from "./lowering.ts";

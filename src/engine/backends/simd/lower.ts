@@ -3,7 +3,7 @@
  * allocates nothing.
  */
 import { RESULT, ROWS } from "../../../../kernels/simd/layout.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Variant } from "../../program/describe.ts";
 import { takeRowsEarly } from "../../program/early-rows.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";

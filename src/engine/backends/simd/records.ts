@@ -11,7 +11,7 @@ import {
   type OpKind,
   type RecordValues,
 } from "../../../../kernels/simd/layout.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { Buf } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 

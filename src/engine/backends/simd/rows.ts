@@ -3,7 +3,7 @@
  * sequence in the batch, or one that was drafted, and its result is wanted; all others belong to prompts. The kind
  * decides how a row is multiplied, so that its bits depend neither on its company nor on how many rows there are.
  */
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { StateRows } from "../../program/backend.ts";
 import { checkBatch, type BatchLimits } from "../check-batch.ts";
 

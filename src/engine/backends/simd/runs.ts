@@ -1,5 +1,5 @@
 /** Runs of a session: batches to passes, and what comes of them. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Program, StateRows } from "../../program/backend.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Shared } from "./lowering.ts";

@@ -1,5 +1,5 @@
 /** A loaded model on the kernels: batches to passes, and the KV cache between them. */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
 import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../../program/states.ts";

@@ -1,5 +1,5 @@
 /** Runs of prompts in parts: between two records other passes may run, since these have buffers of their own. */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import type { SlicedRuns, StateRows } from "../../program/backend.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Block, Memory } from "./memory.ts";

@@ -2,7 +2,7 @@
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import { f32 } from "../../formats/quant/f32.ts";
 import type { MatrixValues } from "../../../../kernels/simd/layout.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";

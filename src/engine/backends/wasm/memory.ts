@@ -1,5 +1,5 @@
 /** A WebAssembly memory as the kernels' memory: what they see lies in it, so weights are copied there. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Block, Memory, Placed } from "../simd/memory.ts";
 
 const PAGE_BYTES = 65_536;

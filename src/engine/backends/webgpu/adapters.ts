@@ -1,5 +1,5 @@
 /** The adapters of this machine: which there are, which one to take, and whether it is a GPU at all. */
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import type { GpuProvider } from "./provider.ts";
 
 /** What `hearth devices` shows of an adapter. */

@@ -3,7 +3,7 @@
  * so that no dispatch reads and writes one buffer, and scratch is as small as what is alive at once.
  */
 import type { Activation, Dispatch, Operand, RowKind } from "../../../../kernels/wgsl/dispatch.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 
 /** A result: what a buffer holds when the dispatches before `end` have run. */
 export interface Result {

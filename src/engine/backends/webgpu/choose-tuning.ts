@@ -1,6 +1,5 @@
 /** Which kernels a program runs: the requested ones, the fastest here, or the plain ones. */
-import { AppError } from "../../../base/errors.ts";
-import { formatTuning, PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
+import { AppError, formatTuning, PLAIN, type Tuning } from "../../../base/index.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { LoadOptions, TuningStore } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";

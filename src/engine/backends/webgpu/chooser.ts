@@ -15,7 +15,7 @@ import {
   type SearchStage,
 } from "../../../../kernels/wgsl/candidates.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import { bitsOfRising } from "../../text/sampling/candidates.ts";
 import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
 import type { Program } from "../../program/backend.ts";

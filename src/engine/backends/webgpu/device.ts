@@ -3,8 +3,7 @@
  * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
  */
 import { kernelSource, type KernelName } from "../../../../kernels/wgsl/sources.ts";
-import { PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf, PLAIN, type Tuning } from "../../../base/index.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import type { Pump } from "./pace.ts";
 import type { GpuProvider } from "./provider.ts";

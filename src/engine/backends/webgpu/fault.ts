@@ -1,7 +1,7 @@
 /** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
 import type { Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import type { KernelName } from "../../../../kernels/wgsl/sources.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Program } from "../../program/backend.ts";
 import { stepName } from "../../program/step-name.ts";
 import type { Device } from "./device.ts";

@@ -2,7 +2,7 @@
 import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
 import type { Program } from "../../program/backend.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import { ropeShift } from "../../program/rope.ts";
 import { kvStates } from "../../program/sequence-state.ts";
 import type { KvState, RopeScaling, Step } from "../../program/step.ts";

@@ -2,7 +2,7 @@
 import { CACHE_BYTES, type CacheType } from "../../../../kernels/wgsl/cache.ts";
 import { batchWords } from "../../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";
 import { writtenBy } from "../../program/describe.ts";

@@ -1,5 +1,5 @@
 /** Where WebGPU comes from: of a page, or of a package that gives it to a process. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { makePump, type Pump } from "./pace.ts";
 
 /** One for each process or page. Owns what is open as long as that lives. */

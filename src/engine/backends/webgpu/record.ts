@@ -4,8 +4,7 @@
  */
 import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../../kernels/wgsl/dispatch.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert, checkNotCancelled } from "../../../base/errors.ts";
-import type { Tuning } from "../../../base/kernel-tuning.ts";
+import { assert, checkNotCancelled, type Tuning } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";

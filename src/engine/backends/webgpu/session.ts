@@ -4,7 +4,7 @@
 import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
 import { OFFER_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
 import type { LoadOptions, OfferRows, OfferRuns, Program, Session, StateRows } from "../../program/backend.ts";
 import { checkWish, type Chooser } from "./chooser.ts";

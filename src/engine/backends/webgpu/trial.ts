@@ -5,8 +5,7 @@
 import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert } from "../../../base/errors.ts";
-import type { Tuning } from "../../../base/kernel-tuning.ts";
+import { assert, type Tuning } from "../../../base/index.ts";
 import { makeRng } from "../../text/rng.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { Step, Weight } from "../../program/step.ts";

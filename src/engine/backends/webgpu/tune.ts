@@ -2,8 +2,7 @@
  * The search for the fastest kernels of a device: one number after another, each kept where it is faster by enough.
  * What is found computes what the plain kernels do, or it is not taken.
  */
-import { AppError, checkNotCancelled } from "../../../base/errors.ts";
-import { fits, PLAIN, SIZES, type Tuning } from "../../../base/kernel-tuning.ts";
+import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 

@@ -1,6 +1,6 @@
 /** The fastest kernels of devices that were searched before: under which key they are found again, and as what text. */
 import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
-import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/kernel-tuning.ts";
+import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/index.ts";
 import { utf8Bytes } from "../../text/utf8.ts";
 import type { TuningStore } from "../../program/backend.ts";
 import type { Device } from "./device.ts";

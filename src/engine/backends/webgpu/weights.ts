@@ -4,7 +4,7 @@
  */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { Dispatch, Piece, Vector } from "../../../../kernels/wgsl/dispatch.ts";
-import { AppError, checkNotCancelled } from "../../../base/errors.ts";
+import { AppError, checkNotCancelled } from "../../../base/index.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import { readRange } from "../../program/weight-range.ts";

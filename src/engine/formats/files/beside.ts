@@ -1,6 +1,5 @@
 /** Files of a model that another of its files names. */
-import { AppError } from "../../../base/errors.ts";
-import type { NamedFile } from "../../../base/named-file.ts";
+import { AppError, type NamedFile } from "../../../base/index.ts";
 
 interface Folder {
   /** For messages. */

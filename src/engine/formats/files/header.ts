@@ -7,7 +7,7 @@ import { open, stat, type FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { makeCursor, moveWindow } from "../gguf/cursor.ts";
 import type { ModelHeader } from "../gguf/gguf.ts";
-import { endedEarly, notRegular, openError, reading } from "../../../base/open-error.ts";
+import { endedEarly, notRegular, openError, reading } from "../../../base/system.ts";
 import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
 import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
 

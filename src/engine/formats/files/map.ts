@@ -8,10 +8,10 @@
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { dlopen, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
 import { readAhead } from "./read-ahead.ts";
-import { endedEarly, notRegular, openError } from "../../../base/open-error.ts";
+import { endedEarly, notRegular, openError } from "../../../base/system.ts";
 
 /** JavaScriptCore's largest ArrayBuffer. */
 const MAX_VIEW_BYTES = 2 ** 32;

@@ -8,7 +8,7 @@ import { makeCursor, readCount, readText, readU32, take, type Cursor } from "../
 import type { TensorInfo } from "../gguf/gguf.ts";
 import { readPart } from "./header.ts";
 import { getNumber } from "../gguf/keys.ts";
-import { endedEarly } from "../../../base/open-error.ts";
+import { endedEarly } from "../../../base/system.ts";
 import type { Header } from "../gguf/parse.ts";
 import { joinTensors } from "../gguf/shards.ts";
 import { ARRAY, BOOL, numberTypeOf, STRING } from "../gguf/value-types.ts";

@@ -4,8 +4,8 @@
  * threads and processes of their own.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
-import { AppError } from "../../../base/errors.ts";
-import { notRegular, readingSync } from "../../../base/open-error.ts";
+import { AppError } from "../../../base/index.ts";
+import { notRegular, readingSync } from "../../../base/system.ts";
 
 export interface OnnxHeader {
   readonly inputs: readonly string[];

@@ -3,7 +3,7 @@
  * page comes as fast as the disk gives it. Nothing is done where it is there already, or does not fit.
  */
 import { freemem } from "node:os";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** Bytes that are asked for at once; a multiple of every system's pages. */
 const PIECE_BYTES = 16 * 2 ** 20;

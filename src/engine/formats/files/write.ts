@@ -5,10 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { inBlocks } from "../../../base/blocks.ts";
+import { assert, inBlocks } from "../../../base/index.ts";
 import { alignUp, isPowerOfTwo } from "../bytes.ts";
-import { writeChunks } from "../../../base/durable.ts";
-import { assert } from "../../../base/errors.ts";
+import { writeChunks } from "../../../base/system.ts";
 import type { Quant } from "../quant/quant.ts";
 import type { MetadataArray } from "../gguf/gguf.ts";
 import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";

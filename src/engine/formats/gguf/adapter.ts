@@ -4,7 +4,7 @@
  * `token_embd.weight` it is (rank, vocabulary) and (rank, dim). Here is what the headers tell; no weights are read.
  * (convert_lora_to_gguf.py, llama-adapter.cpp of llama.cpp)
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { ModelHeader, TensorInfo } from "./gguf.ts";
 import { inFile } from "./in-file.ts";
 import { getNumber, getString } from "./keys.ts";

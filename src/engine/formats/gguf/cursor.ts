@@ -3,7 +3,7 @@
  * an error names file, field, byte offset, expected and found. In memory is a window of the header, or all of it: who
  * reads asks `isShort` first, and whoever feeds the cursor then moves the window.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 export interface Cursor {
   readonly path: string;

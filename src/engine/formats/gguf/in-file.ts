@@ -1,5 +1,5 @@
 /** Says which file an error is about. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** What `read` returns. Where it throws an error that does not name the file, that is put before its message. */
 export function inFile<T>(path: string | undefined, read: () => T): T {

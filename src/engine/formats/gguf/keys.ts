@@ -1,5 +1,5 @@
 /** Typed access to GGUF metadata. Every getter throws `bad_file` naming key, expected and found. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata, MetadataValue } from "./gguf.ts";
 
 /** A numeric array of any stored type; read-only by convention. */

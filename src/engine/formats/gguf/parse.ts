@@ -8,7 +8,7 @@
  * a generator that stops where the window of its cursor is short, and says of how many bytes.
  */
 import { alignUp, isPowerOfTwo } from "../bytes.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { badFile, isShort, makeCursor, readCount, readString, readText, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
 import { placeTensors, type TensorDraft } from "./place-tensors.ts";

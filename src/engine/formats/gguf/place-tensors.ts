@@ -1,5 +1,5 @@
 /** Tensor infos as they stand in a GGUF header → where each tensor lies, checked against the file. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { quantOf, unreadableQuant } from "../quant/index.ts";
 import { badFile, type Cursor } from "./cursor.ts";
 import type { TensorInfo } from "./gguf.ts";

@@ -2,7 +2,7 @@
  * Opens a GGUF model: headers are read into memory, window by window, weights stay in their files until someone asks
  * for a tensor.
  */
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { Gguf, TensorInfo } from "./gguf.ts";
 import { makeCursor, moveWindow } from "./cursor.ts";
 import { headerSteps, MAX_HEADER_BYTES, type Header, type ParseOptions } from "./parse.ts";

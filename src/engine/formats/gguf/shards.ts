@@ -3,7 +3,7 @@
  * own tensors, the first with all metadata, all with `split.no` (from 0), `split.count` and `split.tensors.count`.
  * No I/O here.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata, TensorInfo } from "./gguf.ts";
 import { inFile } from "./in-file.ts";
 import { getNumber } from "./keys.ts";

@@ -8,7 +8,7 @@
  *
  * Formulas: `dequantize_row_*` in ggml-quants.c. Layouts: `block_*` in ggml-common.h.
  */
-import { assert } from "../../../base/errors.ts";
+import { assert } from "../../../base/index.ts";
 import { floatToHalf } from "../half.ts";
 import type { Quant } from "./quant.ts";
 

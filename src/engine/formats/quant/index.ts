@@ -2,7 +2,7 @@
  * The registry of block types. A new type is one file and one line here. Types that ggml knows and we cannot read yet
  * are named in `UNSUPPORTED`, so that a file which uses them gets an error in its own words. Ids: `ggml_type`, ggml.h.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { bf16 } from "./bf16.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";

@@ -5,7 +5,7 @@
  * Order is one number per token, `key`: the bits of the logit above, the id below, so that smaller means likelier and
  * equal logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
  */
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import type { Offer } from "./offer.ts";
 
 /** Candidates in struct-of-arrays form; arrays grow and are reused from token to token. */

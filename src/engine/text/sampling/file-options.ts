@@ -1,5 +1,5 @@
 /** Sampling options that a GGUF recommends for its model: defaults, under those of its Modelfile and of requests. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getNumber } from "../../formats/gguf/keys.ts";
 import { parseOptions, type Options, type SamplingOptions } from "./options.ts";

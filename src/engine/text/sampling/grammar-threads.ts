@@ -3,7 +3,7 @@
  * would go on. Small ones take a few milliseconds, and stay in the thread of the model. A thread compiles only while no
  * answer uses it, because a step waits for the masks of all its answers.
  */
-import { AppError, assert, type Code } from "../../../base/errors.ts";
+import { AppError, assert, type Code } from "../../../base/index.ts";
 import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary } from "./grammar.ts";
 import { checkSize } from "./schema/read.ts";
 

@@ -12,7 +12,7 @@ import type {
   GrammarMatcher as LibraryMatcher,
   TokenizerInfo,
 } from "@mlc-ai/web-xgrammar";
-import { AppError, assert } from "../../../base/errors.ts";
+import { AppError, assert } from "../../../base/index.ts";
 import { objectGrammar, schemaGrammar, type GrammarText } from "./schema/compile.ts";
 import { checkSize } from "./schema/read.ts";
 

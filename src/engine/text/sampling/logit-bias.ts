@@ -2,7 +2,7 @@
  * Biases: what a request adds to the logits of single tokens before anything else is done with them, as `logit_bias` of
  * the OpenAI API does; −100 forbids a token, 100 leaves nothing beside it.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** By token id in decimal. */
 export type LogitBias = Readonly<Record<string, number>>;

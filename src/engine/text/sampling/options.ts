@@ -3,7 +3,7 @@
  * request; load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these
  * are the field's.)
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
 
 /**

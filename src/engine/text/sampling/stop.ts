@@ -3,7 +3,7 @@
  * strings are searched at once (Aho and Corasick, "Efficient string matching", 1975): each character is looked at once,
  * however the text is cut into chunks.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** Characters of all stop strings together: one table entry each. Real lists have tens. */
 const MAX_STOP_CHARS = 65_536;

@@ -2,7 +2,7 @@
  * Jinja chat templates: `parseJinja(source)` and `.render(context)`. Tokenizer and parser are @huggingface/jinja's, the
  * evaluation is ours (jinja/eval.ts says why).
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { evaluate } from "./jinja/eval.ts";
 import { makeGlobals } from "./jinja/globals.ts";
 import { parseTemplate } from "./jinja/parse.ts";

@@ -8,7 +8,7 @@
  * one, or nothing, never a control token. Noncharacters that somebody wrote are hidden too, so that nobody can write a
  * placeholder. All other text goes through unchanged, so a template's conditions on it still hold.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { TextSegment } from "../tokenizer/tokenizer.ts";
 import type { PromptMessage, PromptToolCall } from "./messages.ts";
 

@@ -3,7 +3,7 @@
  * a Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template
  * wins unless the other can do more.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
 import { effortOf, foldSystem, joinThoughts, needsParts, splitCalls, takesSystem } from "./adapt.ts";

@@ -2,7 +2,7 @@
  * Byte-level BPE: a word's UTF-8 bytes are symbols, and the file's list of merges joins them, the earliest in the list
  * first. Ported from `llm_tokenizer_bpe_session` in llama-vocab.cpp.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { makeTextReader, type Texts } from "../../formats/gguf/texts.ts";
 import { byteCharacters } from "./byte-alphabet.ts";
 import { pushId, pushIds } from "./id-list.ts";

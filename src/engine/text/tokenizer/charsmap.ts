@@ -3,7 +3,7 @@
  * bytes, then the replacements, each ended by a zero. Format and walk as `llm_tokenizer_ugm_session` in
  * llama-vocab.cpp.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getNumbers } from "../../formats/gguf/keys.ts";
 

@@ -3,7 +3,7 @@
  * text becomes ids. Special tokens, BOS and EOS are the same for all. Ported from `llama_vocab::impl` in
  * llama-vocab.cpp.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getBool, getNumber, getString, getStrings } from "../../formats/gguf/keys.ts";
 import { textsOf, type Texts } from "../../formats/gguf/texts.ts";

@@ -4,7 +4,7 @@
  * all (Gemma has 6,000), and only those are cut out.
  */
 import { utf8Length } from "../utf8.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import type { TextSegment } from "./tokenizer.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";

@@ -3,7 +3,7 @@
  * a merge finds its left, right and joined piece without making a string. Open addressing in typed arrays: 128k pieces
  * index in 15 ms.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** Longest piece, in UTF-16 units; the longest seen in a published vocabulary is 1,024 (a run of spaces). */
 const MAX_PIECE_LENGTH = 8192;

@@ -2,7 +2,7 @@
  * PLaMo 2: text is cut into the pieces whose scores have the largest sum, and characters that no piece has become
  * bytes. Ported from `llm_tokenizer_plamo2` in llama-vocab.cpp, whose table of suffixes finds the same pieces.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { pushId } from "./id-list.ts";
 import { extendHash, findPiece, findRange } from "./piece-index.ts";
 import { BYTE, CONTROL, UNKNOWN } from "./special-tokens.ts";

@@ -4,7 +4,7 @@
  * patterns are those that llama.cpp runs (`llm_tokenizer_bpe` in llama-vocab.cpp), also where it simplifies the model's
  * own, so that ids are equal.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { afterThrees, betweenThrees, type Cut } from "./digit-groups.ts";
 import { ASIAN, CASED_LETTERS, HAN } from "./letters.ts";
 

@@ -3,7 +3,7 @@
  * to do with text is not here but in `bpe.ts`, `code-points.ts`, `word-piece.ts` and `unigram.ts`. Ported from
  * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getBool, getNumber, getNumbers, getStrings, type Numbers } from "../../formats/gguf/keys.ts";
 import { findFillTokens, OLD_FILL_KEYS } from "./fill-in-the-middle.ts";

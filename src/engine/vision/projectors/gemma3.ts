@@ -3,7 +3,7 @@
  * matrix that lies the other way round. Meaning: tools/mtmd/models/siglip.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { pool } from "../grid.ts";
 import type { Projector } from "../projector.ts";

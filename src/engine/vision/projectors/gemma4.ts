@@ -4,7 +4,7 @@
  * tools/mtmd/models/gemma4v.cpp and gemma4uv.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { pool, positionsOf } from "../grid.ts";
 import type { Grid, Projector } from "../projector.ts";

@@ -3,7 +3,7 @@
  * and a gated MLP. Meaning: tools/mtmd/models/glm4v.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { blockOrder, cubicTaps, MERGED, positionsOf, stretchTable } from "../grid.ts";
 import type { Part, Projector } from "../projector.ts";

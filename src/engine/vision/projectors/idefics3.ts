@@ -3,7 +3,7 @@
  * squares of rows become one. Meaning: `mtmd_image_preprocessor_idefics3` and models/siglip.cpp of llama.cpp's
  * tools/mtmd.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { squares } from "../grid.ts";
 import type { Size } from "../image.ts";

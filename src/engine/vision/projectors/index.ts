@@ -1,5 +1,5 @@
 /** The registry of projectors, by the name that a file gives in `clip.projector_type`. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import type { Projector } from "../projector.ts";
 import { gemma3 } from "./gemma3.ts";

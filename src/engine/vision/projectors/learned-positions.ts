@@ -1,6 +1,6 @@
 /** Pictures of one size, each of whose patches has a learned position. */
 import type { Step, Weight } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import type { Grid, Projector } from "../projector.ts";
 import { buffersOf, inputSteps, patchEmbedding } from "../tower.ts";

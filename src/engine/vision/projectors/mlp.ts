@@ -4,7 +4,7 @@
  * LLaVA 1.6 sees large pictures in tiles too. Meaning: tools/mtmd/models/llava.cpp.
  */
 import type { Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import type { Part, Projector } from "../projector.ts";
 import { bestOfSizes, readSizes } from "../tiles.ts";

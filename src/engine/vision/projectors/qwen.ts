@@ -4,7 +4,7 @@
  * Meaning: tools/mtmd/models/qwen2vl.cpp and qwen3vl.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { alignedTaps, blockOrder, MERGED, positionsOf, stretchTable } from "../grid.ts";
 import type { Grid, Part, Projector } from "../projector.ts";

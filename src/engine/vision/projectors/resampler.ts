@@ -4,7 +4,7 @@
  * (tools/mtmd/models/minicpmv.cpp).
  */
 import type { Step } from "../../program/step.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import { widthOf } from "../clip.ts";
 import type { Grid, Part, Projector, TilePart, Tiling } from "../projector.ts";

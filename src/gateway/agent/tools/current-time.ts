@@ -1,6 +1,6 @@
 /** `current_time`: the date and the time of day, here or elsewhere. */
 import { Type } from "@sinclair/typebox";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { defineTool } from "./tool.ts";
 
 export const currentTime = defineTool({

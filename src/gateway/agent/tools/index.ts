@@ -3,10 +3,10 @@
  * loses what would let it speak as someone else, because a session holds words from outside; those stay behind the
  * safety boundary.
  */
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { external, operator, type Passage } from "../boundary/passage.ts";
 import { jsonSchemaOf } from "../../../base/schema.ts";
-import type { Tool, ToolCall } from "../../../runtime/runtime.ts";
+import type { Tool, ToolCall } from "../../../runtime/portable.ts";
 import { neutralize, renderPassage } from "../boundary/index.ts";
 import { currentTime } from "./current-time.ts";
 import { sessionHistory } from "./session-history.ts";

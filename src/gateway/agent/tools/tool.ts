@@ -1,6 +1,6 @@
 /** What a tool of the agent is. One file per tool, and a line in the registry. */
 import type { TObject } from "@sinclair/typebox";
-import { reader, type Output, type Reader } from "../../../base/schema.ts";
+import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import type { Store } from "../../database/store.ts";
 
 export interface ToolContext {

@@ -3,7 +3,7 @@
  * told in the log twice: when the first message to it failed, and when the last of those that failed got through or was
  * given up.
  */
-import type { Logger } from "../../../base/log.ts";
+import type { Logger } from "../../../base/index.ts";
 
 /** Recipients that are remembered of a channel; beyond, the outage ends with these. */
 const LANES_MAX = 10_000;

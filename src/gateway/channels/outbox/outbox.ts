@@ -3,9 +3,7 @@
  * channel is one node's. Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending
  * at the moment.
  */
-import { setBackDetector } from "../../../base/clock.ts";
-import { messageOf } from "../../../base/errors.ts";
-import type { Logger } from "../../../base/log.ts";
+import { type Logger, messageOf, setBackDetector } from "../../../base/index.ts";
 import type { Lease, Peers } from "../../database/peers.ts";
 import { queryOne, type Script, type Store } from "../../database/store.ts";
 import { Trouble } from "../../database/trouble.ts";

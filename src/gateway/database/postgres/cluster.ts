@@ -7,8 +7,7 @@
  * All writes of all nodes are serial (see `postgres-store.ts`), so that what a script reads here is true until its end.
  */
 import type { SQL } from "bun";
-import type { Logger } from "../../../base/log.ts";
-import { messageOf } from "../../../base/errors.ts";
+import { type Logger, messageOf } from "../../../base/index.ts";
 import { beginPause, endPause, isPaused } from "../pauses.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
 import { queryAll, type Script, type Store } from "../store.ts";

@@ -1,7 +1,7 @@
 /** Brings the tables of a PostgreSQL schema up to date, one process at a time. */
 import type { SQL } from "bun";
 import type { Migration } from "../database.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { problemOf } from "./problems.ts";
 import { quoted } from "./server.ts";
 import { writeLockOf } from "./write-lock.ts";

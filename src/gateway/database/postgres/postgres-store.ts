@@ -7,7 +7,7 @@
 import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
 import type { Migration } from "../database.ts";
-import type { AppError } from "../../../base/errors.ts";
+import type { AppError } from "../../../base/index.ts";
 import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { Line } from "./line.ts";

@@ -1,5 +1,5 @@
 /** What a PostgreSQL server's errors mean for the gateway. Classes of SQLSTATE: PostgreSQL's manual, appendix A. */
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 
 /** Another try of the same transaction may succeed: a serialization failure, a deadlock, a lock that was not free. */
 const REPEATABLE = /^(40001|40P01|55P03)$/;

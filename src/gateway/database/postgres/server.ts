@@ -1,7 +1,7 @@
 /** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
 import { existsSync } from "node:fs";
 import { SQL } from "bun";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { addressProblem, filesOf, parsePostgresAddress } from "../database-address.ts";
 import { Line, STATEMENT_SECONDS } from "./line.ts";
 import { problemOf, RETRY_MS } from "./problems.ts";

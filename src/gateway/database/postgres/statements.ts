@@ -1,5 +1,5 @@
 /** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import {
   isList,
   type Ask,

@@ -3,7 +3,7 @@
  * shares the next. Where the connection breaks before the answer to a commit, the server is asked what became of it.
  */
 import type { SQL } from "bun";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Migration } from "../database.ts";
 import type { Script } from "../store.ts";
 import { Line } from "./line.ts";

@@ -3,9 +3,8 @@
  * Behind the gateway's own token, which no sender has. Knows no HTTP library.
  */
 import { Type } from "@sinclair/typebox";
-import { AppError } from "../../../base/errors.ts";
+import { AppError, retryAfter } from "../../../base/index.ts";
 import type { NodeStatus } from "../../database/peers.ts";
-import { retryAfter } from "../../../base/retry-after.ts";
 import { reader } from "../../../base/schema.ts";
 import type { Deliveries } from "../queue/deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../queue/deliveries/queries.ts";

@@ -3,7 +3,7 @@
  * go. Transforms run as they would; nothing is accepted, and credentials are not asked for.
  */
 import { renderPassage } from "../../agent/boundary/index.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { HookAction } from "../action.ts";
 import { acknowledgement, answerHandshake } from "../ingress/handshake.ts";

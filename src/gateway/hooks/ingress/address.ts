@@ -3,7 +3,7 @@
  * part of X-Forwarded-For that those proxies wrote counts; the rest is whatever a client chose to send.
  */
 import { isIP } from "node:net";
-import { groupsOf, isWithin, parseAddress, type Networks } from "../../../base/networks.ts";
+import { groupsOf, isWithin, type Networks, parseAddress } from "../../../base/system.ts";
 
 /** The peer of a Unix socket: only a proxy of this machine may connect there. */
 export const UNIX_PEER = "unix";

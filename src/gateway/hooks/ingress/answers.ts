@@ -1,6 +1,6 @@
 /** The bodies of answers: what senders get is typed by these schemas, and described by them in the API description. */
 import { Type } from "@sinclair/typebox";
-import { oneOfTexts, strictObject, type Output } from "../../../base/schema.ts";
+import { oneOfTexts, type Output, strictObject } from "../../../base/schema.ts";
 import { acceptedSchema } from "../queue/deliveries/answer.ts";
 import { runStatusSchema } from "../queue/deliveries/run-status.ts";
 import { PROBLEM_NAMES, type ProblemName } from "./problems.ts";

@@ -4,7 +4,7 @@
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
-import { retryAfter } from "../../../base/retry-after.ts";
+import { retryAfter } from "../../../base/index.ts";
 import { Refusal } from "./problems.ts";
 
 /** From a sender that has proved who it is, and from one that has not yet. */

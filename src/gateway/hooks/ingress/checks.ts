@@ -7,7 +7,7 @@ import { findModel, type ModelAnswer, type ModelSource } from "../../agent/model
 import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
 import { turnSettings } from "../../agent/settings.ts";
 import { parseThinking } from "../../agent/thinking.ts";
-import { AppError, isTemporary } from "../../../base/errors.ts";
+import { AppError, isTemporary } from "../../../base/index.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import type { HooksConfig, MappingConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";

@@ -2,9 +2,7 @@
  * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
  * client's address; a correct credential always gets in, and forgives the failures before it.
  */
-import { isRecent } from "../../../base/clock.ts";
-import type { Logger } from "../../../base/log.ts";
-import { retryAfter } from "../../../base/retry-after.ts";
+import { isRecent, type Logger, retryAfter } from "../../../base/index.ts";
 import type { HooksConfig, SignatureConfig } from "../config.ts";
 import { verifySignature } from "./signatures/index.ts";
 import { failureKey } from "./address.ts";

@@ -3,7 +3,7 @@
  * becomes a finding: a warning in the answer, or a refusal where the ingress is strict.
  */
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
-import { reader, type Output, type Reader } from "../../../base/schema.ts";
+import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import { Refusal, type FieldProblem } from "./problems.ts";
 
 /** Findings that an answer names. */

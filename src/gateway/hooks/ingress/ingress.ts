@@ -2,14 +2,13 @@
  * The webhook ingress: from a request to its answer. First the method, then the credential, then the body, then its
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
-import { AppError, messageOf } from "../../../base/errors.ts";
-import { parseTraceparent } from "../../../base/traceparent.ts";
-import { retryAfter } from "../../../base/retry-after.ts";
+import { AppError, messageOf, retryAfter } from "../../../base/index.ts";
+import { parseTraceparent } from "../../../base/tracing.ts";
 import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "./handshake.ts";
 import { trimSlashes } from "../mapping/request.ts";
 import { describeIngress, type IngressDescription } from "./openapi/describe.ts";
-import { parseNetworks, type Networks } from "../../../base/networks.ts";
+import { type Networks, parseNetworks } from "../../../base/system.ts";
 import { clientAddress, publicUrl } from "./address.ts";
 import { dismiss } from "./body.ts";
 import { Door } from "./door.ts";

@@ -2,8 +2,7 @@
  * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
  * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
  */
-import { AppError } from "../../../base/errors.ts";
-import { retryAfter } from "../../../base/retry-after.ts";
+import { AppError, retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
 import { acknowledgement, answerHandshake } from "./handshake.ts";
 import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMapping } from "../mapping/index.ts";

@@ -2,7 +2,7 @@
  * What the bytes of a body mean. Most senders write JSON and some do not say so: whatever the content type, text that
  * looks like an object or a list is read as JSON first.
  */
-import { nestsDeeper } from "../../../base/json-depth.ts";
+import { nestsDeeper } from "../../../base/index.ts";
 import { isMultipart, parseMultipart } from "./multipart.ts";
 import { Refusal } from "./problems.ts";
 

@@ -1,5 +1,5 @@
 /** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
-import type { Logger } from "../../../base/log.ts";
+import type { Logger } from "../../../base/index.ts";
 import type { Peers } from "../../database/peers.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Accepted } from "../queue/deliveries/accept.ts";

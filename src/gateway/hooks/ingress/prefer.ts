@@ -1,5 +1,5 @@
 /** `Prefer: wait=N` (RFC 7240): the answer is the run's outcome if it comes in time, else 202. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { RunStatus } from "../queue/deliveries/run-status.ts";
 import { isFinal } from "../queue/deliveries/state.ts";
 import type { Runs } from "./ports.ts";

@@ -2,7 +2,7 @@
  * Everything that a request can be refused for: the code that programs read, the status, and a fixed text for people.
  * No text holds anything of the request: what senders see ends up in their logs and on their screens.
  */
-import { AppError, type Code } from "../../../base/errors.ts";
+import { AppError, type Code } from "../../../base/index.ts";
 
 interface Problem {
   readonly status: number;

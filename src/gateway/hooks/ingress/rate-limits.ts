@@ -6,10 +6,8 @@
  * Nodes that share a database share the buckets: each lets in what it believes is left, tells a few times a second what
  * it took, and goes on from what is left after all. What they let in too much between, they let in less afterwards.
  */
-import { messageOf } from "../../../base/errors.ts";
-import type { Logger } from "../../../base/log.ts";
+import { type Logger, messageOf, retryAfter } from "../../../base/index.ts";
 import type { Peers, Spent } from "../../database/peers.ts";
-import { retryAfter } from "../../../base/retry-after.ts";
 import type { RateLimit } from "../config.ts";
 import { Refusal } from "./problems.ts";
 

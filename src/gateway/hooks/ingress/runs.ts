@@ -2,7 +2,7 @@
  * `/runs/<id>` and `/runs/<id>/events`: how a run stands, once or as it changes. For whoever has a token that could
  * have sent the run's request: the main hook token sees all runs, another only its own.
  */
-import { retryAfter } from "../../../base/retry-after.ts";
+import { retryAfter } from "../../../base/index.ts";
 import type { RunOrigin } from "../queue/deliveries/queries.ts";
 import type { RunNews } from "../queue/worker/watch.ts";
 import type { RunBody } from "./answers.ts";

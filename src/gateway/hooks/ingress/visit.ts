@@ -1,5 +1,5 @@
 /** One request on its way from the door to its acceptance. */
-import { retryAfter } from "../../../base/retry-after.ts";
+import { retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
 import type { Pass, Visitor } from "./door.ts";
 import { titleOf } from "../title.ts";

@@ -2,11 +2,11 @@
  * `hooks.mail`: the mailbox that the gateway listens to, and what a mail's run gets. Without an account only the
  * latter counts, for mails that others post to the mail mapping.
  */
-import { isLoopback } from "../../../base/loopback.ts";
+import { isLoopback } from "../../../base/index.ts";
 import { isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { reader, refined, strictObject, trimmed, type Parsed, type SchemaProblem } from "../../../base/schema.ts";
+import { type Parsed, reader, refined, type SchemaProblem, strictObject, trimmed } from "../../../base/schema.ts";
 
 /** What the mail preset quotes of a body unless a mapping says otherwise. */
 const BODY_BYTES_DEFAULT = 20_000;

@@ -3,7 +3,7 @@
  * and transform, and the same checks. What the mail became and that it was handled are written together.
  */
 import { createHash } from "node:crypto";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { operator, type Passage, plain } from "../../agent/boundary/passage.ts";
 import type { Script, Store } from "../../database/store.ts";
 import type { HookAction } from "../action.ts";

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import type { FetchMessageObject, ImapFlow, ImapFlowError } from "imapflow";
 import { oneLine } from "../../agent/boundary/index.ts";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import type { MailAccount } from "./config.ts";
 
 /** Of a mail's source: more than its head and text take, whatever is attached behind them. */

@@ -2,8 +2,7 @@
  * Listens to one mailbox: every mail that comes after the first look becomes a run, once. The mailbox itself is the
  * queue: a mail is marked as handled together with its acceptance, and what cannot be taken now is taken later.
  */
-import { AppError, messageOf } from "../../../base/errors.ts";
-import type { Logger } from "../../../base/log.ts";
+import { AppError, type Logger, messageOf } from "../../../base/index.ts";
 import { external, operator } from "../../agent/boundary/passage.ts";
 import type { Script } from "../../database/store.ts";
 import { retryDelayMs } from "../queue/worker/backoff.ts";

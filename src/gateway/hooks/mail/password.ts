@@ -1,6 +1,6 @@
 /** The password of a mail account, from the configuration or from a file of its own. */
 import { stat } from "node:fs/promises";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { MailAccount } from "./config.ts";
 
 /** Application passwords have 16 characters. */

@@ -1,6 +1,6 @@
 /** What a mail listener is at: for operators, probes and monitoring. Names and counts, never a mail's text. */
 import { Type, type TInteger } from "@sinclair/typebox";
-import { oneOfTexts, strictObject, type Output } from "../../../base/schema.ts";
+import { oneOfTexts, type Output, strictObject } from "../../../base/schema.ts";
 
 /** `repeated`: handled before, under another number. */
 const OUTCOMES = ["accepted", "repeated", "nothing", "refused"] as const;

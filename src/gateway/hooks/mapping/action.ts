@@ -1,6 +1,6 @@
 /** From a mapping, a request and what a transform said of it to the action that both ask for. */
 import { oneLine } from "../../agent/boundary/index.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { external, type Passage, plain } from "../../agent/boundary/passage.ts";
 import { withoutUndefined } from "../without-undefined.ts";
 import type { AgentAction, HookAction, WakeAction } from "../action.ts";

@@ -1,5 +1,5 @@
 /** Questions about a request, made into one function when the configuration is read. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Condition, ConditionTest } from "../config.ts";
 import { isAlwaysText, parsePath, valueAt } from "./path.ts";
 import { makeMatcher } from "./regex.ts";

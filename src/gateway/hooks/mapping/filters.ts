@@ -3,7 +3,7 @@
  * with it gives back.
  */
 import { createHash } from "node:crypto";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 export type Literal = string | number | boolean | null;
 

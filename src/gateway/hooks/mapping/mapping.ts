@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { checkTools } from "../../agent/tools/index.ts";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { MappingConfig, PresetName } from "../config.ts";
 import type { Preset } from "./presets/preset.ts";
 import { presets } from "./presets/index.ts";

@@ -3,8 +3,8 @@
  * than the configuration allows, never more: not without the boundary, not with further tools, not into a chat.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
-import { AppError } from "../../../base/errors.ts";
-import { changed, nullable, oneOfTexts, reader, strictObject, type Output } from "../../../base/schema.ts";
+import { AppError } from "../../../base/index.ts";
+import { changed, nullable, oneOfTexts, type Output, reader, strictObject } from "../../../base/schema.ts";
 import type { MappingConfig } from "../config.ts";
 
 const maybe = <S extends TSchema>(schema: S) => Type.Optional(nullable(schema));

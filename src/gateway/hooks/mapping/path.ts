@@ -2,8 +2,7 @@
  * Paths into a request, as templates and conditions have them: `headers.x-event`, `payload.items[0].name`,
  * `labels["a.b"]`. What begins with none of the roots is a field of the body. Only own properties are followed.
  */
-import { AppError } from "../../../base/errors.ts";
-import { ownValue } from "../../../base/own-value.ts";
+import { AppError, ownValue } from "../../../base/index.ts";
 import type { View } from "./request.ts";
 
 const PATH_CHARS_MAX = 512;

@@ -3,7 +3,7 @@
  * backreferences and no looking around.
  */
 import { RE2JS } from "re2js";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 
 const PATTERN_CHARS_MAX = 512;
 /** A megabyte would take a third of a second. */

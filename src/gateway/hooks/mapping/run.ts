@@ -2,7 +2,7 @@
  * Runs a mapping on a request: each item of its list, or the request as a whole, becomes an action, by way of the
  * transform where there is one. All of a request succeeds, or none of it.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { operator } from "../../agent/boundary/passage.ts";
 import type { HookAction } from "../action.ts";
 import type { TransformInput } from "./transforms/messages.ts";

@@ -2,7 +2,7 @@
  * Templates: an operator's text with values of a request in double braces. What comes out remembers which parts are
  * whose. A tag is a path and filters, `{{ path | filter: argument, argument }}`; there is nothing to execute.
  */
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { type Part, type Passage, plain } from "../../agent/boundary/passage.ts";
 import { isMissing, type Literal, makeFilter, type Piece, textOf } from "./filters.ts";
 import { parsePath, ROOTS, type ValuePath, valueAt } from "./path.ts";

@@ -7,10 +7,8 @@ import { lookup as resolveHost } from "node:dns/promises";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
-import { messageOf } from "../../../base/errors.ts";
-import { parseRetryAfter } from "../../../base/retry-after.ts";
-import { abortable } from "../../../base/abortable.ts";
-import { isPublicAddress } from "../../../base/public-address.ts";
+import { abortable, messageOf, parseRetryAfter } from "../../../base/index.ts";
+import { isPublicAddress } from "../../../base/system.ts";
 import { childTrace, type TraceHeaders } from "../trace.ts";
 import { standardWebhooks } from "../ingress/signatures/standard-webhooks.ts";
 

@@ -1,8 +1,8 @@
 /** A gateway's database as a file, row by row: memory holds a page of them. */
 import { open, stat, type FileHandle } from "node:fs/promises";
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import { queryAll, type Script, type Store, type Value } from "../../database/store.ts";
-import { writeDurably } from "../../../base/durable.ts";
+import { writeDurably } from "../../../base/system.ts";
 import { FORMAT, toCell, type End, type Head, type Row } from "./file.ts";
 import { isNumbered, lastNumber, TABLES, type Counts, type TransferTable } from "./tables.ts";
 

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { Type, type Static } from "@sinclair/typebox";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { reader, type Reader } from "../../../base/schema.ts";
 import type { Value } from "../../database/store.ts";
 

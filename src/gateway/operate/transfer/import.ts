@@ -2,7 +2,7 @@
  * A gateway's database from an export, into an empty one, in one transaction: all of it, with the counts that the file
  * says, or nothing. Numbers and ids stay. What triggers count, they count as rows come.
  */
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { beginPause, endPause } from "../../database/pauses.ts";
 import { execute, queryOne, type Script, type Store, type Value } from "../../database/store.ts";
 import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";

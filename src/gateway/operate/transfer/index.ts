@@ -1,11 +1,8 @@
 /** What `hearth gateway export` and `import` and `hearth migrate` do: to the configured database, without a server. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemClock } from "../../../base/clock.ts";
-import { AppError } from "../../../base/errors.ts";
-import { makeStreamLogger } from "../../../base/log.ts";
-import { configPath, hasSections, readConfig, type ConfigSources } from "../../../base/config/config.ts";
-import { VERSION } from "../../../base/version.ts";
+import { AppError, makeStreamLogger, systemClock, VERSION } from "../../../base/index.ts";
+import { configPath, type ConfigSources, hasSections, readConfig } from "../../../base/config/index.ts";
 import { readSnapshot } from "../read.ts";
 import { makeSnapshot, type GatewaySnapshot } from "../snapshot.ts";
 import { DATABASE_FILE, openStorage, type Storage } from "../storage.ts";

@@ -2,7 +2,7 @@
  * The text models of Gemma 3, `gemma3`: Gemma 2 with norms on heads, five layers with a window to each that sees
  * everything, and a rotation of its own for either kind. Releases with an image encoder leave most keys out.
  */
-import type { WriteValue } from "../../../engine/formats/files/write.ts";
+import type { WriteValue } from "../../../engine/formats/index.ts";
 import { defined, f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
 import {

@@ -1,5 +1,5 @@
 /** The registry of architectures that can be converted, by the name in `architectures` of `config.json`. */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";

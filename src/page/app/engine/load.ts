@@ -1,8 +1,8 @@
 /** What the page fetches once a model is to run in it: the runtime, and how a chat asks it. */
-import { AppError, messageOf, type Code } from "../../../base/errors.ts";
+import { AppError, type Code, messageOf } from "../../../base/index.ts";
 import { makePageRuntime, type PageRuntime, type PageRuntimeOptions } from "../../engine/runtime.ts";
-import type { InferenceEvent, Message } from "../../../runtime/runtime.ts";
-import { parseOptions } from "../../../engine/text/sampling/options.ts";
+import type { InferenceEvent, Message } from "../../../runtime/portable.ts";
+import { parseOptions } from "../../../engine/index.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import type { WireMessage } from "../chat/tree.ts";
 import { addressOf } from "../base/api.ts";

@@ -1,5 +1,5 @@
 /** Work that somebody waits for: as a generator, and one after the other. */
-import { abortable } from "../../../base/abortable.ts";
+import { abortable } from "../../../base/index.ts";
 
 /** What somebody pushes, as a generator that ends or throws as the work does. */
 export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void>): AsyncGenerator<T, void, void> {

@@ -2,7 +2,7 @@
  * The only way out of WebLLM's Worker: a `fetch` that knows the files of one model, gets each from this server by its
  * digest, and hands on no byte that has another. The library's own integrity covers neither shards nor their list.
  */
-import { AppError } from "../../../base/errors.ts";
+import { AppError } from "../../../base/index.ts";
 
 /** A file of a model, as its manifest names it. */
 export interface ModelFile {

@@ -1,6 +1,6 @@
 /** The Worker that runs WebLLM. The page starts it once somebody chats with a model that MLC compiled. */
 import { MLCEngine, type ChatCompletionMessageParam } from "@mlc-ai/web-llm";
-import { AppError, messageOf } from "../../../base/errors.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { makeModelFetch } from "./fetch.ts";
 import type { FromWebLlm, ToWebLlm, WebLlmLoad } from "./messages.ts";
 

@@ -2,7 +2,7 @@
  * Keys and values of sequences as the library has them: tensors that a run reads and makes anew, one position longer
  * for each token. Nothing is overwritten, so that slots share what they have in common.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { SlotBytes } from "../../../program/backend.ts";
 import { firstOf, type Library, type LibraryModel, type Tensor } from "./library.ts";
 

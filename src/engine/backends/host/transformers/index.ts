@@ -5,8 +5,7 @@
 import { link, mkdir, mkdtemp, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { AppError, messageOf } from "../../../../base/errors.ts";
-import type { NamedFile } from "../../../../base/named-file.ts";
+import { AppError, messageOf, type NamedFile } from "../../../../base/index.ts";
 import { pathBeside } from "../../../formats/files/beside.ts";
 import { readOnnxHeader, taskOf } from "../../../formats/files/onnx.ts";
 import { getNumber } from "../../../formats/gguf/keys.ts";

@@ -2,8 +2,8 @@
  * What we use of `@huggingface/transformers`: a model's forward pass, and tensors. It is an optional package: who
  * serves no folders of ONNX needs none of it.
  */
-import { AppError, messageOf } from "../../../../base/errors.ts";
-import { packageFolder } from "../../../../base/program-files.ts";
+import { AppError, messageOf } from "../../../../base/index.ts";
+import { packageFolder } from "../../../../base/system.ts";
 
 const PACKAGE = "@huggingface/transformers";
 

@@ -2,7 +2,7 @@
  * A session on the library's forward pass: one sequence after the other, ids and what is kept of a sequence in, logits
  * out. Sampling, batching of requests, prefixes and statistics stay the engine's.
  */
-import { AppError, assert } from "../../../../base/errors.ts";
+import { AppError, assert } from "../../../../base/index.ts";
 import { halfToFloat } from "../../../formats/half.ts";
 import type { LoadOptions, Program, Rows, Session, StateRows } from "../../../program/backend.ts";
 import { checkBatch } from "../../check-batch.ts";

@@ -2,7 +2,7 @@
  * A header that is being repaired: its metadata as a map that can be written to, and its tensors under new names,
  * hidden or cut, each still a run of bytes of one tensor in the file.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { getNumber, getNumbers } from "../keys.ts";
 import type { MetadataValue, ModelHeader, TensorInfo } from "../gguf.ts";
 

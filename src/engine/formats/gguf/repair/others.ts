@@ -1,5 +1,5 @@
 /** Families with a repair of a few lines: OLMo 3, Laguna, DeepSeek-OCR, encoders with a Unigram tokenizer. */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { getStrings } from "../keys.ts";
 import { MEDIA_TENSORS, type Repair } from "./repair.ts";
 

@@ -4,7 +4,7 @@
  * into one file (names and defaults: llama/compat of ollama, `handle_*_clip`). Each is known by its architecture, and
  * applies to the file as it is, before the repair of its text part.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { MetadataValue } from "../gguf.ts";
 import type { Draft } from "./draft.ts";
 import type { Repair } from "./repair.ts";

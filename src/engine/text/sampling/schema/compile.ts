@@ -9,7 +9,7 @@
  * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
  * says so.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { literal } from "./char-set.ts";
 import { arrayGrammar } from "./arrays.ts";
 import { CONDITIONS } from "./conditions.ts";

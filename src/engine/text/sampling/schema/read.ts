@@ -2,7 +2,7 @@
  * Reading a client's JSON schema: size, depth, kinds of keywords, and where `$ref` points. Errors are
  * `bad_request` and name the place as a JSON path.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 

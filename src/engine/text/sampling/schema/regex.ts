@@ -3,7 +3,7 @@
  * notation. Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the
  * ends.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import {
   charCount,
   charExpression,

@@ -3,7 +3,7 @@
  * strconv.ParseInt with base 0, strconv.ParseFloat); an integer is a bigint here, a float a number. Complex numbers are
  * refused.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 
 const ESCAPES: Readonly<Record<string, number>> = { a: 7, b: 8, f: 12, n: 10, r: 13, t: 9, v: 11, "\\": 92 };
 const HEX_LENGTH: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };

@@ -1,7 +1,7 @@
 /**
  * Errors of Go templates, with line and column (both from 1) of the place in the source.
  */
-import { AppError, type Code } from "../../../../base/errors.ts";
+import { AppError, type Code } from "../../../../base/index.ts";
 
 /** `template:3:14: unexpected "}}" in operand`. */
 export function templateError(source: string, at: number, message: string, code: Code = "bad_request"): AppError {

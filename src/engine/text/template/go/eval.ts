@@ -3,7 +3,7 @@
  * template and its values may be hostile, so work, depth and output are bounded. Semantics follow text/template/exec.go
  * (missingkey=zero).
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { Branch, Command, Node, Operand, Pipe } from "./ast.ts";
 import { copyCost, type CostOf, type KnownCosts, outerCost, printCost } from "./cost.ts";
 import { templateError } from "./error.ts";

@@ -3,7 +3,7 @@
  * precision. Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
  */
 import { utf8Bytes } from "../../utf8.ts";
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { type CostOf, escapeCost, printCost, wholeCost } from "./cost.ts";
 import { type GoList, type GoMap, type GoStruct, type GoValue, typeName } from "./value.ts";
 

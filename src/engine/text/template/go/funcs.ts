@@ -3,7 +3,7 @@
  * besides. `and` and `or` are not here: they evaluate their arguments one by one, so the evaluator has them.
  */
 import { utf8Bytes, utf8Length, utf8Text } from "../../utf8.ts";
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { type CostOf, escapeCost, outerCost, printCost, wholeCost } from "./cost.ts";
 import { actionText, isPrintable, sprint, sprintf, valueText } from "./format.ts";
 import { compareText, type GoValue, isTrue, toJson, typeName } from "./value.ts";

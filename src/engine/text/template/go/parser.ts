@@ -2,7 +2,7 @@
  * Parser of Go text/template: source → named lists of nodes. Grammar and wording of the errors follow
  * text/template/parse/parse.go; `else with` (Go 1.23) is included. Functions must exist when a template is parsed.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { Command, Node, Operand, Pipe } from "./ast.ts";
 import { parseCharacter, parseNumber, unquote } from "./constants.ts";
 import { templateError } from "./error.ts";

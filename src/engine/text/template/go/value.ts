@@ -3,7 +3,7 @@
  * `int` is a bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{})
  * undefined.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 
 export type GoValue = undefined | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
 

@@ -4,7 +4,7 @@
  * meaning of None, undefined, `==`, `str` and scopes decides what a prompt looks like. Behaviour: jinja2 3.1.6 as
  * transformers sets it up (sandboxed and immutable, trim_blocks, lstrip_blocks, loop controls).
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { Call, CallBlock, For, Identifier, Member, Node, Parameter, SetNode } from "./ast.ts";
 import { runFilter } from "./filters.ts";
 import { attributeOf, BINARY, type Bounds, itemOf, keyOf, negate, sliceOf } from "./operators.ts";

@@ -2,7 +2,7 @@
  * What every chat template can call besides its values: `raise_exception`, `strftime_now`, `range`, `namespace`,
  * `dict`, `joiner`, and the constants. Behaviour: transformers' chat_template_utils.py and jinja2's defaults.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { intArgument, textArgument } from "./methods.ts";
 import {
   type Arguments,

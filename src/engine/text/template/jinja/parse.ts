@@ -4,7 +4,7 @@
  * which its parser does not know, become filters named `is divisibleby`.
  */
 import { parse, tokenize } from "@huggingface/jinja";
-import { AppError, messageOf } from "../../../../base/errors.ts";
+import { AppError, messageOf } from "../../../../base/index.ts";
 import type { Node } from "./ast.ts";
 
 /** The longest seen has 30 kB. */

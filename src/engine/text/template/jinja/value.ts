@@ -3,7 +3,7 @@
  * float is boxed so that 1.0 stays one, None is null. Whatever walks a value pays for each part: a value may refer to
  * one part many times over, and then prints exponentially long.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 
 export type Value = null | boolean | number | string | Float | Sequence | Dict | Thing | Callable | Undefined;
 

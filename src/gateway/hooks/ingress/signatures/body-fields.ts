@@ -1,5 +1,5 @@
 /** Reads single fields of a body whose sender has proved nothing yet: JSON, or a form of either kind. */
-import { ownValue } from "../../../../base/own-value.ts";
+import { ownValue } from "../../../../base/index.ts";
 import type { SignedRequest } from "./scheme.ts";
 
 type BodyRequest = Pick<SignedRequest, "rawBody" | "headers">;

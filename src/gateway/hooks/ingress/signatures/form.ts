@@ -2,7 +2,7 @@
  * A signature as data: where a request carries it, how it is written, and what is signed. `hmac` and `public-key` take
  * all of it from the configuration; `vendors.ts` has it for senders that have names.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { bodyFields, formContent, isForm } from "./body-fields.ts";
 import { fromBase64, fromHex, SIGNATURES_MAX, type SignedRequest } from "./scheme.ts";
 

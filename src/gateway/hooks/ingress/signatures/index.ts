@@ -1,5 +1,5 @@
 /** Signature schemes by name. */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import type { SignatureConfig } from "../../signature-config.ts";
 import { FORM_DEFAULT, type Place, type SignatureForm } from "./form.ts";
 import { gitlab } from "./gitlab.ts";

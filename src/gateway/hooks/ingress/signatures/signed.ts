@@ -1,6 +1,6 @@
 /** Schemes that a form describes: they read a proof, look at its time, and compare it with what would be right. */
 import { createHash } from "node:crypto";
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { bodyFields } from "./body-fields.ts";
 import { contentOf, readProof, writeProof, type Content, type Proof, type SignatureForm } from "./form.ts";
 import type { KeyKind } from "./keys.ts";

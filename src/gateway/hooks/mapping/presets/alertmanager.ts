@@ -1,5 +1,5 @@
 /** Prometheus Alertmanager: a group of alerts. Payload: prometheus.io, "Alerting, configuration, webhook_config". */
-import { ownValue } from "../../../../base/own-value.ts";
+import { ownValue } from "../../../../base/index.ts";
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
 import { BODY_CHARS_MAX, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 

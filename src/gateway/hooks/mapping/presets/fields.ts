@@ -1,5 +1,5 @@
 /** Reads a payload of which nothing is certain: what is not there, or not of the kind, is empty. */
-import { ownValue } from "../../../../base/own-value.ts";
+import { ownValue } from "../../../../base/index.ts";
 
 const TEXT_CHARS_MAX = 2000;
 const LIST_MAX = 20;

@@ -3,7 +3,7 @@
  * as `mail/message.ts` makes it. Each message becomes a run in a conversation of its own; one that has an id is handled
  * once, however often it is sent.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { shortHash } from "../filters.ts";
 import type { View } from "../request.ts";
 import { type Fields, fieldsOf } from "./fields.ts";

@@ -3,8 +3,8 @@
  * environment, and whatever a module does to it (endless loops, all memory, `process.exit`) ends here.
  */
 import { writeFileSync } from "node:fs";
-import { messageOf } from "../../../../base/errors.ts";
-import { dieWithParent } from "../../../../base/parent-death.ts";
+import { messageOf } from "../../../../base/index.ts";
+import { dieWithParent } from "../../../../base/system.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
 const REASON_CHARS_MAX = 500;

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type BigIntStats, realpathSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, relative, resolve, sep } from "node:path";
-import { AppError, messageOf } from "../../../../base/errors.ts";
+import { AppError, messageOf } from "../../../../base/index.ts";
 
 const FILES_MAX = 200;
 const FILE_BYTES_MAX = 1024 * 1024;

@@ -2,7 +2,7 @@
  * Places for calls, handed out fairly: a lane (a mapping) has a few of its own, and one whose calls never end leaves as
  * many to the others. Whoever waits too long, or goes away, waits no more.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 
 export interface PlaceLimits {
   /** Calls of one lane that run at once. */

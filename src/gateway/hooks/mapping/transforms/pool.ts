@@ -3,7 +3,7 @@
  * longer than they are of use.
  */
 import { availableParallelism } from "node:os";
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { findModule, isCurrent, type ModuleVersion } from "./location.ts";
 import type { TransformInput, TransformReply } from "./messages.ts";
 import { Places } from "./places.ts";

@@ -3,8 +3,8 @@
  * long or too much memory, and forgotten when it ends by itself.
  */
 import { readFileSync } from "node:fs";
-import { AppError } from "../../../../base/errors.ts";
-import { programFile, scriptEnv } from "../../../../base/program-files.ts";
+import { AppError } from "../../../../base/index.ts";
+import { programFile, scriptEnv } from "../../../../base/system.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
 /** Memory that a transform may take, resident. An empty process has 30 MB. */

@@ -1,6 +1,6 @@
 /** The answer to an accepted request; stored with it and repeated for the same idempotency key. */
 import { Type } from "@sinclair/typebox";
-import { oneOfTexts, strictObject, type Output } from "../../../../base/schema.ts";
+import { oneOfTexts, type Output, strictObject } from "../../../../base/schema.ts";
 
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
 

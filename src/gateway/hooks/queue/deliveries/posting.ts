@@ -1,5 +1,5 @@
 /** New runs, and what of them can be done in the transaction that makes them. */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { together, whole, type Script } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 

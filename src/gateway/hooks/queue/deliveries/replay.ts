@@ -2,7 +2,7 @@
  * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The keys of the old one stay with
  * the old one.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { execute, queryAll, type Script } from "../../../database/store.ts";
 import { storeRuns, type Posting } from "./posting.ts";
 import { openRuns } from "./open-runs.ts";

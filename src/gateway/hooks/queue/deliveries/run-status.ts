@@ -1,6 +1,6 @@
 /** How a run stands: what its sender may know. Times are epoch milliseconds. */
 import { Type } from "@sinclair/typebox";
-import { nullable, oneOfTexts, strictObject, type Output } from "../../../../base/schema.ts";
+import { nullable, oneOfTexts, type Output, strictObject } from "../../../../base/schema.ts";
 import { REPLY_STATES, RUN_STATES } from "./state.ts";
 
 const text = Type.String();

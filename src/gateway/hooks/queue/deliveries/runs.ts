@@ -1,5 +1,5 @@
 /** Rows of runs: made, found, and moved from state to state. */
-import { assert } from "../../../../base/errors.ts";
+import { assert } from "../../../../base/index.ts";
 import { insertAll, queryAll, queryOne, type Script, type SqlText } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../../action.ts";

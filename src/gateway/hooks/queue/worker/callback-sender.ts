@@ -2,8 +2,7 @@
  * Sends callbacks that are due, a few at once, from one node. Each is repeated, with the same id, until it arrives or
  * is given up.
  */
-import { messageOf } from "../../../../base/errors.ts";
-import type { Logger } from "../../../../base/log.ts";
+import { type Logger, messageOf } from "../../../../base/index.ts";
 import type { Lease } from "../../../database/peers.ts";
 import type { Store } from "../../../database/store.ts";
 import { sendCallback, type CallbackOutcome } from "../callback.ts";

@@ -2,7 +2,7 @@
  * What follows a turn, in the transaction that stores it: the transcript, the reply's messages, the main session's
  * event, and the callback once nothing is under way.
  */
-import { AppError, messageOf } from "../../../../base/errors.ts";
+import { AppError, messageOf } from "../../../../base/index.ts";
 import { execute, undoable, type Script } from "../../../database/store.ts";
 import type { AgentAction, HookAction, WakeAction } from "../../action.ts";
 import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";

@@ -3,7 +3,7 @@
  * behind it for a while, or until it is too old. Where one that waits wants a heartbeat, that is due at once: it makes
  * room.
  */
-import { AppError } from "../../../../base/errors.ts";
+import { AppError } from "../../../../base/index.ts";
 import { together, type Script } from "../../../database/store.ts";
 import type { Posting } from "../deliveries/posting.ts";
 import { dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";

@@ -4,7 +4,7 @@
  * begins and when it is over.
  */
 import { canonical } from "../../../agent/models.ts";
-import type { Logger } from "../../../../base/log.ts";
+import type { Logger } from "../../../../base/index.ts";
 import type { TurnResult } from "../../../agent/turn.ts";
 
 const SHORTEST_MS = 1000;

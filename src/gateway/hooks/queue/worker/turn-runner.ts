@@ -4,8 +4,7 @@
  */
 import { renderPassage } from "../../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/turn.ts";
-import { AppError, messageOf } from "../../../../base/errors.ts";
-import type { Logger } from "../../../../base/log.ts";
+import { AppError, type Logger, messageOf } from "../../../../base/index.ts";
 import type { Peers } from "../../../database/peers.ts";
 import type { Script, Store } from "../../../database/store.ts";
 import { Trouble } from "../../../database/trouble.ts";

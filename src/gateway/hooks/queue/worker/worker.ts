@@ -3,9 +3,7 @@
  * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
  * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
  */
-import { setBackDetector } from "../../../../base/clock.ts";
-import { messageOf } from "../../../../base/errors.ts";
-import type { Logger } from "../../../../base/log.ts";
+import { type Logger, messageOf, setBackDetector } from "../../../../base/index.ts";
 import type { Peers, Topic } from "../../../database/peers.ts";
 import type { Script, Store } from "../../../database/store.ts";
 import { Trouble } from "../../../database/trouble.ts";

@@ -1,0 +1,28 @@
+/** Errors, numbers, texts, time and the log, on any host. */
+export { abortable, reasonOf } from "./abortable.ts";
+export { BLOCK_BYTES, inBlocks } from "./blocks.ts";
+export { isRecent, isTimeZone, nowNs, setBackDetector, systemClock, type Clock } from "./clock.ts";
+export { formatDuration, formatTime, parseDuration, parseKeepAlive } from "./duration.ts";
+export { AppError, assert, checkNotCancelled, isTemporary, messageOf, shuttingDown, type Code } from "./errors.ts";
+export { jsonExcess, nestsDeeper, type JsonLimits } from "./json-depth.ts";
+export {
+  KERNELS_EXPECTED,
+  PLAIN,
+  SIZES,
+  fits,
+  formatTuning,
+  parseKernels,
+  type KernelChoice,
+  type SizeName,
+  type Tuning,
+} from "./kernel-tuning.ts";
+export type { KvCacheType } from "./kv-cache-type.ts";
+export { linesOf } from "./lines.ts";
+export { makeLogger, makeStreamLogger, type Logger } from "./log.ts";
+export { isLoopback } from "./loopback.ts";
+export { isPlainName, type NamedFile } from "./named-file.ts";
+export { nearest, unknownNameMessage } from "./nearest.ts";
+export { ownValue } from "./own-value.ts";
+export { quoteGo } from "./quote.ts";
+export { parseRetryAfter, retryAfter } from "./retry-after.ts";
+export { API_VERSION, VERSION } from "./version.ts";

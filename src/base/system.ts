@@ -1,0 +1,20 @@
+/** Files, memory, processes and addresses of this machine. */
+export { availableMemory, totalMemory } from "./available-memory.ts";
+export { collectWhenIdle } from "./collect-idle.ts";
+export {
+  copyBytes,
+  putInPlace,
+  removeFile,
+  removeLeftovers,
+  storageError,
+  writeBytes,
+  writeChunks,
+  writeDurably,
+} from "./durable.ts";
+export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
+export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
+export { dieBeforeParent, dieWithParent } from "./parent-death.ts";
+export { takeLock, type ProcessLock } from "./process-lock.ts";
+export { hasInside, packageFolder, programFile, scriptEnv, selfCommand } from "./program-files.ts";
+export { isPublicAddress } from "./public-address.ts";
+export { fromWire, toWire } from "./wire.ts";

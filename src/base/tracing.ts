@@ -1,0 +1,11 @@
+/** Traces that OpenTelemetry takes. */
+export {
+  OtlpSender,
+  encodeAttributes,
+  nanoseconds,
+  type Attributes,
+  type OtlpOptions,
+  type OtlpTarget,
+} from "./otlp.ts";
+export { formatTraceparent, newSpanId, parseTraceparent, type Trace } from "./traceparent.ts";
+export { Tracer, type Span } from "./tracer.ts";

@@ -1,0 +1,21 @@
+/** Readers and writers of model files, their repairs, and the types of their weights. */
+export { pathBeside } from "./files/beside.ts";
+export { openGguf } from "./files/gguf.ts";
+export { readHeader, readPart } from "./files/header.ts";
+export { mergeShards } from "./files/merge.ts";
+export { readOnnxHeader, taskOf, type OnnxHeader } from "./files/onnx.ts";
+export { trimSnapshots } from "./files/snapshots.ts";
+export { writeGguf, writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "./files/write.ts";
+export { readAdapter } from "./gguf/adapter.ts";
+export { makeCursor, moveWindow, readCount, readString, readU32, take, type Cursor } from "./gguf/cursor.ts";
+export type { Gguf, Metadata, ModelHeader, TensorInfo } from "./gguf/gguf.ts";
+export { getNumber, getString, getStrings } from "./gguf/keys.ts";
+export { MAX_HEADER_BYTES, headerSteps, type Header } from "./gguf/parse.ts";
+export { projectorGguf, projectorHeader, repairGguf, repairHeader } from "./gguf/repair/index.ts";
+export { joinTensors, shardPaths } from "./gguf/shards.ts";
+export { ARRAY, BOOL, STRING, numberTypeOf, numberTypes, type NumberTypeName } from "./gguf/value-types.ts";
+export { bf16 } from "./quant/bf16.ts";
+export { f16 } from "./quant/f16.ts";
+export { f32 } from "./quant/f32.ts";
+export { quants, type QuantName } from "./quant/index.ts";
+export type { Quant } from "./quant/quant.ts";

@@ -1,0 +1,36 @@
+/** Requests to the engine and its answers. This file loads no reader of models. */
+export type { EmbedEvent } from "./batching/embedder.ts";
+export type { EngineInfo } from "./batching/load.ts";
+export { addStates, normalized, poolingOf, statedPooling } from "./batching/pooling.ts";
+export { inputOf, makeLayouts, type Media, type PromptSegment } from "./batching/prompt.ts";
+export { RANK } from "./batching/rank-head.ts";
+export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
+export type { Backend, Program, Session } from "./program/backend.ts";
+export {
+  LOADED_TEMPLATE,
+  type Asked,
+  type AskedMessage,
+  type EmbedMessage,
+  type Ending,
+  type FromRunner,
+  type GenerateMessage,
+  type LoadMessage,
+  type Reply,
+  type TemplateChoice,
+  type TemplateReply,
+  type ToRunner,
+} from "./runner/messages.ts";
+export { parseLogitBias, type LogitBias } from "./text/sampling/logit-bias.ts";
+export {
+  SAMPLING_DEFAULTS,
+  parseOptions,
+  type LoadingOptions,
+  type Options,
+  type SamplingOptions,
+} from "./text/sampling/options.ts";
+export { schemaGrammar } from "./text/sampling/schema/compile.ts";
+export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
+export { MAPS, TOO_DEEP, checkSize, tooDeepAt } from "./text/sampling/schema/read.ts";
+export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";
+export { forgetsThoughts, withoutOldThoughts } from "./text/template/old-thoughts.ts";
+export type { ThinkingTags } from "./text/template/thinking.ts";

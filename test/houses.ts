@@ -1,0 +1,93 @@
+/** The houses of src/: their order, their rooms, their doors, and the rules on who may import what. */
+import { join, normalize } from "node:path";
+
+export interface Source {
+  /** From the repository's root, with `/`. */
+  readonly path: string;
+  readonly text: string;
+}
+/** Returns the faults of a file, each with its line if it has one. */
+export type Check = (source: Source) => string[];
+
+/** Houses: folders of src/, lowest first. Each may import from those before it. */
+export const HOUSES = "base engine library runtime page gateway server cli main.ts".split(" ");
+/** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  engine: "formats text program backends architectures vision batching runner".split(" "),
+  library: ["convert"],
+  gateway: "database channels agent hooks operate".split(" "),
+};
+/** The files of each house that others may import. */
+export const DOORS: Readonly<Record<string, readonly string[]>> = {
+  base: "index system tracing schema config/index".split(" "),
+  engine:
+    "index portable formats/index text/index architectures/index backends/index vision/index runner/process".split(" "),
+  library: "index portable making".split(" "),
+  runtime: "index portable check-model".split(" "),
+  page: "assets build-ahead engine/runtime".split(" "),
+  gateway: "index setup operate/open operate/transfer/index agent/boundary/index".split(" "),
+  server: ["index"],
+  cli: ["command-line"],
+};
+/** The files of src from which kernels/ may import values, and files from which it may import types. */
+const KERNEL_VALUES = /^src\/(base|engine\/formats\/quant)\/|^src\/engine\/program\/step\.ts$/;
+const KERNEL_TYPES = /^src\/(base|engine\/(formats|text|program))\//;
+
+/** The text with comments blanked, so that line numbers stay. Good enough for code that a formatter has been over. */
+export function withoutComments(text: string): string {
+  const blank = (comment: string): string => comment.replace(/[^\n]/g, " ");
+  return text.replace(/^\s*\/\*[\s\S]*?\*\//gm, blank).replace(/(^|\s)\/\/.*$/gm, blank);
+}
+
+interface Import {
+  readonly from: string;
+  readonly typeOnly: boolean;
+}
+
+export function importsOf({ path, text }: Source): Import[] {
+  const statement =
+    /^\s*(?:import|export)\s(type\s)?[^;"']*?(?:from\s*)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/gm;
+  return [...withoutComments(text).matchAll(statement)].map((match) => {
+    const name = match[2] ?? match[3]!;
+    const from = name.startsWith(".") ? normalize(join(path, "..", name)).replaceAll("\\", "/") : name;
+    return { from, typeOnly: match[1] !== undefined };
+  });
+}
+
+export const houseOf = (path: string): string => path.split("/")[1]!;
+
+/** The position of a file's room in the order of its house. */
+function rankOf(path: string): number {
+  const [, house = "", room = ""] = path.split("/");
+  const rooms = ROOMS[house] ?? [];
+  return rooms.includes(room) ? rooms.indexOf(room) : rooms.length;
+}
+
+export const layers: Check = (source) =>
+  importsOf(source).flatMap(({ from, typeOnly }) => {
+    const { path } = source;
+    if (/^(test|bench)\//.test(from)) return [`imports ${from}: the product needs neither tests nor benchmarks`];
+    if (path.startsWith("kernels/")) {
+      if (!from.startsWith("src/") || KERNEL_VALUES.test(from)) return [];
+      return typeOnly && KERNEL_TYPES.test(from)
+        ? []
+        : [`imports ${from}: kernels take types of engine/program and below, and values of base and quant`];
+    }
+    if (from.startsWith("kernels/"))
+      return path.startsWith("src/engine/backends/") ? [] : [`imports ${from}: only src/engine/backends does`];
+    if (!from.startsWith("src/")) return [];
+    const [own, other] = [houseOf(path), houseOf(from)];
+    if (!HOUSES.includes(own)) return [`src/${own} is no house: add it to HOUSES`];
+    if (!HOUSES.includes(other)) return [`imports ${from}: there is no such house`];
+    const isBelow = own === other ? rankOf(from) <= rankOf(path) : HOUSES.indexOf(other) < HOUSES.indexOf(own);
+    return isBelow ? [] : [`imports ${from}, which is above it`];
+  });
+
+/** Kernels belong to the engine: they may import its files, and doors of other houses. */
+export const doors: Check = (source) =>
+  importsOf(source).flatMap(({ from }) => {
+    if (!from.startsWith("src/")) return [];
+    const [own, other] = [source.path.startsWith("kernels/") ? "engine" : houseOf(source.path), houseOf(from)];
+    const isDoor = DOORS[other]?.some((door) => from === `src/${other}/${door}.ts`);
+    return own === other || isDoor ? [] : [`imports ${from}, which is no door of src/${other}`];
+  });
