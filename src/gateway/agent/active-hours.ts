@@ -1,11 +1,11 @@
-/** The hours in which the timer may wake the agent. What asks for it by itself is not bound by them. */
+/** The hours in which the timer may wake the agent. Explicit requests ignore them. */
 import type { HeartbeatConfig } from "./config.ts";
 
 const MINUTES_PER_HOUR = 60;
 
 /**
- * From `start`, to `end` without it; `end` before `start` is past midnight, and equal ones are the whole day. A zone
- * that this machine does not know counts as always: a heartbeat too many does less harm than none.
+ * Includes `start`, excludes `end`. An `end` before `start` lies past midnight; equal ones mean the whole day. An
+ * unknown time zone counts as always active: a heartbeat too many does less harm than none.
  */
 export function isActive(hours: HeartbeatConfig["activeHours"], nowMs: number): boolean {
   if (!hours) return true;

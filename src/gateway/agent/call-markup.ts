@@ -1,6 +1,6 @@
 /**
- * Removes tool calls from an answer that was not parsed for them, because the turn has no tools: each format's opening
- * tag and everything up to its closing tag or the end of the text.
+ * Removes tool calls from the answer of a turn without tools, which is not parsed for calls: each format's opening tag
+ * and everything up to its closing tag or the end of the text.
  */
 
 const CALLS: readonly RegExp[] = [
@@ -14,7 +14,7 @@ const CALLS: readonly RegExp[] = [
   /(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|channel\|>commentary)[^]*$/g,
 ];
 
-/** The text without them, trimmed where there were any. */
+/** The text without calls; trimmed if there were any. */
 export function withoutCalls(text: string): string {
   const rest = CALLS.reduce((left, call) => left.replace(call, ""), text);
   return rest === text ? text : rest.trim();

@@ -9,7 +9,7 @@ import { oneOfTexts, type Parsed, readable, reader, refined, strictObject } from
 const NS_PER_MS = 1e6;
 const DURATION = 'a duration such as "30m"';
 
-/** `"30m"`, or a number of minutes; milliseconds. */
+/** Parses `"30m"`, or a number of minutes, into milliseconds. */
 const durationMs = (minutes: number) =>
   readable(Type.Union([Type.String(), Type.Number()], { default: minutes, expected: DURATION }), (value) => {
     const text = typeof value === "number" || /^\d+$/.test(value) ? `${value}m` : value;
@@ -17,7 +17,7 @@ const durationMs = (minutes: number) =>
       const ms = parseDuration(text) / NS_PER_MS;
       if (ms >= 0) return { value: ms };
     } catch {
-      // said below
+      // the pattern's description says it
     }
     return { problem: `expected ${DURATION}, got ${JSON.stringify(value)}` };
   });
@@ -32,7 +32,7 @@ export const THINKING_LEVELS = ["off", "minimal", "low", "medium", "high", "max"
 const activeHours = strictObject({
   start: clock,
   end: clock,
-  /** IANA name; the machine's own zone where absent. */
+  /** IANA name; default: the machine's zone. */
   timezone: Type.Optional(
     refined(Type.String(), (zone) =>
       isTimeZone(zone) ? undefined : 'expected the IANA name of a time zone, such as "Europe/Paris"',
@@ -42,10 +42,10 @@ const activeHours = strictObject({
 
 const heartbeat = strictObject(
   {
-    /** 0 turns the timer off; what asks for a heartbeat still gets one. */
+    /** 0 turns the timer off; explicit requests still get a heartbeat. */
     every: durationMs(30),
     prompt: Type.Optional(Type.String({ minLength: 1 })),
-    /** A reply whose rest beside the acknowledgement is no longer than this says nothing. */
+    /** A reply with at most this much text beside the acknowledgement is not sent. */
     ackMaxChars: Type.Integer({ minimum: 0, maximum: 4000, default: 300 }),
     activeHours: Type.Optional(activeHours),
     /** `last`, `none`, or a channel. */
@@ -65,7 +65,7 @@ const agentSettings = {
   thinking: Type.Optional(oneOfTexts(THINKING_LEVELS)),
   /** Seconds that a turn may take. */
   timeoutSeconds: Type.Optional(Type.Number(TIMEOUT_SECONDS)),
-  /** Names of the tools that conversations may use; hooks have lists of their own. */
+  /** Tools that conversations may use; hooks have lists of their own. */
   tools: Type.Optional(Type.Array(Type.String())),
 };
 
@@ -104,7 +104,7 @@ export const sessionSchema = reader(
       maxEvents: Type.Integer({ minimum: 1, maximum: 100_000, default: 2000 }),
       /** Share of the model's context that history may fill before it is compacted. */
       compactAt: Type.Number({ minimum: 0.1, maximum: 0.95, default: 0.7 }),
-      /** Sessions of hooks are deleted after so long without use; 0: never. */
+      /** Sessions of hooks are deleted after this time without use; 0: never. */
       idleExpiry: durationMs(30 * 24 * 60),
     },
     { default: {} },

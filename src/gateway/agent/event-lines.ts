@@ -1,6 +1,6 @@
 /**
- * Events as lines of a prompt: `System: [time] text`, one event each. What an event says can begin no line of its own,
- * so that no text passes for another event; what is too long is cut, and says so.
+ * Renders events as lines of a prompt: `System: [time] text`, one event each. The text of an event cannot begin a line,
+ * so that none passes for another event; a text that is too long is cut and says so.
  */
 import { boundaryNotice, indented, wrapOutside } from "./boundary/index.ts";
 import type { Passage } from "./boundary/passage.ts";
@@ -14,13 +14,16 @@ export interface LineLimits {
 }
 
 export interface EventLines {
-  /** Empty where no events wait. */
+  /** Empty if no events wait. */
   readonly text: string;
-  /** Those that the text shows. */
+  /** The events that the text shows. */
   readonly shown: readonly WaitingEvent[];
 }
 
-/** @param events the oldest first; @param waiting how many there are in all */
+/**
+ * @param events the oldest first
+ * @param waiting number of all waiting events
+ */
 export function renderEvents(events: readonly WaitingEvent[], limits: LineLimits & { waiting: number }): EventLines {
   const shown = events.slice(0, limits.eventsMax);
   if (shown.length === 0) return { text: "", shown };
@@ -48,7 +51,7 @@ function trimmed(passage: Passage): Passage {
   }));
 }
 
-/** The first `charsMax` units of a passage, and how many are missing. */
+/** The first `charsMax` units of a passage, and the number of units cut. */
 function cut(passage: Passage, charsMax: number): Passage {
   let left = charsMax;
   let missing = 0;

@@ -1,6 +1,6 @@
 /**
  * Events that wait for the next turn of a session. They stay until the transaction that stores a turn which saw them.
- * Their number is bounded: past the bound an event is refused, and its sender keeps it until there is room.
+ * Their number is bounded: a full session refuses an event, and its sender keeps it until there is room.
  */
 import { AppError } from "../../base/index.ts";
 import { plain, type Passage } from "./boundary/passage.ts";
@@ -9,15 +9,15 @@ import { execute, insertAll, queryAll, queryOne, together, type Script, type Sql
 export interface NewEvent {
   readonly sessionKey: string;
   readonly text: Passage;
-  /** Whether outside parts go behind the safety boundary. */
+  /** True if outside parts go behind the safety boundary. */
   readonly isWrapped: boolean;
-  /** Who sent it, for the model to read. */
+  /** The sender's name, for the model to read. */
   readonly source: string;
-  /** Waiting events of one key are one event, which says what the last of them said. */
+  /** Waiting events of one key are merged into one event with the newest text. */
   readonly dedupeKey?: string;
-  /** Whether a heartbeat is due for it: one that waits when the server starts gets one. */
+  /** True if the event asks for a heartbeat, also after a restart. */
   readonly wantsHeartbeat?: boolean;
-  /** Whether a reply with it is on its way to people, so that the model need not tell them too. */
+  /** True if a reply with it is on its way to people, so that the model need not repeat it. */
   readonly isDelivered?: boolean;
   readonly now: number;
 }
@@ -29,20 +29,20 @@ export interface WaitingEvent {
   readonly source: string;
   readonly wantsHeartbeat: boolean;
   readonly isDelivered: boolean;
-  /** How many events this one stands for. */
+  /** Number of events merged into this one. */
   readonly count: number;
   readonly createdAt: number;
   readonly lastAt: number;
 }
 
-/** What a turn was shown of an event: those that joined it since are shown to the next. */
+/** An event as a turn saw it; events merged into it later are shown to the next turn. */
 export type SeenEvent = Pick<WaitingEvent, "seq" | "count" | "wantsHeartbeat" | "isDelivered">;
 
-/** `merged`: it joined one that waits. `ignored`: it has no text. */
+/** `merged`: joined a waiting event. `ignored`: the event has no text. */
 export type Enqueued = "queued" | "merged" | "ignored";
 
 /**
- * Throws `busy` where too many wait.
+ * Throws `busy` if too many wait.
  * @param eventsMax events that may wait in one session
  */
 export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: number }): Script<Enqueued> {
@@ -54,13 +54,13 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
 
 /** Events of one session: decided on one after the other, stored together. */
 export interface EventBatch {
-  /** Throws `busy` where too many wait. */
+  /** Throws `busy` if too many wait. */
   add(event: Omit<NewEvent, "sessionKey">): Enqueued;
-  /** At once. */
+  /** Stores all of them in one script. */
   store(): Script<void>;
 }
 
-/** @param dedupeKey of the one event to be added; where there are several they have none */
+/** @param dedupeKey key of the single event to be added; undefined for several, which have no keys */
 export function* openEvents(
   sessionKey: string,
   { eventsMax, dedupeKey }: { eventsMax: number; dedupeKey?: string | undefined },
@@ -69,7 +69,7 @@ export function* openEvents(
   return new Events(sessionKey, { eventsMax, twin, waiting });
 }
 
-/** One of its key; where it has none, the newest event. */
+/** The waiting event of the same key; without a key, the newest event. */
 const findTwin = (sessionKey: string, dedupeKey: string | undefined): Script<EventRow | undefined> =>
   dedupeKey === undefined
     ? queryOne<EventRow>(NEWEST, sessionKey)
@@ -81,16 +81,16 @@ const findTwin = (sessionKey: string, dedupeKey: string | undefined): Script<Eve
 
 const NEWEST = {
   sqlite: "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1",
-  // an order that only `session_events_key` has
+  // this order makes PostgreSQL use `session_events_key`
   postgres: `SELECT * FROM session_events WHERE session_key BETWEEN $1 AND $1
     ORDER BY session_key DESC, seq DESC LIMIT 1`,
 } satisfies SqlText;
 
-/** A row as it is to be. */
+/** A row to be stored. */
 type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
-  /** Undefined: it is new. */
+  /** Undefined: a new row. */
   readonly seq: number | undefined;
-  /** How many events it stands for that are not stored. */
+  /** Number of merged events not stored yet. */
   added: number;
 };
 
@@ -174,7 +174,7 @@ const rowOf = ({ text, now, ...event }: Omit<NewEvent, "sessionKey">): Row => ({
   added: 1,
 });
 
-/** Waiting events of one key are one; of those without, neighbours that say the same. */
+/** Merge events of one key; without keys, neighbours with the same text. */
 const isTwin = (waiting: Row, row: Row): boolean =>
   row.dedupe_key === null
     ? waiting.dedupe_key === null &&
@@ -205,7 +205,7 @@ const update = (row: Row): Script<number> =>
     row.seq!,
   );
 
-/** Events that wait, those that joined one not counted. */
+/** Number of waiting events; merged ones count once. */
 export function* countEvents(sessionKey: string): Script<number> {
   return (yield* queryOne<{ n: number }>(COUNT, sessionKey))?.n ?? 0;
 }
@@ -218,7 +218,7 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
   const rows = yield* queryAll<EventRow>(text, options.sessionKey, options.limit);
   return rows.map((row) => ({
     seq: row.seq,
-    text: JSON.parse(row.text) as Passage, // written by insert and join alone
+    text: JSON.parse(row.text) as Passage, // only insert and merge write it
     isWrapped: row.is_wrapped === 1,
     source: row.source,
     wantsHeartbeat: row.wants_heartbeat === 1,
@@ -230,8 +230,9 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
 }
 
 /**
- * Whether an event waits that a heartbeat is due for.
- * @param checkedAt when one was due for all that waited; absent: for none that did not ask
+ * True if a waiting event asks for a heartbeat.
+ * @param checkedAt time of the last check: every event that waited then asks for one; absent: only events with
+ * `wantsHeartbeat` count
  */
 export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Script<boolean> {
   const text = `SELECT 1 FROM session_events
@@ -239,14 +240,14 @@ export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Script<bool
   return (yield* queryOne(text, sessionKey, checkedAt)) !== undefined;
 }
 
-/** Makes a heartbeat due for the oldest that waits. Returns false where one is due, or none waits. */
+/** Marks the oldest waiting event as asking for a heartbeat. Returns false if one already asks, or none waits. */
 export function* hastenEvents(sessionKey: string): Script<boolean> {
   if (yield* wantsHeartbeat(sessionKey)) return false;
   const oldest = "SELECT min(seq) FROM session_events WHERE session_key = $1";
   return (yield* execute(`UPDATE session_events SET wants_heartbeat = 1 WHERE seq = (${oldest})`, sessionKey)) > 0;
 }
 
-/** Takes away what a turn was shown; belongs in the transaction that stores the turn. */
+/** Removes the events that a turn saw; belongs in the transaction that stores the turn. */
 export function* consumeEvents(seen: readonly SeenEvent[]): Script<void> {
   for (const { seq, count } of seen) {
     const removed = yield* execute("DELETE FROM session_events WHERE seq = $1 AND count <= $2", seq, count);

@@ -1,7 +1,7 @@
 /**
- * What a turn shows its model, within the model's context: the oldest exchanges are compacted first, then fewer events
- * are shown; the others wait for the next turn. The prompt itself is never cut: one that is too long is refused. What
- * tools give back later is cut to what is left.
+ * Fits a turn into the model's context: it compacts the oldest exchanges first, then shows fewer events; the others
+ * wait for the next turn. It never cuts the prompt: one that is too long is refused. Results of tools are cut later to
+ * the room that is left.
  */
 import { AppError } from "../../base/index.ts";
 import { displayName, parseReference } from "../../library/portable.ts";
@@ -12,19 +12,19 @@ import type { WaitingEvent } from "./events.ts";
 import type { History } from "./sessions.ts";
 import { RESULT_CHARS_MAX } from "./tools/index.ts";
 
-/** Events that one turn shows at most. */
+/** Most events that one turn shows. */
 export const EVENTS_SHOWN_MAX = 50;
 const EVENT_CHARS_MAX = 4000;
-/** An event is not cut below this to make room. */
+/** Fitting cuts an event to no less than this. */
 const EVENT_CHARS_MIN = 200;
-/** Tokens of the context that an answer needs. */
+/** Tokens of the context that are reserved for the answer. */
 const ANSWER_TOKENS_MIN = 64;
-/** Share of the budget that is left of a history after its compaction, so that the next turn needs none. */
+/** Compaction shrinks the history to this share of the budget, so that the next turn needs none. */
 const COMPACT_TO = 0.6;
 const SUMMARY_TOKENS_MAX = 256;
-/** UTF-16 units of a conversation that are not worth a summary. */
+/** Shorter conversations (UTF-16 units) are not summarised. */
 const SUMMARISED_CHARS_MIN = 100;
-/** UTF-16 units of one result of a tool, until a round of them fits. */
+/** Lengths of a tool's result in UTF-16 units, tried in turn until a round fits. */
 const RESULT_CHARS = [1, 2, 4, 8, 16, 32].map((part) => RESULT_CHARS_MAX / part);
 
 export interface Draft {
@@ -33,9 +33,9 @@ export interface Draft {
   /** Undefined: the model's own. */
   readonly system: string | undefined;
   readonly history: History;
-  /** The oldest of those that wait. */
+  /** The oldest waiting events. */
   readonly events: readonly WaitingEvent[];
-  /** How many wait in all. */
+  /** Number of all waiting events. */
   readonly waiting: number;
   readonly prompt: string;
   /** Share of the context that the prompt may fill before history is compacted. */
@@ -44,14 +44,14 @@ export interface Draft {
 
 export interface FittedTurn {
   readonly messages: readonly Message[];
-  /** Of the user's message: events and prompt, as the transcript keeps it. */
+  /** The user's message, events and prompt, as the transcript keeps it. */
   readonly content: string;
   readonly shown: readonly WaitingEvent[];
-  /** What the transcript is to be told, where history was compacted. */
+  /** The compaction to record in the transcript; undefined: none. */
   readonly compaction: Compaction | undefined;
 }
 
-/** A choice of what to show. */
+/** The history and events that a turn might show. */
 interface Choice {
   readonly dropped: number;
   readonly eventsMax: number;
@@ -70,7 +70,7 @@ export async function fitTurn(runtime: ChatRuntime, draft: Draft): Promise<Fitte
   const whole = build(WHOLE);
   const used = await count(whole);
   const ctxLen = ctxLenOf(runtime, draft.chat.model);
-  // a model that is gone again by now refuses by itself what is too long
+  // a model that was unloaded meanwhile checks the length itself
   if (ctxLen === undefined) return whole;
   const budget = Math.floor(ctxLen * draft.compactAt);
   if (used <= budget) return whole;
@@ -110,7 +110,7 @@ interface Limits {
   readonly budget: number;
 }
 
-/** As few of the oldest exchanges as leave room for more; all where that is not enough. */
+/** Drops as few of the oldest exchanges as fit more in; all of them if that is not enough. */
 async function dropExchanges(count: number, { fits, budget }: Limits): Promise<Choice> {
   let low = Math.min(1, count);
   let high = count;
@@ -122,7 +122,7 @@ async function dropExchanges(count: number, { fits, budget }: Limits): Promise<C
   return { ...WHOLE, dropped: high };
 }
 
-/** Half as many events, and then half as long, until they fit. */
+/** Halves the number of events, then their length, until they fit. */
 async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { draft: Draft }): Promise<Choice> {
   if (draft.events.length === 0) return choice;
   let smaller = { ...choice, eventsMax: Math.min(choice.eventsMax, draft.events.length) };
@@ -165,7 +165,7 @@ async function summarise(
   }
 }
 
-/** As much of a conversation as fits: what was cut blindly would lose the question before it. */
+/** The longest tail of a conversation that fits: the runner's own cut would drop the question at its start. */
 async function fittingQuestion(
   question: (charsMax: number) => readonly Message[],
   { fits, ctxLen }: { fits: (messages: readonly Message[]) => Promise<boolean>; ctxLen: number },
@@ -178,13 +178,10 @@ async function fittingQuestion(
   return undefined;
 }
 
-/** A message of a tool that shows so many UTF-16 units of its result. */
+/** Makes a tool's message that shows `charsMax` UTF-16 units of its result. */
 export type ToolMessage = (charsMax: number) => Message;
 
-/**
- * A round of a turn, the model's calls and their results, these cut as far as the context needs; undefined where it has
- * no room for them.
- */
+/** One round of a turn: the model's calls and their results, cut to fit the context; undefined if there is no room. */
 export async function fitRound(
   runtime: ChatRuntime,
   chat: Draft["chat"],

@@ -1,6 +1,6 @@
 /**
- * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
- * nothing, says again what was said, or there is nowhere to send it.
+ * Handles a heartbeat's reply: stores it with the turn, in the caller's transaction, and sends it unless it is an
+ * acknowledgement, repeats the last reply, or has no target.
  */
 import { isRecent } from "../../base/index.ts";
 import { execute, queryOne, type Script } from "../database/store.ts";
@@ -10,7 +10,7 @@ import type { HeartbeatConfig } from "./config.ts";
 import { replyOf } from "./reply.ts";
 import { storeTurn, type TurnResult } from "./turn.ts";
 
-/** How replies leave. */
+/** Delivery of replies. */
 export interface HeartbeatDelivery {
   readonly resolveTarget: (asked: {
     readonly channel: string;
@@ -22,13 +22,13 @@ export interface HeartbeatDelivery {
 }
 
 /**
- * `sent`: the reply is on its way. `ok-token`, `ok-empty`: nothing needs attention. `skipped`: for `reason` nothing was
- * asked or sent. `failed`: for `reason` no answer, or nowhere to send it.
+ * `sent`: the reply is on its way. `ok-token`, `ok-empty`: nothing needs attention. `skipped`: nothing was asked or
+ * sent, for `reason`. `failed`: no answer, or no target, for `reason`.
  */
 export interface HeartbeatOutcome {
   readonly kind: "sent" | "ok-token" | "ok-empty" | "skipped" | "failed";
   readonly reason?: string;
-  /** Whether no model began it: the model is missing, or its server away. */
+  /** True if no model began the turn: it is missing, or its server is down. */
   readonly isUntried?: boolean;
   /** The beginning of the reply. */
   readonly preview?: string;
@@ -46,18 +46,18 @@ export interface Reply {
 const SAME_REPLY_MS = 24 * 60 * 60_000;
 const PREVIEW_CHARS = 200;
 
-/** When the last heartbeat was; undefined: never. */
+/** Time of the last heartbeat; undefined before the first. */
 export function* lastHeartbeat(sessionKey: string): Script<number | undefined> {
   const text = "SELECT last_at FROM heartbeats WHERE session_key = $1";
   return (yield* queryOne<{ last_at: number }>(text, sessionKey))?.last_at;
 }
 
-/** Stores an answer of the model and what it leads to. */
+/** Stores an answer of the model and queues its delivery. */
 export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
   const { sessionKey, runId, result, config, now } = reply;
   const outcome = yield* deliver(reply, delivery);
   const isIdle = outcome.kind.startsWith("ok-") && result.record.seen.length === 0;
-  // a conversation does not grow by being told that nothing happened
+  // an idle heartbeat does not grow the transcript
   if (!isIdle) yield* storeTurn({ sessionKey, runId, record: result.record, isEphemeral: false, now });
   yield* execute(
     `INSERT INTO heartbeats (session_key, last_at) VALUES ($1, $2)
@@ -72,7 +72,7 @@ export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): S
   return outcome;
 }
 
-/** Where a heartbeat's answer goes. */
+/** The target of a heartbeat's answer. */
 export const heartbeatTarget = (
   { target: channel, to }: HeartbeatConfig,
   { resolveTarget }: Pick<HeartbeatDelivery, "resolveTarget">,

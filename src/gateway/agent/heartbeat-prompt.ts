@@ -1,4 +1,4 @@
-/** What a heartbeat asks. Events are named in the question, so that no model answers it without having read them. */
+/** The prompt of a heartbeat. It names the waiting events, so that the model cannot answer without having read them. */
 import { ACK_TOKEN } from "./ack.ts";
 
 const ABOUT_EVENTS =
@@ -7,7 +7,10 @@ const ABOUT_EVENTS =
 
 const HOW_TO_ACKNOWLEDGE = `If nothing needs attention, reply with ${ACK_TOKEN} and nothing else.`;
 
-/** Undefined if there is nothing to ask. @param own the operator's standing question */
+/**
+ * Undefined if there is nothing to ask.
+ * @param own the operator's standing prompt
+ */
 export function heartbeatPrompt(own: string | undefined, hasEvents: boolean): string | undefined {
   if (own === undefined && !hasEvents) return undefined;
   return [...(hasEvents ? [ABOUT_EVENTS] : []), ...(own === undefined ? [] : [own]), HOW_TO_ACKNOWLEDGE].join("\n\n");

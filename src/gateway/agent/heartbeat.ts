@@ -1,8 +1,8 @@
 /**
- * The heartbeat, of one node for all: turns of the main session that no request asked for. A timer asks now and then,
- * within active hours; what asks by itself gets one at once, whatever the timer and the hours say. While turns are
- * paused none begins. One runs at a time, and requests of one moment share one. What waits is in the database: after a
- * crash, and after a pause, it asks again.
+ * The heartbeat: turns of the main session that no user asked for. One node of the cluster runs it. A timer starts one
+ * now and then, within active hours; explicit requests start one at once, at any hour. None starts while turns are
+ * paused. One runs at a time, and requests close together share one. Waiting events are in the database, so they cause
+ * a heartbeat after a crash or a pause too.
  */
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease, Peers } from "../database/peers.ts";
@@ -44,15 +44,15 @@ export interface HeartbeatStatus extends HeartbeatOutcome {
 const COALESCE_MS = 250;
 const RETRY_MS_MIN = 1000;
 const RETRY_MS_MAX = 10 * 60_000;
-/** While no model can begin: a look whether one is there costs little. */
+/** Longest wait between tries while no model is available; the check is cheap. */
 const UNTRIED_MS_MAX = 60_000;
 const RUNS = "another one runs";
-/** Reasons of one heartbeat that are kept. */
+/** Most reasons kept for one heartbeat. */
 const REASONS_MAX = 16;
 
 type Cancel = () => void;
 
-/** An answer that cannot be sent is one: the turn stands, and asking again would change nothing. */
+/** An undeliverable answer counts as answered: the turn is stored, and asking again would change nothing. */
 const isUnanswered = ({ kind, preview }: HeartbeatOutcome): boolean => kind === "failed" && preview === undefined;
 
 export class Heartbeat {
@@ -63,12 +63,12 @@ export class Heartbeat {
   #reasons = new Set<string>();
   #running: Promise<void> | undefined;
   #last: HeartbeatStatus | undefined;
-  /** When the timer last asked, or would have. */
+  /** Time of the timer's last tick, skipped ones included. */
   #tickedAt: number;
-  /** When the timer asked last: what waited then is due, until a turn fails. */
+  /** Time of the timer's last heartbeat: events that waited then are due, until a turn fails. */
   #checkedAt: number | undefined;
   #failures = 0;
-  /** Why the last one failed; the log tells the same reason once. */
+  /** Reason of the last failure; the log states each reason once. */
   #toldFailure: string | undefined;
   #stopListening = (): void => {};
   #cancelTick: Cancel | undefined;
@@ -81,7 +81,7 @@ export class Heartbeat {
     this.#tickedAt = parts.clock.now();
   }
 
-  /** Begins to beat where it leads, where the last run of the server left off. */
+  /** Starts beating on the leading node, and continues where the last run of the server stopped. */
   async start(): Promise<void> {
     this.#stopListening = this.#parts.peers.onNews((topic) => {
       if (topic === "heartbeat") void this.#look("another node");
@@ -97,7 +97,7 @@ export class Heartbeat {
   async #begin(): Promise<void> {
     const { store, clock } = this.#parts;
     const last = await store.read(() => lastHeartbeat(this.#sessionKey));
-    // a clock that was set back since must not keep it waiting
+    // a clock that was set back since must not delay it
     if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
     this.reschedule();
     await this.#look("events that waited for the server");
@@ -113,7 +113,7 @@ export class Heartbeat {
     this.#cancelTick = this.#cancelWake = this.#cancelRetry = undefined;
   }
 
-  /** Asks for a heartbeat now, or once a pause is over. */
+  /** Requests a heartbeat, now or at the end of a pause. */
   request(reason: string): void {
     if (this.#stopping.signal.aborted) return;
     if (!this.#lease.isHeld) return this.#parts.peers.tell("heartbeat");
@@ -121,7 +121,8 @@ export class Heartbeat {
     if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
       this.#cancelWake = undefined;
-      if (this.#running || this.#parts.peers.isPaused) return; // the end of the one or the other looks for reasons
+      // the end of the run or the pause looks for reasons again
+      if (this.#running || this.#parts.peers.isPaused) return;
       this.#run(this.#takeReasons());
     });
   }
@@ -137,7 +138,7 @@ export class Heartbeat {
     this.#cancelTick = clock.after(Math.max(0, tickedAt + every - clock.now()), () => this.#tick());
   }
 
-  /** Calls with every status; returns what stops that. */
+  /** Calls `listener` with every status; returns a function that stops it. */
   onStatus(listener: (status: HeartbeatStatus) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -148,14 +149,14 @@ export class Heartbeat {
     return this.#last;
   }
 
-  /** Whether its answers are wanted somewhere, and there is nowhere to send them. */
+  /** True if answers should be sent and have no target. */
   async isUnheard(): Promise<boolean> {
     const { store, delivery } = this.#parts;
     const config = this.#config;
     return config.target !== "none" && "reason" in (await store.read(() => heartbeatTarget(config, delivery)));
   }
 
-  /** Ends the one that runs, and waits for that. What it saw still waits when the server starts again. */
+  /** Stops the running heartbeat and waits for its end. Events it saw still wait when the server starts again. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#stopListening();
@@ -189,7 +190,7 @@ export class Heartbeat {
     this.reschedule();
   }
 
-  /** Why the timer asks nothing. */
+  /** The reason to skip this tick of the timer; undefined: run. */
   #whyNotNow(): string | undefined {
     const { clock, peers } = this.#parts;
     if (!isActive(this.#config.activeHours, clock.now())) return "outside of active hours";
@@ -245,7 +246,7 @@ export class Heartbeat {
     return { kind: "skipped", reason: "another node leads by now" };
   }
 
-  /** Events that it did not get to, and requests that came while it ran, get the next one. */
+  /** Starts the next heartbeat if events were left over, or requests came meanwhile. */
   #goOn(outcome: HeartbeatOutcome, isWanted: boolean): void {
     const { clock } = this.#parts;
     const isToRetry = isUnanswered(outcome) && isWanted;
@@ -258,7 +259,7 @@ export class Heartbeat {
     } else if (isWanted) this.request("more events wait");
   }
 
-  /** Where the database does not say, another heartbeat will find out. */
+  /** If the database fails, another heartbeat will find out. */
   #isWanted(): Promise<boolean> {
     return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey, this.#checkedAt)).catch(() => true);
   }

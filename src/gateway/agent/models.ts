@@ -1,7 +1,7 @@
 /**
- * Which model a reference names: an alias of `agents.defaults.models`, or a model of the store. A list there limits
- * what requests may name; the configured default is always allowed. Asked before a request is accepted, and again
- * when its turn begins: nothing falls back to another model in silence.
+ * Resolves a model reference: an alias of `agents.defaults.models`, or a model of the store. A list there limits the
+ * models that requests may name; the configured default is always allowed. It is checked before a request is accepted,
+ * and again when its turn begins; there is no silent fallback.
  */
 import { AppError } from "../../base/index.ts";
 import { displayName, parseReference } from "../../library/portable.ts";
@@ -20,9 +20,9 @@ export interface ModelProblem {
 export interface ModelSource {
   /** Display names of the models in the store. */
   readonly modelNames: () => Promise<readonly string[]>;
-  /** Whether a model that is not in the store comes at its first use; absent: none does. */
+  /** True if a model that is not in the store is pulled at its first use; absent: never. */
   readonly isOffered?: ((name: string) => Promise<boolean>) | undefined;
-  /** Whether a model of the store writes text; absent: not known. */
+  /** True if a model of the store generates text; absent: unknown. */
   readonly canChat?: ((name: string) => Promise<boolean>) | undefined;
 }
 
@@ -30,9 +30,9 @@ export interface ModelQuestion {
   readonly agents: AgentsConfig;
   /** Display names of the models in the store. */
   readonly names: readonly string[];
-  /** As it was asked for; undefined: the default. */
+  /** The name as requested; undefined: the default. */
   readonly reference: string | undefined;
-  /** What an agent's own settings make the default. */
+  /** The agent's own default model. */
   readonly fallback?: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export function resolveModel({ agents, names, reference, fallback }: ModelQuesti
   return found === undefined ? refuse("model_unknown", `model '${asked}' not found`, wanted) : { model: found };
 }
 
-/** As `resolveModel`; a model that the source offers is found too. Throws what asking the source throws. */
+/** Like `resolveModel`, but also finds models that the source offers. Passes on errors of the source. */
 export async function findModel(
   question: Omit<ModelQuestion, "names">,
   { modelNames, isOffered }: ModelSource,
@@ -71,14 +71,14 @@ const refuse = (code: ModelProblem["code"], message: string, name: string): Mode
 const resolved = (models: AgentsConfig["defaults"]["models"], reference: string): string | undefined =>
   canonical(aliasOf(models, reference) ?? reference);
 
-/** Aliases have no slash, so that none can hide a model of a namespace. */
+/** Aliases have no slash, so that none can shadow a model of a namespace. */
 function aliasOf(models: AgentsConfig["defaults"]["models"], reference: string): string | undefined {
   if (reference.includes("/")) return undefined;
   const word = reference.toLowerCase();
   return Object.entries(models).find(([, { alias }]) => alias?.toLowerCase() === word)?.[0];
 }
 
-/** One spelling for all of a model's; undefined where it is no name. */
+/** The canonical spelling of a model's name; undefined if it is not a name. */
 export function canonical(reference: string): string | undefined {
   try {
     return displayName(parseReference(reference)).toLowerCase();

@@ -1,4 +1,4 @@
-/** The agent's tables in PostgreSQL; see `tables.ts` for what they are. */
+/** The agent's tables in PostgreSQL; `tables.ts` explains them. */
 import type { Migration } from "../database/database.ts";
 
 const SESSIONS = `
@@ -68,7 +68,7 @@ const EVENTS = `
     FOR EACH STATEMENT EXECUTE FUNCTION session_events_count();
 `;
 
-/** Rows that connections have for themselves: who adds events at the same time does not wait for the others. */
+/** One count row per connection, so that connections which add events concurrently do not block each other. */
 const EVENT_COUNTS = `
   ALTER TABLE session_event_counts RENAME TO session_event_parts;
   ALTER TABLE session_event_parts DROP CONSTRAINT session_event_counts_pkey,

@@ -1,6 +1,6 @@
 /**
- * Session keys: `agent:<id>:<rest>`. What a request asks for always lands below `agent:<id>:hook:`, so that no spelling
- * of it is the main session or another agent's. A key says where a conversation is kept, never what is trusted.
+ * Session keys: `agent:<id>:<rest>`. A key from a request always lands below `agent:<id>:hook:`, so that no spelling of
+ * it names the main session or another agent's. A key says where a conversation is kept, and grants no trust.
  */
 import { AppError } from "../../base/index.ts";
 import type { SessionConfig } from "./config.ts";
@@ -8,14 +8,14 @@ import type { SessionConfig } from "./config.ts";
 /** The agent that `agents.defaults` describes. */
 export const DEFAULT_AGENT = "main";
 
-/** UTF-16 units of a key as a request may write it. */
+/** Most UTF-16 units of a key in a request. */
 const KEY_LENGTH_MAX = 256;
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** Keys that differ in case are one key. */
+/** Keys are case-insensitive. */
 const fold = (key: string): string => key.normalize("NFC").toLowerCase();
 
-/** Where events and heartbeats of an agent are. */
+/** The session that holds an agent's events and heartbeats. */
 export const mainSessionKey = (session: Pick<SessionConfig, "mainKey">, agentId = DEFAULT_AGENT): string =>
   `agent:${agentId}:${fold(session.mainKey)}`;
 
@@ -25,7 +25,7 @@ export function agentOf(sessionKey: string): string {
 }
 
 export interface KeyQuestion {
-  /** As the request or the mapping has it; undefined: a session of the run's own. */
+  /** The key in the request or the mapping; undefined: a new session for the run. */
   readonly requested: string | undefined;
   readonly runId: string;
   readonly agentId?: string;
@@ -34,11 +34,11 @@ export interface KeyQuestion {
 
 export interface HookSession {
   readonly key: string;
-  /** Whether it ends with its run. */
+  /** True if the session ends with its run. */
   readonly isEphemeral: boolean;
 }
 
-/** The session of a hook's run. Throws `bad_request` where the key is malformed, reserved or another agent's. */
+/** The session of a hook's run. Throws `bad_request` if the key is malformed, reserved or another agent's. */
 export function hookSession({ requested, runId, agentId = DEFAULT_AGENT, session }: KeyQuestion): HookSession {
   if (requested === undefined) return { key: `agent:${agentId}:hook:${fold(runId)}`, isEphemeral: true };
   const asked = fold(requested.trim());

@@ -1,20 +1,20 @@
 /**
- * Sessions: append-only transcripts by key. All of it is scripts, so that callers store a turn together with what
- * follows from it in one transaction.
+ * Sessions: append-only transcripts by key. All functions are scripts, so that callers store a turn and its
+ * consequences in one transaction.
  */
 import { AppError } from "../../base/index.ts";
 import { execute, placeholders, queryAll, queryOne, type Script } from "../database/store.ts";
 import type { Target } from "../channels/channel.ts";
 import type { Message } from "../../runtime/portable.ts";
 
-/** What a transcript is made of. A compaction stands for all entries up to and including `through`. */
+/** An entry of a transcript. A compaction stands for all entries up to and including `through`. */
 export type EntryBody =
   | { readonly kind: "message"; readonly message: Message; readonly isTruncated?: boolean }
   | {
       readonly kind: "compaction";
       readonly through: number;
       readonly droppedCount: number;
-      /** Undefined: the entries were dropped without one. */
+      /** Undefined: the entries were dropped without a summary. */
       readonly summary?: string;
     };
 
@@ -32,20 +32,20 @@ export interface Session {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly endedAt: number | undefined;
-  /** To whom the conversation last spoke. */
+  /** Target of the conversation's last message. */
   readonly route: Target | undefined;
 }
 
 export interface Append {
   readonly sessionKey: string;
   readonly runId: string;
-  /** Whether the session ends with this run. */
+  /** True if the session ends with this run. */
   readonly isEphemeral: boolean;
   readonly entries: readonly EntryBody[];
   readonly now: number;
 }
 
-/** Throws `conflict` where the session has ended, or this run is in the transcript already. */
+/** Throws `conflict` if the session has ended, or this run is in the transcript already. */
 export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append): Script<void> {
   yield* checkOpen(sessionKey);
   yield* touch({ sessionKey, isEphemeral, now });
@@ -68,7 +68,7 @@ export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append
   if (isEphemeral) yield* endSession({ sessionKey, now });
 }
 
-/** Throws `conflict` where nothing can be added to a session any more. */
+/** Throws `conflict` if the session has ended. */
 export function* checkOpen(sessionKey: string): Script<void> {
   if ((yield* findSession(sessionKey))?.endedAt === undefined) return;
   throw new AppError("conflict", `session '${sessionKey}' has ended`);
@@ -85,7 +85,7 @@ function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number
   );
 }
 
-/** Nothing can be added to it from now on; what it holds can be read. */
+/** Closes the session for new entries; its transcript stays readable. */
 export function* endSession({ sessionKey, now }: { sessionKey: string; now: number }): Script<void> {
   yield* execute("UPDATE sessions SET ended_at = $1 WHERE key = $2 AND ended_at IS NULL", now, sessionKey);
 }
@@ -122,7 +122,7 @@ export function* findSession(key: string): Script<Session | undefined> {
   return row ? sessionOf(row) : undefined;
 }
 
-/** Remembers to whom the conversation spoke, for what is sent to `last`. */
+/** Remembers the conversation's target, for messages to `last`. */
 export function* setRoute(options: { sessionKey: string; route: Target; now: number }): Script<void> {
   const { sessionKey, route, now } = options;
   yield* touch({ sessionKey, isEphemeral: false, now });
@@ -148,10 +148,13 @@ const entryOf = (row: EntryRow): Entry => ({
   id: row.id,
   runId: row.run_id,
   createdAt: row.created_at,
-  body: JSON.parse(row.body) as EntryBody, // written by append alone
+  body: JSON.parse(row.body) as EntryBody, // only append writes it
 });
 
-/** The last entries of a transcript, oldest first. @param before gives those before that `seq` */
+/**
+ * The last entries of a transcript, oldest first.
+ * @param before only entries before that `seq`
+ */
 export function* listEntries({
   sessionKey,
   limit,
@@ -176,12 +179,12 @@ export interface StoredMessage {
 }
 
 export interface History {
-  /** What stands for everything before `messages`. */
+  /** Stands for everything before `messages`. */
   readonly compaction: (EntryBody & { kind: "compaction" }) | undefined;
   readonly messages: readonly StoredMessage[];
 }
 
-/** What a session's next turn continues: the last compaction, and the messages that it does not stand for. */
+/** The history that a session's next turn continues: the last compaction, and the messages after it. */
 export function* historyOf(sessionKey: string): Script<History> {
   const last = yield* queryOne<EntryRow>(
     "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
@@ -202,8 +205,8 @@ export function* historyOf(sessionKey: string): Script<History> {
 
 /**
  * Deletes sessions unused since `idleSince`, with their transcripts, unless events wait for them.
- * @param keep keys that stay whatever their age
- * @returns how many went
+ * @param keep keys to keep whatever their age
+ * @returns number of deleted sessions
  */
 export const pruneSessions = ({
   idleSince,

@@ -1,9 +1,9 @@
-/** What holds for the turns of one agent: its own settings over the defaults. */
+/** The settings of one agent's turns: its own over the defaults. */
 import type { AgentsConfig, SessionConfig } from "./config.ts";
 import { DEFAULT_AGENT } from "./session-key.ts";
 import type { ThinkingLevel } from "./thinking.ts";
 
-/** The part of a configuration that the agent reads; taken anew for every turn. */
+/** The part of a configuration that the agent reads; read anew for every turn. */
 export interface AgentSettings {
   readonly agents: AgentsConfig;
   readonly session: SessionConfig;
@@ -20,7 +20,7 @@ export interface TurnSettings {
 
 const MS_PER_S = 1000;
 
-/** Undefined where there is no such agent. */
+/** Undefined if there is no such agent. */
 export function turnSettings({ defaults, list }: AgentsConfig, agentId: string): TurnSettings | undefined {
   const own = list.find(({ id }) => id === agentId);
   if (!own && agentId !== DEFAULT_AGENT) return undefined;

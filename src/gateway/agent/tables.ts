@@ -54,7 +54,7 @@ export const agentMigrations: readonly Migration[] = [
     `,
   },
   {
-    // so that a full session costs one look, however many may wait
+    // makes checking a full session one row read, however many events wait
     name: "agent: events counted",
     sql: `
       CREATE TABLE session_event_counts (session_key TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -1,6 +1,6 @@
 /**
- * One turn of an agent: what waited for the session and the prompt go to the model, whose tool calls are made until it
- * answers. Changes nothing durable: what is to be stored is in the result, for the caller's transaction.
+ * One turn of an agent: sends the session's waiting events and the prompt to the model, and makes its tool calls until
+ * it answers. Stores nothing: the result holds the entries for the caller's transaction.
  */
 import { AppError, checkNotCancelled, type Clock, isTemporary, messageOf } from "../../base/index.ts";
 import { operator } from "./boundary/passage.ts";
@@ -28,71 +28,71 @@ export interface TurnRequest {
   readonly runId: string;
   /** As `hookSession` and `mainSessionKey` make them. */
   readonly sessionKey: string;
-  /** Rendered: outside parts are behind the safety boundary. */
+  /** Rendered; outside parts are behind the safety boundary. */
   readonly prompt: string;
-  /** Name or alias; undefined: the agent's. */
+  /** Name or alias; undefined: the agent's default. */
   readonly model?: string;
-  /** A level or a synonym; what is neither is as if it were not there. */
+  /** A level or a synonym; any other text is ignored. */
   readonly thinking?: string;
-  /** Undefined: the agent's. */
+  /** Undefined: the agent's default. */
   readonly timeoutMs?: number;
-  /** Names of the tools that it may use. */
+  /** Names of the allowed tools. */
   readonly tools: readonly string[];
-  /** Aborted: the model stops. */
+  /** Aborting it stops the model. */
   readonly signal: AbortSignal;
   readonly onText?: (text: string) => void;
-  /** Where its requests to models belong. */
+  /** Trace of its requests to models. */
   readonly trace?: Trace;
 }
 
 export interface TurnUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** How often the model was asked for this answer. */
+  /** Number of requests to the model for this answer. */
   readonly rounds: number;
   readonly toolCalls: number;
 }
 
-/** What a turn adds to its session; empty where it did not end well, so that it can be tried again. */
+/** The entries that a turn adds to its session; empty if it failed, so that it can be tried again. */
 export interface TurnRecord {
   readonly entries: readonly EntryBody[];
   readonly seen: readonly SeenEvent[];
 }
 
 export interface TurnResult {
-  /** The answer, or what there was of it. */
+  /** The answer, or the part that arrived. */
   readonly text: string;
   readonly status: "ok" | "error" | "timeout" | "cancelled";
-  /** What went wrong, for people. */
+  /** The error, for people. */
   readonly error?: string;
-  /** Whether the same turn may succeed later: a busy or crashed model, not a bad request. */
+  /** True if the same turn may succeed later: the model was busy or crashed, the request is not at fault. */
   readonly isTemporary?: boolean;
-  /** Whether no model began it: their server is away or takes no requests, or the model is missing. */
+  /** True if no model began the turn: its server is down or refuses requests, or the model is missing. */
   readonly isUntried?: boolean;
-  /** Whether its model is not there, but may come: it can be pulled. */
+  /** True if the model is missing, but can be pulled. */
   readonly isModelMissing?: boolean;
-  /** When that server wants to be asked again, if it said. */
+  /** The server's Retry-After, if any. */
   readonly retryAfterMs?: number;
-  /** Whether the answer ends where the context or the limit did. */
+  /** True if the context or the token limit cut the answer off. */
   readonly isTruncated: boolean;
   readonly usage: TurnUsage;
-  /** Undefined where none was found; of one that is missing the name. */
+  /** Undefined if none was resolved; for a missing model its name. */
   readonly model?: string;
   readonly record: TurnRecord;
 }
 
 /**
- * Times that a model is asked in one turn; the last time, and once its context has no room for what tools give back,
- * without tools, so that it must answer.
+ * Most requests to the model in one turn. The last one has no tools, so that the model must answer; so has the one
+ * after the results of tools no longer fit the context.
  */
 const ROUNDS_MAX = 8;
 /** Calls made per round; further ones get an error as their result. */
 const CALLS_MAX = 8;
-/** How long a model that was told to stop may take to do so, before it is left alone. */
+/** Grace for a stopped model; after that the turn ends without it. */
 const STOP_MS = 5000;
 const NOTHING: TurnRecord = { entries: [], seen: [] };
 
-/** What is known of a turn while it runs. */
+/** State of a running turn. */
 interface Progress {
   text: string;
   model?: string;
@@ -106,10 +106,10 @@ const noProgress = (): Progress => ({
   usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
 });
 
-/** No chat shows U+0000, and not every database can hold it. */
+/** No chat shows U+0000, and PostgreSQL cannot store it. */
 const withoutNul = (text: string): string => text.replaceAll("\0", "\ufffd");
 
-/** What comes of a turn that an error ended. */
+/** The result of a turn that an error ended. */
 export function failedTurn(error: unknown, progress = noProgress()): TurnResult {
   const failed = { ...progress, record: NOTHING };
   if (error instanceof AppError && error.code === "cancelled") {
@@ -127,7 +127,7 @@ export function failedTurn(error: unknown, progress = noProgress()): TurnResult 
   };
 }
 
-/** Never rejects: whatever goes wrong is a status. A turn that does not stop when told is over without it. */
+/** Never rejects: an error becomes a status. A turn that ignores its signal is abandoned. */
 export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<TurnResult> {
   const progress = noProgress();
   const timeout = new AbortController();
@@ -152,7 +152,7 @@ export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<T
   }
 }
 
-/** What a turn comes to. Throws `cancelled` where it goes on for long after the signal was aborted. */
+/** The result of `work`. Throws `cancelled` if it runs on for too long after the signal was aborted. */
 async function orLeft<T>(work: Promise<T>, { signal, clock }: { signal: AbortSignal; clock: Clock }): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   let disarm = (): void => {};
@@ -178,7 +178,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   const { store, clock, runtime } = parts;
   const { agents, session } = parts.settings();
   const { sessionKey, signal } = request;
-  await store.read(() => checkOpen(sessionKey)); // before a model works for nothing
+  await store.read(() => checkOpen(sessionKey)); // fails before a model works in vain
   const settings = turnSettings(agents, agentOf(sessionKey));
   if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
   const found = await findModel({ agents, reference: request.model, fallback: settings.model }, parts);
@@ -186,7 +186,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     const { code, message, name } = found.error;
     if (code === "model_not_allowed") throw new AppError("bad_request", message);
     progress.model = name;
-    throw new AppError("not_found", message, { isUntried: true }); // it may be pulled any time
+    throw new AppError("not_found", message, { isUntried: true }); // it may be pulled at any time
   }
   progress.model = found.model;
   const tools = toolsFor(request.tools);
@@ -197,7 +197,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     signal,
     session: sessionKey,
     ...(request.trace ? { trace: request.trace } : {}),
-    isOutside: true, // also what the model or a tool said: it may repeat what it read
+    isOutside: true, // words of the model or a tool count too: they may repeat outside text
     ...(tools.length > 0 ? { tools } : {}),
     ...(level === undefined ? {} : { think: thinkOf(level) }),
   };
@@ -209,7 +209,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     compactAt: session.compactAt,
   });
   const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages }, progress);
-  // thinking goes back to the model within a turn; transcripts are kept without
+  // thinking goes back to the model within a turn; transcripts omit it
   const message = (said: Message): EntryBody => {
     const { thinking: _, ...body } = said;
     return { kind: "message", message: body };
@@ -232,7 +232,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   };
 }
 
-/** What the session has to tell. */
+/** Reads the session's history and waiting events. */
 function* told(sessionKey: string) {
   return {
     history: yield* historyOf(sessionKey),
@@ -247,7 +247,7 @@ interface Asking {
   readonly messages: readonly Message[];
 }
 
-/** The model's messages and its tools', the answer last. */
+/** Runs rounds until the model answers. Returns the model's messages and its tools', the answer last. */
 async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Progress): Promise<readonly Message[]> {
   const { request, chat } = asking;
   const said: Message[] = [];
@@ -266,7 +266,7 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
       }),
       { progress, onText: request.onText },
     );
-    // a model server elsewhere may give calls that were not asked for
+    // a remote model server may send calls without being given tools
     if (round.calls.length === 0 || isLast || !chat.tools) {
       progress.text = answerOf(progress, chat, round.calls.length > 0);
       said.push({ role: "assistant", content: progress.text });
@@ -278,14 +278,14 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
     for (const [i, call] of round.calls.entries()) results.push(await resultOf(parts, { request, call, i }, progress));
     const fitted = await fitRound(parts.runtime, chat, { before: messages, calling, results });
     if (fitted) said.push(...fitted);
-    else isFull = true; // it answers from what it had before this round
+    else isFull = true; // the next round answers with the results of earlier rounds
   }
 }
 
 /**
- * An answer without the calls that a model writes though it has no tools, or has had its rounds.
- * Throws `bad_request` where nothing else is in it: another model has to be chosen.
- * @param hasCalls whether the model made calls beside the text
+ * The answer without calls that the model wrote although it has no tools, or no round left. Throws `bad_request` if
+ * nothing else is in it: the operator has to choose another model.
+ * @param hasCalls true if the model made calls beside the text
  */
 function answerOf({ text, usage }: Progress, { model, tools }: Asking["chat"], hasCalls: boolean): string {
   const answer = tools ? text : withoutCalls(text);
@@ -355,12 +355,12 @@ export interface StoreTurn {
   readonly sessionKey: string;
   readonly runId: string;
   readonly record: TurnRecord;
-  /** Whether the session ends with this run. */
+  /** True if the session ends with this run. */
   readonly isEphemeral: boolean;
   readonly now: number;
 }
 
-/** Puts a turn into its transcript, and takes away the events that it saw: both or neither. */
+/** Appends a turn to its transcript and removes the events that it saw, in one transaction. */
 export function* storeTurn({ record, ...turn }: StoreTurn): Script<void> {
   if (record.entries.length === 0) return;
   yield* append({ ...turn, entries: record.entries });

@@ -1,10 +1,10 @@
 /**
- * Text as a reader sees it, for finding words that someone disguised: compatibility forms, accents, letters of other
- * alphabets that look Latin, brackets that look like angle brackets, and characters that show nothing. The original is
- * kept: every folded character knows where it came from.
+ * Folds text to the form a reader sees, to find disguised words: compatibility forms, accents, letters of other
+ * alphabets that look Latin, brackets that look like angle brackets, invisible characters. Every folded character
+ * remembers its place in the original.
  */
 
-/** Look-alikes that no Unicode normalization joins: each line is a Latin letter or bracket and who poses as it. */
+/** Look-alikes that no Unicode normalization joins: a Latin letter or bracket, and the characters that resemble it. */
 const LOOK_ALIKES: Readonly<Record<string, string>> = {
   a: "аɑαᴀꭺᎪ",
   b: "ЬвʙΒВᏴ",
@@ -41,15 +41,16 @@ const LATIN = new Map(
 export interface Folded {
   readonly text: string;
   /**
-   * Where pieces of `text` come from in the original. @param ranges UTF-16 units of `text`, in order and apart, none
-   * of them empty; the answers go from the first unit's character to the end of the last one's
+   * Maps pieces of `text` to their places in the original.
+   * @param ranges UTF-16 units of `text`: in order, disjoint, not empty; the result spans from the first unit's
+   * character to the end of the last one's
    */
   origins(ranges: readonly Range[]): Range[];
 }
 
 export interface Range {
   readonly start: number;
-  /** Not a part of it. */
+  /** Exclusive. */
   readonly end: number;
 }
 
@@ -61,7 +62,7 @@ export function fold(original: string): Folded {
   return { text, origins: (ranges) => originsIn(original, ranges, known) };
 }
 
-/** Walks the text once more, which few texts need. */
+/** Walks the text a second time; few texts need it. */
 function originsIn(original: string, ranges: readonly Range[], known: Map<string, string>): Range[] {
   const origins: Range[] = [];
   let start = 0;

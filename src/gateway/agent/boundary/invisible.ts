@@ -1,21 +1,21 @@
 /**
- * Takes from outside text the characters that show nothing and that a model reads all the same: a person who looks at
- * the text would not see them. Those that writing needs stay: one joiner, one variation selector, flags.
+ * Removes invisible characters from outside text: a model reads them, a person would not see them. Characters that
+ * writing needs stay: one joiner, one variation selector, flags.
  */
 
 const RUN = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]+/gu;
 
-/** Tags behind a black flag, as the flags of England, Scotland and Wales are written. */
+/** Tag sequences after a black flag, which spell the flags of England, Scotland and Wales. */
 const FLAGS = ["gbeng", "gbsct", "gbwls"].map((code) =>
   String.fromCodePoint(...[...code].map((char) => 0xe0000 + char.charCodeAt(0)), 0xe007f),
 );
 const BLACK_FLAG = "\u{1f3f4}";
 
-/** After a character, to choose how it looks. */
+/** A variation selector: chooses the look of the character before it. */
 const isSelector = (char: string): boolean => /^[\ufe00-\ufe0f]$/.test(char);
-/** The same for Chinese characters, of which names need them. */
+/** A variation selector of Chinese characters; names need them. */
 const isHanSelector = (char: string): boolean => /^[\u{e0100}-\u{e01ef}]$/u.test(char);
-/** Between characters: soft hyphens, joiners and their opposites, fillers, marks of direction. */
+/** Soft hyphens, joiners and non-joiners, fillers, direction marks. */
 const isJoiner = (char: string): boolean =>
   /^(?:[\u00ad\u061c\u115f\u1160\u200b-\u200f]|\u034f|\u17b4|\u17b5|\u3164|\uffa0|\u180b|\u180c|\u180d|\u180f)$/.test(
     char,

@@ -1,8 +1,8 @@
 /**
- * Takes from outside text what would let it speak as someone else: the markers of the boundary, however disguised, and
- * the control tokens of the common families, which would look like turns of the conversation. Whatever a model's
- * tokens are, an agent's messages are encoded without them (`isOutside`); here they go from the text as well. What a
- * person cannot see goes too.
+ * Removes from outside text everything that could let it speak as someone else: the boundary's markers, however
+ * disguised, and the control tokens of the common model families, which would look like turns of the conversation. The
+ * tokenizer already encodes an agent's messages without control tokens (`isOutside`); this removes them from the text
+ * as well, and invisible characters too.
  */
 import { fold } from "./fold.ts";
 import { withoutInvisible } from "./invisible.ts";
@@ -12,11 +12,11 @@ const FORGED_START = "[[MARKER_SANITIZED]]";
 const FORGED_END = "[[END_MARKER_SANITIZED]]";
 const CONTROL_TOKEN = "[[TOKEN_SANITIZED]]";
 
-/** The letters of a word with anything that is no letter or digit between them. */
+/** Matches the letters of a word with up to three other characters between them. */
 const spaced = (word: string): string => [...word].join("[^\\p{L}\\p{N}]{0,3}");
 const WORDS = ["external", "untrusted", "content"];
 const GAP = "[^\\p{L}\\p{N}]{0,8}";
-/** Brackets are looked at from the first of a run on: to begin at each of them takes time by the square of the run. */
+/** A match begins only at the first bracket of a run: trying each bracket takes quadratic time. */
 const MARKERS = new RegExp(
   `(?:(?<!<)<+${GAP})?(?<end>${spaced("end")}${GAP})?${WORDS.map(spaced).join(GAP)}(?:[^<>\\n]{0,80}>+)?`,
   "gu",
@@ -40,7 +40,7 @@ const TOKENS = new RegExp(
 export const neutralize = (text: string): string =>
   withoutMarkers(withoutInvisible(text)).replace(TOKENS, CONTROL_TOKEN);
 
-/** Text that forges no marker is given back unchanged. */
+/** Returns text without markers unchanged. */
 function withoutMarkers(text: string): string {
   const folded = fold(text);
   const forged = [...folded.text.matchAll(MARKERS)];

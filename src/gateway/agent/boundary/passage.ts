@@ -1,6 +1,6 @@
 /**
- * Text that remembers who wrote it: an operator's words are trusted, what came in from outside is not. It stays in
- * parts until the moment a prompt is made of it, so that only the outside parts are put behind the safety boundary.
+ * Text that remembers its author: an operator's words are trusted, text from outside is not. It stays in parts until a
+ * prompt is made of it, so that only the outside parts are put behind the safety boundary.
  */
 
 export interface Part {
@@ -14,5 +14,5 @@ export type Passage = readonly Part[];
 export const external = (text: string): Passage => [{ from: "external", text }];
 export const operator = (text: string): Passage => [{ from: "operator", text }];
 
-/** All parts as one text, without their origin: for what no model reads. */
+/** All parts as one text, without their origin; not for text that a model reads. */
 export const plain = (passage: Passage): string => passage.map((part) => part.text).join("");

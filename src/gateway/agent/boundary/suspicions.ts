@@ -1,10 +1,10 @@
 /**
- * What outside text looks like when it tries to give orders. A finding is a line in the log, by its name and never by
- * its text; nothing is refused because of one.
+ * Patterns of outside text that tries to give orders. A finding is logged by its name, never by its text; it refuses
+ * nothing.
  */
 import { fold } from "./fold.ts";
 
-/** Each takes time in proportion to the text. */
+/** Each pattern takes linear time. */
 const PATTERNS: Readonly<Record<string, RegExp>> = {
   "ignore previous instructions":
     /\b(ignore|disregard|forget)\b.{0,40}\b(previous|prior|above|earlier|all)\b.{0,20}\b(instructions?|rules?)\b/,
@@ -19,13 +19,13 @@ const PATTERNS: Readonly<Record<string, RegExp>> = {
   secrets: /\b(reveal|print|send|show)\b.{0,40}\b(system prompt|api keys?|tokens?|passwords?|secrets?)\b/,
 };
 
-/** More characters in a row that show nothing than any writing has, or than a flag has. */
+/** A run of invisible characters longer than any script or flag needs. */
 const INVISIBLE = /[\u{e0000}-\u{e0fff}]{8}|[\u200b-\u200f\u2060-\u2064\ufeff]{8}/u;
 
-/** Longest text that is looked at: what comes later is no less outside. */
+/** Longest text that is searched; text after it is wrapped all the same. */
 const LENGTH_MAX = 65_536;
 
-/** Names of the patterns that a text shows. */
+/** Names of the patterns that match a text. */
 export function suspicions(text: string): readonly string[] {
   const folded = fold(text.slice(0, LENGTH_MAX)).text;
   const found = Object.entries(PATTERNS).filter(([, pattern]) => pattern.test(folded));

@@ -1,7 +1,7 @@
 /**
- * The tools that an agent can be allowed. None touches a disk or a network. What a call gives back is bounded, and
- * loses what would let it speak as someone else, because a session holds words from outside; those stay behind the
- * safety boundary.
+ * The tools that an agent can be allowed. None touches a disk or a network. Their results are bounded, and cleaned of
+ * text that could speak as someone else, because a session holds words from outside; these stay behind the safety
+ * boundary.
  */
 import { AppError, messageOf } from "../../../base/index.ts";
 import { external, operator, type Passage } from "../boundary/passage.ts";
@@ -18,10 +18,10 @@ export const TOOLS: Readonly<Record<string, AgentTool>> = Object.fromEntries(
   [currentTime, sessionHistory].map((tool) => [tool.name, tool]),
 );
 
-/** UTF-16 units of what one call gives back. */
+/** Most UTF-16 units of one call's result. */
 export const RESULT_CHARS_MAX = 8000;
 
-/** Throws `bad_request` naming those that there are not. */
+/** Throws `bad_request` naming unknown tools. */
 export function checkTools(names: readonly string[]): void {
   const unknown = names.filter((name) => !Object.hasOwn(TOOLS, name));
   if (unknown.length === 0) return;
@@ -63,13 +63,16 @@ export async function callTool(
   }
 }
 
-/** What a call gave back, as a model reads it. @param charsMax UTF-16 units of it, beside the boundary */
+/**
+ * A call's result as the model reads it.
+ * @param charsMax UTF-16 units of it, without the boundary
+ */
 export const renderResult = (result: Passage, { source, charsMax }: { source: string; charsMax: number }): string =>
   renderPassage(
     result.map((part) => ({ ...part, text: cutResult(part.text, charsMax) })),
     { isWrapped: true, source },
   );
 
-/** The end of what a call gives back: what has many parts has the newest last. */
+/** Keeps the end of a result: lists have the newest part last. */
 const cutResult = (result: string, charsMax: number): string =>
   result.length > charsMax ? `(cut) …${result.slice(-charsMax)}` : result;

@@ -1,9 +1,9 @@
-/** `session_history`: what was said earlier in this session, also what no longer fits the model's context. */
+/** `session_history`: earlier messages of this session, also messages that no longer fit the model's context. */
 import { Type } from "@sinclair/typebox";
 import { listEntries } from "../sessions.ts";
 import { defineTool } from "./tool.ts";
 
-/** Entries that one call looks at: transcripts have no end. */
+/** Most entries that one call reads: transcripts grow without bound. */
 const SEARCHED_MAX = 2000;
 const CHARS_MAX = 500;
 

@@ -1,11 +1,11 @@
-/** What a tool of the agent is. One file per tool, and a line in the registry. */
+/** The interface of the agent's tools. One file per tool, and a line in the registry. */
 import type { TObject } from "@sinclair/typebox";
 import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import type { Store } from "../../database/store.ts";
 
 export interface ToolContext {
   readonly store: Store;
-  /** The session whose turn this is; a tool sees no other. */
+  /** The session of this turn; a tool sees no other. */
   readonly sessionKey: string;
   /** Epoch milliseconds. */
   readonly now: number;
@@ -16,11 +16,11 @@ export interface AgentTool {
   readonly name: string;
   /** For the model to read. */
   readonly description: string;
-  /** Whether what it gives back may be the words of outsiders, which go behind the safety boundary. */
+  /** True if the result may hold words of outsiders, which go behind the safety boundary. */
   readonly isOutside?: boolean;
-  /** Of its arguments. */
+  /** Schema of the arguments. */
   readonly schema: Reader<unknown>;
-  /** The result for the model. An error becomes the result too, and does not end the turn. */
+  /** Returns the result for the model. An error becomes the result too, and does not end the turn. */
   run(args: unknown, context: ToolContext): string | Promise<string>;
 }
 
@@ -29,9 +29,9 @@ interface ToolParts<S extends TObject> extends Pick<AgentTool, "name" | "descrip
   run(args: Output<S>, context: ToolContext): string | Promise<string>;
 }
 
-/** Keeps a tool's schema and its arguments together while the registry holds tools of every kind. */
+/** Ties a tool's schema to its arguments, while the registry holds tools of every kind. */
 export const defineTool = <S extends TObject>({ schema, run, ...about }: ToolParts<S>): AgentTool => ({
   ...about,
   schema: reader(schema),
-  run: (args, context) => run(args as Output<S>, context), // run only ever gets what the tool's own schema let through
+  run: (args, context) => run(args as Output<S>, context), // run gets only arguments that passed the tool's schema
 });
