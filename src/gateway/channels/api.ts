@@ -1,19 +1,18 @@
 /**
- * One request to a platform, and what its answer says about a message. The question that matters is whether the
- * platform can have the message: a request that never left us may be repeated, one that left and was not answered may
- * not.
+ * One request to a platform, and the meaning of its answer for the message. The answer decides whether a repeat is
+ * safe: a request that never left may be repeated, one that left and got no answer may not.
  */
 import { messageOf, ownValue, parseRetryAfter } from "../../base/index.ts";
 import type { Health, SendOutcome } from "./channel.ts";
 
 const TIMEOUT_MS = 30_000;
-const ANSWER_BYTES_MAX = 262_144; // answers are a page of JSON
+const ANSWER_BYTES_MAX = 262_144; // answers are short JSON
 const REASON_CHARS_MAX = 300;
 const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
 
 export interface ApiCall {
   readonly method?: "GET" | "POST";
-  /** Behind the base URL. */
+  /** Appended to the base URL. */
   readonly path: string;
   /** Sent as JSON. */
   readonly json?: unknown;
@@ -27,43 +26,43 @@ export type Answer =
   | {
       readonly kind: "answered";
       readonly status: number;
-      /** From JSON; undefined where it is none, is too long or was cut off. */
+      /** Parsed JSON; undefined if it is invalid, too long or cut off. */
       readonly body: unknown;
       readonly retryAfterMs: number | undefined;
     }
-  /** The connection failed, so the request never left. */
+  /** The connection failed before the request left. */
   | { readonly kind: "unsent"; readonly reason: string }
-  /** The request left, or part of it, and no answer came. */
+  /** The request left, at least in part, and no answer came. */
   | { readonly kind: "broken"; readonly reason: string };
 
-/** How a platform's answers are read. */
+/** Reads a platform's answers. */
 export interface Dialect {
-  /** The receipt, where the platform took the message; asked for 2xx answers only. */
+  /** The receipt, if the platform took the message; called for 2xx answers only. */
   readonly accepted: (body: unknown) => { readonly messageId?: string | undefined } | undefined;
-  /** The platform's own words for what is wrong. */
+  /** The platform's own error text. */
   readonly reason: (body: unknown) => string | undefined;
-  /** Where the platform says in the body how long to wait. */
+  /** The wait time in the body, for platforms that state it there. */
   readonly retryAfterMs?: (body: unknown) => number | undefined;
 }
 
 export interface ApiSettings {
-  /** Begins every reason: the platform's id. */
+  /** The platform's id; begins every reason. */
   readonly label: string;
   readonly fetch: typeof fetch;
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Taken out of every reason. */
+  /** Removed from every reason. */
   readonly secrets: readonly string[];
 }
 
 export interface Api {
   /** Never throws. */
   call(request: ApiCall): Promise<Answer>;
-  /** What an answer to a send means for the message. */
+  /** The outcome of a send, from its answer. */
   outcome(answer: Answer, dialect: Dialect): SendOutcome;
-  /** What an answer to a harmless question means. */
+  /** The platform's health, from the answer to a harmless request. */
   health(answer: Answer, dialect: Dialect): Health;
-  /** A platform's words as a reason: one line, short, without our secrets. */
+  /** A platform's text as a reason: one short line, without our secrets. */
   say(text: string): string;
 }
 
@@ -85,7 +84,7 @@ export function makeApi(settings: ApiSettings): Api {
       const receipt = isSuccess(status) ? dialect.accepted(body) : undefined;
       if (receipt) return { kind: "sent", ...(receipt.messageId ? { messageId: receipt.messageId } : {}) };
       const reason = refusal(status, dialect.reason(body));
-      // an unreadable answer and a proxy's timeout do not say whether the message arrived
+      // an unreadable answer or a proxy's timeout leaves open whether the message arrived
       if (isSuccess(status) || status === 504) return { kind: "unknown", reason };
       if (!isTemporary(status)) return { kind: "failed", reason };
       const afterMs = dialect.retryAfterMs?.(body) ?? answer.retryAfterMs;
@@ -105,7 +104,7 @@ const boundedWait = (ms: number): number => Math.min(Math.max(ms, 0), RETRY_AFTE
 
 async function call({ fetch, baseUrl, headers }: ApiSettings, request: ApiCall): Promise<Answer> {
   const payload = payloadOf(request);
-  // fetch reads the body once it is connected: before that, the message cannot have arrived
+  // fetch reads the body only once it is connected: before that, the message cannot have arrived
   let hasLeft = false;
   async function* body(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
     hasLeft = true;
@@ -121,8 +120,8 @@ async function call({ fetch, baseUrl, headers }: ApiSettings, request: ApiCall):
         ...request.headers,
       },
       ...(payload ? { body: body(payload.bytes) } : {}),
-      redirect: "manual", // a message goes where the configuration says
-      keepalive: false, // a pooled connection may be dead, and of its end nothing follows
+      redirect: "manual", // send only to the configured server
+      keepalive: false, // a pooled connection may be dead, and its end would look like a broken request
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));
@@ -141,7 +140,7 @@ function payloadOf({ json, form }: ApiCall): { bytes: Uint8Array; type: string }
 
 const joinUrl = (base: string, path: string): string => `${base.replace(/\/+$/, "")}${path}`;
 
-/** Addresses stay out of it: some hold tokens. */
+/** Omits addresses: some hold tokens. */
 function describeFailure(error: unknown): string {
   const { name, code } = error as { name?: string; code?: unknown };
   if (name === "TimeoutError") return "no answer in time";
@@ -151,7 +150,7 @@ function describeFailure(error: unknown): string {
 
 const firstWords = (error: unknown): string => messageOf(error).replace(/https?:\S+/g, "…");
 
-/** Undefined where the body is no JSON, too long, or ends early: the status was read all the same. */
+/** Undefined if the body is not JSON, too long, or ends early; the status is valid all the same. */
 async function readJson(response: Response): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -167,16 +166,16 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** A field of an answer, at any depth; undefined where there is none. */
+/** A field of an answer, at any depth; undefined if absent. */
 export const field = (body: unknown, ...path: (string | number)[]): unknown => ownValue(body, path);
 
-/** A field that is a text or a number, as text. */
+/** A string or number field, as text. */
 export function textField(body: unknown, ...path: (string | number)[]): string | undefined {
   const value = field(body, ...path);
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 
-/** A field that is a number of seconds, in whole milliseconds. */
+/** A field in seconds, in whole milliseconds. */
 export function secondsField(body: unknown, ...path: (string | number)[]): number | undefined {
   const value = field(body, ...path);
   return typeof value === "number" && value >= 0 ? Math.ceil(value * 1000) : undefined;

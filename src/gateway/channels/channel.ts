@@ -1,10 +1,10 @@
 /**
- * What a channel is: a chat platform that texts can be sent to. One file per platform and a line in the registry;
- * plugins come through the same interface.
+ * A channel: a chat platform that texts can be sent to. One file per platform and a line in the registry; plugins use
+ * the same interface.
  */
 import type { Reader } from "../../base/schema.ts";
 
-/** A recipient on one platform; never meant for another. */
+/** A recipient on one platform; never used on another. */
 export interface Target {
   readonly channel: string;
   readonly to: string;
@@ -16,22 +16,25 @@ export interface SendRequest {
   readonly target: Target;
   /** At most the channel's `chunkLimit` long. */
   readonly text: string;
-  /** The same for every attempt at this chunk, and for no other: platforms that can, recognise a repeat by it. */
+  /**
+   * Idempotency key: the same for every attempt at this chunk, and for no other. Platforms that support it drop
+   * repeats.
+   */
   readonly key: string;
   readonly signal: AbortSignal;
 }
 
-/** What became of a send. `unknown`: the connection broke when the platform may have had it already. */
+/** The result of a send. `unknown`: the connection broke when the platform may have had the message already. */
 export type SendOutcome =
   | { readonly kind: "sent"; readonly messageId?: string }
   | { readonly kind: "retry"; readonly reason: string; readonly afterMs?: number }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "unknown"; readonly reason: string };
 
-/** Whether a platform answers and knows us. */
+/** Health of a platform: it answers and accepts our credentials. */
 export type Health = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** What a platform counts its limit in. */
+/** The unit of a platform's length limit. */
 export type ChunkUnit = "utf16" | "codePoint";
 
 /** A configured platform. */
@@ -40,33 +43,35 @@ export interface Channel {
   /** Most `chunkUnit`s in one message. */
   readonly chunkLimit: number;
   readonly chunkUnit: ChunkUnit;
-  /** How long the platform drops repeats with the same key, so that an `unknown` send may be repeated; 0: never. */
+  /**
+   * Time for which the platform drops repeats with the same key, so that an `unknown` send may be repeated; 0: never.
+   */
   readonly dedupeMs: number;
   /** Least time between two messages to one recipient. */
   readonly spacingMs: number;
   /** The recipient of texts without one. */
   readonly defaultTo?: string;
-  /** Throws `bad_request` where `to` is no recipient of this platform. It takes the `to` of what it returns, too. */
+  /** Throws `bad_request` if `to` is not a recipient of this platform. Accepts the `to` of its own result, too. */
   parseTarget(to: string): Target;
-  /** Never throws: what goes wrong is an outcome. */
+  /** Never throws: an error becomes an outcome. */
   send(request: SendRequest): Promise<SendOutcome>;
-  /** Asks the platform something harmless. Never throws. */
+  /** Sends a harmless request. Never throws. */
   check(signal: AbortSignal): Promise<Health>;
 }
 
 export interface ChannelDeps {
   readonly fetch: typeof fetch;
-  /** Of the configuration file: relative paths start there. */
+  /** Folder of the configuration file, for relative paths. */
   readonly folder: string;
   readonly now: () => number;
 }
 
-/** A platform that can be configured: the registry's entries, and what a plugin module makes. */
+/** A platform that can be configured: an entry of the registry, or made by a plugin. */
 export interface ChannelKind<Settings = unknown> {
   readonly id: string;
   readonly aliases: readonly string[];
   /** The platform's section of the configuration. */
   readonly schema: Reader<Settings>;
-  /** Throws `bad_request` where a setting cannot be used. */
+  /** Throws `bad_request` if a setting is unusable. */
   make(settings: Settings, deps: ChannelDeps): Channel;
 }

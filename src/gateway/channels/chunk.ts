@@ -1,7 +1,7 @@
 /**
- * Cuts a text into messages that a platform takes: at paragraphs where that leaves no message half empty, else at
- * lines, words, and in a word too long for one message between characters as people see them. A code fence that is cut
- * is closed and opened again. Nothing but blanks at the cuts is left out, and no message is blank.
+ * Cuts a text into messages of a platform's size: between paragraphs if no message becomes half empty, else between
+ * lines, then words; a word longer than a message is cut between graphemes. A cut code fence is closed and opened
+ * again. Only blanks at the cuts are dropped, and no message is blank.
  */
 import type { ChunkUnit } from "./channel.ts";
 import { findFences, type Fence } from "./fences.ts";
@@ -12,11 +12,11 @@ export interface ChunkOptions {
   readonly unit: ChunkUnit;
 }
 
-/** Messages in order, none of them blank: none at all for a blank text. */
+/** Messages in order, none of them blank; [] for a blank text. */
 export function chunkText(original: string, { limit, unit }: ChunkOptions): string[] {
   const text = original.toWellFormed();
   if (fits(text, limit, unit)) return text.trim() === "" ? [] : [text];
-  // a fence whose repair would take half of a message is text like any other
+  // ignore a fence whose repair would take half of a message
   const fences = findFences(text).filter((fence) => repairSize(fence, unit) * 2 <= limit);
   const chunks: string[] = [];
   for (let at = skipBlanks(text, 0); at < text.length;) {
@@ -32,7 +32,7 @@ interface Cutting extends ChunkOptions {
   readonly fences: readonly Fence[];
 }
 
-/** @param at outside of all fences, or inside the body of one with something left of it */
+/** @param at outside of all fences, or inside a fence's body before its end */
 function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk: string; next: number } {
   const opened = fences.find((fence) => at > fence.bodyStart && at < fence.bodyEnd);
   const prefix = opened ? `${opened.opener}\n` : "";
@@ -42,7 +42,7 @@ function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk:
   const last = isUnclosed ? `${rest}\n${opened.closer}` : rest;
   if (fits(last, room, unit)) return { chunk: prefix + last, next: text.length };
 
-  // what opens a fence is not left without what stands in it
+  // keep the opening line of a fence with its body
   const from = fences.find((fence) => fence.start === at)?.bodyStart ?? at;
   let cut = chooseCut(text, from, endWithin(text, at, { limit: room, unit }));
   for (;;) {
@@ -63,7 +63,7 @@ function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk:
   }
 }
 
-/** The best place to cut in (`from`, `end`]; always one. */
+/** The best place to cut in (`from`, `end`]; there is always one. */
 function chooseCut(text: string, from: number, end: number): number {
   const half = from + (end - from) / 2;
   const paragraph = lastCut(text, { from: half, end }, (at) => isBlankLineBefore(text, at));
@@ -77,7 +77,7 @@ function lastCut(
   { from, end }: { from: number; end: number },
   isGood: (at: number) => boolean,
 ): number | undefined {
-  // a newline that just does not fit is left out anyway
+  // a newline right after the limit is dropped anyway
   for (let at = text[end] === "\n" ? end + 1 : end; at > from; at--) if (isGood(at)) return Math.min(at, end);
   return undefined;
 }
@@ -87,7 +87,9 @@ const isBlankLineBefore = (text: string, at: number): boolean =>
 
 const BLANK = /[ \t\r\n\u3000]/;
 
-/** A mark would stand alone without the blank that carries it; what looks like a fence would become one. */
+/**
+ * Forbids a cut before a mark, which would lose the blank that carries it, and before text that would become a fence.
+ */
 function isWordStart(text: string, at: number): boolean {
   const isAfterBlank = BLANK.test(text[at - 1] ?? "") || BLANK.test(text[at] ?? "");
   return isAfterBlank && !/^\s*(\p{M}|\u200d|```|~~~)/u.test(text.slice(at, at + 16));
@@ -96,7 +98,7 @@ function isWordStart(text: string, at: number): boolean {
 function characterCut(text: string, from: number, end: number): number {
   const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text.slice(from, end + 2));
   const start = from + (segments.containing(end - from)?.index ?? 0);
-  return start > from ? start : end; // one that is longer than a message: between code points
+  return start > from ? start : end; // a grapheme longer than a message is cut between code points
 }
 
 /** The largest end of a piece from `at` that is within the limit, never inside a code point. */
@@ -112,7 +114,7 @@ function endWithin(text: string, at: number, { limit, unit }: ChunkOptions): num
   return end;
 }
 
-/** Of a text that is much too long nothing is counted: it may be what is left after each of many messages. */
+/** Counts only texts that may fit: a long rest is asked about after each of many messages. */
 const fits = (text: string, limit: number, unit: ChunkUnit): boolean =>
   text.length <= 2 * limit && sizeOf(text, unit) <= limit;
 
@@ -125,7 +127,7 @@ function sizeOf(text: string, unit: ChunkUnit): number {
 
 const repairSize = ({ opener, closer }: Fence, unit: ChunkUnit): number => sizeOf(opener + closer, unit) + 4;
 
-/** Blank lines, and after a word the blanks behind it; the indentation of a line stays. */
+/** Skips blank lines, and the blanks after a word; a line's indentation stays. */
 function skipBlanks(text: string, at: number): number {
   const isInLine = at > 0 && text[at - 1] !== "\n";
   const blanks = isInLine ? /[^\S\n]*(?:\n(?:[^\S\n]*\n)*)?/y : /(?:[^\S\n]*\n)*/y;
@@ -134,7 +136,7 @@ function skipBlanks(text: string, at: number): number {
   return isBlank(text, next) ? text.length : next;
 }
 
-/** Where code goes on: blanks count there, but for the end of the line that was cut. */
+/** Skips only the end of the cut line: inside code, blanks count. */
 function skipInside(text: string, at: number, fence: Fence): number {
   if (text.slice(at, fence.bodyEnd).trim() === "") return skipBlanks(text, fence.end);
   return text[at] === "\n" && text[at - 1] !== "\n" ? at + 1 : at;

@@ -1,6 +1,6 @@
 /**
- * The section `channels` of the configuration. Each platform brings the schema of its own settings; this file knows
- * what they share.
+ * The section `channels` of the configuration. Each platform brings a schema of its own settings; this file holds the
+ * shared ones.
  */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -22,18 +22,21 @@ const channelSettings = {
   enabled: Type.Boolean({ default: true }),
   /** The default recipient. */
   defaultTo: Type.Optional(Type.String({ minLength: 1 })),
-  /** Another server than the platform's own. */
+  /** Replaces the platform's own server. */
   baseUrl: Type.Optional(httpUrl()),
-  /** Characters of one message, below the platform's limit. */
+  /** Characters of one message, up to the platform's limit. */
   textChunkLimit: Type.Optional(Type.Integer({ minimum: 50, maximum: 40_000 })),
   /** Least milliseconds between two messages to one recipient. */
   spacingMs: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
 };
 
-const SECRET = /^[\x21-\x7e]{1,4096}$/; // what a header can hold
+const SECRET = /^[\x21-\x7e]{1,4096}$/; // characters that a header can hold
 const SECRET_EXPECTED = "visible ASCII characters without blanks";
 
-/** A token: an environment variable is already put in by `${NAME}`. @param bare takes away what people copy with it */
+/**
+ * A token; `${NAME}` is already replaced by the environment variable.
+ * @param bare strips a prefix that people copy with it
+ */
 export const secretOf = (bare: (text: string) => string) =>
   readable(Type.String(), (text) => {
     const value = bare(text.trim());
@@ -44,7 +47,7 @@ export const secret = secretOf((text) => text);
 export const secretFile = Type.String({ minLength: 1 });
 
 /**
- * The section of a platform: the settings that all have, and its own.
+ * The section of a platform: the shared settings and its own.
  * @param either the two settings of which one gives a token
  */
 export function channelSchema<P extends TProperties>(
@@ -53,7 +56,7 @@ export function channelSchema<P extends TProperties>(
 ): Reader<Output<TObject<Omit<typeof channelSettings, keyof P> & P>>> {
   const section = strictObject({ ...channelSettings, ...properties });
   const [value, file] = either ?? [];
-  if (value === undefined || file === undefined) return reader(section) as never; // the same keys
+  if (value === undefined || file === undefined) return reader(section) as never; // the result has the same keys
   return reader(
     refined(section, (settings) => {
       const given = settings as Readonly<Record<string, unknown>>;
@@ -63,9 +66,9 @@ export function channelSchema<P extends TProperties>(
   ) as never;
 }
 
-const SECRET_FILE_BYTES_MAX = 16_384; // a token is a line
+const SECRET_FILE_BYTES_MAX = 16_384; // a token is one line
 
-/** The token itself, or what is in its file. Throws `bad_request` naming the file, never what is in it. */
+/** The token itself, or the content of its file. Throws `bad_request` naming the file, never its content. */
 export function readSecret(given: string | undefined, file: { path: string | undefined; folder: string }): string {
   if (given !== undefined) return given;
   const path = resolve(file.folder, file.path ?? "");
@@ -87,9 +90,9 @@ export function readSecret(given: string | undefined, file: { path: string | und
 export const channelsSchema = reader(
   Type.Object(
     {
-      /** Modules that bring platforms: names of those shipped, or paths relative to the configuration file. */
+      /** Modules that add platforms: names of shipped plugins, or paths relative to the configuration file. */
       plugins: Type.Array(Type.String({ minLength: 1 }), { maxItems: 32, default: [] }),
-      /** Which configured platform `last` falls back to first. */
+      /** The order in which `last` falls back to configured platforms. */
       order: Type.Optional(Type.Array(Type.String())),
     },
     { default: {} },

@@ -1,15 +1,15 @@
 /**
- * Platforms on which a message to a person goes through a conversation that is opened first. Opening is no message: it
- * may be repeated, and what it opened is remembered.
+ * Platforms that need an open conversation before a message to a person. Opening one sends nothing, so it may be
+ * repeated; opened conversations are remembered.
  */
 import type { SendOutcome } from "./channel.ts";
 
-/** The conversation's id, or why there is none. */
+/** The conversation's id, or the reason of the failure. */
 export type Opened = { readonly kind: "opened"; readonly id: string } | Exclude<SendOutcome, { kind: "sent" }>;
 
 const REMEMBERED_MAX = 1000;
 
-/** Whatever breaks while opening may be tried again: no message has left yet. */
+/** A failure to open may always be retried: no message has left yet. */
 export function rememberConversations(
   open: (person: string, signal: AbortSignal) => Promise<Opened>,
 ): (person: string, signal: AbortSignal) => Promise<Opened> {
@@ -27,7 +27,7 @@ export function rememberConversations(
   };
 }
 
-/** An outcome that says where a conversation is, as one to send to. */
+/** Turns the outcome of an opening request into a conversation. */
 export function openedBy(outcome: SendOutcome): Opened {
   if (outcome.kind !== "sent") return outcome;
   if (outcome.messageId !== undefined) return { kind: "opened", id: outcome.messageId };

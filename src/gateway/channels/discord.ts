@@ -1,6 +1,6 @@
 /**
- * Discord: REST API v10, messages to channels and, through a conversation, to users. A message with the same nonce is
- * made once. https://discord.com/developers/docs/resources/message#create-message
+ * Discord: REST API v10, messages to channels and, through a conversation, to users. Repeats of a nonce are dropped.
+ * https://discord.com/developers/docs/resources/message#create-message
  */
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
@@ -21,7 +21,7 @@ const schema = channelSchema(
 
 const LIMIT = 2000;
 const NONCE_CHARS = 25;
-/** Nonces are compared with those of "the past few minutes". */
+/** Discord compares a nonce with "the past few minutes". */
 const DEDUPE_MS = 120_000;
 
 const dialect: Dialect = {
@@ -47,7 +47,7 @@ export const discord: ChannelKind<Parsed<typeof schema>> = {
       label: "discord",
       fetch,
       baseUrl: settings.baseUrl ?? "https://discord.com/api/v10",
-      // the API refuses requests whose user agent is of another form
+      // the API refuses user agents of any other form
       headers: { authorization: `Bot ${token}`, "user-agent": "DiscordBot (hearth, 1.0)" },
       secrets: [token],
     });
@@ -83,7 +83,9 @@ export const discord: ChannelKind<Parsed<typeof schema>> = {
 
 const nonceOf = (key: string): string => createHash("sha256").update(key).digest("base64url").slice(0, NONCE_CHARS);
 
-/** `channel:<id>`, `user:<id>`, `<#id>`, `<@id>`, `discord:<id>` (a user). A bare number could be either. */
+/**
+ * `channel:<id>`, `user:<id>`, `<#id>`, `<@id>`, `discord:<id>` (a user). Refuses a bare number, which could be either.
+ */
 function parseTarget(given: string): Target {
   const text = given
     .trim()

@@ -1,18 +1,18 @@
 /**
- * Where a text's code fences are, so that a cut inside one can close it and open it again.
- * Rules: CommonMark 0.31, 4.5 (without fences inside lists or quotes).
+ * Finds a text's code fences, so that a cut inside one can close it and open it again. Rules: CommonMark 0.31, 4.5
+ * (without fences inside lists or quotes).
  */
 
 export interface Fence {
-  /** Of the line that opens it. */
+  /** Start of the opening line. */
   readonly start: number;
-  /** Of the first line inside; where the text ends with the opening line, its end. */
+  /** Start of the first line inside; the end of the text if it ends with the opening line. */
   readonly bodyStart: number;
-  /** Of the line that closes it; the text's end where none does. */
+  /** Start of the closing line; the end of the text if the fence is open. */
   readonly bodyEnd: number;
-  /** Behind the line that closes it. */
+  /** End of the closing line. */
   readonly end: number;
-  /** The line that opens it again, without its end. */
+  /** The line that opens the fence again, without its newline. */
   readonly opener: string;
   readonly closer: string;
 }
@@ -39,7 +39,7 @@ export function findFences(text: string): Fence[] {
   return fences;
 }
 
-/** A line of the same characters, at least as many, and nothing else. */
+/** A closing line: the same characters, at least as many, and nothing else. */
 function closes(line: string, closer: string): boolean {
   const run = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(line)?.[1];
   return run !== undefined && run.startsWith(closer);

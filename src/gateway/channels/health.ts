@@ -1,4 +1,6 @@
-/** Which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it. */
+/**
+ * Checks which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it.
+ */
 import { messageOf } from "../../base/index.ts";
 import type { Channel, Health } from "./channel.ts";
 
@@ -9,7 +11,7 @@ export interface ChannelHealth {
   readonly health: Health;
 }
 
-/** Asks all of them at once, something harmless each. Never throws. */
+/** Sends a harmless request to all of them at once. Never throws. */
 export function checkChannels(
   channels: ReadonlyMap<string, Channel>,
   { signal, timeoutMs = TIMEOUT_MS }: { signal?: AbortSignal; timeoutMs?: number } = {},
@@ -17,7 +19,7 @@ export function checkChannels(
   const check = async (channel: Channel): Promise<ChannelHealth> => {
     const timeout = AbortSignal.timeout(timeoutMs);
     const stop = signal ? AbortSignal.any([signal, timeout]) : timeout;
-    // a plugin may throw, or never look at the signal
+    // a plugin may throw, or ignore the signal
     const late = Promise.withResolvers<Health>();
     const giveUp = (): void => late.resolve({ ok: false, reason: `${channel.id}: no answer in time` });
     stop.addEventListener("abort", giveUp, { once: true });

@@ -11,11 +11,11 @@ import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema({
-  /** Of the bridge, with its path. */
+  /** URL of the bridge, with its path. */
   baseUrl: httpUrl(),
   token: Type.Optional(secret),
   service: oneOfTexts(["auto", "imessage", "sms"], { default: "auto" }),
-  /** Where numbers without their country are. */
+  /** Country of numbers without a country code. */
   region: Type.String({ pattern: "^[A-Z]{2}$", expected: "a country such as US", default: "US" }),
 });
 
@@ -69,7 +69,7 @@ function recipientOf(to: string, { service, region }: { service: string; region:
   return { to: handle ?? to, service: asked ?? service, region };
 }
 
-/** A phone number or e-mail address, with `imessage:` or `sms:` before it or not; `chat_id:` and the like. */
+/** A phone number or e-mail address, optionally with `imessage:` or `sms:`; or `chat_id:` and the like. */
 function parseTarget(given: string): Target {
   const text = withoutPrefix(given, ["imsg"]);
   const [, kind = "", id = ""] = /^(chat_id|chat_guid|chat_identifier):\s*(.*)$/i.exec(text) ?? [];
@@ -77,7 +77,7 @@ function parseTarget(given: string): Target {
   if (kind && isChat) return { channel: "imessage", to: `${kind.toLowerCase()}:${id}` };
   const [, service = "", bare = text] = /^(imessage|sms):(.*)$/i.exec(text) ?? [];
   const number = bare.replace(/[\s().-]/g, "");
-  // one without `+` is the bridge's to read: its first digits may be no country
+  // the bridge interprets a number without `+`: its first digits need not be a country code
   const isNumber = /^(\+[1-9]\d{6,14}|\d{7,15})$/.test(number);
   const handle = isNumber ? number : bare.trim().toLowerCase();
   if (!isNumber && !/^[^\s@:]{1,64}@[^\s@:]{1,190}$/.test(handle)) {

@@ -1,4 +1,4 @@
-/** The platforms that are built in, and the order in which `last` falls back to them. */
+/** The built-in platforms, and the order in which `last` falls back to them. */
 import type { ChannelKind } from "./channel.ts";
 import { discord } from "./discord.ts";
 import { imessage } from "./imessage.ts";
@@ -19,10 +19,10 @@ export const builtInChannels = {
   msteams,
 } as const satisfies Record<string, ChannelKind>;
 
-/** Plugins that come with the program, by the name that `channels.plugins` has for them. */
+/** Shipped plugins by their names in `channels.plugins`. */
 export const shippedPlugins: Readonly<Record<string, () => Promise<{ default: ChannelPlugin }>>> = {
   mattermost: () => import("./plugins/mattermost.ts"),
 };
 
-/** Plugins that are not named come last, by name. */
+/** Other plugins follow, sorted by name. */
 export const CHANNEL_ORDER: readonly string[] = [...Object.keys(builtInChannels), ...Object.keys(shippedPlugins)];

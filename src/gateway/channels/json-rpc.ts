@@ -12,7 +12,7 @@ export interface RpcCall {
 export const callRpc = (api: Api, { path, method, params, id, signal }: RpcCall): Promise<Answer> =>
   api.call({ path, json: { jsonrpc: "2.0", id, method, params }, signal });
 
-/** Undefined where the answer is no error. */
+/** Undefined if the answer is not an error. */
 export function rpcError(body: unknown): { code: number; message: string } | undefined {
   if (typeof field(body, "error") !== "object" || field(body, "error") === null) return undefined;
   return {
@@ -21,7 +21,7 @@ export function rpcError(body: unknown): { code: number; message: string } | und
   };
 }
 
-/** Codes of the specification that say that the call was not understood, so nothing was done. */
+/** Codes of the specification for calls that were not understood and did nothing. */
 const REFUSED = new Set([-32700, -32600, -32601, -32602]);
 
 export const isRefusedCall = (code: number): boolean => REFUSED.has(code);

@@ -1,6 +1,6 @@
 /**
- * From the section `channels` of the configuration to channels: plugins are imported, each platform's section is
- * checked by its schema. An error in one platform's section disables that platform and is reported with its place.
+ * Turns the section `channels` of the configuration into channels: imports plugins, and checks each platform's section
+ * by its schema. An error in a platform's section disables that platform and is reported with its place.
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -11,7 +11,7 @@ import { builtInChannels, shippedPlugins } from "./index.ts";
 import { pluginTools, type ChannelPlugin } from "./plugin.ts";
 import { findChannelId, type Directory } from "./resolve.ts";
 
-/** Keys of the section that are no platforms. */
+/** Keys of the section that do not name a platform. */
 const SHARED_KEYS: readonly string[] = ["plugins", "order"];
 
 export interface ChannelProblem {
@@ -25,7 +25,7 @@ export interface LoadedKinds {
   readonly problems: readonly ChannelProblem[];
 }
 
-/** The built-in platforms and those of the plugins. Never throws: a plugin that cannot be used is a problem. */
+/** Built-in platforms and plugins. Never throws: an unusable plugin is a problem. */
 export async function loadKinds(config: ChannelsConfig, { folder }: { folder: string }): Promise<LoadedKinds> {
   const kinds: ChannelKind[] = Object.values(builtInChannels);
   const problems: ChannelProblem[] = [];
@@ -57,7 +57,7 @@ async function importPlugin(name: string, folder: string): Promise<ChannelKind> 
 
 const shipped = (name: string) => (Object.hasOwn(shippedPlugins, name) ? shippedPlugins[name] : undefined);
 
-/** A changed file is another module. */
+/** A changed file is loaded as a new module. */
 async function importFile(name: string, folder: string): Promise<{ default?: unknown }> {
   if (!/[./\\]/.test(name)) {
     throw new AppError("bad_request", `expected a path, or one of ${Object.keys(shippedPlugins).join(", ")}`);
@@ -80,12 +80,12 @@ function isKind(value: unknown): value is ChannelKind {
 export interface MadeChannels {
   /** By id. */
   readonly channels: ReadonlyMap<string, Channel>;
-  /** Ids of sections that are not switched off, and cannot be used. */
+  /** Ids of enabled sections that are unusable. */
   readonly unusable: ReadonlySet<string>;
   readonly problems: readonly ChannelProblem[];
 }
 
-/** The channels that are configured and not switched off. */
+/** Makes the channels that are configured and enabled. */
 export function makeChannels(config: ChannelsConfig, kinds: readonly ChannelKind[], deps: ChannelDeps): MadeChannels {
   const channels = new Map<string, Channel>();
   const unusable = new Set<string>();
@@ -113,14 +113,14 @@ export interface LoadedChannels extends Directory {
   readonly problems: readonly ChannelProblem[];
 }
 
-/** Everything that a configuration says about channels, for `resolveTarget` and the outbox. Never throws. */
+/** Loads channels, kinds and problems for `resolveTarget` and the outbox. Never throws. */
 export async function loadChannels(config: ChannelsConfig, deps: ChannelDeps): Promise<LoadedChannels> {
   const { kinds, problems } = await loadKinds(config, deps);
   const { channels, unusable, problems: found } = makeChannels(config, kinds, deps);
   return { channels, kinds, order: config.order, unusable, problems: [...problems, ...found] };
 }
 
-/** What is wrong with the sections of the built-in platforms, and with the order, without making anything. */
+/** Checks the sections of the built-in platforms, and the order, without making channels. */
 export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
   const kinds: readonly ChannelKind[] = Object.values(builtInChannels);
   const mayBePlugin = config.plugins.length > 0;
@@ -133,9 +133,8 @@ export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
 }
 
 /**
- * What is wrong with the sections of the plugins' platforms, and with their names in the order, which only the plugins
- * know. A plugin that cannot be
- * loaded is not reported here: it disables its own platform, whose section cannot be checked.
+ * Checks the sections of the plugins' platforms, and their names in the order. Does not report a plugin that cannot be
+ * loaded: it disables its own platform, whose section cannot be checked.
  */
 export async function pluginProblems(
   config: ChannelsConfig,

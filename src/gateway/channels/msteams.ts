@@ -1,5 +1,5 @@
 /**
- * Microsoft Teams: proactive messages through the Bot Framework connector, with tokens of the app's own.
+ * Microsoft Teams: proactive messages through the Bot Framework connector, with the app's own tokens.
  * https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-send-and-receive-messages
  */
 import { Type } from "@sinclair/typebox";
@@ -16,7 +16,7 @@ const schema = channelSchema(
     appPassword: Type.Optional(secret),
     passwordFile: Type.Optional(secretFile),
     tenantId: Type.String({ pattern: "^[\\w.-]{1,128}$", expected: "a tenant's id or domain" }),
-    /** Where tokens come from. */
+    /** The token endpoint's server. */
     loginUrl: httpUrl({ default: "https://login.microsoftonline.com" }),
   },
   ["appPassword", "passwordFile"],
@@ -24,9 +24,9 @@ const schema = channelSchema(
 
 const LIMIT = 7000; // a message may have about 28 kB
 const SCOPE = "https://api.botframework.com/.default";
-/** A token is renewed before it ends. */
+/** A token is renewed this long before it expires. */
 const TOKEN_MARGIN_MS = 60_000;
-/** Documented as worth another try, as 429 and 502 are. */
+/** The documentation recommends a retry, as for 429 and 502. */
 const PRECONDITION_FAILED = 412;
 
 const dialect: Dialect = {
@@ -87,7 +87,7 @@ type Token = { readonly kind: "token"; readonly value: string } | Exclude<SendOu
 
 interface Tokens {
   get(signal: AbortSignal): Promise<Token>;
-  /** A token that was refused is not used again. */
+  /** Forgets a refused token. */
   drop(value: string): void;
 }
 
@@ -98,7 +98,7 @@ interface TokenSettings {
   readonly now: () => number;
 }
 
-/** Client credentials (RFC 6749, 4.4): asked for once, kept until shortly before their end. */
+/** Client credentials (RFC 6749, 4.4): requested once, kept until shortly before they expire. */
 function makeTokens(api: Api, { appId, password, tenantId, now }: TokenSettings): Tokens {
   let kept: { value: string; untilMs: number } | undefined;
   let asking: Promise<Token> | undefined;
@@ -106,7 +106,7 @@ function makeTokens(api: Api, { appId, password, tenantId, now }: TokenSettings)
     const form = { grant_type: "client_credentials", client_id: appId, client_secret: password, scope: SCOPE };
     const answer = await api.call({ path: `/${tenantId}/oauth2/v2.0/token`, form, signal });
     const outcome = api.outcome(answer, tokenDialect);
-    // no message has left yet: whatever broke may be tried again
+    // no message has left yet: any failure may be retried
     if (outcome.kind === "unknown") return { kind: "retry", reason: outcome.reason };
     if (outcome.kind !== "sent") return outcome;
     const body = answer.kind === "answered" ? answer.body : undefined;
@@ -128,7 +128,7 @@ function makeTokens(api: Api, { appId, password, tenantId, now }: TokenSettings)
   };
 }
 
-/** A token that ended early is replaced once: what was refused for it was not taken. */
+/** Replaces a token that expired early, once: a request refused for its token did nothing. */
 async function postWithToken(api: Api, tokens: Tokens, request: Omit<ApiCall, "headers">): Promise<SendOutcome> {
   for (let attempt = 0; ; attempt++) {
     const token = await tokens.get(request.signal);

@@ -1,6 +1,6 @@
 /**
- * What a plugin is: a module whose default export is a function that gets these tools and makes a `ChannelKind`. The
- * tools are handed over, so that a module anywhere on the disk needs no imports but types.
+ * A plugin: a module whose default export is a function that gets these tools and makes a `ChannelKind`. The tools are
+ * passed in, so that a module anywhere on the disk needs only type imports.
  */
 import { Type } from "@sinclair/typebox";
 import { httpUrl } from "../../base/schema.ts";

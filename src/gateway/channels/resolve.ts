@@ -1,5 +1,5 @@
 /**
- * Where a reply goes. `last` is the main session's most recent conversation; a recipient belongs to its platform
+ * Resolves a reply's target. `last` is the main session's most recent conversation; a recipient belongs to its platform
  * and is never tried on another.
  */
 import { messageOf } from "../../base/index.ts";
@@ -7,43 +7,43 @@ import type { Channel, ChannelKind, Target } from "./channel.ts";
 import { CHANNEL_ORDER } from "./index.ts";
 
 export interface Directory {
-  /** Those that are configured, by id. */
+  /** Configured channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
-  /** For aliases. */
+  /** Used to resolve aliases. */
   readonly kinds: readonly ChannelKind[];
-  /** What `last` falls back to first. */
+  /** Fallback order of `last`. */
   readonly order?: readonly string[] | undefined;
-  /** Ids of those that are configured, and cannot be used so. */
+  /** Ids of configured channels that are unusable. */
   readonly unusable?: ReadonlySet<string> | undefined;
 }
 
 export interface Asked {
-  /** `last`, a channel's id, or an alias of it. */
+  /** `last`, a channel's id, or an alias. */
   readonly channel: string;
   readonly to?: string | undefined;
   /** The main session's most recent conversation. */
   readonly last?: Target | undefined;
 }
 
-/** The id behind an id or alias; undefined where no platform is called so. `last` is no platform. */
+/** The id of an id or alias; undefined if no platform has it. `last` is not a platform. */
 export function findChannelId(kinds: readonly ChannelKind[], name: string): string | undefined {
   const word = name.trim().toLowerCase();
   return kinds.find(({ id, aliases }) => id === word || aliases.includes(word))?.id;
 }
 
-/** Whether a configuration or request asks for the main session's most recent conversation. */
+/** True if the name means the main session's most recent conversation. */
 export const isLast = (name: string): boolean => name.trim().toLowerCase() === "last";
 
 export interface ChannelStanding {
   readonly id: string;
   readonly isConfigured: boolean;
-  /** Whether there is a recipient to fall back to. */
+  /** True if the channel has a default recipient. */
   readonly hasDefault: boolean;
-  /** Whether a text is a recipient there; false where it is not configured. */
+  /** True if a text is a valid recipient there; false if the channel is not configured. */
   takes(to: string): boolean;
 }
 
-/** Every name that a configuration may have for a channel; `last` is the one that it falls back to, if there is any. */
+/** Every name that a configuration may use for a channel; `last` stands for its fallback, if there is one. */
 export function channelStandings(directory: Directory): ReadonlyMap<string, ChannelStanding> {
   const { channels, kinds } = directory;
   const lastId = lastChannel(directory);
@@ -61,17 +61,17 @@ export function channelStandings(directory: Directory): ReadonlyMap<string, Chan
   );
 }
 
-/** Whether a text is a recipient of a channel, as the channel writes them. */
+/** True if a channel accepts a text as recipient. */
 export function takesRecipient(channel: Channel, to: string): boolean {
   try {
     channel.parseTarget(to);
     return true;
   } catch {
-    return false; // sending there reports the reason
+    return false; // sending reports the reason
   }
 }
 
-/** A target, or why there is none: a text for people. */
+/** A target, or the reason for people why it is missing. */
 export function resolveTarget(
   directory: Directory,
   { channel, to, last }: Asked,
@@ -94,13 +94,13 @@ export function resolveTarget(
   }
 }
 
-/** Why there is no such channel. Senders may read it: what is wrong with its settings is in the log. */
+/** The reason why a channel is missing. Senders may read it; errors in its settings are only logged. */
 export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string): string =>
   `channel '${id}' ${unusable?.has(id) ? "cannot be used as it is configured" : "is not configured"}`;
 
 /**
- * The last channel where it is still configured. Otherwise the first in order that has a recipient: one that takes
- * `to`, or without it one with a `defaultTo`; where none has, the first.
+ * The last channel if it is still configured. Otherwise the first in order that has a recipient: one that accepts `to`,
+ * or without `to` one with a `defaultTo`; if none has, the first.
  */
 function lastChannel(
   { channels, kinds, order = [] }: Directory,

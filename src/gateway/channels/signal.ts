@@ -8,9 +8,9 @@ import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema({
-  /** The sender's number, where the daemon has several. */
+  /** The sender's number, for a daemon with several accounts. */
   account: Type.Optional(Type.String({ pattern: "^\\+[1-9]\\d{6,14}$", expected: "a phone number such as +15550100" })),
-  /** For a proxy in front of the daemon, which has no secrets of its own. */
+  /** For a proxy in front of the daemon, which has no authentication of its own. */
   token: Type.Optional(secret),
 });
 
@@ -51,7 +51,7 @@ export const signal: ChannelKind<Parsed<typeof schema>> = {
         };
         const answer = await callRpc(api, { path: PATH, method: "send", params, id: key, signal: stop });
         if (answer.kind !== "answered" || answer.status >= 300) return api.outcome(answer, dialect);
-        if (answer.status === 201) return { kind: "sent" }; // taken, without a body
+        if (answer.status === 201) return { kind: "sent" }; // success without a body
         const error = rpcError(answer.body);
         if (!error) return refusedRecipient(answer.body, api.say) ?? api.outcome(answer, dialect);
         const reason = api.say(error.message);
@@ -67,7 +67,7 @@ export const signal: ChannelKind<Parsed<typeof schema>> = {
   },
 };
 
-/** What the daemon says of the one recipient where the call succeeded all the same. A group, with many, is sent. */
+/** The daemon's error for a single recipient in a successful call. A group counts as sent. */
 function refusedRecipient(body: unknown, say: (text: string) => string): SendOutcome | undefined {
   const results = field(body, "result", "results");
   if (!Array.isArray(results) || results.length !== 1) return undefined;
@@ -75,7 +75,7 @@ function refusedRecipient(body: unknown, say: (text: string) => string): SendOut
   if (type === undefined || type === "SUCCESS") return undefined;
   const kinds: Readonly<Record<string, "retry" | "unknown">> = {
     RATE_LIMIT_FAILURE: "retry",
-    NETWORK_FAILURE: "unknown", // before or after the service had it
+    NETWORK_FAILURE: "unknown", // the failure may be before or after the service received it
   };
   return { kind: kinds[type] ?? "failed", reason: say(type) };
 }

@@ -14,7 +14,7 @@ const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.
 
 const LIMIT = 4000; // "ideally under"; from 40,000 on texts are cut
 
-/** Errors come with status 200. In these the platform took nothing and may later. */
+/** Errors come with status 200. These mean: not taken, retry later. */
 const TEMPORARY = new Set([
   "ratelimited",
   "rate_limited",
@@ -78,7 +78,9 @@ export const slack: ChannelKind<Parsed<typeof schema>> = {
   },
 };
 
-/** The three characters that start mentions and links. https://docs.slack.dev/messaging/formatting-message-text */
+/**
+ * Escapes the three characters that start mentions and links. https://docs.slack.dev/messaging/formatting-message-text
+ */
 const escapeText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 

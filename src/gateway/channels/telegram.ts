@@ -12,7 +12,7 @@ const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.
 ]);
 
 const LIMIT = 4096;
-/** The topic "General", which the API knows by no id: what names none goes there. */
+/** The topic "General" has no id in the API: a message without a topic goes there. */
 const GENERAL = "1";
 
 const dialect: Dialect = {
@@ -54,7 +54,7 @@ export const telegram: ChannelKind<Parsed<typeof schema>> = {
   },
 };
 
-/** `123`, `-100…`, `@name`, `t.me/name`, each with `:topic:5` or `:5` behind it for a topic. */
+/** `123`, `-100…`, `@name`, `t.me/name`; a topic follows as `:topic:5` or `:5`. */
 function parseTarget(given: string): Target {
   const text = withoutPrefix(given, ["telegram", "tg"]).replace(/^(https?:\/\/)?t\.me\//i, "@");
   const [, to, thread] = /^(-?\d{1,15}|@[A-Za-z]\w{3,31})(?::(?:topic:)?(\d{1,10}))?$/.exec(text) ?? [];

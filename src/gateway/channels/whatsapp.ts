@@ -8,7 +8,7 @@ import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema(
   {
-    /** Of the sender, as the platform's console shows it; not the phone number. */
+    /** The sender's id from the platform's console; not the phone number. */
     phoneNumberId: Type.String({ pattern: "^\\d{5,32}$", expected: "the id of a phone number: digits" }),
     accessToken: Type.Optional(secret),
     tokenFile: Type.Optional(secretFile),
@@ -18,7 +18,7 @@ const schema = channelSchema(
 );
 
 const LIMIT = 4096;
-/** Rate limits of the app, the account, the number and the pair; they come with status 400 too. */
+/** Rate limits of the app, the account, the number and the pair; they also come with status 400. */
 const LIMIT_CODES = new Set([4, 80007, 130429, 131048, 131056]);
 
 const dialect: Dialect = {
@@ -78,7 +78,7 @@ export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
   },
 };
 
-/** A phone number with its country; `…@s.whatsapp.net` is one too. The API knows no groups. */
+/** A phone number with its country code, also as `…@s.whatsapp.net`. The API has no groups. */
 function parseTarget(given: string): Target {
   const text = withoutPrefix(given, ["whatsapp", "wa"]).replace(/@(s\.whatsapp\.net|c\.us)$/i, "");
   const digits = phoneDigits(text);

@@ -1,16 +1,13 @@
-/** The first open message of every lane: in a lane nothing overtakes. */
+/** The first open message of every lane: messages of a lane keep their order. */
 import { queryAll, type Script } from "../../database/store.ts";
 import type { OutboxRow } from "./tables.ts";
 
-const LANES_MAX = 100_000; // looked at in one go; the others come when these are done
+const LANES_MAX = 100_000; // read at once; further lanes follow when these are done
 
-/** All of a message that says whether it may be sent now. */
+/** The columns that decide whether a message may be sent now. */
 export type Head = Pick<OutboxRow, "seq" | "lane" | "channel" | "attempts" | "next_at" | "sending_at" | "created_at">;
 
-/**
- * Jumps from lane to lane through the index of open messages: as many steps as lanes, however long those are. Oldest
- * first.
- */
+/** Jumps from lane to lane through the index of open messages: one step per lane, however long it is. Oldest first. */
 export const dueHeads = (): Script<Head[]> => queryAll<Head>(HEADS);
 
 const HEADS = `

@@ -1,26 +1,23 @@
-/**
- * Texts in the outbox: putting them in, calling them back, asking what became of them. All of it in the caller's
- * transaction.
- */
+/** Texts in the outbox: adds and cancels them, and reads their outcome, in the caller's transaction. */
 import { execute, queryAll, queryOne, type Script } from "../../database/store.ts";
 import type { Channel, Target } from "../channel.ts";
 import { chunkText } from "../chunk.ts";
 import type { OutboxRow } from "./tables.ts";
 
-/** Longer texts are cut, with a note, so that no answer becomes hundreds of messages. */
+/** Longer texts are cut, with a note, so that one answer does not become hundreds of messages. */
 const TEXT_CHARS_MAX = 200_000;
-/** For a channel that is not configured while the text comes in. */
+/** For a channel that is not configured at the moment. */
 const UNKNOWN_LIMIT = { chunkLimit: 2000, chunkUnit: "utf16" } as const;
 
 export interface NewText {
-  /** Texts with the same id and target are one: the first counts. */
+  /** The first text with the same id and target counts; repeats are dropped. */
   readonly groupId: string;
   readonly target: Target;
   readonly text: string;
   readonly now: number;
 }
 
-/** Puts a text in, cut into messages. A blank one is there too, as failed. */
+/** Cuts a text into messages and adds them. A blank text is added as failed. */
 export function* addText(
   { groupId, target, text, now }: NewText,
   channel: Pick<Channel, "chunkLimit" | "chunkUnit"> = UNKNOWN_LIMIT,
@@ -58,39 +55,39 @@ function bounded(text: string): string {
   return `${text.slice(0, TEXT_CHARS_MAX)}\n\n[${text.length - TEXT_CHARS_MAX} more characters are left out]`;
 }
 
-/** What calling a text back led to. */
+/** The result of cancelling a text. */
 export interface CalledBack {
-  /** Messages that are not sent. */
+  /** Number of cancelled messages. */
   readonly messages: number;
-  /** Messages that are being sent at the moment: they may arrive, and are not tried again. */
+  /** Number of messages being sent right now: they may arrive, and are not retried. */
   readonly leaving: number;
 }
 
 const CANCEL = `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
   reason = 'cancelled', settled_at = $1 WHERE state = 'queued'`;
 
-/** Messages that have not left are not sent; what is under way runs to its end. */
+/** Cancels messages that have not left; one being sent runs to its end. */
 export function* cancelText(groupId: string, now: number): Script<CalledBack> {
   const messages = yield* execute(`${CANCEL} AND group_id = $2`, now, groupId);
   const mark = "UPDATE outbox SET cancel_at = $1 WHERE group_id = $2 AND state = 'sending'";
   return { messages, leaving: yield* execute(mark, now, groupId) };
 }
 
-/** Of a message that was called back while it was being sent: there is no other attempt. */
+/** Ends a message that was cancelled while it was being sent: there is no further attempt. */
 export const cancelMessage = (seq: number, now: number): Script<number> =>
   execute(`${CANCEL} AND seq = $2 AND cancel_at IS NOT NULL`, now, seq);
 
-/** How all messages of a text ended. `unknown`: some may have arrived, and are not sent again. */
+/** The outcome of all messages of a text. `unknown`: some may have arrived, and are not sent again. */
 export interface TextOutcome {
   readonly kind: "sent" | "failed" | "unknown";
   readonly reason?: string;
-  /** The platform's ids of what arrived, in order. */
+  /** The platform's ids of delivered messages, in order. */
   readonly messageIds: readonly string[];
 }
 
 /**
- * Undefined while messages are under way, and for a text that never was. Of one that was put in again for another
- * target, the last counts.
+ * Undefined while messages are under way, and for an unknown text. For a text added again for another target, the last
+ * one counts.
  */
 export function* textOutcome(groupId: string): Script<TextOutcome | undefined> {
   const all = yield* textMessages(groupId);
@@ -111,7 +108,7 @@ export const textMessages = (groupId: string): Script<OutboxRow[]> =>
 export interface OutboxStats {
   readonly queued: number;
   readonly sending: number;
-  /** Of the oldest that is open; undefined where none is. */
+  /** Time of the oldest open message; undefined: none is open. */
   readonly oldestAt?: number;
 }
 
@@ -124,9 +121,9 @@ export function* outboxStats(): Script<OutboxStats> {
   return { queued, sending, ...(oldest === null ? {} : { oldestAt: oldest }) };
 }
 
-const PRUNE_BATCH = 1000; // a transaction holds up all others
+const PRUNE_BATCH = 1000; // a long transaction would block all others
 
-/** Forgets messages that ended before a time; returns how many, at most a batch. */
+/** Deletes messages that ended before a time, at most a batch; returns their number. */
 export const pruneOutbox = (before: number): Script<number> =>
   execute(
     `DELETE FROM outbox WHERE seq IN

@@ -1,17 +1,16 @@
 /**
- * Which channels do not take messages at the moment. A channel that is down for a day and tried a thousand times is
- * told in the log twice: when the first message to it failed, and when the last of those that failed got through or was
- * given up.
+ * Tracks channels that refuse messages. A channel that is down for a day and tried a thousand times is logged twice:
+ * when the first message to it failed, and when the last failed one got through or was given up.
  */
 import type { Logger } from "../../../base/index.ts";
 
-/** Recipients that are remembered of a channel; beyond, the outage ends with these. */
+/** Most recipients remembered per channel; the outage ends with these. */
 const LANES_MAX = 10_000;
 
 interface Outage {
   readonly sinceMs: number;
   attempts: number;
-  /** Recipients whose messages failed and are tried again. */
+  /** Recipients whose messages failed and are retried. */
   readonly lanes: Set<string>;
 }
 
@@ -30,7 +29,7 @@ export class Outages {
     this.#now = now;
   }
 
-  /** A message is to be tried again. */
+  /** A message failed and will be retried. */
   failed({ channel, lane }: Message, reason: string | null): void {
     const known = this.#byChannel.get(channel);
     const outage = known ?? { sinceMs: this.#now(), attempts: 0, lanes: new Set() };
@@ -42,14 +41,17 @@ export class Outages {
     if (outage.lanes.size < LANES_MAX) outage.lanes.add(lane);
   }
 
-  /** A message was sent, or is not tried any more. */
+  /** A message was sent, or is no longer retried. */
   settled({ channel, lane }: Message): void {
     const outage = this.#byChannel.get(channel);
     if (!outage?.lanes.delete(lane) || outage.lanes.size > 0) return;
     this.#end(channel, outage);
   }
 
-  /** Forgets messages that were cancelled. @param lanes with open messages */
+  /**
+   * Drops lanes without open messages, because theirs were cancelled.
+   * @param lanes with open messages
+   */
   keep(lanes: ReadonlySet<string>): void {
     for (const [channel, outage] of this.#byChannel) {
       for (const lane of outage.lanes) if (!lanes.has(lane)) outage.lanes.delete(lane);

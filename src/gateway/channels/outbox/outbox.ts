@@ -1,7 +1,7 @@
 /**
- * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants. Each
- * channel is one node's. Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending
- * at the moment.
+ * Sends the messages of the outbox: in order to each recipient, to several at once, never faster than a platform
+ * allows. One node sends for each channel. All state of a message is on the disk; memory holds only the lanes being
+ * sent right now.
  */
 import { type Logger, messageOf, setBackDetector } from "../../../base/index.ts";
 import type { Lease, Peers } from "../../database/peers.ts";
@@ -23,7 +23,7 @@ import {
 import type { OutboxRow } from "./tables.ts";
 
 const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
-/** Recipients of one channel that are talked to at once. */
+/** Recipients of one channel served at once. */
 const PER_CHANNEL_MAX = 4;
 const WAIT_MAX_MS = 60_000; // timers of days overflow
 /** The longest pause of a whole channel after `Retry-After`; the message that got it waits the full time. */
@@ -37,35 +37,35 @@ export interface Settled extends TextOutcome {
 export interface OutboxDeps {
   readonly store: Store;
   readonly peers: Peers;
-  /** As configured now: asked for at every use. */
+  /** The current configuration's channels; read at every use. */
   readonly channels: () => ReadonlyMap<string, Channel>;
-  /** Why one is not there. */
+  /** The reason why a channel is missing. */
   readonly whyMissing?: (channel: string) => string;
   readonly now: () => number;
   readonly log: Logger;
   readonly random?: () => number;
   readonly limits?: RetryLimits;
-  /** After every attempt. */
+  /** Called after every attempt. */
   readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
-  /** Called in the very transaction in which the last message of a text ends. */
+  /** Called in the transaction in which the last message of a text ends. */
   readonly onSettle?: (settled: Settled) => Script<void>;
 }
 
 export class Outbox {
   readonly #deps: OutboxDeps;
   readonly #listeners = new Set<(groupId: string) => void>();
-  /** Lanes of messages that are being sent, with what sends them. */
+  /** Lanes whose messages are being sent. */
   readonly #busy = new Map<string, { channel: string; done: Promise<void> }>();
-  /** By lane, where the platform wants room between messages: not before. */
+  /** By lane: no message before this time, for platforms that want spacing. */
   readonly #spaced = new Map<string, number>();
-  /** By channel, where the platform asked for time: not before. */
+  /** By channel: no message before this time, because the platform asked for it. */
   readonly #paused = new Map<string, number>();
   readonly #outages: Outages;
   /** By channel. */
   readonly #leases = new Map<string, Lease>();
   readonly #stop = new AbortController();
   #stopListening = (): void => {};
-  /** Whether messages may be marked as being sent that nobody sends. */
+  /** True if messages may be marked `sending` that no process sends. */
   #hasStrays = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pumping: Promise<void> | undefined;
@@ -81,12 +81,12 @@ export class Outbox {
     this.#outages = new Outages(deps);
   }
 
-  /** Puts a text in, in the caller's transaction; `poke` once that is over. */
+  /** Adds a text in the caller's transaction; call `poke` after its commit. */
   add(text: NewText): Script<void> {
     return addText(text, this.#deps.channels().get(text.target.channel));
   }
 
-  /** What has not left is called back; what is being sent is not tried again. */
+  /** Cancels messages that have not left; one being sent is not retried. */
   async cancel(groupId: string): Promise<CalledBack> {
     const { store, peers, now } = this.#deps;
     const cancel = function* (settled: Script<boolean>): Script<CalledBack & { readonly isSettled: boolean }> {
@@ -96,17 +96,17 @@ export class Outbox {
     const { isSettled, ...called } = await store.write(() => cancel(this.#settled(groupId)));
     if (isSettled) this.#tell(groupId);
     this.poke();
-    peers.tell("outbox"); // what waited behind it may go
+    peers.tell("outbox"); // messages behind it may be due now
     return called;
   }
 
-  /** Hears of every text whose messages have all ended. Returns what stops that. */
+  /** Calls `listener` with every text whose messages have all ended. Returns a function that stops it. */
   onSettled(listener: (groupId: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Settles what a crash left, then sends. */
+  /** Settles messages that a crash interrupted, then sends. */
   async start(): Promise<void> {
     const { peers, channels } = this.#deps;
     this.#stopListening = peers.onNews((topic) => {
@@ -124,13 +124,13 @@ export class Outbox {
     const lease = this.#deps.peers.lease(`channel:${channel}`);
     this.#leases.set(channel, lease);
     lease.onChange((isHeld) => {
-      this.#hasStrays ||= isHeld; // of the node that had it before
+      this.#hasStrays ||= isHeld; // strays of the channel's previous node
       this.poke();
     });
     return lease;
   }
 
-  /** Looks after messages that were being sent by a node that cannot do that any more. */
+  /** Settles messages that a dead node was sending. */
   async #recover(): Promise<void> {
     this.#hasStrays = false;
     try {
@@ -156,8 +156,8 @@ export class Outbox {
   }
 
   /**
-   * Takes nothing new and waits for what is under way; after the grace it is cut off, and may have arrived. What could
-   * not be written down by then counts as a crash does.
+   * Takes no new messages and waits for those under way; after the grace it cuts them off, and they may have arrived.
+   * An outcome that could not be stored by then is handled like a crash.
    */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#isRunning = false;
@@ -170,7 +170,7 @@ export class Outbox {
     this.#stop.abort();
   }
 
-  /** Looks for messages now. */
+  /** Looks for due messages now. */
   poke(): void {
     this.#isDirty = true;
     if (!this.#isRunning || this.#pumping) return;
@@ -194,13 +194,13 @@ export class Outbox {
     }
   }
 
-  /** Marks what may be sent now, and sends it once the marks are on the disk. */
+  /** Marks due messages as `sending`, and sends them once the marks are on the disk. */
   async #claim(): Promise<void> {
     const { store, now, channels } = this.#deps;
     const heads = await store.read(dueHeads);
-    if (!this.#isRunning) return; // it was stopped meanwhile, and takes nothing new
+    if (!this.#isRunning) return; // the outbox was stopped meanwhile
     if (this.#hasStrays) {
-      this.#isDirty = true; // a channel came here meanwhile: first what its last node was sending
+      this.#isDirty = true; // this node took over a channel meanwhile: first settle its previous node's messages
       return;
     }
     if (this.#isSetBack()) for (const times of [this.#spaced, this.#paused]) times.clear();
@@ -274,7 +274,7 @@ export class Outbox {
     }
   }
 
-  /** A send that happened is written down, however long the disk takes; only a stop ends the waiting. */
+  /** Stores an outcome and retries until the disk takes it; only a stop ends the waiting. */
   async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
     const { store, log } = this.#deps;
     const trouble = new Trouble(`the outcome of message ${row.key} cannot be written`);
@@ -297,7 +297,7 @@ export class Outbox {
     return isOwn && (yield* this.#settled(row.group_id));
   }
 
-  /** Whether a text has ended, in the transaction that ended it. */
+  /** True if a text has ended, in the transaction that ended it. */
   *#settled(groupId: string): Script<boolean> {
     const { onSettle } = this.#deps;
     const outcome = yield* textOutcome(groupId);
@@ -325,9 +325,8 @@ export class Outbox {
   }
 
   /**
-   * Without those that were cancelled, tried or put off since they were read: an attempt that ended meanwhile was
-   * read as under way, with the time at which it was due. A row that is marked but not being sent is one whose
-   * marking commit failed to reach the disk: it was never sent.
+   * Drops rows that were cancelled, tried or put off since they were read. A row marked `sending` that no process sends
+   * was never sent: the commit of its mark failed.
    */
   *#claimRows(rows: readonly Head[]): Script<OutboxRow[]> {
     const claimed: OutboxRow[] = [];

@@ -1,4 +1,4 @@
-/** The outbox in PostgreSQL; see `tables.ts` for what it is. */
+/** The outbox in PostgreSQL; `tables.ts` explains it. */
 import type { Migration } from "../../database/database.ts";
 
 const OUTBOX = `

@@ -1,6 +1,6 @@
 /**
- * What becomes of a message after an attempt, or after a crash in the middle of one. The rule: what may have arrived is
- * sent again only while the platform still recognises the repeat.
+ * The next state of a message after an attempt, or after a crash during one. The rule: a message that may have arrived
+ * is sent again only while the platform still recognises the repeat.
  */
 import { execute, queryAll, type Script } from "../../database/store.ts";
 import type { SendOutcome } from "../channel.ts";
@@ -12,17 +12,20 @@ const BACKOFF_MAX_MS = 300_000;
 
 export interface RetryLimits {
   readonly maxAttempts: number;
-  /** From when a message was put in. */
+  /** Age from the time of adding. */
   readonly maxAgeMs: number;
 }
 
-/** Doubles with every attempt; @param random in [0, 1): up to a fifth more, so that many do not come back as one. */
+/**
+ * Doubles with every attempt.
+ * @param random in [0, 1): adds up to a fifth, so that many messages do not retry at once
+ */
 function backoffMs(attempts: number, random: number): number {
   const base = Math.min(BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 20), BACKOFF_MAX_MS);
   return Math.round(base * (1 + random / 5));
 }
 
-/** Whether an attempt that may have arrived can be repeated without a second message. */
+/** True if an attempt that may have arrived can be repeated without a second message. */
 export const isRepeatable = (uncertainAt: number | null, dedupeMs: number, now: number): boolean =>
   uncertainAt === null || now - uncertainAt < dedupeMs;
 
@@ -43,7 +46,7 @@ export interface Attempt {
   readonly random: number;
 }
 
-/** Of what a plugin asks for, too: tables keep whole milliseconds. */
+/** Rounds up, also the times of plugins: tables keep whole milliseconds. */
 const wholeMs = (ms = 0): number => (Number.isFinite(ms) ? Math.ceil(ms) : 0);
 
 /** The row's next state. */
@@ -64,8 +67,8 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
 }
 
 /**
- * Writes it down. Where a message failed, those behind it in its text are not sent either. Returns false, and writes
- * nothing, where the attempt is not the message's last any more: another node took it for a dead one's.
+ * Stores a settlement. If a message failed, the later ones of its text are not sent either. Returns false, and stores
+ * nothing, if the attempt is no longer the message's last: another node took it over.
  */
 export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<boolean> {
   const { state, reason, messageId, nextAt, uncertainAt } = settlement;
@@ -94,13 +97,13 @@ export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: nu
   return true;
 }
 
-/** Messages that are being sent, or were when their process ended. */
+/** Messages marked `sending`: under way, or interrupted by a crash. */
 export const sendingRows = (): Script<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
 
 /**
- * After a crash: a message that was being sent may have arrived. One that the platform would recognise goes out again,
- * another is `unknown`.
+ * After a crash a `sending` message may have arrived: it is sent again if the platform recognises repeats, else it
+ * becomes `unknown`.
  */
 export function* recover(row: OutboxRow, dedupeMs: number, now: number): Script<void> {
   const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;

@@ -1,6 +1,6 @@
 /**
- * The table of messages to be sent: one row for each message of a text. A row is `sending` on the disk before its
- * request leaves, so that the messages which may have arrived are known after a crash. Times are epoch ms.
+ * The table of messages to send: one row per message of a text. A row becomes `sending` on the disk before its request
+ * leaves, so that after a crash the messages which may have arrived are known. Times are epoch ms.
  */
 import type { Migration } from "../../database/database.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Mattermost: REST API v4, posts to channels and, through a conversation, to users. A plugin that is shipped: it is
- * loaded by its name in `channels.plugins`. A post with the same `pending_post_id` is made once.
+ * Mattermost: REST API v4, posts to channels and, through a conversation, to users. A shipped plugin, loaded by its
+ * name in `channels.plugins`. Repeats of a `pending_post_id` are dropped.
  * https://developers.mattermost.com/api-documentation/
  */
 import type { Parsed } from "../../../base/schema.ts";
@@ -10,14 +10,14 @@ import type { Opened } from "../conversation.ts";
 import type { PluginTools } from "../plugin.ts";
 
 const LIMIT = 16_383; // PostMessageMaxRunesV2
-/** The server remembers pending ids for 30 s; a repeat must reach it before. */
+/** The server remembers pending ids for 30 s; a repeat must arrive within that time. */
 const DEDUPE_MS = 25_000;
 
 export default function mattermost(tools: PluginTools): ChannelKind {
   const { Type, channelSchema, httpUrl, secret, secretFile, readSecret, makeApi, textField } = tools;
   const schema = channelSchema(
     {
-      /** Of the server, without `/api/v4`. */
+      /** URL of the server, without `/api/v4`. */
       baseUrl: httpUrl(),
       botToken: Type.Optional(secret),
       tokenFile: Type.Optional(secretFile),
@@ -69,13 +69,13 @@ export default function mattermost(tools: PluginTools): ChannelKind {
   return { id: "mattermost", aliases: ["mm"], schema, make: make as ChannelKind["make"] };
 }
 
-/** Written out, as a character reference, or with one in the name. */
+/** Matches a group mention: plain, as a character reference, or with a reference inside the name. */
 const GROUP_MENTION =
   /(?<![\p{L}\p{N}])(?:@|&#0*64;|&#x0*40;|&commat;)(?=(?:all|channel|here)(?![\p{L}\p{N}])|[a-z]{0,7}&)/giu;
 
 /**
- * A model's text must not notify a whole channel: another sign stands before its name. Code notifies nobody and stays
- * as it is, but for fences that are indented: one in a list ends with the list.
+ * Replaces the `@` of group mentions: a model's text must not notify a whole channel. Mentions inside code have no
+ * effect and stay as they are, except in indented fences: one in a list ends with the list.
  */
 function withoutGroupMentions({ findFences }: PluginTools, text: string): string {
   const quiet = (from: number, to?: number): string => text.slice(from, to).replace(GROUP_MENTION, "\uff20");
