@@ -1,9 +1,9 @@
-/** `database.url` as people write it: an address of a PostgreSQL server, in the forms that its own programs take. */
+/** `database.url`: the address of a PostgreSQL server, in the forms that PostgreSQL's own programs accept. */
 
 const ADDRESS_EXPECTED = "expected postgres://user:password@host:port/database, of one host";
-/** Of `sslmode`, as the client takes them. */
+/** Values of `sslmode` that the client accepts. */
 const SSL_MODES: readonly string[] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
-/** Settings that name files; `system` names the certificates of this machine. */
+/** Settings that name files; the value `system` stands for the machine's certificates. */
 const FILES = ["sslrootcert", "sslcert", "sslkey"];
 
 /** For Bun's client, which takes the path of a socket, not its folder. */
@@ -11,7 +11,7 @@ export type PostgresAddress =
   | { readonly url: string; readonly database?: string }
   | { readonly path: string; readonly username: string; readonly password: string; readonly database: string };
 
-/** What is wrong with an address; undefined: nothing that can be told from it alone. */
+/** The error in an address; undefined: none can be seen without connecting. */
 export function addressProblem(text: string): string | undefined {
   if (!parsePostgresAddress(text)) return ADDRESS_EXPECTED;
   const mode = settingsOf(text).get("sslmode");
@@ -19,7 +19,7 @@ export function addressProblem(text: string): string | undefined {
   return `sslmode: expected one of ${SSL_MODES.join(", ")}, got '${mode}'`;
 }
 
-/** The files that an address names, each with its setting. */
+/** The files in an address, each with its setting. */
 export function filesOf(text: string): [setting: string, path: string][] {
   const settings = settingsOf(text);
   return FILES.flatMap((name) => {
@@ -28,7 +28,7 @@ export function filesOf(text: string): [setting: string, path: string][] {
   });
 }
 
-/** Where an address leads, without who goes there. */
+/** An address without credentials. */
 export function placeOf(text: string): string {
   const address = parsePostgresAddress(text);
   if (!address) return "";
@@ -39,10 +39,10 @@ export function placeOf(text: string): string {
 
 const settingsOf = (text: string): URLSearchParams => new URLSearchParams(/\?([^#]*)/.exec(text)?.[1] ?? "");
 
-/** Undefined for what is none. */
+/** Undefined if the text is not an address. */
 export function parsePostgresAddress(text: string): PostgresAddress | undefined {
   if (!/^postgres(ql)?:\/\//.test(text)) return undefined;
-  // a name or a port without a host is no URL elsewhere; here the host can stand behind it
+  // URL demands a host before a name or a port; here the host may be a query parameter
   const whole = text.replace(/^(\w+:\/\/(?:[^/?#]*@)?)(?=[:/?#]|$)/, "$1localhost");
   if (!URL.canParse(whole)) return undefined;
   const url = new URL(whole);
@@ -58,18 +58,18 @@ export function parsePostgresAddress(text: string): PostgresAddress | undefined 
   url.username = encodeURIComponent(username);
   url.password = encodeURIComponent(password);
   url.pathname = `/${encodeURIComponent(database)}`;
-  // by itself: PGDATABASE would count for more than the address
+  // set apart: PGDATABASE would override the address
   return { url: url.href, ...(database !== "" && { database }) };
 }
 
-/** A setting behind the question mark, which is taken out: the client would pass it on to the server. */
+/** Removes a setting from the query and returns it: the client would pass it on to the server. */
 function take(url: URL, name: string): string | undefined {
   const value = url.searchParams.get(name);
   url.searchParams.delete(name);
   return value || undefined;
 }
 
-/** What is no percent-encoding stands for itself. */
+/** Invalid percent-encoding stays as it is. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

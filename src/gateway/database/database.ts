@@ -1,6 +1,6 @@
 /**
- * SQLite files that survive a kill and a power cut: opened with a write-ahead log, brought up to date by migrations,
- * and written through one group commit, so that a thousand small durable writes cost a few syncs.
+ * SQLite files that survive a kill and a power cut: opened with a write-ahead log, migrated to the current tables, and
+ * written through one group commit, so that a thousand small durable writes cost a few syncs.
  */
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
@@ -10,23 +10,22 @@ import { WriteAheadLog } from "./write-ahead-log.ts";
 
 export type { Database } from "bun:sqlite";
 
-/** A step from one shape of the tables to the next. Names are for ever: a step that has run is not run again. */
+/** A step from one version of the tables to the next. Names are permanent: a step that has run never runs again. */
 export interface Migration {
   readonly name: string;
   readonly sql: string;
 }
 
 /**
- * What a connection begins with. Normal: a commit that was not synced may be lost with the power, never half; `Writer`
- * syncs before it resolves. In memory: what undoes one piece of a commit, which would else be written to a temporary
- * file.
+ * Settings of each connection. synchronous = NORMAL: a power cut may lose an unsynced commit, never half of one;
+ * `Writer` syncs before it resolves. temp_store = MEMORY: savepoints would otherwise write a temporary file.
  */
 export const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
   PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000`;
 
 /**
- * Opens a database, making it where there is none, and runs the migrations that it has not seen.
- * Throws `storage` where the file cannot be opened or is no database.
+ * Opens or creates a database, and runs new migrations. Throws `storage` if the file cannot be opened or is not a
+ * database.
  */
 export function openDatabase(path: string, migrations: readonly Migration[]): Database {
   try {
@@ -41,7 +40,7 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
   }
 }
 
-/** For its owner's eyes alone; SQLite gives the files beside it the same mode. */
+/** Owner-only file mode; SQLite gives the files beside it the same mode. */
 function keepPrivate(path: string): void {
   closeSync(openSync(path, "a", 0o600));
   for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
@@ -68,16 +67,16 @@ interface Pending {
 }
 
 /**
- * Runs pieces of work inside shared transactions. A piece that throws undoes itself alone; the others of its commit
- * stand. Work is synchronous: nothing else runs between its first statement and its last. What comes in while a commit
- * is on its way to the disk shares the next one.
+ * Runs pieces of work inside shared transactions. A piece that throws is rolled back alone; the others of its commit
+ * stand. Work is synchronous: nothing else runs between its first statement and its last. Pieces that arrive during a
+ * commit share the next one.
  */
 export class Writer {
   readonly #db: Database;
   readonly #log: WriteAheadLog;
   #pending: Pending[] = [];
   #failure: AppError | undefined;
-  /** Until nothing is pending. */
+  /** Resolves when nothing is pending. */
   #writing: Promise<void> | undefined;
 
   constructor(db: Database) {
@@ -86,8 +85,8 @@ export class Writer {
   }
 
   /**
-   * Resolves with the work's result once it is on the disk; others may read it a little earlier. Rejects with what the
-   * work threw, or `storage`.
+   * Resolves with the work's result once it is on the disk; readers may see it a little earlier. Rejects with the
+   * work's error, or `storage`.
    */
   write<T>(work: (db: Database) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -100,19 +99,19 @@ export class Writer {
     return promise;
   }
 
-  /** Why the last commit failed; undefined where it did not. */
+  /** The error of the last commit; undefined if it succeeded. */
   get failure(): AppError | undefined {
     return this.#failure;
   }
 
-  /** Resolves once all that was to be written is. No work may come after it. */
+  /** Resolves once all pending work is stored. No work may follow. */
   async close(): Promise<void> {
     await this.#writing;
     this.#log.close();
   }
 
   async #writeAll(): Promise<void> {
-    await endOfTurn(); // for what else came in with it
+    await endOfTurn(); // lets more work join this commit
     while (this.#pending.length > 0) {
       const batch = this.#pending;
       this.#pending = [];
@@ -138,8 +137,8 @@ export class Writer {
   }
 
   /**
-   * One transaction for all, with a savepoint for each. It takes the right to write at its beginning, and waits for it
-   * there: one that finds out later that another has it can only fail. Returns what pieces threw.
+   * One transaction for all, with a savepoint for each. BEGIN IMMEDIATE takes the write lock at the start and waits for
+   * it there; a later upgrade could only fail. Returns the errors of pieces.
    */
   #commit(batch: readonly Pending[]): ReadonlyMap<Pending, unknown> {
     const failures = new Map<Pending, unknown>();
@@ -150,7 +149,7 @@ export class Writer {
           this.#do("SAVEPOINT piece");
           piece.run();
         } catch (error) {
-          if (!this.#db.inTransaction) throw error; // a full disk undoes all: what comes next would stand alone
+          if (!this.#db.inTransaction) throw error; // a full disk rolls back everything: later pieces would stand alone
           this.#do("ROLLBACK TO piece");
           failures.set(piece, error);
         }

@@ -1,8 +1,8 @@
-/** Whether no turn begins, as the database keeps it: the table has a row, or none. */
+/** The pause of all turns in the database: the table has a row, or none. */
 import type { Migration } from "./database.ts";
 import { execute, queryOne, type Script } from "./store.ts";
 
-/** For SQLite; the nodes of PostgreSQL have theirs among their own tables. */
+/** For SQLite; PostgreSQL nodes have the table among their own. */
 export const pauseMigrations: readonly Migration[] = [
   {
     name: "pauses",
@@ -19,7 +19,7 @@ export function* isPaused(): Script<boolean> {
   return (yield* queryOne("SELECT 1 FROM pauses")) !== undefined;
 }
 
-/** @param now epoch milliseconds; of two beginnings the first counts */
+/** @param now epoch milliseconds; an earlier start stays */
 export const beginPause = (now: number): Script<number> =>
   execute("INSERT INTO pauses (since) VALUES ($1) ON CONFLICT DO NOTHING", now);
 

@@ -1,17 +1,17 @@
 /**
- * The processes that work on one database, each a node, as one of them sees the others. A process that has its database
- * for itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` has those that share one.
+ * The processes (nodes) that share one database, as one of them sees the others. A process that has its database to
+ * itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` implements shared databases.
  */
 import { hostname } from "node:os";
 import type { Script } from "./store.ts";
 
 /**
- * What nodes tell each other, after the commit that made it so. A hint: what is not heard is found by looking.
+ * Notifications between nodes, sent after the commit. They are hints: polling finds what a node missed.
  * - `turns`, `callbacks`, `outbox`, `heartbeat`: some may be due
- * - `run`, `cancel`, `watch`: the run of this id changed, is to end, or has somebody who reads its text as it comes
+ * - `run`, `cancel`, `watch`: the run with this id changed, shall end, or has a reader of its stream
  * - `text`: a piece of a run's text
- * - `pause`: it began, or is over
- * - `all`: look at everything, because news may have been missed, a node went, or a pause is over
+ * - `pause`: it began, or ended
+ * - `all`: look at everything, because news may have been missed, a node left, or a pause ended
  */
 export const TOPICS = [
   "turns",
@@ -29,13 +29,13 @@ export type Topic = (typeof TOPICS)[number];
 
 export type NewsListener = (topic: Topic, id: string, text: string) => void;
 
-/** Something that one node at a time does for all. */
+/** A task that one node at a time does for all. */
 export interface Lease {
-  /** Whether it is this node's, as far as it can tell without asking. */
+  /** True if this node holds it, as far as it knows without asking. */
   readonly isHeld: boolean;
-  /** Whether it is this node's, in the transaction that depends on it. */
+  /** True if this node holds it, in the transaction that depends on it. */
   holds(): Script<boolean>;
-  /** Calls whenever `isHeld` changes. */
+  /** Calls `listener` whenever `isHeld` changes. */
   onChange(listener: (isHeld: boolean) => void): void;
 }
 
@@ -44,50 +44,53 @@ export interface NodeStatus {
   readonly number: number;
   readonly name: string;
   readonly version: string;
-  /** Of its configuration: equal where that is. */
+  /** Digest of the node's configuration. */
   readonly digest: string;
   readonly digestAt: number;
   readonly startedAt: number;
   readonly seenAt: number;
-  /** Names of leases. */
+  /** Names of the leases it holds. */
   readonly leads: readonly string[];
 }
 
-/** What a node took from a limit that all nodes share: a bucket of tokens, which fills by itself. */
+/** Tokens that a node took from a shared bucket, which refills over time. */
 export interface Spent {
-  /** Of the limit. */
+  /** The limit's id. */
   readonly id: string;
   readonly taken: number;
-  /** Tokens at most. */
+  /** Capacity of the bucket, in tokens. */
   readonly burst: number;
   readonly perMs: number;
 }
 
 export interface Peers {
-  /** What rows name that this node holds. Another one after the others gave this node up. */
+  /** The owner that rows name for this node. It changes when the others gave this node up. */
   readonly me: string;
-  /** How many nodes there are as far as this one has seen, itself among them. */
+  /** Number of nodes that this one knows, itself included. */
   readonly count: number;
-  /** Of owners that rows name, those that hold nothing any more. */
+  /** The given owners that have left. */
   gone(owners: readonly string[]): Script<string[]>;
-  /** All nodes, the oldest first; none where the database is this process's alone. */
+  /** All nodes, the oldest first; empty if the database is this process's alone. */
   nodes(): Script<readonly NodeStatus[]>;
-  /** Whether no node begins turns. */
+  /** True if all nodes have paused their turns. */
   readonly isPaused: boolean;
   /**
-   * Until it is said again, also after the end of all processes. Each node hears `all` when a pause is over. Rejects
-   * with `storage` where that cannot be kept.
+   * The pause outlives all processes. Each node hears `all` when it ends. Rejects with `storage` if it cannot be
+   * stored.
    */
   setPaused(isPaused: boolean): Promise<void>;
-  /** Takes part in leading something. The same name is the same lease. */
+  /** Joins the election of a lease. The same name is the same lease. */
   lease(name: string): Lease;
-  /** Notes what was taken; returns the tokens that each has left, less than none where nodes took too many. */
+  /** Records spent tokens; returns the tokens left in each bucket, negative if nodes overspent. */
   readonly spend?: (spent: readonly Spent[]) => Promise<readonly number[]>;
-  /** @param text of `text`; pieces of one moment are told as one */
+  /** @param text for the topic `text`; pieces close together are joined */
   tell(topic: Topic, id?: string, text?: string): void;
-  /** Calls with what there is to hear; returns what stops that. */
+  /** Calls `listener` with news; returns a function that stops it. */
   onNews(listener: NewsListener): () => void;
-  /** Calls when this node can hold nothing: it was given up, or cannot reach the database for too long. */
+  /**
+   * Calls `listener` when this node loses everything it holds: it was given up, or has not reached the database for too
+   * long.
+   */
   onLost(listener: () => void): () => void;
 }
 
@@ -100,16 +103,16 @@ function* held(): Script<boolean> {
 
 const thisProcess = (): string => [hostname(), process.pid, performance.timeOrigin].join("/");
 
-/** A pause as it was found, and what keeps each change of it. */
+/** A stored pause, and the function that stores each change. */
 export interface KeptPause {
   readonly isPaused: boolean;
   keep(isPaused: boolean): Promise<unknown>;
 }
 
 /**
- * A process that has its database for itself: every other process that held something in it has ended. No process
- * number is looked at, which in containers come again.
- * @param pause absent: a pause is over with the process
+ * A process that has its database to itself: all earlier processes have ended. It compares no process ids, which
+ * containers reuse.
+ * @param pause absent: a pause ends with the process
  */
 export function alone(pause?: KeptPause): Peers {
   const own = `${thisProcess()}/`;

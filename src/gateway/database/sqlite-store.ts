@@ -1,4 +1,4 @@
-/** A store in a SQLite file: scripts run without a pause, writes share commits. */
+/** A store in a SQLite file: scripts run synchronously, writes share commits. */
 import { Writer, type Database } from "./database.ts";
 import { AppError } from "../../base/index.ts";
 import { isList, type Ask, type Insert, type Script, type Store, type Value } from "./store.ts";
@@ -16,12 +16,12 @@ interface Asked {
   readonly reject: (error: unknown) => void;
 }
 
-/** Owns the database from now on. */
+/** Takes ownership of the database. */
 export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #writer: Writer;
   readonly #prepared = new Map<string, Prepared>();
-  /** Inputs of scripts whose turn has not come. */
+  /** Inputs of scripts that have not run yet. */
   readonly #waiting = new Map<GroupScript, Asked[]>();
 
   constructor(db: Database) {
@@ -42,7 +42,7 @@ export class SqliteStore implements Store {
     return promise;
   }
 
-  /** @param group more may join it until its turn comes */
+  /** @param group further inputs may join it until it runs */
   async #writeGroup(script: GroupScript, group: Asked[]): Promise<void> {
     this.#waiting.set(script, group);
     const leave = (): void => {
@@ -55,7 +55,7 @@ export class SqliteStore implements Store {
       });
       for (let i = 0; i < group.length; i++) group[i]!.resolve(results[i]);
     } catch (error) {
-      leave(); // its turn may not have come
+      leave(); // it may not have run yet
       const isLost = error instanceof AppError && error.code === "storage";
       if (group.length === 1 || isLost) for (const { reject } of group) reject(error);
       else
@@ -104,7 +104,7 @@ export class SqliteStore implements Store {
     }
     const { text, values, wants } = ask;
     const prepared = this.#prepare(typeof text === "string" ? text : text.sqlite);
-    const bound = values as Value[]; // bound, not kept
+    const bound = values as Value[]; // values are bound, not retained
     switch (wants) {
       case "one":
         return prepared.get(...bound) ?? undefined;
@@ -123,7 +123,7 @@ export class SqliteStore implements Store {
       this.#answer(part);
       this.#prepare("RELEASE whole").run();
     } catch (error) {
-      if (!this.#db.inTransaction) throw error; // a full disk undoes all
+      if (!this.#db.inTransaction) throw error; // a full disk rolls back everything
       this.#prepare("ROLLBACK TO whole").run();
       this.#prepare("RELEASE whole").run();
       throw error;

@@ -1,23 +1,23 @@
 /**
- * The gateway's database, as all of its code sees it. A transaction is a script: a generator that yields statements and
- * gets their answers, and that can wait for nothing else. So one text runs synchronously inside SQLite's group commit
- * and with promises elsewhere.
+ * The gateway's database interface. A transaction is a script: a generator that yields statements, receives their
+ * results, and can await nothing else. So one text runs synchronously inside SQLite's group commit, and asynchronously
+ * on PostgreSQL.
  *
- * Statements are written for every database: placeholders `$1`, `$2` … first appear in order, a parameter that is only
- * compared with null is cast, and aliases with capitals are in quotes.
+ * Statements suit every database: placeholders `$1`, `$2` … first appear in order, a parameter that is only compared
+ * with null is cast, and aliases with capitals are quoted.
  */
 import type { AppError } from "../../base/index.ts";
 
 export type Value = string | number | null | Uint8Array;
 
-/** One text for all databases, or one for each. */
+/** One SQL text for all databases, or one for each. */
 export type SqlText = string | { readonly sqlite: string; readonly postgres: string };
 
-/** What a script asks of its database. */
+/** A statement that a script yields. */
 export type Statement =
   /** Made by `queryOne`, `queryAll` and `execute`. */
   | { readonly text: SqlText; readonly values: readonly Value[]; readonly wants: "one" | "all" | "changes" }
-  /** Made by `queryEach`: the first row for each of the rows of values. */
+  /** Made by `queryEach`: the first result row for each row of values. */
   | { readonly text: string; readonly rows: readonly (readonly Value[])[]; readonly wants: "one of each" }
   /** Made by `insertAll`. */
   | { readonly insert: Insert; readonly wants: "inserted" };
@@ -25,13 +25,13 @@ export type Statement =
 export interface Insert {
   readonly table: string;
   readonly columns: readonly string[];
-  /** A value for each column. */
+  /** One value per column. */
   readonly rows: readonly (readonly Value[])[];
-  /** What follows, as `ON CONFLICT …`; absent: nothing. */
+  /** A trailing clause such as `ON CONFLICT …`; absent: none. */
   readonly ending?: string;
 }
 
-/** A statement, several that do not depend on one another's answers, or what is done wholly or not at all. */
+/** A statement, several independent ones, or a savepoint. */
 export type Ask = Statement | readonly Ask[] | Whole;
 
 /** Made by `whole`. */
@@ -41,10 +41,13 @@ export interface Whole {
   readonly wants: "whole";
 }
 
-/** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be, and a list with a list. */
+/**
+ * A transaction, or a part of one. The runner sends each statement's result back into the generator; a list gets a
+ * list.
+ */
 export type Script<T> = Generator<Ask, T, unknown>;
 
-/** The first row; undefined where there is none. */
+/** The first row; undefined without rows. */
 export function* queryOne<Row>(text: SqlText, ...values: readonly Value[]): Script<Row | undefined> {
   return (yield { text, values, wants: "one" }) as Row | undefined;
 }
@@ -53,14 +56,14 @@ export function* queryAll<Row>(text: SqlText, ...values: readonly Value[]): Scri
   return (yield { text, values, wants: "all" }) as Row[];
 }
 
-/** Returns how many rows changed. */
+/** Returns the number of changed rows. */
 export function* execute(text: SqlText, ...values: readonly Value[]): Script<number> {
   return (yield { text, values, wants: "changes" }) as number;
 }
 
 /**
- * The first row for each row of values, in order: one statement where each is a round trip.
- * @param text parameters are texts; what is compared with a number is cast
+ * The first result row for each row of values, in order; one statement on databases with round trips.
+ * @param text its parameters are texts: cast what is compared with a number
  */
 export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Script<(Row | undefined)[]> {
   return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);
@@ -72,8 +75,8 @@ export function* insertAll(insert: Insert): Script<void> {
 }
 
 /**
- * Runs parts that do not depend on one another beside each other. Where one of them throws, so does this. What they
- * read are texts, numbers and booleans: it may come as JSON.
+ * Runs independent parts concurrently. If one throws, so does this. They read texts, numbers and booleans only, because
+ * results may travel as JSON.
  */
 export function* together<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
   const steps = parts.map((part) => part.next());
@@ -89,7 +92,7 @@ type Results<Parts extends readonly Script<unknown>[]> = {
   -readonly [I in keyof Parts]: Parts[I] extends Script<infer T> ? T : never;
 };
 
-/** A part of a script that undoes itself alone where it throws. */
+/** A part of a script that is rolled back alone if it throws. */
 export function* undoable<T>(part: Script<T>): Script<T> {
   yield* execute("SAVEPOINT part");
   try {
@@ -103,9 +106,8 @@ export function* undoable<T>(part: Script<T>): Script<T> {
 }
 
 /**
- * What a part asks at once, which is all that it asks: undone together where some of it fails; then the script may ask
- * something else in its place. The answers are not heard.
- * @param isLast whether the script asks nothing after them, so that they can be committed with it
+ * A part that yields once. If some of it fails, it is rolled back and the script may go on. Its results are discarded.
+ * @param isLast true if the script yields nothing after it, so that it can be sent with the commit
  */
 export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Script<void> {
   const step = part.next();
@@ -114,7 +116,7 @@ export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Scr
 
 export const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 
-/** Where the whole transaction is undone already, what did that is thrown. */
+/** If the whole transaction is rolled back already, throws the cause. */
 function* undo(cause: unknown): Script<void> {
   try {
     yield* execute("ROLLBACK TO SAVEPOINT part");
@@ -124,27 +126,30 @@ function* undo(cause: unknown): Script<void> {
   }
 }
 
-/** Placeholders for a list of values. @param first number of the first of them */
+/**
+ * Placeholders for a list of values.
+ * @param first number of the first one
+ */
 export const placeholders = (values: readonly Value[], first: number): string =>
   values.map((_, i) => `$${first + i}`).join(", ");
 
 export interface Store {
   /**
-   * Runs a script as one transaction; resolves with its result once that is durable. A script that throws undoes itself
-   * alone, and its error is the rejection; `storage` says that the database failed. It may be run again: it changes
-   * nothing but its database.
+   * Runs a script as one transaction; resolves with its result once that is durable. A script that throws is rolled
+   * back alone, and its error is the rejection; `storage` means that the database failed. It may run more than once:
+   * its only effects are in the database.
    */
   write<T>(script: () => Script<T>): Promise<T>;
   /**
-   * As `write`, for what many ask at the same moment: the script may be given several inputs that wait, and returns as
-   * many results, in order. Where it throws for several, it is run for each alone. Its statements may be planned once
-   * and for all: each finds what it reads by an index, whatever is in the tables.
+   * Like `write`, for a script with many concurrent callers: one run may get several waiting inputs, and returns as
+   * many results, in order. If it throws, it is run for each input alone. Its plans may be cached: each statement finds
+   * its rows by an index, whatever the size of the tables.
    */
   writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
-  /** Runs a script that changes nothing. What it sees may not be durable yet. */
+  /** Runs a read-only script. Data that it sees may not be durable yet. */
   read<T>(script: () => Script<T>): Promise<T>;
-  /** Why the last commit failed; undefined where it did not. */
+  /** The error of the last commit; undefined if it succeeded. */
   readonly failure: AppError | undefined;
-  /** Resolves once all that was to be written is. No script may come after it. */
+  /** Resolves once all pending work is stored. No script may follow. */
   close(): Promise<void>;
 }

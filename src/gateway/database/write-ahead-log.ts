@@ -1,7 +1,7 @@
 /**
- * The file in which SQLite writes what was committed before it moves into the database. SQLite itself syncs it inside
- * the commit, with `fsync`, and holds the event loop meanwhile; this syncs the same file from a thread of the pool,
- * and only its data, which spares the file system its journal.
+ * Syncs SQLite's write-ahead log. SQLite itself would sync it inside the commit, with `fsync`, and block the event loop
+ * meanwhile; this syncs the same file from a thread of the pool, and only its data, which spares the file system's
+ * journal.
  */
 import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, fsync, openSync } from "node:fs";
@@ -11,21 +11,21 @@ import { promisify } from "node:util";
 const syncData = promisify(fdatasync);
 const syncAll = promisify(fsync);
 
-/** Owns a file handle once something was synced; `close` gives it back. */
+/** Holds a file handle after the first sync; `close` releases it. */
 export class WriteAheadLog {
   readonly #path: string;
   #handle: number | undefined;
 
-  /** @param db open, with `journal_mode = WAL`; one in memory has no log, and is synced at once */
+  /** @param db open, with `journal_mode = WAL`; an in-memory database has no log, and needs no sync */
   constructor(db: Database) {
     this.#path = isInMemory(db) ? "" : `${db.filename}-wal`;
   }
 
-  /** Resolves once everything that was committed before the call is on the disk. */
+  /** Resolves once all commits before the call are on the disk. */
   async sync(): Promise<void> {
     if (this.#path === "") return;
     if (this.#handle === undefined) {
-      this.#handle = openSync(this.#path, "r+"); // there since the first commit, for as long as the database is open
+      this.#handle = openSync(this.#path, "r+"); // exists from the first commit until the database is closed
       await syncFolder(dirname(this.#path));
     }
     await syncData(this.#handle);
@@ -39,9 +39,9 @@ export class WriteAheadLog {
 
 const isInMemory = ({ filename }: Database): boolean => filename === "" || filename === ":memory:";
 
-/** That the file is there is kept by its folder. */
+/** The folder's sync makes the file's existence durable. */
 async function syncFolder(path: string): Promise<void> {
-  if (process.platform === "win32") return; // where folders cannot be opened
+  if (process.platform === "win32") return; // folders cannot be opened there
   const handle = openSync(path, "r");
   try {
     await syncAll(handle);

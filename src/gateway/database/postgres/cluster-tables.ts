@@ -1,4 +1,4 @@
-/** Who works on the database, and what each leads. Times are epoch milliseconds on the database's clock. */
+/** The nodes of the database, and the leases that each holds. Times are epoch milliseconds on the database's clock. */
 import type { Migration } from "../database.ts";
 import type { NodeStatus, Spent } from "../peers.ts";
 import { execute, queryAll, queryOne, type Script } from "../store.ts";
@@ -43,7 +43,7 @@ export const clusterMigrations: readonly Migration[] = [
   { name: "cluster: pauses", sql: PAUSES },
 ];
 
-/** What a node says of itself. */
+/** A node's description of itself. */
 export interface NodeFacts {
   readonly name: string;
   readonly version: string;
@@ -55,7 +55,7 @@ export function* databaseNow(): Script<number> {
   return (yield* queryOne<{ now: number }>(text))!.now;
 }
 
-/** Returns the node's number. */
+/** Adds a node; returns its number. */
 export function* enterNode({ name, version, digest }: NodeFacts, now: number): Script<number> {
   const row = yield* queryOne<{ number: number }>(
     `INSERT INTO nodes (name, version, digest, digest_at, started_at, seen_at) VALUES ($1, $2, $3, $4, $4, $4)
@@ -68,20 +68,20 @@ export function* enterNode({ name, version, digest }: NodeFacts, now: number): S
   return row!.number;
 }
 
-/** Says that a node is there; false where it has been removed. */
+/** Updates a node's last-seen time; false if it has been removed. */
 export function* seeNode(number: number, digest: string, now: number): Script<boolean> {
   const text = `UPDATE nodes SET seen_at = $1, digest = $2, digest_at = CASE WHEN digest = $2 THEN digest_at ELSE $1 END
     WHERE number = $3`;
   return (yield* execute(text, now, digest, number)) > 0;
 }
 
-/** Takes a node away with all that it leads. False: it was away already. */
+/** Removes a node and its leases. False: it was removed already. */
 export function* removeNode(number: number): Script<boolean> {
   yield* execute("DELETE FROM leases WHERE node = $1", number);
   return (yield* execute("DELETE FROM nodes WHERE number = $1", number)) > 0;
 }
 
-/** Nodes that said nothing since. */
+/** Nodes not seen since then. */
 export function* silentNodes(since: number): Script<number[]> {
   const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes WHERE seen_at < $1", since);
   return rows.map(({ number }) => number);
@@ -93,8 +93,8 @@ export function* nodeNumbers(): Script<Set<number>> {
 }
 
 /**
- * Makes a node's leases last until then, and takes those that are free; returns the names that it has now.
- * @param overAt leases of others that lasted until then are free
+ * Extends a node's leases until then, and takes free ones; returns the names that it holds now.
+ * @param overAt leases of others that ended before then are free
  */
 export function* takeLeases(
   names: readonly string[],
@@ -136,10 +136,10 @@ export function* listNodes(): Script<NodeStatus[]> {
   }));
 }
 
-/** Buckets that nobody used for so long are full, or of a former configuration. */
+/** A bucket unused for this long is full, or belongs to a former configuration. */
 const BUCKET_MS = 24 * 3_600_000;
 
-/** Returns the tokens that are left in each. */
+/** Returns the tokens left in each. */
 export function* spendTokens(spent: readonly Spent[], now: number): Script<number[]> {
   const left: number[] = [];
   for (const { id, taken, burst, perMs } of spent) {

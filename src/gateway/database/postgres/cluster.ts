@@ -1,10 +1,10 @@
 /**
- * A node among others on one PostgreSQL database. It says every few seconds that it is there and keeps its leases, on
- * the database's clock; a lock that its connection holds tells the others at once when it is killed. A node that is
- * silent or whose lock is free is removed, with all that it leads, and what it held is anybody's. If it was only
- * stopped, it finds that out with its next write, and goes on as a node of another number.
+ * A node of a cluster on one PostgreSQL database. Every few seconds it beats: it says that it is alive and extends its
+ * leases, on the database's clock. A lock held by its connection tells the others at once when it is killed. A node
+ * that is silent, or whose lock is free, is removed with its leases, and its work is free to take. If it was only
+ * stopped, it finds out with its next write, and rejoins with a new number.
  *
- * All writes of all nodes are serial (see `postgres-store.ts`), so that what a script reads here is true until its end.
+ * All writes of all nodes are serial (see `postgres-store.ts`), so a script's reads stay true until its end.
  */
 import type { SQL } from "bun";
 import { type Logger, messageOf } from "../../../base/index.ts";
@@ -31,53 +31,55 @@ import { problemOf } from "./problems.ts";
 import { makePool, planStatement, type ServerOptions } from "./server.ts";
 
 const BEAT_MS = 2500;
-/** After a beat that failed. */
+/** Delay after a failed beat. */
 const BEAT_AGAIN_MS = 250;
-/** A lease lasts so long without a beat. */
+/** A lease expires this long after its last beat. */
 const LEASE_MS = 10_000;
-/** Its holder counts on it for less. */
+/** Its holder relies on it for less. */
 const LEASE_SURE_MS = 8000;
-/** Without a beat for so long a node stops its turns … */
+/** Without a beat for this long a node stops its turns … */
 const UNSURE_MS = 20_000;
 /** … and is removed by the others. */
 const SILENT_MS = 25_000;
-/** How often the locks of the others are looked at. */
+/** Interval of checks of the other nodes' locks. */
 const LOOK_MS = 100;
-/** A look waits for nobody. */
+/** Timeout of a check. */
 const LOOK_SILENT_MS = 5000;
-/** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
+/**
+ * A lock free for this long belongs to a dead node; a node that only lost its connection takes its lock again sooner.
+ */
 const FREE_MS = 200;
-/** How long what is under way may take at the end: a connection that leads nowhere does not say so. */
+/** Grace for work under way at shutdown: a dead connection does not report itself. */
 const LEAVE_MS = 5000;
-/** After the database was away for this node, the others may still be coming back. */
+/** After an outage of the database, other nodes may need this long to return. */
 const RETURN_MS = 3000;
 
-/** A database's clock that goes ahead by more was set: the others were not silent for as long as it says. */
+/** A larger jump means that the database's clock was set ahead: the others were not silent for that long. */
 const SET_AHEAD_MS = 2000;
 
-/** First of the two numbers of a node's lock, with the schema; the other is the node's. */
+/** First of the two keys of a node's advisory lock, with the schema; the second is the node's number. */
 const NODE_LOCK = "hearth node";
 
 export interface ClusterOptions extends ServerOptions {
   readonly facts: () => NodeFacts;
   readonly log: Logger;
-  /** Milliseconds between two looks at the locks of the others; undefined: 100. */
+  /** Milliseconds between checks of the other nodes' locks; default 100. */
   readonly lookMs?: number;
 }
 
-/** What a beat found. */
+/** The result of a beat. */
 interface Beat {
   readonly number: number;
-  /** Leases. */
+  /** Names of leases. */
   readonly taken: readonly string[];
-  /** Nodes that were silent. */
+  /** Numbers of silent nodes. */
   readonly removed: readonly number[];
-  /** From `performance.now()` to the database's clock. */
+  /** Offset from `performance.now()` to the database's clock. */
   readonly offset: number;
   readonly isPaused: boolean;
 }
 
-/** Throws `storage` where that fails. */
+/** Throws `storage` if joining fails. */
 export async function joinCluster(store: Store, options: ClusterOptions): Promise<Cluster> {
   const cluster = new Cluster(store, options);
   try {
@@ -93,12 +95,12 @@ export class Cluster implements Peers {
   readonly #store: Store;
   readonly #options: ClusterOptions;
   readonly #lookMs: number;
-  /** For the lock: writes and reads have the store's connections. */
+  /** For the lock only; the store has connections of its own. */
   readonly #sql: SQL;
   readonly #wire: NewsWire;
   readonly #leases = new Map<string, NodeLease>();
   readonly #onLost = new Set<() => void>();
-  /** Since when the lock of another node is free, by `performance.now()`. */
+  /** By node: since when its lock is free, by `performance.now()`. */
   readonly #freeSince = new Map<number, number>();
   #line: Line | undefined;
   #number = 0;
@@ -109,7 +111,7 @@ export class Cluster implements Peers {
   #isLost = false;
   #isPaused = false;
   #returnedAt = -Infinity;
-  /** When the database's clock was found set ahead. */
+  /** Time when the database's clock was last found set ahead. */
   #setAheadAt = -Infinity;
   #isOver = false;
   #beating: Promise<void> = Promise.resolve();
@@ -125,7 +127,7 @@ export class Cluster implements Peers {
     this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#line && this.#lookIn(0) });
     this.#wire = new NewsWire(options);
     this.#wire.listen((topic) => {
-      this.#others ||= 1; // who speaks is there, before its lock is looked at
+      this.#others ||= 1; // a node that sends news exists, even before its lock is checked
       if (topic === "pause") this.#beatIn(0);
     });
   }
@@ -153,7 +155,7 @@ export class Cluster implements Peers {
     this.#wire.tell("all");
   }
 
-  /** Gives up all that it leads, so that others can take it at once. */
+  /** Gives up all leases, so that others can take them at once. */
   async leave(): Promise<void> {
     this.#isOver = true;
     clearTimeout(this.#nextBeat);
@@ -162,7 +164,7 @@ export class Cluster implements Peers {
     const given = Promise.withResolvers<void>();
     const giveUp = setTimeout(given.resolve, LEAVE_MS);
     await Promise.race([Promise.all([this.#beating, this.#looking]), given.promise]);
-    clearTimeout(giveUp); // a process that has nothing else to do would wait for it
+    clearTimeout(giveUp); // an otherwise idle process would wait for the timer
     if (this.#number > 0) {
       await this.#store
         .write(() => removeNode(this.#number))
@@ -228,12 +230,14 @@ export class Cluster implements Peers {
         .then(() => this.#beat())
         .then(
           () => this.#beatIn(BEAT_MS),
-          () => this.#beatIn(BEAT_AGAIN_MS), // the store says why
+          () => this.#beatIn(BEAT_AGAIN_MS), // the store logs the reason
         );
     }, ms);
   }
 
-  /** Says that it is there, keeps and takes leases, removes who is silent. Rejects where the database is away. */
+  /**
+   * Says that this node is alive, extends and takes leases, and removes silent nodes. Rejects if the database is down.
+   */
   async #beat(): Promise<void> {
     const begun = performance.now();
     const { number, taken, removed, offset, isPaused: isPausedNow } = await this.#store.write(() => this.#beatScript());
@@ -251,7 +255,7 @@ export class Cluster implements Peers {
         was: before,
         node: number,
       });
-      this.#lookIn(0); // its lock is to be had
+      this.#lookIn(0); // take the lock of the new number
       this.#lose();
     }
     const isNews = [...this.#leases].filter(([name, lease]) => {
@@ -282,7 +286,7 @@ export class Cluster implements Peers {
     this.#options.log.warn("cluster: nodes are gone; what they held is taken up", { nodes: removed.join(", ") });
     this.#wire.tell("all");
     this.#wire.say("all");
-    this.#beatIn(0); // what they led is free
+    this.#beatIn(0); // the removed nodes' leases are free
   }
 
   get #isReturning(): boolean {
@@ -302,13 +306,13 @@ export class Cluster implements Peers {
     }, ms);
   }
 
-  /** Not later than a lock has been free for long enough. */
+  /** No later than the time when a free lock counts as a dead node's. */
   #untilLook(): number {
     const left = Math.ceil(Math.min(...this.#freeSince.values()) + FREE_MS - performance.now());
     return left > 0 ? Math.min(this.#lookMs, left) : this.#lookMs;
   }
 
-  /** Returns whether there was one: the lock is to be had again at once, before the others miss it. */
+  /** Returns true if the lock's connection was lost: take the lock again before the others miss it. */
   #hasLostLine(): boolean {
     const line = this.#line;
     this.#line = undefined;
@@ -319,7 +323,7 @@ export class Cluster implements Peers {
     return line !== undefined;
   }
 
-  /** Keeps this node's lock, and finds nodes whose lock nobody keeps. */
+  /** Keeps this node's lock, and finds nodes whose lock is free. */
   async #look(): Promise<void> {
     this.#line ??= await this.#openLine();
     const space = `${NODE_LOCK} ${this.#options.schema}`;
@@ -333,18 +337,18 @@ export class Cluster implements Peers {
     const rows = (await this.#line.query(FREE_LOCKS, [space])) as unknown as { number: unknown; isFree: boolean }[];
     this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
-    if (free.delete(this.#number)) this.#lockedAs = 0; // its connection broke, and another took its place
+    if (free.delete(this.#number)) this.#lockedAs = 0; // the connection broke, and a new one took its place
     await this.#bury(free, begun);
   }
 
-  /** Looks are always the same: their plan is kept. */
+  /** The check's plan is cached: its statement never changes. */
   async #openLine(): Promise<Line> {
     const line = await Line.open(this.#sql, LOOK_SILENT_MS);
     await line.query(planStatement(true));
     return line;
   }
 
-  /** @param lookedAt when the look began: an answer that was late says nothing of the time that it took */
+  /** @param lookedAt start of the check: a late answer says nothing about its duration */
   async #bury(free: ReadonlySet<number>, lookedAt: number): Promise<void> {
     for (const number of this.#freeSince.keys()) if (!free.has(number)) this.#freeSince.delete(number);
     for (const number of free) if (!this.#freeSince.has(number)) this.#freeSince.set(number, performance.now());
@@ -356,7 +360,7 @@ export class Cluster implements Peers {
     if (removed.length > 0) this.#told(removed);
   }
 
-  /** What time alone takes away: leases, and in the end everything. */
+  /** Drops leases, and in the end everything, as time passes without a beat. */
   #checkTime(): void {
     const now = performance.now();
     for (const lease of this.#leases.values()) lease.checkTime(now);
@@ -371,7 +375,7 @@ export class Cluster implements Peers {
   }
 }
 
-/** Removes those of the nodes whose locks are still free. */
+/** Removes the nodes whose locks are still free. */
 function* removeFree(numbers: readonly number[], space: string): Script<number[]> {
   const rows = yield* queryAll<{ number: number; isFree: boolean }>(FREE_LOCKS, space);
   const free = new Set(rows.flatMap(({ number, isFree }) => (isFree ? number : [])));
@@ -380,7 +384,7 @@ function* removeFree(numbers: readonly number[], space: string): Script<number[]
   return removed;
 }
 
-/** Locks of two numbers; `pg_locks` shows them as unsigned. */
+/** Locks with two keys; `pg_locks` shows them as unsigned. */
 const FREE_LOCKS = `
   WITH locks AS MATERIALIZED (
     SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted

@@ -1,13 +1,13 @@
 /**
- * A connection of one's own to the server. A server that says nothing for too long is given up: a line that leads
- * nowhere does not say so by itself, and the limits that a server keeps are no help where its answers do not come.
+ * A dedicated connection to the server. A silent server is given up: a dead connection does not report itself, and the
+ * server's own time limits are useless if its answers do not arrive.
  */
 import type { ReservedSQL, SQL } from "bun";
 import { isReadOnly, SilentServer } from "./problems.ts";
 
-/** What the server gives a statement. */
+/** The server's time limit for a statement. */
 export const STATEMENT_SECONDS = 10;
-/** Longer than the server gives a statement: who is slow says so himself. */
+/** Longer than the server's time limit: a slow server reports itself. */
 const SILENT_MS = (STATEMENT_SECONDS + 2) * 1000;
 
 type Row = Record<string, unknown>;
@@ -16,13 +16,13 @@ export type Found = readonly Row[] & { readonly count: number; readonly command:
 export class Line {
   readonly #connection: ReservedSQL;
   readonly #silentMs: number;
-  /** Of commands. */
+  /** Templates by command text. */
   readonly #templates = new Map<string, TemplateStringsArray>();
   #asked = 0;
   #deadline: Timer | undefined;
   #isSilent = false;
   #isClosed = false;
-  /** Whether its session may stay as it is when the database no longer is: it is for nobody else. */
+  /** True if the session keeps settings that the database no longer has; it must not be reused. */
   #isSpent = false;
 
   private constructor(connection: ReservedSQL, silentMs: number) {
@@ -35,16 +35,16 @@ export class Line {
   }
 
   /**
-   * Sends before it returns. The server answers in the order in which statements are sent. Without values it is sent by
-   * itself: what comes after it waits for its answer.
+   * Sends before it returns. The server answers statements in order. A statement without values is not pipelined: later
+   * ones wait for its answer.
    */
   query(text: string, values: readonly unknown[] = []): Promise<Found> {
     return this.#heard(this.#connection.unsafe(text, values as unknown[]).execute());
   }
 
   /**
-   * As `query`, for a statement without values that needs no plan, or always the same: it is prepared, and goes with
-   * those before and behind it. The driver does that only with a template.
+   * Like `query`, for a statement without values and with a constant plan: it is prepared and pipelined. The driver
+   * does that only for templates.
    */
   command(text: string): Promise<Found> {
     let template = this.#templates.get(text);
@@ -56,25 +56,25 @@ export class Line {
   }
 
   /**
-   * Where its database or role said so at its beginning, a session may not write, or does not wait for the disk, for as
-   * long as it lives: a new one finds out what they say now.
+   * True if the session is read-only, or does not wait for the disk, because database or role said so when it began.
+   * This lasts as long as the session; a new one gets the current settings.
    */
   get isSpent(): boolean {
     return this.#isSpent;
   }
 
-  /** To the pool, for the next one. */
+  /** Returns it to the pool. */
   release(): void {
     if (this.#isSpent) this.close();
     else if (!this.#isClosed) this.#connection.release();
   }
 
-  /** What was found without an error: see `isSpent`. */
+  /** Marks it as spent although no error said so: see `isSpent`. */
   spend(): void {
     this.#isSpent = true;
   }
 
-  /** For good: what is on its way fails. */
+  /** Closes it for good: pending statements fail. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

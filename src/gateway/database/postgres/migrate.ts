@@ -1,4 +1,4 @@
-/** Brings the tables of a PostgreSQL schema up to date, one process at a time. */
+/** Migrates the tables of a PostgreSQL schema, one process at a time. */
 import type { SQL } from "bun";
 import type { Migration } from "../database.ts";
 import { AppError } from "../../../base/index.ts";
@@ -8,19 +8,20 @@ import { writeLockOf } from "./write-lock.ts";
 
 /** SQLSTATE insufficient_privilege. */
 const MAY_NOT = "42501";
-/** For `pg_advisory_xact_lock`: any number that nobody else takes. */
+/** Key of `pg_advisory_xact_lock`: arbitrary, unique to us. */
 const MIGRATION_LOCK = 7_205_101;
 
-/** All steps that the schema has not seen, or none. Throws `storage`. */
+/** Runs all steps that the schema has not seen, or none. Throws `storage`. */
 export async function migrate(sql: SQL, schema: string, migrations: readonly Migration[]): Promise<void> {
   try {
     await sql.begin(async (transaction) => {
       await transaction.unsafe("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").simple();
-      await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]); // as long as another one takes
-      await transaction.unsafe("SET LOCAL lock_timeout = '5s'"); // whoever waits for a table holds up those who use it
+      // waits while another process migrates
+      await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+      await transaction.unsafe("SET LOCAL lock_timeout = '5s'"); // waiting for a table's lock blocks its other users
       const [found] = await transaction.unsafe("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
       if (!found) await transaction.unsafe(`CREATE SCHEMA ${quoted(schema)}`);
-      // asked first: a role that may make no tables may not say IF NOT EXISTS either
+      // checked first: a role without CREATE may not say IF NOT EXISTS either
       const [table] = await transaction.unsafe("SELECT to_regclass('migrations') AS found");
       if (!(table as { found: unknown }).found) {
         await transaction.unsafe("CREATE TABLE migrations (name TEXT PRIMARY KEY)");
@@ -29,7 +30,7 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
       for (const row of await transaction.unsafe("SELECT name FROM migrations"))
         seen.add((row as { name: string }).name);
       const steps = migrations.filter((migration) => !seen.has(migration.name));
-      // nodes of the version before write meanwhile: with tables of theirs and of ours each would wait for the other
+      // nodes of the previous version write meanwhile: without this lock, their tables and ours could deadlock
       if (found && steps.length > 0) await transaction.unsafe(`SELECT ${writeLockOf(schema)}`);
       for (const { name, sql: text } of steps) {
         await transaction.unsafe(text).simple();

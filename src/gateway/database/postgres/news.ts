@@ -1,42 +1,42 @@
 /**
- * What nodes tell each other, by NOTIFY: hints, each batch of them a statement of its own after the commits that it
- * speaks of. What is told while a listener's connection is away is lost, so it looks at everything when it is back. A
- * listener hears itself too: where that fails, its connection leads nowhere, and it makes another.
+ * News between nodes, by NOTIFY: hints, sent in batches after the commits that they announce. A listener without
+ * connection misses news, so it looks at everything when it is back. It also hears itself: if that fails, its
+ * connection is dead, and it opens another.
  */
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
 import { TOPICS, type NewsListener, type Topic } from "../peers.ts";
 import { makePool, type ServerOptions } from "./server.ts";
 
-/** News of this time share a notification … */
+/** News within this time share a notification … */
 const GATHER_MS = 5;
-/** … and pieces of text of this one. */
+/** … and pieces of text within this time. */
 const GATHER_TEXT_MS = 50;
-/** How often a node speaks to itself … */
+/** A node notifies itself this often … */
 const CHECK_MS = 5000;
-/** … and how long it may hear nothing. */
+/** … and reconnects after hearing nothing for this long. */
 const SILENT_MS = 12_000;
-/** How often everything is looked at, for what was missed. */
+/** Interval of looking at everything, for missed news. */
 const LOOK_MS = 30_000;
-/** After a connection that broke. */
+/** Delay after a broken connection. */
 const AGAIN_MS = 250;
-/** A notification holds fewer than 8,000 bytes. */
+/** PostgreSQL limits a notification to below 8,000 bytes. */
 const BYTES_MAX = 7500;
-/** Of a piece of text: a character is six bytes at most. */
+/** UTF-16 units of a piece of text: at most six bytes each. */
 const TEXT_CHARS_MAX = 1000;
 
 export class NewsWire {
   readonly #options: ServerOptions;
   readonly #channel: string;
   readonly #listeners = new Set<NewsListener>();
-  /** Says whose notifications are our own. */
+  /** Marks our own notifications. */
   readonly #me = crypto.randomUUID().slice(0, 8);
   #waiting = new Set<string>();
   #texts = new Map<string, string>();
   #timer: Timer | undefined;
   #textTimer: Timer | undefined;
   #sending: Promise<void> = Promise.resolve();
-  /** One connection that listens and one that speaks; undefined: they broke. */
+  /** A listening and a speaking connection; undefined: they broke. */
   #sql: SQL | undefined;
   #heardAt = 0;
   #check: Timer | undefined;
@@ -46,10 +46,11 @@ export class NewsWire {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.#channel = `hearth_${createHash("sha256").update(options.schema).digest("hex").slice(0, 32)}`; // 63 bytes at most
+    // an identifier has at most 63 bytes
+    this.#channel = `hearth_${createHash("sha256").update(options.schema).digest("hex").slice(0, 32)}`;
   }
 
-  /** Rejects where the server cannot be reached; later that is tried again. */
+  /** Rejects if the server cannot be reached; later failures are retried. */
   async open(): Promise<void> {
     await this.#connect();
     this.#check = setInterval(() => this.#checkLine(), CHECK_MS);
@@ -80,14 +81,14 @@ export class NewsWire {
   }
 
   /**
-   * Makes another one soon, once for each, however many of its connections say that they broke. The driver would make
-   * its connection again by itself, and tell the terminal of each try.
+   * Reconnects soon, once for each pair of connections, however many errors it reports. The driver would reconnect by
+   * itself, and print each try.
    */
   #broken(sql: SQL): void {
     if (this.#isOver || this.#sql !== sql) return;
     this.#sql = undefined;
     void sql.close({ timeout: 0 });
-    this.#again = setTimeout(() => void this.#connect().catch(() => {}), AGAIN_MS); // the store says why
+    this.#again = setTimeout(() => void this.#connect().catch(() => {}), AGAIN_MS); // the store logs the reason
   }
 
   #checkLine(): void {
@@ -102,12 +103,12 @@ export class NewsWire {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** To this node's own listeners. */
+  /** Notifies this node's own listeners. */
   say(topic: Topic, id = "", text = ""): void {
     for (const listener of this.#listeners) listener(topic, id, text);
   }
 
-  /** To the other nodes. */
+  /** Notifies the other nodes. */
   tell(topic: Topic, id = "", text = ""): void {
     if (topic === "text") {
       this.#texts.set(id, (this.#texts.get(id) ?? "") + text);
@@ -118,7 +119,7 @@ export class NewsWire {
     }
   }
 
-  /** Texts first: they came before the ends of their runs. */
+  /** Sends texts first: they precede the ends of their runs. */
   #send(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#textTimer);
@@ -131,7 +132,7 @@ export class NewsWire {
 
   #notify(payload: string): void {
     const send = (): Promise<void> | undefined => this.#sql?.notify(this.#channel, payload);
-    this.#sending = this.#sending.then(send).catch(() => {}); // a hint: the others look now and then
+    this.#sending = this.#sending.then(send).catch(() => {}); // only a hint: the others poll too
   }
 
   #hear(payload: string): void {
@@ -140,7 +141,7 @@ export class NewsWire {
     if (from === this.#me) return;
     for (const each of news) {
       const [, topic, id, text] = /^(\w+) ([^ ]*)(?: (".*"))?$/s.exec(each) ?? [];
-      const known = TOPICS.find((name) => name === topic); // others may be of a later version
+      const known = TOPICS.find((name) => name === topic); // a later version may send other topics
       if (known) this.say(known, id, text === undefined ? "" : (JSON.parse(text) as string)); // see `textLines`
     }
   }
@@ -153,7 +154,7 @@ function textLines([id, text]: readonly [string, string]): string[] {
   return pieces.map((piece) => `text ${id} ${JSON.stringify(piece)}`);
 }
 
-/** As few as hold the lines. */
+/** As few payloads as hold the lines. */
 function payloads(me: string, lines: readonly string[]): string[] {
   const found: string[] = [];
   for (const line of lines) {

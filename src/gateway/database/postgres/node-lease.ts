@@ -1,4 +1,4 @@
-/** What a node knows of a lease of its own, or of one that it wants. */
+/** A node's view of a lease that it holds or wants. */
 import type { Lease } from "../peers.ts";
 import type { Script } from "../store.ts";
 
@@ -16,7 +16,10 @@ export class NodeLease implements Lease {
     return this.#isHeld && performance.now() < this.#sureUntil;
   }
 
-  /** Returns whether that is another. @param sureUntil by `performance.now()` */
+  /**
+   * Returns true if that changed.
+   * @param sureUntil by `performance.now()`
+   */
   become(isHeld: boolean, sureUntil: number): boolean {
     const was = this.#isHeld;
     this.#sureUntil = sureUntil;

@@ -1,8 +1,8 @@
 /**
- * A store in PostgreSQL. Writes go through one connection, one after the other, as they do in SQLite. Where several
- * processes share the schema their transactions are serial too, by a lock that each has from its beginning to its end:
- * every statement of a script sees what the others committed before, and nothing changes between its statements. Reads
- * have connections of their own, and see what is committed.
+ * A store in PostgreSQL. All writes go through one connection, one after the other, as in SQLite. Processes that share
+ * the schema run their transactions serially too: each holds a lock from beginning to end, so every statement of a
+ * script sees all earlier commits, and nothing changes between its statements. Reads have connections of their own, and
+ * see committed data.
  */
 import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
@@ -17,7 +17,7 @@ import { runScript } from "./statements.ts";
 import { writeLockOf } from "./write-lock.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
 
-/** Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none. */
+/** Throws `storage` with one line if the server is unusable, `bad_request` for an invalid address. */
 export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
   const sql = makePool(options);
   try {
@@ -69,7 +69,7 @@ class PostgresStore implements Store {
 
   async read<T>(script: () => Script<T>): Promise<T> {
     const line = await Line.open(this.#sql).catch((error: unknown) => {
-      throw problemOf(error); // also what forbids to connect, and certificates
+      throw problemOf(error); // includes refused connections and certificate errors
     });
     try {
       return await runScript(line, script());
@@ -80,7 +80,7 @@ class PostgresStore implements Store {
     }
   }
 
-  /** Rejects with `storage` where the server is away, read-only, or not durable. */
+  /** Rejects with `storage` if the server is down, read-only, or not durable. */
   async check(): Promise<void> {
     await checkWritable(this.#sql).catch((error: unknown) => {
       throw problemOf(error);

@@ -1,57 +1,59 @@
-/** What a PostgreSQL server's errors mean for the gateway. Classes of SQLSTATE: PostgreSQL's manual, appendix A. */
+/**
+ * The meaning of a PostgreSQL server's errors for the gateway. Classes of SQLSTATE: PostgreSQL's manual, appendix A.
+ */
 import { AppError, messageOf } from "../../../base/index.ts";
 
-/** Another try of the same transaction may succeed: a serialization failure, a deadlock, a lock that was not free. */
+/** Retrying the transaction may succeed: serialization failure, deadlock, lock not available. */
 const REPEATABLE = /^(40001|40P01|55P03)$/;
 /**
- * The server or the connection, not the statement: connections, resources, interventions, system errors, internals, and
- * tables that are not there or whose rights were taken away while statements are what they always were.
+ * Errors of the server or the connection, not of the statement: connections, resources, interventions, system errors,
+ * internals, and missing tables or rights, because our statements are fixed.
  */
 const OF_THE_SERVER = /^(08|53|57|58|25006|3F000|42501|42P01|XX)/;
-/** How soon another try makes sense. */
+/** Suggested delay before a retry. */
 export const RETRY_MS = 5000;
 
 const READ_ONLY = "25006";
 /** lock_not_available */
 const LOCKED = "55P03";
 
-/** It took statements, and says nothing. What becomes of them nobody knows. */
+/** The server took statements and is silent: their outcome is unknown. */
 export class SilentServer extends AppError {
   constructor(cause: unknown) {
     super("storage", "the database does not answer", { cause, retryAfterMs: RETRY_MS });
   }
 }
 
-/** SQLSTATE; undefined where the error is not the server's. */
+/** SQLSTATE; undefined if the error is not the server's. */
 function stateOf(error: unknown): string | undefined {
   const { errno } = error as { errno?: unknown };
   return typeof errno === "string" ? errno : undefined;
 }
 
-/** Whether the error is the driver's own: the server was not there, or went away. */
+/** True if the driver raised the error: the server was unreachable, or the connection broke. */
 const isConnection = (error: unknown): boolean => {
   const { code } = error as { code?: unknown };
   return typeof code === "string" && code.startsWith("ERR_POSTGRES_") && stateOf(error) === undefined;
 };
 
-/** Whether a session was not allowed to write. */
+/** True if a session was not allowed to write. */
 export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_ONLY;
 
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
-/** Whether the transaction is lost whatever its script says: not a statement that was refused. */
+/** True if the transaction is lost whatever its script does, as opposed to a refused statement. */
 export const isOfServer = (error: unknown): boolean => {
   const state = stateOf(error);
   return state === undefined ? isConnection(error) : OF_THE_SERVER.test(state);
 };
 
-/** One line: what is wrong with the database. */
+/** A one-line error for people. */
 export function problemOf(error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError("storage", `the database ${reasonOf(error)}`, { cause: error, retryAfterMs: RETRY_MS });
 }
 
-/** As `problemOf`, of a server that nobody has reached yet: it says where it was looked for. */
+/** Like `problemOf`, for a server not reached yet: it names the address tried. */
 export function startProblem(error: unknown, place: string): AppError {
   const problem = problemOf(error);
   const { cause } = problem;

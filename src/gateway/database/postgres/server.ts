@@ -1,4 +1,6 @@
-/** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
+/**
+ * A PostgreSQL server that meets the gateway's demands: reachable, writable, durable, and one session per connection.
+ */
 import { existsSync } from "node:fs";
 import { SQL } from "bun";
 import { AppError } from "../../../base/index.ts";
@@ -9,26 +11,26 @@ import { problemOf, RETRY_MS } from "./problems.ts";
 export interface ServerOptions {
   /** See `database-address.ts`. */
   readonly url: string;
-  /** Where the tables are; made where it is not there. */
+  /** Schema of the tables; created if missing. */
   readonly schema: string;
   readonly connections: number;
-  /** What the server's own lists call us. */
+  /** Our application_name in the server's lists. */
   readonly name: string;
 }
 
 const VERSION_MIN = 140_000;
-/** Others have no place for some characters. `SQL_ASCII` keeps bytes as they come. */
+/** Other encodings lack some characters. `SQL_ASCII` keeps bytes as they are. */
 const ENCODINGS: readonly string[] = ["UTF8", "SQL_ASCII"];
 const CONNECT_SECONDS = 5;
-/** What a statement, a lock and a script that does not go on may take; a lock is waited for longer than one is kept. */
+/** Time limits of a statement, a lock, and an idle transaction; the wait for a lock exceeds the time one is held. */
 const TIMEOUTS = {
   statement_timeout: `${STATEMENT_SECONDS}s`,
   lock_timeout: "5s",
   idle_in_transaction_session_timeout: "4s",
 };
 /**
- * When the server gives up a session whose client says nothing, with the locks that it holds: not before the client has
- * given up itself (see `cluster.ts`). By itself it would wait for hours.
+ * When the server drops a session with a silent client, and its locks: not before the client has given up itself (see
+ * `cluster.ts`). The server's default is hours.
  */
 const SILENCE = {
   tcp_keepalives_idle: "10",
@@ -37,13 +39,13 @@ const SILENCE = {
   tcp_user_timeout: "25000",
 };
 
-/** A plan that was made while a table was small, and kept, would read all of it once it is large. */
+/** A plan cached while a table was small would later scan all of it. */
 const PLANS = { plan_cache_mode: "force_custom_plan" };
 
 /**
- * Says how a session plans from now on, if the transaction that says it is committed. Kept are plans of statements that
- * find all that they read by an index: a table that has none to offer is read as before. None is compiled, which takes
- * longer than any of them, and happens as soon as a setting makes a plan look expensive.
+ * A statement that sets how the session plans, if its transaction commits. Cached plans are for statements that find
+ * their rows by an index; a table without a usable index is read as before. JIT is off: compiling takes longer than any
+ * of our statements, and one setting that makes a plan look expensive triggers it.
  */
 export function planStatement(areKept: boolean): string {
   const settings = {
@@ -56,8 +58,8 @@ export function planStatement(areKept: boolean): string {
 }
 
 /**
- * A pool that connects when it is first used. Throws `bad_request` for an address that is none, or names no file.
- * @param onClose is called whenever a connection is gone, or could not be made
+ * A pool that connects on first use. Throws `bad_request` if the address is invalid or a file in it is missing.
+ * @param onClose called whenever a connection is gone, or could not be made
  */
 export function makePool(
   { url, schema, connections, name }: ServerOptions,
@@ -77,16 +79,16 @@ export function makePool(
   });
 }
 
-/** The driver says only that some file cannot be had. */
+/** Names the unreadable file; the driver does not. */
 function fileProblem(url: string): string | undefined {
   const [missing] = filesOf(url).filter(([, path]) => !existsSync(path));
   return missing && `${missing[0]}: expected a file, there is none at '${missing[1]}'`;
 }
 
-/** A name as SQL takes it, whatever is in it. */
+/** Quotes any name as an SQL identifier. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** Throws `storage` with one line for a server that cannot keep what the gateway promises. */
+/** Throws `storage` with one line for a server that cannot keep the gateway's guarantees. */
 export async function checkServer(sql: SQL, schema: string): Promise<void> {
   try {
     const [row] = await sql.unsafe(
@@ -109,10 +111,10 @@ export async function checkServer(sql: SQL, schema: string): Promise<void> {
   }
 }
 
-/** What a pooler does that ignores them. */
+/** Error for a pooler that ignores the settings of a connection. */
 const KEPT = "what a connection asks for at its beginning has to reach the server";
 
-/** Throws `storage` where the server does not answer, or what is written now is refused or not durable. */
+/** Throws `storage` if the server does not answer, or if writes are refused or not durable. */
 export async function checkWritable(sql: SQL): Promise<void> {
   const line = await Line.open(sql);
   try {
@@ -128,7 +130,7 @@ export async function checkWritable(sql: SQL): Promise<void> {
   }
 }
 
-/** Throws `storage` where a commit is answered before it is on the disk. */
+/** Throws `storage` if commits are answered before they are on the disk. */
 export function checkDurable(synchronousCommit: string): void {
   if (synchronousCommit !== "off") return;
   throw unfit("synchronous_commit to be on, got off: what is accepted could be lost");
@@ -137,7 +139,7 @@ export function checkDurable(synchronousCommit: string): void {
 const unfit = (expected: string): AppError =>
   new AppError("storage", `the database does not fit: expected ${expected}`, { retryAfterMs: RETRY_MS });
 
-/** Behind a pooler that lends a server's session for one transaction, two connections can be the same session. */
+/** Behind a pooler in transaction mode, two connections can share a session. */
 async function checkSessions(sql: SQL): Promise<void> {
   const [first, second] = [await Line.open(sql), await Line.open(sql)];
   try {

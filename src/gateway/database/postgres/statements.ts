@@ -1,4 +1,7 @@
-/** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
+/**
+ * Runs scripts over a connection to PostgreSQL: sends concurrent statements at once, and converts numbers to
+ * JavaScript's.
+ */
 import { AppError } from "../../../base/index.ts";
 import {
   isList,
@@ -14,21 +17,19 @@ import type { Found, Line } from "./line.ts";
 
 type Row = Record<string, unknown>;
 
-/**
- * Sends what a script that has a transaction for itself asks last, and commits. What it throws ends the script.
- */
+/** Sends the last statements of a script that is alone in its transaction, and commits. Its error ends the script. */
 export type Commit = (sendLast: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Runs a script to its end. What a statement throws is thrown into the script.
- * @param commit absent: others go on with the transaction
+ * Runs a script to its end. An error of a statement is thrown into the script.
+ * @param commit absent: other scripts share the transaction
  */
 export async function runScript<T>(line: Line, script: Script<T>, commit?: Commit): Promise<T> {
   let step = script.next();
   while (!step.done) {
     const ask = step.value;
     if (commit && isWhole(ask) && ask.isLast) {
-      checkTexts(ask.part); // before anything is sent
+      checkTexts(ask.part); // before sending anything
       await commit(() => answerOf(line, ask.part));
       step = script.next();
       continue;
@@ -45,16 +46,16 @@ export async function runScript<T>(line: Line, script: Script<T>, commit?: Commi
   return step.value;
 }
 
-/** Sends a command that nobody waits for now; what becomes of it, its promise says. */
+/** Sends a command without awaiting it; the promise holds its result. */
 export function send(line: Line, text: string): Promise<unknown> {
   const sent = line.command(text);
-  sent.catch(() => {}); // whoever waits for it is told
+  sent.catch(() => {}); // the awaiting caller gets the error
   return sent;
 }
 
 const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
 
-/** Sends before it returns. The connection answers in the order in which statements are sent. */
+/** Sends before it returns. The connection answers statements in order. */
 async function answerOf(line: Line, ask: Ask): Promise<unknown> {
   if (isWhole(ask)) return answerWhole(line, ask);
   if (!isList(ask)) return answerOne(line, statementsOf(ask)[0]!);
@@ -66,7 +67,7 @@ async function answerWhole(line: Line, { part }: Whole): Promise<void> {
   const sent = [send(line, "SAVEPOINT whole"), answerOf(line, part), send(line, "RELEASE SAVEPOINT whole")];
   const ends = await Promise.allSettled(sent);
   if (ends.every(({ status }) => status === "fulfilled")) return;
-  await line.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
+  await line.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error is the cause
   fulfilled(ends);
 }
 
@@ -84,12 +85,12 @@ const statementsOf = (ask: Ask): Statement[] => {
   return [ask];
 };
 
-/** @param answers of all statements, in order; those that are used are taken away */
+/** @param answers of all statements, in order; removes those it uses */
 function inShapeOf(ask: readonly Ask[], answers: unknown[]): unknown[] {
   return ask.map((each) => (isList(each) ? inShapeOf(each, answers) : answers.shift()));
 }
 
-/** Neighbours of one kind, which are sent as one statement: those that only read, or insert. */
+/** Groups neighbouring statements of one kind, reads or inserts, which are sent as one statement. */
 function messagesOf(statements: readonly Statement[]): Statement[][] {
   const messages: Statement[][] = [];
   for (const statement of statements) {
@@ -131,10 +132,10 @@ interface Text {
 
 const valuesOf = ({ values }: Text): readonly Value[] => values;
 
-/** A statement whose first parameter is after others. */
+/** Shifts the numbers of a statement's parameters. */
 const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
 
-/** Rows of all, as JSON. */
+/** Returns the rows of all of them, via JSON. */
 async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
   const values: Value[] = [];
   const columns = message.map((statement, i) => {
@@ -151,7 +152,7 @@ async function readAll(line: Line, message: readonly Statement[]): Promise<unkno
   });
 }
 
-/** A statement that reads, and its parameters. */
+/** A reading statement with its parameters. */
 function plain(statement: Statement): Text {
   if (statement.wants === "inserted") throw new TypeError("an insertion reads nothing");
   if (statement.wants !== "one of each") return { text: textOf(statement.text), values: statement.values };
@@ -169,20 +170,20 @@ async function answerOne(line: Line, statement: Statement): Promise<unknown> {
   return statement.wants === "one" ? rows[0] : rows;
 }
 
-/** Sends before it returns. Throws before it sends anything for a text that PostgreSQL cannot hold. */
+/** Sends before it returns. Throws before sending if PostgreSQL cannot store a text. */
 function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
   for (const value of values) checkText(value);
   return line.query(text, values);
 }
 
-/** One statement for all rows: their values are texts in a JSON array, in place of parameters. */
+/** One statement for all rows: their values are texts in a JSON array instead of parameters. */
 function firstOfEach(text: string): string {
   const each = text.replaceAll(/\$(\d+)/g, (_, n) => `(asked.row ->> ${Number(n) - 1})`);
   return `SELECT asked.place, first.* FROM json_array_elements($1::text::json) WITH ORDINALITY AS asked (row, place)
     CROSS JOIN LATERAL (${each} LIMIT 1) AS first`;
 }
 
-/** @param rows with their places, from 1 */
+/** @param rows with their positions, from 1 */
 function inPlaces(rows: readonly Row[], length: number): (Row | undefined)[] {
   const answers = Array.from<Row | undefined>({ length });
   for (const { place, ...row } of rows) answers[(place as number) - 1] = row;
@@ -192,8 +193,8 @@ function inPlaces(rows: readonly Row[], length: number): (Row | undefined)[] {
 const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value instanceof Uint8Array);
 
 /**
- * All rows in one statement; bytes are none of JSON's. What is the same in all of them is sent, and read, once. Throws
- * for a text that PostgreSQL cannot hold.
+ * All rows in one statement, without bytes, which JSON lacks. A value shared by all rows is sent and parsed once.
+ * Throws if PostgreSQL cannot store a text.
  */
 function insertion({ table, columns, rows, ending = "" }: Insert): Text {
   const names = columns.join(", ");
@@ -210,7 +211,7 @@ function insertion({ table, columns, rows, ending = "" }: Insert): Text {
   return { text, values: [jsonOf(partOf(first!, false)), jsonOf(rows.map((row) => partOf(row, true)))] };
 }
 
-/** Sends before it returns: one statement for all rows, or where they have bytes, one for each. */
+/** Sends before it returns: one statement for all rows, or one for each if they hold bytes. */
 async function insert(line: Line, all: Insert): Promise<void> {
   if (!all.rows.some(hasBytes)) {
     const { text, values } = insertion(all);
@@ -222,7 +223,7 @@ async function insert(line: Line, all: Insert): Promise<void> {
   fulfilled(await Promise.allSettled(all.rows.map((row) => query(line, text, row))));
 }
 
-/** Half characters would fail the statement; as parameters of their own they become U+FFFD too. */
+/** Lone surrogates would fail the statement; they become U+FFFD, as they do in parameters. */
 function jsonOf(value: unknown): string {
   const text = JSON.stringify(value);
   if (!MAYBE_UNFIT.test(text)) return text;
@@ -233,7 +234,7 @@ function jsonOf(value: unknown): string {
   });
 }
 
-/** As JSON has U+0000 and half characters; a text that only looks like that is looked at again. */
+/** U+0000 and lone surrogates in JSON; false matches are checked again. */
 const MAYBE_UNFIT = /\\u(?:0000|d[89a-f])/;
 
 function checkTexts(ask: Ask): void {
@@ -244,14 +245,14 @@ function checkTexts(ask: Ask): void {
   }
 }
 
-/** Throws `bad_request` for a text that PostgreSQL cannot hold: it would fail in the middle of the transaction. */
+/** Throws `bad_request` for a text that PostgreSQL cannot store: it would fail in the middle of the transaction. */
 function checkText(value: Value): void {
   if (typeof value === "string" && value.includes("\0")) {
     throw new AppError("bad_request", "a text with the character U+0000 cannot be stored");
   }
 }
 
-/** The driver gives `bigint` columns, counts among them, as bigints; those in JSON are numbers. */
+/** The driver returns `bigint` columns, including counts, as bigints; JSON has numbers. */
 function withNumbers(row: Row): Row {
   for (const [name, value] of Object.entries(row)) {
     if (typeof value === "bigint" || Number.isInteger(value)) row[name] = numberOf(name, value as bigint | number);

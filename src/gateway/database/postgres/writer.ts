@@ -1,6 +1,6 @@
 /**
- * Writes of one connection, one transaction after the other, as in SQLite: what comes in while a commit is on its way
- * shares the next. Where the connection breaks before the answer to a commit, the server is asked what became of it.
+ * Writes of one connection, one transaction after the other, as in SQLite: scripts that arrive during a commit share
+ * the next. If the connection breaks before the answer to a commit, the server is asked whether it was committed.
  */
 import type { SQL } from "bun";
 import { AppError } from "../../../base/index.ts";
@@ -11,19 +11,19 @@ import { isOfServer, isRepeatable, problemOf, RETRY_MS, SilentServer } from "./p
 import { checkDurable, planStatement } from "./server.ts";
 import { runScript, send } from "./statements.ts";
 
-/** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
+/** Most scripts in a commit: a longer transaction would delay the answers of the first ones. */
 const BATCH_MAX = 64;
 const TRIES = 5;
-/** No other try begins later. */
+/** No retry starts later than this. */
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
 
-/** How long a server is waited for that is to say what became of a commit. */
+/** Time limit for asking whether a commit succeeded. */
 const STATUS_MS = 3000;
 
 /**
- * A server that crashed forgets commits whose answers it had not sent, and gives their numbers again. It empties tables
- * that it does not log, and so does one that takes another's place: what is in this one is of one life of the server.
+ * A crashed server forgets commits that it had not answered, and reuses their transaction ids. It also empties unlogged
+ * tables, as does a promoted standby: a row in this one identifies one life of the server.
  */
 export const writerMigrations: readonly Migration[] = [
   {
@@ -35,30 +35,30 @@ export const writerMigrations: readonly Migration[] = [
   },
 ];
 const LIFE = "(SELECT life::text FROM server_lives) AS life";
-/** Whoever comes to a server, and who finds that it crashed. */
+/** Run on every new connection, and again after a crash is noticed. */
 export const NAME_LIFE = "INSERT INTO server_lives DEFAULT VALUES ON CONFLICT DO NOTHING";
 
-/** What a server says of a transaction at its beginning. */
+/** A server's answer to the start of a transaction. */
 interface Begun {
   readonly id: string;
-  /** Null: nobody has named it yet. */
+  /** Null: the life has no name yet. */
   readonly life: string | null;
   readonly durable: string;
-  /** Servers that a commit waits for; none: empty. */
+  /** Names of the synchronous standbys that a commit waits for; empty: none. */
   readonly standbys: string;
 }
 
-/** A number of its own is known before its commit is sent: what became of that can be asked. */
+/** The transaction id is known before its commit is sent, so its status can be queried. */
 const BEGUN = `pg_current_xact_id()::text AS id, ${LIFE},
   current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
 
 export type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
 
-/** What is to be written: a script for one input; of equal scripts there may be one for all of their inputs. */
+/** A pending write: a script for one input; equal scripts may be run once with all of their inputs. */
 export interface Pending {
   readonly script: GroupScript;
   readonly input: unknown;
-  /** Whether its statements need no new plan each time. */
+  /** True if cached plans suit its statements. */
   readonly keepsPlans: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -66,13 +66,13 @@ export interface Pending {
 
 type Ended = { readonly result: unknown } | { readonly error: unknown };
 
-/** A script with all inputs that it is given. */
+/** A script with all of its inputs. */
 interface Piece {
   readonly script: GroupScript;
   readonly members: Pending[];
 }
 
-/** A transaction that a connection was asked to begin. */
+/** A requested start of a transaction. */
 interface Begin {
   readonly line: Line;
   readonly begun: Promise<Begun>;
@@ -85,25 +85,25 @@ interface Transaction extends Begin {
   isOver: boolean;
 }
 
-/** Scripts failed together: each is run alone, and finds out for itself. */
+/** Scripts failed together: each is run again alone to get its own error. */
 class FailedTogether extends Error {}
 
 export class PostgresWriter {
   readonly #sql: SQL;
-  /** A transaction's first statement. */
+  /** The first statement of a transaction. */
   readonly #begun: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
   #line: Line | undefined;
-  /** Whether its session keeps plans; undefined: it was told in a transaction that has not ended well. */
+  /** The session's plan setting; undefined: unknown, the transaction that set it failed. */
   #arePlansKept: boolean | undefined;
-  /** Whose commit is on its way. */
+  /** The connection whose commit is under way. */
   #committing: Line | undefined;
-  /** Behind that commit. */
+  /** The transaction that starts after that commit. */
   #next: Begin | undefined;
   #failure: AppError | undefined;
 
-  /** @param lock an expression that each transaction begins with: what it asks and stores is what came in until then */
+  /** @param lock an expression that each transaction begins with: earlier commits of others are visible after it */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
     this.#begun = `SELECT ${lock}, ${BEGUN}`;
@@ -115,7 +115,7 @@ export class PostgresWriter {
     if (this.#committing) this.#beginNext(this.#committing);
   }
 
-  /** The server begins it after the commit, without hearing from us again. */
+  /** Pipelined: the server starts it right after the commit. */
   #beginNext(line: Line): void {
     this.#next ??= this.#begin(line);
   }
@@ -124,23 +124,23 @@ export class PostgresWriter {
   #begin(line: Line): Begin {
     send(line, "BEGIN");
     const begun = line.command(this.#begun).then(([row]) => row as unknown as Begun);
-    begun.catch(() => {}); // whoever waits for it is told
+    begun.catch(() => {}); // the awaiting caller gets the error
     return { line, begun };
   }
 
-  /** Why the last commit failed; undefined where it did not. */
+  /** The error of the last commit; undefined if it succeeded. */
   get failure(): AppError | undefined {
     return this.#failure;
   }
 
-  /** Resolves once all that was to be written is. */
+  /** Resolves once all pending work is stored. */
   async close(): Promise<void> {
     await this.#writing;
     this.#line?.release();
   }
 
   async #writeAll(): Promise<void> {
-    await Promise.resolve(); // for what else came in with it
+    await Promise.resolve(); // lets more work join
     while (this.#pending.length > 0) {
       const until = performance.now() + TRIES_MS;
       await this.#enter();
@@ -153,7 +153,7 @@ export class PostgresWriter {
   async #enter(): Promise<void> {
     if (!this.#line) return;
     this.#beginNext(this.#line);
-    await this.#next?.begun.catch(() => {}); // the transaction says so too
+    await this.#next?.begun.catch(() => {}); // the transaction reports it too
   }
 
   async #write(batch: readonly Pending[], until: number): Promise<void> {
@@ -167,13 +167,13 @@ export class PostgresWriter {
       }
     } catch (error) {
       this.#failure = problemOf(error);
-      // what came in meanwhile has waited as long
+      // work that arrived meanwhile has waited as long
       const waiting = isOfServer(error) || error instanceof SilentServer ? this.#pending.splice(0) : [];
       for (const { reject } of [...batch, ...waiting]) reject(this.#failure);
     }
   }
 
-  /** Tries again where the server says that this may help; a connection that broke gives way to a new one. */
+  /** Retries if the server says that this may help; replaces a broken connection. */
   async #commit(batch: readonly Pending[], until: number): Promise<ReadonlyMap<Pending, Ended>> {
     let pieces = piecesOf(batch);
     let isTogether = pieces.length === 1;
@@ -194,14 +194,14 @@ export class PostgresWriter {
 
   async #lineOf(): Promise<Line> {
     if (this.#line) return this.#line;
-    this.#arePlansKept = undefined; // a new session is told
+    this.#arePlansKept = undefined; // a new session has no setting yet
     return (this.#line = await Line.open(this.#sql));
   }
 
   /**
-   * All scripts in one transaction. One that throws undoes itself alone.
-   * @param isTogether there is one script only, whose last statements go with the commit. Throws `FailedTogether` where
-   *   these fail, or a script with several inputs
+   * All scripts in one transaction. A script that throws is rolled back alone.
+   * @param isTogether there is one script only, and its last statements are sent with the commit. Throws
+   * `FailedTogether` if these fail, or a script with several inputs
    */
   async #transact(
     line: Line,
@@ -228,8 +228,9 @@ export class PostgresWriter {
         for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
         if (!isTogether) marks.push(send(line, "RELEASE SAVEPOINT piece"));
       } catch (error) {
-        await Promise.all(marks); // which may say what came first
-        const isWhole = transaction.isOver || line.isSpent || error instanceof FailedTogether; // not its alone
+        await Promise.all(marks); // an earlier failure is the cause
+        // not this script's fault alone
+        const isWhole = transaction.isOver || line.isSpent || error instanceof FailedTogether;
         if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
         transaction.ends.set(members[0]!, { error });
@@ -242,7 +243,10 @@ export class PostgresWriter {
     return transaction.ends;
   }
 
-  /** Commits. Throws where that was not done, or nobody says whether it was. @param sendLast what goes with it */
+  /**
+   * Commits. Throws if the commit failed, or its outcome is unknown.
+   * @param sendLast sends the statements that go with the commit
+   */
   async #finish(transaction: Transaction, sendLast?: () => Promise<unknown>): Promise<void> {
     const { line, until } = transaction;
     const begun = await transaction.begun;
@@ -250,22 +254,22 @@ export class PostgresWriter {
     checkDurable(begun.durable);
     if (begun.life === null) send(line, NAME_LIFE);
     const asked = sendLast?.();
-    asked?.catch(() => {}); // the commit says so too
-    // a commit that waits for its copy cannot be undone any more: out of time it would be answered without one
+    asked?.catch(() => {}); // the commit reports it too
+    // a commit that waits for its standby cannot be rolled back: at the time limit it would be answered without a copy
     if (begun.standbys !== "") send(line, "SET LOCAL statement_timeout = 0");
     transaction.isOver = true;
     let command: string;
     try {
       command = await this.#sendCommit(line);
     } catch (error) {
-      // given up while it waits for its copy, it is seen, and may have none
+      // abandoned while it waits for its standby, the commit is visible, and may have no copy
       if (error instanceof SilentServer && begun.standbys !== "") throw error;
       if (await this.#isCommitted(begun, until)) return;
       throw error;
     }
     if (command === "COMMIT") {
       this.#arePlansKept = transaction.arePlansKept;
-      return void (await asked); // which may not have been sent
+      return void (await asked); // it may not have been sent
     }
     await asked?.catch((error: unknown) => {
       throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
@@ -273,7 +277,7 @@ export class PostgresWriter {
     throw new AppError("storage", "the database undid what was to be committed");
   }
 
-  /** Returns what became of it. What is to be written next begins behind it. */
+  /** Returns the server's answer. The next transaction is pipelined behind it. */
   async #sendCommit(line: Line): Promise<string> {
     this.#committing = line;
     try {
@@ -286,12 +290,12 @@ export class PostgresWriter {
   }
 
   /**
-   * What became of a commit whose answer did not come. Throws `storage` where nobody says until then, or nobody can: a
-   * server that crashed since gives the number of a transaction that it forgot to another one.
+   * True if a commit without answer succeeded. Throws `storage` if the server does not answer in time, or cannot know:
+   * after a crash it reuses the ids of forgotten transactions.
    */
   async #isCommitted({ id, life }: Begun, until: number): Promise<boolean> {
     for (;;) {
-      const found = await this.#statusOf(id).catch(() => undefined); // it is asked again
+      const found = await this.#statusOf(id).catch(() => undefined); // the loop retries
       const isSame = found?.life === life && life !== null;
       if (found?.status === "aborted" || (found?.status === "committed" && isSame)) return found.status === "committed";
       if (performance.now() > until || (found && !isSame)) {
@@ -312,7 +316,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Ends the transaction that failed; where that fails too, the next one gets another connection. */
+  /** Ends the failed transaction; if that fails too, the next one gets another connection. */
   async #renew(): Promise<void> {
     const line = this.#line;
     this.#next = undefined;
@@ -320,14 +324,14 @@ export class PostgresWriter {
       await line?.command("ROLLBACK");
       if (!line?.isSpent) return;
     } catch {
-      // it is closed
+      // it is already closed
     }
     this.#line = undefined;
     line?.close();
   }
 }
 
-/** Of equal scripts one with all of their inputs, in the place of the first. */
+/** Merges equal scripts into one with all of their inputs, in the place of the first. */
 function piecesOf(batch: readonly Pending[]): readonly Piece[] {
   const pieces = new Map<GroupScript, Piece>();
   for (const pending of batch) {
