@@ -1,6 +1,6 @@
 /**
- * What a webhook asks for: to wake the main session with an event, or to run an agent turn. Both endpoints and every
- * mapping end in one of these.
+ * The actions of webhooks: wake the main session with an event, or run an agent turn. Both endpoints and every mapping
+ * end in one of these.
  */
 import type { Passage } from "../agent/boundary/passage.ts";
 
@@ -10,11 +10,11 @@ export interface WakeAction {
   readonly kind: "wake";
   readonly text: Passage;
   readonly mode: WakeMode;
-  /** Whether outside parts go behind the safety boundary; only the configuration turns it off. */
+  /** True if outside parts go behind the safety boundary; only the configuration turns it off. */
   readonly isWrapped: boolean;
-  /** Of equal ones on one path only the first is acted on. */
+  /** Deduplicates items: the first of equal ids on one path counts. */
   readonly itemId?: string;
-  /** Of ours, beside what the sender asked for. */
+  /** True for our own notice, which accompanies the sender's actions. */
   readonly isNotice?: boolean;
 }
 
@@ -23,28 +23,28 @@ export interface AgentAction {
   readonly message: Passage;
   /** Prefix of the summary in the main session. */
   readonly name: string;
-  /** Which agent runs; absent: the default one. */
+  /** The agent that runs; absent: the default one. */
   readonly agentId?: string;
-  /** As asked for; undefined: a session of its own that ends with the run. */
+  /** The requested session; undefined: a new one that ends with the run. */
   readonly sessionKey?: string;
   readonly wakeMode: WakeMode;
   readonly deliver: boolean;
   /** `last`, or the id of a channel. */
   readonly channel: string;
   readonly to?: string;
-  /** Where the reply goes if the channel refuses it, in order; absent: where the configuration says. */
+  /** Channels to try, in order, if the channel refuses the reply; absent: the configured ones. */
   readonly fallbackChannels?: readonly string[];
-  /** As asked for, before aliases. */
+  /** The requested model, before aliases. */
   readonly model?: string;
   readonly thinking?: string;
   readonly timeoutSeconds?: number;
-  /** Names of the tools that this run may use; none by default. */
+  /** Tools that this run may use; none by default. */
   readonly tools: readonly string[];
-  /** Whether outside parts go behind the safety boundary; only the configuration turns it off. */
+  /** True if outside parts go behind the safety boundary; only the configuration turns it off. */
   readonly isWrapped: boolean;
-  /** Gets the outcome by a signed POST. */
+  /** URL that gets the outcome by a signed POST. */
   readonly callbackUrl?: string;
-  /** Of equal ones on one path only the first is acted on. */
+  /** Deduplicates items: the first of equal ids on one path counts. */
   readonly itemId?: string;
 }
 

@@ -1,4 +1,4 @@
-/** The section `hooks` of the configuration: who may call, what a call becomes, and what is kept of it. */
+/** The section `hooks` of the configuration: who may call, what a call does, and what is stored. */
 import { Type, type TOptional, type TProperties } from "@sinclair/typebox";
 import {
   changed,
@@ -33,7 +33,7 @@ const wakeMode = (options: object = {}) => oneOfTexts(["now", "next-heartbeat"],
 const template = text({ maxLength: 65_536 });
 const scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]);
 
-/** A question about a request. `at` is a path as templates have it: `headers.x-event`, `payload.action`. */
+/** A condition on a request. `at` is a path as in templates: `headers.x-event`, `payload.action`. */
 const test = strictObject({
   at: text({ minLength: 1 }),
   equals: optional(scalar),
@@ -60,12 +60,12 @@ const condition = Type.Unsafe<Condition>(
 
 const channelNames = Type.Array(trimmed(), { maxItems: 8 });
 
-/** How many requests come in: a token bucket, which is full at the start. */
+/** A rate limit: a token bucket, full at the start. */
 const rateLimit = refined(
   strictObject({
     perSecond: optional(above0(100_000)),
     perMinute: optional(above0(100_000)),
-    /** Requests that may come at once; absent: as many as in a second, or in a minute. */
+    /** Burst size; absent: one second's or one minute's requests. */
     burst: optional(integer(1, 1_000_000)),
   }),
   ({ perSecond, perMinute }) =>
@@ -77,17 +77,17 @@ export type RateLimit = Output<typeof rateLimit>;
 
 const matchFields = { path: optional(text()), source: optional(text()), when: optional(condition) };
 
-/** `type/subtype`, and parameters that a header can hold. */
+/** `type/subtype` with parameters, limited to characters that a header can hold. */
 const CONTENT_TYPE = "^[\\w.+-]+/[\\w.+-]+(; ?[\\w-]+=[\\w.-]+)*$";
 const RESPONSE_CHARS_MAX = 16_384;
 
-/** What the sender hears where its request is taken, for senders that insist on a status or a body of their own. */
+/** The answer to accepted requests, for senders that insist on a status or body. */
 const response = refined(
   strictObject({
     status: integer(200, 204, { default: 200 }),
-    /** A text as it is; anything else as JSON. */
+    /** A string is sent verbatim; anything else as JSON. */
     body: optional(Type.Unknown()),
-    /** Absent: JSON, or plain text for a text. */
+    /** Absent: JSON, or plain text for a string. */
     contentType: optional(text({ pattern: CONTENT_TYPE, maxLength: 128, expected: 'a type such as "text/xml"' })),
   }),
   ({ status, body }) => {
@@ -98,7 +98,7 @@ const response = refined(
 );
 export type ResponseConfig = Output<typeof response>;
 
-/** What a mapping can say that has no default. */
+/** Fields of a mapping without defaults. */
 const optionalFields = {
   id: optional(trimmed({ maxLength: 128 })),
   name: optional(template),
@@ -106,39 +106,39 @@ const optionalFields = {
   messageTemplate: optional(template),
   textTemplate: optional(template),
   to: optional(template),
-  /** Where a reply goes that its channel refuses, in order; absent: `hooks.fallbackChannels`. */
+  /** Channels to try, in order, if the channel refuses the reply; absent: `hooks.fallbackChannels`. */
   fallbackChannels: optional(channelNames),
   model: optional(template),
   thinking: optional(template),
   timeoutSeconds: optional(integer(1, 86_400)),
   agentId: optional(text()),
-  /** A list in the payload, of which every item becomes an action; templates call it `item`. */
+  /** A list in the payload; each item becomes an action. Templates call it `item`. */
   forEach: optional(text({ minLength: 1, maxLength: 512 })),
-  /** What stays the same when a sender sends an item again: each such id is acted on once. */
+  /** An id that stays the same when an item is sent again: each id is acted on once. */
   itemId: optional(template),
   transform: optional(strictObject({ module: trimmed(), export: optional(text()) })),
   auth: optional(signature),
   /**
-   * Whether a body that came before is the same delivery, whatever id it comes with now. Absent: yes where the sender
-   * signs the body alone and no two of its bodies are equal, see `signatures/index.ts`.
+   * True if an identical body is the same delivery, whatever its id. Default: true if the sender signs the body alone
+   * and never sends two equal bodies, see `signatures/index.ts`.
    */
   dedupeBody: optional(Type.Boolean()),
-  /** Instead of 202, 200 or 204. */
+  /** Replaces 202, 200 or 204. */
   response: optional(response),
   /** Answers a provider's check of the address. */
   handshake: optional(oneOfTexts(["slack", "github", "discord", "meta", "microsoft"])),
   maxBodyBytes: optional(integer(1, BODY_BYTES_MAX)),
-  /** Runs of this mapping that may run at once. */
+  /** Most concurrent runs of this mapping. */
   maxConcurrent: optional(integer(1, 256)),
-  /** Runs of this mapping that may wait or run, instead of `hooks.queue.maxPerMapping`. */
+  /** Most waiting and running runs of this mapping, instead of `hooks.queue.maxPerMapping`. */
   maxQueued: optional(integer(1, 1_000_000)),
-  /** Beside `hooks.rateLimit`. */
+  /** Applies in addition to `hooks.rateLimit`. */
   rateLimit: optional(rateLimit),
   callbackUrl: optional(url()),
 };
 
 const kind = (options: object = {}) => oneOfTexts(["wake", "agent"], options);
-/** What stands for a value that is not there. */
+/** The replacement for a missing value. */
 const missing = (options: object = {}) => oneOfTexts(["empty", "keep", "error"], options);
 
 const mapping = strictObject(
@@ -150,7 +150,7 @@ const mapping = strictObject(
     missing: missing({ default: "empty" }),
     deliver: flag(true),
     channel: text({ default: "last" }),
-    /** Names of the tools that runs may use. */
+    /** Tools that runs may use. */
     tools: texts({ default: [] }),
     allowUnsafeExternalContent: flag(false),
   },
@@ -159,7 +159,7 @@ const mapping = strictObject(
 export const mappingSchema = reader(mapping);
 export type MappingConfig = Parsed<typeof mappingSchema>;
 
-/** What replaces settings of a preset's mapping; `secrets` are for the signatures that its sender makes. */
+/** Overrides for a preset's mapping; `secrets` are for its sender's signatures. */
 const presetSettings = strictObject({
   ...optionalFields,
   match: optional(strictObject(matchFields)),
@@ -171,14 +171,14 @@ const presetSettings = strictObject({
   tools: optional(texts()),
   allowUnsafeExternalContent: optional(Type.Boolean()),
   secrets: optional(secrets),
-  /** Whether the preset's mapping takes events that the preset would leave out; see `presets/preset.ts`. */
+  /** True if the preset's mapping also takes events that the preset skips; see `presets/preset.ts`. */
   allEvents: optional(Type.Boolean()),
 });
 
 export const PRESETS = ["mail", "github", "gitlab", "stripe", "slack", "sentry", "alertmanager", "generic"] as const;
 export type PresetName = (typeof PRESETS)[number];
 
-/** A further token, for rotation or for one sender; `paths` limits where it counts. */
+/** An additional token, for rotation or for one sender; `paths` limits its use. */
 const namedToken = strictObject({
   id: text({ pattern: "^[\\w.-]{1,64}$", expected: "letters, digits, '.', '_' and '-', at most 64" }),
   token: secret,
@@ -195,7 +195,7 @@ export const hooksSchema = reader(
     token: optional(secret),
     tokens: Type.Array(namedToken, { default: [] }),
     path: changed(text({ default: "/hooks" }), normalizePath),
-    /** A listener on which nothing but `path` exists: what a proxy publishes. */
+    /** A listener that serves only `path`: the one that a proxy publishes. */
     listen: optional(
       refined(
         changed(Type.String(), (given) => given.trim()),
@@ -203,11 +203,11 @@ export const hooksSchema = reader(
       ),
     ),
     maxBodyBytes: integer(1, BODY_BYTES_MAX, { default: BODY_BYTES_DEFAULT }),
-    /** Of all senders whose credentials are good, together; and once more of those who ask how runs stand. */
+    /** For all senders with valid credentials together; counted separately for status requests. */
     rateLimit: optional(rateLimit),
-    /** Whether `?token=` counts; it ends up in logs of proxies. */
+    /** True if `?token=` is accepted; it ends up in logs of proxies. */
     allowQueryToken: flag(true),
-    /** Unknown fields and other content types than JSON are refused. */
+    /** True refuses unknown fields, and content types other than JSON. */
     strict: flag(false),
     presets: Type.Array(oneOfTexts(PRESETS), { default: [] }),
     /** Settings of the mapping that a preset brings, by the preset's name. */
@@ -221,10 +221,10 @@ export const hooksSchema = reader(
     /** Relative to the folder of the configuration file. */
     transformsDir: optional(text()),
     transformTimeoutMs: integer(10, 60_000, { default: 5000 }),
-    /** Where replies go that their channel refuses, in order: to the `defaultTo` of each. */
+    /** Channels to try, in order, if a channel refuses the reply; each uses its `defaultTo`. */
     fallbackChannels: Type.Array(trimmed(), { maxItems: 8, default: [] }),
     allowedAgentIds: optional(texts()),
-    /** Which session keys requests may choose; they never reach the main session or another agent's. */
+    /** Session keys that requests may choose; never the main session's or another agent's. */
     sessionKeys: group({
       allowFromRequest: flag(true),
       prefixes: Type.Array(text({ minLength: 1 }), { default: [] }),
@@ -232,17 +232,17 @@ export const hooksSchema = reader(
     }),
     idempotencyHours: above0(24 * 30, { default: 24 }),
     queue: group({
-      /** Deliveries that may wait or run. */
+      /** Most deliveries that wait or run. */
       max: integer(1, 1_000_000, { default: 10_000 }),
-      /** Of those, how many may be one mapping's; absent: half of them. */
+      /** Most of those for one mapping; absent: half. */
       maxPerMapping: optional(integer(1, 1_000_000)),
       maxAttempts: integer(1, 100, { default: 5 }),
       retentionDays: above0(3650, { default: 14 }),
-      /** Whether bodies are kept for inspection. */
+      /** True if bodies are kept for inspection. */
       keepBodies: flag(false),
     }),
     callbacks: group({
-      /** Whether requests may name a `callbackUrl`. */
+      /** True if requests may name a `callbackUrl`. */
       allowFromRequest: flag(false),
       allowPrivateAddresses: flag(false),
       secret: optional(secret),
@@ -252,18 +252,18 @@ export const hooksSchema = reader(
 );
 export type HooksConfig = Parsed<typeof hooksSchema>;
 
-/** One slash in front, none at the end. */
+/** Normalises to one slash in front, none at the end. */
 function normalizePath(given: string): string {
   const bare = given.trim().replace(/^\/+|\/+$/g, "");
   return `/${bare}`;
 }
 
-/** The section `gateway`: what operators use. */
+/** The section `gateway`: settings for operators. */
 export const gatewaySchema = reader(
   group({
-    /** Guards the admin endpoints; never the hook token. */
+    /** Guards the admin endpoints; separate from the hook token. */
     token: optional(secret),
-    /** Addresses or CIDR ranges of proxies whose X-Forwarded-For counts. */
+    /** Addresses or CIDR ranges of proxies whose X-Forwarded-For is trusted. */
     trustedProxies: Type.Array(
       refined(Type.String(), (given) => (isNetwork(given) ? undefined : "expected an address or a CIDR range")),
       { default: [] },

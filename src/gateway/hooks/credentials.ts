@@ -1,8 +1,9 @@
 /**
- * Which headers and query parameters prove who sent a request: nothing behind the door reads, keeps or renders them.
+ * Names of headers and query parameters that hold credentials: after authentication no code reads, stores or renders
+ * them.
  */
 
-/** Words, between dashes, of names by which senders call what only they should know. */
+/** Words, between dashes, in the names of headers that hold secrets. */
 const SECRET_WORDS = new Set(
   (
     "auth authorization authentication cookie cookie2 token jwt secret signature hmac password passwd credential " +

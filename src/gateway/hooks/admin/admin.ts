@@ -1,6 +1,6 @@
 /**
- * What operators do with deliveries: look at them, run them again, end them, and try a mapping without consequences.
- * Behind the gateway's own token, which no sender has. Knows no HTTP library.
+ * Administration of deliveries: list, inspect, replay and cancel them, and try a mapping without consequences. It needs
+ * the gateway's own token, which no sender has. Knows no HTTP library.
  */
 import { Type } from "@sinclair/typebox";
 import { AppError, retryAfter } from "../../../base/index.ts";
@@ -24,18 +24,18 @@ import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./
 const PAGE_DEFAULT = 50;
 
 export interface AdminDeps extends DryRunParts {
-  /** `gateway.token` as it is now; undefined: there is no administration. */
+  /** The current `gateway.token`; undefined: administration is off. */
   readonly token: () => string | undefined;
   readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
   readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
-  /** What an audit of the configuration finds, worst first. */
+  /** Findings of an audit of the configuration, worst first. */
   readonly findings: () => Promise<readonly AuditFinding[]>;
   readonly nodes: () => Promise<readonly NodeStatus[]>;
-  /** Undefined: no mailbox is listened to. */
+  /** Undefined: no mailbox is watched. */
   readonly mail: () => MailStatus | undefined;
 }
 
-/** As an audit has it. */
+/** A finding as the audit reports it. */
 interface AuditFinding {
   readonly id: string;
   readonly severity: "error" | "warn" | "info";
@@ -44,54 +44,57 @@ interface AuditFinding {
   readonly message: string;
 }
 
-/** A mapping as the list shows it. */
+/** A mapping in the list. */
 export interface MappingSummary {
   readonly id: string;
   readonly preset: string | null;
-  /** Below `hooks.path`; null: every one. */
+  /** Below `hooks.path`; null: any path. */
   readonly path: string | null;
   readonly action: "wake" | "agent";
   /** Null: no reply is sent. */
   readonly channel: string | null;
-  /** Why it cannot be used. */
+  /** The reason why it is unusable; null: it works. */
   readonly problem: string | null;
 }
 
 export interface Page {
   readonly deliveries: readonly DeliverySummary[];
-  /** For `before` of the next page; null: there is none. */
+  /** Value of `before` for the next page; null: this is the last. */
   readonly next: string | null;
 }
 
 /** A delivery with its body as text: UTF-8, or base64 if the body is not valid UTF-8. */
 export type Details = Omit<DeliveryDetails, "body" | "runs"> & {
   readonly body: { readonly encoding: "utf8" | "base64"; readonly data: string } | null;
-  /** With what the model, or the main session, reads of the request, where the body is kept. */
+  /** With the prompt or the event text of the request, if the body is kept. */
   readonly runs: readonly (DeliveryDetails["runs"][number] & { readonly prompt?: string })[];
 };
 
 export interface Admin {
-  /** Throws `not_found` where there is no administration, `unauthorized`, or a `Refusal` after too many failures. */
+  /** Throws `not_found` if administration is off, `unauthorized`, or a `Refusal` after too many failures. */
   admit(authorization: string | null, peer: string | undefined): void;
   /** Throws `bad_request`. */
   list(query: URLSearchParams): Promise<Page>;
-  /** @param id of a delivery or one of its runs. Throws `not_found`. */
+  /**
+   * Throws `not_found`.
+   * @param id of a delivery or one of its runs
+   */
   find(id: string): Promise<Details>;
   /** Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
-  /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
+  /** Cancels the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
-  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  /** The servers that share the database, the oldest first; empty if this one has it to itself. */
   nodes(): Promise<readonly NodeStatus[]>;
-  /** The mailbox that is listened to. Throws `not_found`. */
+  /** The watched mailbox. Throws `not_found`. */
   mail(): MailStatus;
-  /** In the order in which they are tried. */
+  /** In matching order. */
   mappings(): readonly MappingSummary[];
   findings(): Promise<readonly AuditFinding[]>;
-  /** Whether no turn begins from now on. */
+  /** Pauses or resumes turns. */
   setPaused(isPaused: boolean): Promise<void>;
   isPaused(): boolean;
-  /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
+  /** Shows the effect of a mapping on a request; accepts nothing. Throws `not_found`. */
   test(mappingId: string, sample: Sample): Promise<DryRun>;
 }
 

@@ -1,4 +1,4 @@
-/** The bodies of answers to operators, as the API description tells them; tests hold real answers against these. */
+/** Schemas of the answers to operators, used by the API description; tests check real answers against them. */
 import { Type } from "@sinclair/typebox";
 import { nullable, oneOfTexts, readable, strictObject } from "../../../base/schema.ts";
 import { runStatusSchema } from "../queue/deliveries/run-status.ts";
@@ -122,7 +122,7 @@ export const dryRunSchema = strictObject({
 
 const LIMIT = { minimum: 1, maximum: 500 };
 
-/** Filters of the list, as parameters of the address. */
+/** Filters of the list, as query parameters. */
 export const filterFields = {
   state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state; failed: or with a failed reply" })),
   path: optional(text("Received at this path")),

@@ -1,6 +1,6 @@
 /**
- * What a mapping would make of a request: its actions, the prompts that a model would read, and where replies would
- * go. Transforms run as they would; nothing is accepted, and credentials are not asked for.
+ * Tries a mapping on a request: shows its actions, the prompts that a model would read, and the targets of replies.
+ * Transforms really run; nothing is accepted, and credentials are not checked.
  */
 import { renderPassage } from "../../agent/boundary/index.ts";
 import { AppError } from "../../../base/index.ts";
@@ -28,7 +28,7 @@ export interface DryRunParts {
 /** A request to try. */
 export interface Sample {
   readonly payload: unknown;
-  /** As its sender writes it, in place of `payload`. */
+  /** The raw body, instead of `payload`. */
   readonly rawBody?: Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
@@ -36,28 +36,28 @@ export interface Sample {
 
 export interface DryAction {
   readonly action: HookAction;
-  /** What the model, or the main session, would read. */
+  /** The text that the model, or the main session, would read. */
   readonly prompt: string;
-  /** Where the reply would go; absent where none is wanted. */
+  /** Target of the reply; absent: no reply is wanted. */
   readonly reply?: Target | { readonly reason: string };
-  /** Why the request would be refused for this action. */
+  /** The reason to refuse the request for this action. */
   readonly refused?: string;
 }
 
 export interface DryRun {
   readonly mapping: string;
-  /** The mapping that a request like this reaches: perhaps another, or none. */
+  /** The mapping that such a request reaches: perhaps another, or null. */
   readonly reaches: string | null;
-  /** `answered`: it is a provider's check of the address. `refused`: no mapping sees what such a body would be. */
+  /** `answered`: it is a provider's check of the address. `refused`: the body is refused before any mapping. */
   readonly outcome: "actions" | "nothing" | "answered" | "refused" | "failed";
   readonly reason?: string;
-  /** What the sender hears, where no run is to be told of. */
+  /** The sender's answer, if no run is reported. */
   readonly answer?: { readonly status: number; readonly body: string };
   readonly actions: readonly DryAction[];
   readonly warnings: readonly string[];
 }
 
-/** Throws `not_found` where there is no such mapping. */
+/** Throws `not_found` if there is no such mapping. */
 export async function dryRun(
   parts: DryRunParts,
   { mappingId, sample: given }: { mappingId: string; sample: Sample },
@@ -98,7 +98,7 @@ export async function dryRun(
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
 }
 
-/** What the model, or the main session, reads of a request; the ids of the markers are new each time. */
+/** The text that the model, or the main session, reads of a request; the markers get new ids each time. */
 export function promptOf(action: HookAction, run: { readonly mappingId: string | null }): string {
   const text = action.kind === "wake" ? action.text : action.message;
   return renderPassage(text, { isWrapped: action.isWrapped, source: sourceOf(run) });
@@ -120,7 +120,7 @@ function asRefusal(error: unknown): Refusal {
 
 type Answer = NonNullable<DryRun["answer"]>;
 
-/** For a sender whose credentials are good. */
+/** Assumes that the sender's credentials are valid. */
 function checkAnswer({ config: { handshake } }: Mapping, { payload, headers, query }: Sample): Answer | undefined {
   const known = { method: "POST", headers, query: new URLSearchParams(query), payload, knowsSecret: () => true };
   const reply = handshake && answerHandshake(handshake, known);
@@ -134,7 +134,7 @@ function nothingAnswer({ config }: Mapping, { headers }: Sample): Answer {
 
 const NO_CONTENT: Answer = { status: 204, body: "" };
 
-/** An error where a condition cannot look at all of a text. */
+/** An error if a condition cannot search all of a text. */
 function reach(find: () => Mapping | undefined): Mapping | AppError | undefined {
   try {
     return find();

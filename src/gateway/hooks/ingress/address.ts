@@ -1,6 +1,6 @@
 /**
- * Where a request comes from: the peer of the socket, or the client that trusted proxies say they speak for. Only the
- * part of X-Forwarded-For that those proxies wrote counts; the rest is whatever a client chose to send.
+ * The origin of a request: the peer of the socket, or the client named by trusted proxies. Only the part of
+ * X-Forwarded-For that those proxies wrote counts; a client can forge the rest.
  */
 import { isIP } from "node:net";
 import { groupsOf, isWithin, type Networks, parseAddress } from "../../../base/system.ts";
@@ -8,10 +8,10 @@ import { groupsOf, isWithin, type Networks, parseAddress } from "../../../base/s
 /** The peer of a Unix socket: only a proxy of this machine may connect there. */
 export const UNIX_PEER = "unix";
 
-/** Hops that are looked at: more proxies than anyone has in a row. */
+/** Most hops that are read: more proxies than anyone chains. */
 const HOPS_MAX = 32;
 
-/** The client's address in its one spelling; `unknown` where the socket has none and no proxy names it. */
+/** The client's address in canonical form; `unknown` if the socket has none and no proxy names it. */
 export function clientAddress(parts: {
   peer: string | undefined;
   forwardedFor: string | null;
@@ -28,10 +28,7 @@ export function clientAddress(parts: {
   return address;
 }
 
-/**
- * The address that a sender wrote: behind a proxy that is trusted, with the scheme and the host that it says it was
- * asked by. Senders that sign the address sign that one.
- */
+/** The URL as the sender wrote it: a trusted proxy names scheme and host. Senders that sign the URL sign this one. */
 export function publicUrl(parts: { url: URL; headers: Headers; peer: string | undefined; trusted: Networks }): string {
   const { url, headers, peer, trusted } = parts;
   const isTrusted = peer === UNIX_PEER || isWithin(trusted, parseAddress(peer ?? "") ?? "");
@@ -42,10 +39,10 @@ export function publicUrl(parts: { url: URL; headers: Headers; peer: string | un
   return URL.canParse(origin) ? new URL(origin).origin + url.pathname + url.search : url.href;
 }
 
-/** Of proxies in a row the one that the client asked says it first. */
+/** The first value comes from the proxy that the client reached. */
 const firstOf = (values: string | null): string | undefined => values?.split(",")[0]?.trim() || undefined;
 
-/** What failures are counted by: an IPv6 client has a whole /64 to itself. */
+/** The key for counting failures: an IPv6 client owns a whole /64. */
 export function failureKey(address: string): string {
   if (isIP(address) !== 6) return address;
   return `${groupsOf(address).slice(0, 4).join(":")}::/64`;

@@ -1,11 +1,11 @@
-/** The bodies of answers: what senders get is typed by these schemas, and described by them in the API description. */
+/** Schemas of answers: they type the answers to senders, and describe them in the API description. */
 import { Type } from "@sinclair/typebox";
 import { oneOfTexts, type Output, strictObject } from "../../../base/schema.ts";
 import { acceptedSchema } from "../queue/deliveries/answer.ts";
 import { runStatusSchema } from "../queue/deliveries/run-status.ts";
 import { PROBLEM_NAMES, type ProblemName } from "./problems.ts";
 
-/** Of a request that waited for the outcome. */
+/** The answer to a request that waited for the outcome. */
 export const outcomeSchema = strictObject({
   ...acceptedSchema.properties,
   run: Type.Optional(strictObject(runStatusSchema.properties, { description: "Of one run" })),
@@ -16,7 +16,7 @@ export type OutcomeBody = Output<typeof outcomeSchema>;
 export const runSchema = strictObject({ ok: Type.Literal(true), run: runStatusSchema });
 export type RunBody = Output<typeof runSchema>;
 
-/** @param names codes that the answer can have */
+/** @param names possible error codes */
 export const refusalOf = (names: readonly ProblemName[]) =>
   strictObject({
     ok: Type.Literal(false),

@@ -1,30 +1,30 @@
 /**
- * Reads request bodies into memory: never more than a limit, never longer than a deadline, whatever was announced and
- * however it is compressed.
+ * Reads request bodies into memory, within limits of size and time, whatever length they announce and however they are
+ * compressed.
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { retryAfter } from "../../../base/index.ts";
 import { Refusal } from "./problems.ts";
 
-/** From a sender that has proved who it is, and from one that has not yet. */
+/** Read limit for authenticated and unauthenticated senders. */
 export const READ_MS = 30_000;
 export const UNPROVED_READ_MS = 10_000;
-/** From an address that is locked out: a body that comes with its headers is there. */
+/** Read limit for locked-out addresses: enough for a body that arrives with its headers. */
 export const LOCKED_READ_MS = 500;
-/** A body of at most so many bytes comes in few packets, and is waited for as a whole: buffers of a stream are more. */
+/** A body of at most this size arrives in few packets and is read at once: a stream's buffers are larger. */
 const SMALL_BYTES = 64 * 1024;
-/** What a body of several chunks gets at first; it grows as bytes come in, not as they are announced. */
+/** Initial buffer of a body in several chunks; it grows with the bytes received, not with the length announced. */
 const FIRST_BYTES = 16 * 1024;
 
 export interface ReadOptions {
   readonly limitBytes: number;
   readonly timeoutMs: number;
-  /** Whether there is memory for so many bytes more; absent: always. */
+  /** Reserves memory; false: not enough is left. Absent: always true. */
   readonly hold?: (bytes: number) => boolean;
 }
 
-/** Bytes of an unwanted body that are read before its connection is closed. */
+/** Most bytes of an unwanted body that are read before its connection is closed. */
 const DRAIN_BYTES_MAX = 64 * 1024 * 1024;
 const DRAIN_MS = 1000;
 const CLOSE = { connection: "close" };
@@ -32,17 +32,17 @@ const CLOSE = { connection: "close" };
 interface Message {
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array> | null;
-  /** All of it, in place of `body`: as many bytes as were announced. Absent: there is only the stream. */
+  /** Reads all of `body`, with the announced length. Absent: only the stream is available. */
   bytes?(): Promise<Uint8Array>;
 }
 
-/** The bytes as the sender wrote them, before compression. Throws a `Refusal`. */
+/** The decompressed body. Throws a `Refusal`. */
 export async function readBody(message: Message, options: ReadOptions): Promise<Uint8Array> {
   const { headers } = message;
   const decode = decoderOf(headers.get("content-encoding"));
   const declared = Number(headers.get("content-length") ?? 0);
   const { limitBytes, timeoutMs, hold = () => true } = options;
-  if (declared > limitBytes) throw new Refusal("payload_too_large"); // the rest: see `dismiss`
+  if (declared > limitBytes) throw new Refusal("payload_too_large"); // `dismiss` reads the rest
   const isSmall = declared > 0 && declared <= SMALL_BYTES;
   if (isSmall && message.bytes && !hold(declared)) throw tooBusy();
   const received =
@@ -50,13 +50,13 @@ export async function readBody(message: Message, options: ReadOptions): Promise<
       ? await inTime(message.bytes(), timeoutMs)
       : await stream(message.body, { limitBytes, timeoutMs, hold });
   if (decode === undefined || received.length === 0) return received;
-  if (!hold(limitBytes)) throw tooBusy(); // as many as may come of it
+  if (!hold(limitBytes)) throw tooBusy(); // the largest size it may decompress to
   return decode(received, limitBytes);
 }
 
 const tooBusy = (headers = {}): Refusal => new Refusal("too_busy", { headers: { ...retryAfter(1000), ...headers } });
 
-/** Throws a `Refusal`. What comes later is nobody's: its connection is closed with the answer. */
+/** Throws a `Refusal`. Later bytes are dropped: the connection is closed with the answer. */
 async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Uint8Array> {
   const tooLate = Promise.withResolvers<never>();
   const timer = setTimeout(() => tooLate.reject(late()), timeoutMs);
@@ -73,17 +73,20 @@ async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Ui
 const stream = async (body: Message["body"], options: Required<ReadOptions>): Promise<Uint8Array> =>
   body === null ? new Uint8Array() : receive(body, options);
 
-/** One chunk as it is, which most bodies are; one buffer for several: a client chooses how small they are. */
+/**
+ * Returns a single chunk, the common case, as it is; joins several in one buffer, because a client chooses how small
+ * they are.
+ */
 async function receive(
   body: ReadableStream<Uint8Array>,
   { limitBytes, timeoutMs, hold }: Required<ReadOptions>,
 ): Promise<Uint8Array> {
   const reader = body.getReader();
   let isLate = false;
-  const cancel = (): void => void reader.cancel().catch(() => undefined); // it broke, or it is at its end
+  const cancel = (): void => void reader.cancel().catch(() => undefined); // the stream is broken or at its end
   const timer = setTimeout(() => {
     isLate = true;
-    cancel(); // ends the read that waits
+    cancel(); // ends the pending read
   }, timeoutMs);
   let bytes: Uint8Array = new Uint8Array();
   let length = 0;
@@ -121,15 +124,15 @@ interface Reader {
 }
 
 /**
- * What a refusal's answer says of its connection. A body that nobody has read is read to its end, within limits: a
- * client that still writes would miss the answer. One that takes longer, or has more to send, loses its connection.
+ * Connection headers for a refusal. An unread body is read to its end, within limits, because a client that still
+ * writes would miss the answer. A longer or slower one loses its connection.
  */
 export async function dismiss(body: Message["body"]): Promise<Readonly<Record<string, string>>> {
   if (body === null || body.locked) return {};
   return (await isDrained(body.getReader())) ? {} : CLOSE;
 }
 
-/** Whether the rest of a body came soon. */
+/** True if the rest of a body arrived in time. */
 async function isDrained(reader: Reader): Promise<boolean> {
   const timer = setTimeout(() => void reader.cancel().catch(() => undefined), DRAIN_MS);
   const untilMs = performance.now() + DRAIN_MS;
@@ -141,7 +144,7 @@ async function isDrained(reader: Reader): Promise<boolean> {
     }
     return false;
   } catch {
-    return false; // the client is gone
+    return false; // the client disconnected
   } finally {
     clearTimeout(timer);
     void reader.cancel().catch(() => undefined);
@@ -165,14 +168,14 @@ const UNPACK: Readonly<Record<string, Unpack>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
   br: promisify(brotliDecompress),
-  // RFC 9110 means zlib's format by this name; some senders mean the bare one
+  // RFC 9110 means zlib's format by this name; some senders send raw deflate
   deflate: (bytes, options) => promisify(isZlib(bytes) ? inflate : inflateRaw)(bytes, options),
 };
 
 const isZlib = (bytes: Uint8Array): boolean =>
   bytes.length >= 2 && (bytes[0]! & 15) === 8 && ((bytes[0]! << 8) | bytes[1]!) % 31 === 0;
 
-/** Undefined: there is nothing to decode. Throws for what we do not know, and for several at once. */
+/** Undefined: not encoded. Throws for unknown encodings, and for several at once. */
 function decoderOf(encoding: string | null): Decode | undefined {
   const name = encoding?.trim().toLowerCase() || "identity";
   if (name === "identity") return undefined;
@@ -182,7 +185,8 @@ function decoderOf(encoding: string | null): Decode | undefined {
     try {
       return await unpack(bytes, { maxOutputLength: limitBytes });
     } catch (error) {
-      const isTooLong = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE"; // node:zlib throws no other
+      // node:zlib throws no other type
+      const isTooLong = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
       throw new Refusal(isTooLong ? "payload_too_large" : "invalid_encoding", { cause: error });
     }
   };

@@ -1,6 +1,6 @@
 /**
- * What the rest of the gateway knows about values that requests choose: agents, models, channels, session keys. Asked
- * before a request is accepted, so that a sender hears at once what could never work.
+ * Checks values that requests choose: agents, models, channels, session keys. They run before a request is accepted, so
+ * that a sender hears at once of values that cannot work.
  */
 import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
 import { findModel, type ModelAnswer, type ModelSource } from "../../agent/models.ts";
@@ -15,29 +15,29 @@ import { Refusal } from "./problems.ts";
 export interface KnownChannel {
   readonly id: string;
   readonly isConfigured: boolean;
-  /** Whether a text is a recipient there; false where it is not configured. */
+  /** True if a text is a valid recipient there; false if the channel is not configured. */
   takes(to: string): boolean;
 }
 
 export interface Channels {
-  /** The id of a platform, from an id or an alias; undefined where there is none. */
+  /** Finds a platform by id or alias; undefined if unknown. */
   find(name: string): KnownChannel | undefined;
   readonly ids: readonly string[];
 }
 
 export interface Checks {
-  /** Whether hooks may run this agent; undefined: the default one. */
+  /** True if hooks may run this agent; undefined: the default one. */
   readonly agent: (id: string | undefined) => boolean;
-  /** Whether requests may name this model, and whether there is one. */
+  /** Checks that requests may name this model, and that it exists. */
   readonly model: (
     reference: string,
     agentId: string | undefined,
   ) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
-  /** The name of the model of such a turn where it is known to be missing. Takes no longer than a moment. */
+  /** The name of the turn's model if it is known to be missing. Answers quickly. */
   readonly missingModel: (reference: string | undefined, agentId: string | undefined) => Promise<string | undefined>;
-  /** Why a request may not use this session; undefined where it may. */
+  /** The reason why a request may not use this session; undefined: it may. */
   readonly sessionKey: (key: string, agentId: string | undefined) => string | undefined;
-  /** Whether a text is a level of thinking. */
+  /** True if a text is a level of thinking. */
   readonly thinking: (level: string) => boolean;
   readonly channels: () => Channels;
 }
@@ -51,7 +51,7 @@ export interface CheckParts extends ModelSource {
   readonly channels: () => Channels;
 }
 
-/** Whether there is such an agent, and hooks may run it; undefined: the default one. */
+/** True if the agent exists and hooks may run it; undefined: the default one. */
 export function hooksMayRun(
   { hooks, agents }: Pick<ReturnType<CheckParts["settings"]>, "hooks" | "agents">,
   id = DEFAULT_AGENT,
@@ -60,13 +60,13 @@ export function hooksMayRun(
   return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
 }
 
-/** How long a model that was there is taken to be there still. */
+/** A model that was found counts as present for this long. */
 const FOUND_MS = 60_000;
 const FOUND_MAX = 100;
-/** How long a sender waits for whether the model of its run is there. */
+/** Longest delay of a sender by the check for its model. */
 const PATIENCE_MS = 300;
 
-/** What the agent itself would say. */
+/** Gives the same answers as the agent itself. */
 export function makeChecks({ settings, channels, ...models }: CheckParts): Checks {
   const foundAt = new Map<string, number>();
   const find = async (reference: string | undefined, agentId = DEFAULT_AGENT): Promise<ModelAnswer | undefined> => {
@@ -74,7 +74,7 @@ export function makeChecks({ settings, channels, ...models }: CheckParts): Check
     try {
       return await findModel({ agents, reference, fallback: turnSettings(agents, agentId)?.model }, models);
     } catch (error) {
-      if (isTemporary(error)) return undefined; // a model server that is away: the turn asks again
+      if (isTemporary(error)) return undefined; // the model server is down: the turn checks again
       throw error;
     }
   };
@@ -112,7 +112,7 @@ export function makeChecks({ settings, channels, ...models }: CheckParts): Check
   };
 }
 
-/** Of a text that is no level of thinking. */
+/** The finding for an unknown level of thinking. */
 export const NO_LEVEL = "no such level; ignored";
 
 export interface Checked {
@@ -120,13 +120,13 @@ export interface Checked {
   readonly warnings: readonly string[];
 }
 
-/** The model that a mapping itself names, whatever the request says. */
+/** The model named by the mapping, not by the request. */
 export const ownModelOf = ({ model }: Pick<MappingConfig, "model">): string | undefined =>
   model?.includes("{{") ? undefined : model?.trim();
 
 /**
- * An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`.
- * @param ownModel the model that the configuration names: where it is missing, the run waits for it
+ * A validated action, with the channel's canonical id and without ignored fields. Throws a `Refusal`.
+ * @param ownModel the model that the configuration names: if it is missing, the run waits for it
  */
 export async function checkAction(action: HookAction, checks: Checks, ownModel?: string): Promise<Checked> {
   if (action.kind === "wake") return { action, warnings: [] };

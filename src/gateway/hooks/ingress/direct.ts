@@ -1,4 +1,4 @@
-/** The fixed endpoints, `/wake` and `/agent`: from the fields of a body to an action. */
+/** The fixed endpoints, `/wake` and `/agent`: turns the fields of a body into an action. */
 import { external } from "../../agent/boundary/passage.ts";
 import { withoutUndefined } from "../without-undefined.ts";
 import type { AgentAction, WakeAction, WakeMode } from "../action.ts";
@@ -11,15 +11,15 @@ import { Refusal, type ProblemName, type RefusalOptions } from "./problems.ts";
 import { agentFields, RECIPIENT_LENGTH_MAX, wakeFields } from "./requests.ts";
 
 const NAME_DEFAULT = "Hook";
-/** A name stands in front of every summary. */
+/** The name precedes every summary. */
 const NAME_LENGTH_MAX = 120;
-const TIMEOUT_SECONDS_MAX = 86_400; // as in the configuration
+const TIMEOUT_SECONDS_MAX = 86_400; // same limit as in the configuration
 
 const WAKE = fieldSet(wakeFields);
 const AGENT = fieldSet(agentFields);
 
 export interface Direct extends Checked {
-  /** From the body. */
+  /** The key from the body. */
   readonly idempotencyKey: string | undefined;
 }
 
@@ -48,7 +48,7 @@ function readAgent(payload: unknown, { settings, checks }: { settings: Settings;
   const message = fields.read("message", refuse("message_required"));
   const optional = {
     sessionKey: sessionKeyOf(fields, settings),
-    agentId: fields.read("agentId", refuse("agent_not_allowed")), // another agent is not what was asked for
+    agentId: fields.read("agentId", refuse("agent_not_allowed")), // never replace it with another agent
     to: recipientOf(fields),
     model: fields.read("model", refuse("model_required")),
     thinking: thinkingOf(fields, checks),
@@ -73,12 +73,12 @@ type AgentFields = Fields<typeof agentFields>;
 
 const CHANNEL_NAMES = { details: [{ field: "channel", reason: "expected the name of a channel" }] };
 
-/** For a field that cannot be what it is. */
+/** The handler for invalid fields that refuse the request. */
 const refuse = (problem: ProblemName, options?: RefusalOptions) => (): never => {
   throw new Refusal(problem, options);
 };
 
-/** For a field that is left out of account where it is no text. */
+/** The handler for invalid fields that are ignored. */
 const ignored = (fields: AgentFields, name: "name" | "sessionKey" | "thinking") => (): undefined =>
   fields.found(name, "expected text; ignored");
 
@@ -90,10 +90,10 @@ function modeOf<Name extends string>(
     fields.found(name, "expected 'now' or 'next-heartbeat'; taken as 'now'");
     return "now" as const;
   });
-  return mode as WakeMode; // what the schema of a mode gives
+  return mode as WakeMode; // the schema allows only modes
 }
 
-/** One line. */
+/** The name as one line. */
 function nameOf(fields: AgentFields): string {
   const given = fields.read("name", ignored(fields, "name"));
   const name = given?.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ") ?? NAME_DEFAULT;
@@ -119,7 +119,7 @@ function deliverOf(fields: AgentFields): boolean {
   return fields.read("deliver", bad) ?? true;
 }
 
-/** Chat ids are numbers on some platforms. Falling back from an invalid recipient would reach someone else. */
+/** Chat ids are numbers on some platforms. An invalid recipient is refused: a fallback would reach someone else. */
 function recipientOf(fields: AgentFields): string | undefined {
   const reason = `expected a text of at most ${RECIPIENT_LENGTH_MAX} characters, or a whole number`;
   const to = fields.read("to", refuse("invalid_field", { details: [{ field: "to", reason }] }));

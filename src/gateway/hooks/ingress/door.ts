@@ -1,6 +1,6 @@
 /**
- * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
- * client's address; a correct credential always gets in, and forgives the failures before it.
+ * Authenticates senders by hook tokens and signatures. Every failure looks alike and is counted against the client's
+ * address; a valid credential is always accepted, and clears earlier failures.
  */
 import { isRecent, type Logger, retryAfter } from "../../../base/index.ts";
 import type { HooksConfig, SignatureConfig } from "../config.ts";
@@ -11,16 +11,16 @@ import { Refusal } from "./problems.ts";
 import { FAILURES_MAX, Throttle, WINDOW_MS, type Failure } from "./throttle.ts";
 import { checkToken, findCredential } from "./tokens.ts";
 
-/** How often the log says that a token came in an address. */
+/** Interval of the warning about tokens in URLs. */
 const WARN_EVERY_MS = 60_000;
-/** When tokens in addresses became deprecated, 2026-11-21 (RFC 9745). */
+/** Date when tokens in URLs became deprecated, 2026-11-21 (RFC 9745). */
 const DEPRECATION = { deprecation: "@1795219200" };
 
 export interface Visitor {
   readonly requestId: string;
   readonly method: string;
   readonly url: URL;
-  /** The address as its sender wrote it, before proxies. */
+  /** The URL as its sender wrote it, before proxies. */
   readonly signedUrl: () => string;
   readonly headers: Headers;
   readonly address: string;
@@ -29,12 +29,12 @@ export interface Visitor {
   readonly nowMs: number;
 }
 
-/** Someone who proved who they are. */
+/** An authenticated sender. */
 export interface Pass {
   readonly auth: Auth;
   /** The sender's own id of this delivery. */
   readonly deliveryId?: string;
-  /** For the answer. */
+  /** Headers for the answer. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -48,14 +48,14 @@ export class Door {
     this.#throttle = new Throttle(now);
   }
 
-  /** Throws a `Refusal` where the request has no token that counts here, and counts that. */
+  /** Throws a `Refusal`, and counts it, if the request has no token that is valid here. */
   admit(hooks: HooksConfig, visitor: Visitor): Pass {
     const verdict = this.byToken(hooks, visitor);
     if ("reason" in verdict) throw this.refusal(visitor, verdict.reason);
     return verdict;
   }
 
-  /** As `admit`, where it is not known yet which path counts: a token for any will do. */
+  /** Like `admit`, before the path is known: a token for any path is accepted. */
   admitSomewhere(hooks: HooksConfig, visitor: Visitor): void {
     try {
       this.admit(hooks, visitor);
@@ -64,7 +64,10 @@ export class Door {
     }
   }
 
-  /** The pass of who has a hook token, or why not. Counts nothing. Throws where the token is for other paths. */
+  /**
+   * The pass of a valid hook token, or the reason of the failure. Counts nothing. Throws if the token is for other
+   * paths.
+   */
   byToken(hooks: HooksConfig, visitor: Visitor): Pass | { readonly reason: string } {
     const { headers, url, path, nowMs } = visitor;
     const credential = findCredential(headers, url.searchParams);
@@ -79,7 +82,7 @@ export class Door {
     return { auth, headers: DEPRECATION };
   }
 
-  /** The pass of who signed as a mapping wants, or why not. Counts nothing. */
+  /** The pass of a valid signature for a mapping, or the reason of the failure. Counts nothing. */
   bySignature(
     { id, auth: config }: { id: string; auth: SignatureConfig },
     visitor: Visitor,
@@ -98,7 +101,10 @@ export class Door {
     return this.#throttle.isLocked(failureKey(address));
   }
 
-  /** Counts a failure. @param scheme of HTTP that the client is asked for */
+  /**
+   * Counts a failure.
+   * @param scheme HTTP scheme that the answer demands
+   */
   refusal(visitor: Visitor, reason: string, scheme: "Bearer" | "Basic" = "Bearer"): Refusal {
     return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason, scheme);
   }
@@ -121,7 +127,7 @@ function refusalOf(failure: Failure, reason: string, scheme: "Bearer" | "Basic")
   return new Refusal("unauthorized", { headers: { ...headers, ...challenge }, reason });
 }
 
-/** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */
+/** draft-ietf-httpapi-ratelimit-headers, with the widely used names. */
 function rateHeaders({ remaining, resetMs }: Failure): Record<string, string> {
   return {
     "ratelimit-policy": `${FAILURES_MAX};w=${WINDOW_MS / 1000}`,

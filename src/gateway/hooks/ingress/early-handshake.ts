@@ -1,4 +1,4 @@
-/** Providers' checks of an address, as far as they come without the credentials of a delivery. */
+/** Providers' address checks that come without the credentials of a delivery. */
 import { answerHandshake, precedesCredentials, type HandshakeRequest } from "./handshake.ts";
 import type { Mapping } from "../mapping/index.ts";
 import type { Door } from "./door.ts";
@@ -7,7 +7,7 @@ import { textReply } from "./reply.ts";
 import { checkToken, isOneOf } from "./tokens.ts";
 import type { Visit } from "./visit.ts";
 
-/** Undefined: the request is no such check. A check that names a wrong secret is a failed attempt. */
+/** Undefined: the request is not such a check. A check with a wrong secret is a failed attempt. */
 export function answerEarly(door: Door, candidates: readonly Mapping[], visit: Visit): EndpointReply | undefined {
   for (const mapping of candidates) {
     const { handshake } = mapping.config;

@@ -1,21 +1,21 @@
 /**
- * Reads the fields of a body one by one. What a sender may get wrong without harm is read as if it were absent and
- * becomes a finding: a warning in the answer, or a refusal where the ingress is strict.
+ * Reads the fields of a body one by one. A harmless mistake is read as an absent field and becomes a finding: a warning
+ * in the answer, or a refusal if the ingress is strict.
  */
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import { Refusal, type FieldProblem } from "./problems.ts";
 
-/** Findings that an answer names. */
+/** Most findings in an answer. */
 const FINDINGS_MAX = 20;
 
 type Shape = Readonly<Record<string, TSchema>>;
 
-/** What a field gives: nothing where it may be absent. */
+/** The type of a field; undefined is possible if it is optional. */
 type FieldOutput<S extends TSchema> =
   Output<S> | (S extends { readonly [OptionalKind]: "Optional" } ? undefined : never);
 
-/** The fields there are, each with its reader. */
+/** The known fields, each with its reader. */
 export interface FieldSet<S extends Shape> {
   readonly shape: S;
   readonly readers: { readonly [Name in keyof S]: Reader<unknown> };
@@ -34,10 +34,10 @@ export class Fields<S extends Shape> {
   readonly #object: Readonly<Record<string, unknown>>;
   readonly #set: FieldSet<S>;
 
-  /** Throws where the body is no object. */
+  /** Throws if the body is not an object. */
   constructor(payload: unknown, set: FieldSet<S>) {
     if (typeof payload !== "object" || payload === null || Array.isArray(payload)) throw new Refusal("invalid_body");
-    this.#object = payload as Readonly<Record<string, unknown>>; // an object of JSON
+    this.#object = payload as Readonly<Record<string, unknown>>; // parsed JSON
     this.#set = set;
     const strange = Object.keys(payload).filter((name) => !Object.hasOwn(set.shape, name));
     for (const name of strange.slice(0, FINDINGS_MAX))
@@ -45,13 +45,13 @@ export class Fields<S extends Shape> {
   }
 
   /**
-   * What the field's schema makes of it; its default, if any, where it is absent or null.
-   * @param otherwise for what the schema refuses
+   * The field as its schema reads it; the default, if any, for an absent or null one.
+   * @param otherwise called for a value that the schema refuses
    */
   read<Name extends keyof S & string, T>(name: Name, otherwise: () => T): FieldOutput<S[Name]> | T {
     const value = Object.hasOwn(this.#object, name) ? (this.#object[name] ?? undefined) : undefined;
-    const schema = this.#set.shape[name]!; // a name of the shape
-    type Given = FieldOutput<S[Name]>; // what that schema gives
+    const schema = this.#set.shape[name]!; // the shape has the name
+    type Given = FieldOutput<S[Name]>; // the type of the field's schema
     if (value === undefined && (OptionalKind in schema || schema["default"] !== undefined)) {
       return schema["default"] as Given;
     }
@@ -63,7 +63,7 @@ export class Fields<S extends Shape> {
     this.findings.push({ field, reason });
   }
 
-  /** What the sender should know. Throws where the ingress is strict and there is anything. */
+  /** The findings for the sender. Throws if the ingress is strict and there are any. */
   warnings(isStrict: boolean): readonly string[] {
     const all = [...this.unknown, ...this.findings];
     if (isStrict && all.length > 0) {
@@ -73,5 +73,5 @@ export class Fields<S extends Shape> {
   }
 }
 
-/** A name that a program could have; what else a sender wrote is not sent back. */
+/** Shows only names that look like identifiers; other text of a sender is not echoed. */
 const shown = (name: string): string => (/^[A-Za-z_][\w.-]{0,63}$/.test(name) ? name : "(not shown)");

@@ -1,4 +1,4 @@
-/** `/wake` and `/agent`: the request says itself what it wants. */
+/** `/wake` and `/agent`: the request itself names its action. */
 import { READ_MS, readBody } from "./body.ts";
 import { readDirect } from "./direct.ts";
 import type { Door } from "./door.ts";
@@ -23,7 +23,8 @@ export async function answerFixed(
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });
-  if (deps.settings().hooks !== hooks) deps.door.admit(deps.settings().hooks, visitor); // its token may be gone
+  // the token may have been revoked meanwhile
+  if (deps.settings().hooks !== hooks) deps.door.admit(deps.settings().hooks, visitor);
   const contentType = request.headers.get("content-type");
   const payload = await readPayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
   const direct = await readDirect(endpoint, { payload, settings: hooks, checks: deps.checks });

@@ -1,6 +1,6 @@
 /**
- * How providers check an address before they send to it: they want something of theirs back. Only mappings that say so
- * answer, and only with what such a check contains: never with anything that a browser would take for a page.
+ * Providers' checks of an address before they send to it: they expect an echo. Only mappings configured for it answer,
+ * only with values of the check, and never with anything that a browser would render.
  */
 import type { MappingConfig, ResponseConfig } from "../config.ts";
 
@@ -9,23 +9,23 @@ export interface HandshakeRequest {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The parsed body; undefined where there is none. */
+  /** The parsed body; undefined if absent. */
   readonly payload: unknown;
-  /** Whether a text is one of the mapping's secrets, compared in constant time. */
+  /** True if a text is one of the mapping's secrets, compared in constant time. */
   readonly knowsSecret: (text: string) => boolean;
 }
 
-/** What to answer instead of what a mapping would be answered. */
+/** The answer to a check, instead of the mapping's. */
 export interface HandshakeReply {
   readonly status: number;
   readonly contentType: string;
-  /** Empty where the status is 204. */
+  /** Empty for status 204. */
   readonly body: string;
 }
 
 type Kind = NonNullable<MappingConfig["handshake"]>;
 
-/** Longest text that is given back. */
+/** Longest text that is echoed. */
 const ECHO_MAX = 1024;
 
 const text = (body: string): HandshakeReply => ({ status: 200, contentType: "text/plain; charset=utf-8", body });
@@ -35,7 +35,7 @@ const json = (status: number, body: string): HandshakeReply => ({
   body,
 });
 
-/** Undefined: this request is no check, or one too long to be true. */
+/** Undefined: not a check, or implausibly long. */
 type Handshake = (request: HandshakeRequest) => HandshakeReply | undefined;
 
 const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
@@ -52,7 +52,7 @@ const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
     if (knowsSecret(query.get("hub.verify_token") ?? "")) return echo(query.get("hub.challenge"));
     return json(403, '{"ok":false,"error":"forbidden"}');
   },
-  /** Of an interactions endpoint, whose checks are of type 1, and of one for webhook events, whose events are. */
+  /** Checks of an interactions endpoint have type 1; on an endpoint for webhook events, the events have. */
   discord({ payload }) {
     const { type, event } = fieldsOf(payload);
     if (type === 1 && event === undefined) return json(200, '{"type":1}');
@@ -61,16 +61,15 @@ const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
   microsoft: ({ query }) => echo(query.get("validationToken")),
 };
 
-/** Whether a mapping of this kind must hear GET requests. */
+/** True if a mapping of this kind must accept GET requests. */
 export const hearsGet = (kind: Kind | undefined): boolean => kind === "meta";
 
-/** Whether a check of this kind comes without the credentials that deliveries have. */
+/** True if a check of this kind comes without the credentials of deliveries. */
 export const precedesCredentials = (kind: Kind): boolean => kind === "meta" || kind === "microsoft";
 
 /**
- * What the sender of a request hears that was taken: what the mapping says. Slack's commands and clicks come as forms,
- * are taken for failed by any other status than 200, and may show the one who gave them what the answer says.
- * Undefined: the sender takes every 2xx.
+ * The mapping's own answer to accepted requests. Slack's commands and clicks come as forms, fail on any status but 200,
+ * and may show the answer to the person. Undefined: the sender accepts any 2xx.
  */
 export function acknowledgement(
   { response, handshake }: Pick<MappingConfig, "response" | "handshake">,

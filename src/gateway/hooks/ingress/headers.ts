@@ -1,7 +1,7 @@
-/** Which headers of a request the delivery log keeps. */
+/** Selects the headers that the delivery log keeps. */
 import { keptTrace } from "../trace.ts";
 
-/** What was sent and by which program; never what proves who sent it. */
+/** Headers about content and program; never credentials. */
 const KEPT = [
   "content-type",
   "user-agent",

@@ -1,6 +1,6 @@
 /**
- * The webhook ingress: from a request to its answer. First the method, then the credential, then the body, then its
- * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
+ * The webhook ingress: from a request to its answer. It checks the method, the credential, the body, then its meaning;
+ * the result is stored durably before the sender gets an answer. Knows no HTTP library.
  */
 import { AppError, messageOf, retryAfter } from "../../../base/index.ts";
 import { parseTraceparent } from "../../../base/tracing.ts";
@@ -24,28 +24,31 @@ import { Slots } from "./slots.ts";
 import type { Visit } from "./visit.ts";
 import { Waits } from "./waits.ts";
 
-/** Bodies that are read at once before their senders have proved who they are. */
+/** Most bodies of unauthenticated senders read at once. */
 export const UNPROVED_READS_MAX = 64;
-/** Of those, one address's. */
+/** Most of those from one address. */
 export const UNPROVED_SHARE = 16;
 const UNPROVED_READS = { max: UNPROVED_READS_MAX, share: UNPROVED_SHARE };
-/** Beside them, of addresses that are locked out, which may still have a sender whose signature is right. */
+/** In addition, for locked-out addresses, which may still have a sender with a valid signature. */
 const LOCKED_READS = { max: 16, share: 8 };
 const MIB = 1024 * 1024;
-/** What is in memory of such bodies: one of 32 MiB, packed and unpacked, is within an address's share. */
+/** Most memory for such bodies: one of 32 MiB, packed and unpacked, fits into an address's share. */
 const UNPROVED_BYTES = { max: 256 * MIB, share: 96 * MIB };
 const LOCKED_BYTES = { max: 128 * MIB, share: 64 * MIB };
-/** How soon a sender may come again whose request the database cannot take. */
+/** Retry-After when the database fails. */
 const STORE_RETRY_MS = 30_000;
 
 export interface Ingress {
-  /** Whether a path is below `hooks.path`, and hooks are on. */
+  /** True if a path is below `hooks.path`, and hooks are on. */
   owns(pathname: string): boolean;
   /** Never throws. */
   receive(request: HookRequest): Promise<HookReply>;
   /** For the API description; undefined: hooks are off. */
   describe(): IngressDescription | undefined;
-  /** From now on every request gets 503. @param backInMs for `Retry-After` */
+  /**
+   * Answers every later request with 503.
+   * @param backInMs for `Retry-After`
+   */
   drain(backInMs: number): void;
 }
 
@@ -65,11 +68,11 @@ export function makeIngress(deps: IngressDeps): Ingress {
     locked: { places: new Slots(LOCKED_READS), bytes: new Slots(LOCKED_BYTES) },
     waits: new Waits(),
     async accept(request) {
-      checkOpen(); // since its body was read, or its transform ran
+      checkOpen(); // draining may have begun while the body was read or the transform ran
       return deps.accept(request);
     },
   };
-  const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
+  const networks = new WeakMap<readonly string[], Networks>(); // keyed by the list in a snapshot of the settings
 
   const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
     const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
@@ -122,7 +125,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
   };
 }
 
-/** Made once for each configuration. */
+/** Describes each configuration once. */
 function makeDescribe({ settings, mappings }: IngressDeps): Ingress["describe"] {
   const descriptions = new WeakMap<HooksConfig, IngressDescription>();
   return () => {
@@ -139,7 +142,7 @@ const pathBelow = (url: URL, { path }: Pick<HooksConfig, "path">): string =>
   trimSlashes(url.pathname.slice(path.length));
 
 /**
- * Of a request that no mapping took, the first mapping whose own path it is: its sender has a wrong credential, say.
+ * For a request that no mapping took, the first mapping with its path: the sender's credential may be wrong.
  * @param mapping that took the request
  */
 function routeOf({ settings, mappings }: IngressDeps, path: string, mapping: unknown): string {
@@ -152,7 +155,7 @@ function routeOf({ settings, mappings }: IngressDeps, path: string, mapping: unk
   return owner ? `:${owner.id}` : "other";
 }
 
-/** A refusal is an answer, and so is a database that is away: the request has to be sent again. */
+/** A refusal is an answer; so is a database failure, after which the request has to be sent again. */
 async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>): Promise<EndpointReply> {
   try {
     return await work();

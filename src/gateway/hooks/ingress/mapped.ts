@@ -1,6 +1,6 @@
 /**
- * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
- * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
+ * `/<name>`: a configured mapping turns any sender's request into actions. Each mapping has one credential of its own,
+ * the hook token or a signature over the body; matching a body never weakens the credential that a mapping needs.
  */
 import { AppError, retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
@@ -25,22 +25,25 @@ export interface MappedDeps extends IngressDeps {
   readonly waits: Waits;
   readonly door: Door;
   readonly limits: RateLimits;
-  /** Of bodies whose senders have not proved who they are. */
+  /** For bodies of unauthenticated senders. */
   readonly unproved: Reads;
-  /** Of those that come from addresses which are locked out. */
+  /** For bodies from locked-out addresses. */
   readonly locked: Reads;
 }
 
-/** Bodies that are read at once, and how much of them is in memory. */
+/** Limits on concurrent reads and their memory. */
 interface Reads {
   readonly places: Slots;
   readonly bytes: Slots;
 }
 
-/** What each mapping says to the sender's credentials. */
+/** Each mapping's verdict on the sender's credentials. */
 type Proofs = ReadonlyMap<Mapping, Pass | { readonly reason: string }>;
 
-/** @param candidates mappings that the path can reach. Throws a `Refusal`. */
+/**
+ * Throws a `Refusal`.
+ * @param candidates mappings that match the path
+ */
 export async function answerMapped(
   deps: MappedDeps,
   candidates: readonly Mapping[],
@@ -68,8 +71,9 @@ export async function answerMapped(
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = claim.answer ?? (await answerProved(deps, visit, { mapping, asked, pass, rawBody }));
-  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // somebody waited for it
-  const isCheck = claim.answer !== undefined && claim.answer !== NOTHING; // of the address: the provider wants its own
+  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // the request waited for it
+  // a check of the address: the provider expects its own answer
+  const isCheck = claim.answer !== undefined && claim.answer !== NOTHING;
   const plain = isOutcome || isCheck ? undefined : acknowledgement(mapping.config, contentType);
   const { status, headers, body } = plain ? textReply(plain, {}) : reply;
   return { ...reply, status, body, headers: { ...reply.headers, ...headers, ...pass.headers } };
@@ -78,14 +82,14 @@ export async function answerMapped(
 interface Claim {
   readonly mapping: Mapping;
   readonly pass: Pass | { readonly reason: string };
-  /** Where the mapping need not run. */
+  /** Set if the mapping need not run. */
   readonly answer?: EndpointReply;
 }
 
 /**
- * Whose a request is. A provider's check of the address is answered whatever the conditions say of it, and what they
- * leave out is nothing to be done, not an address that is gone: providers give up on those. Both only for senders who
- * have proved to the mapping who they are. Throws a `Refusal`.
+ * The mapping that owns a request. A provider's check of the address is answered whatever the conditions say; a request
+ * that the conditions exclude is accepted without action, not answered with 404, because providers give up on missing
+ * addresses. Both only for senders with the mapping's credential. Throws a `Refusal`.
  */
 function claimOf(visit: Visit, asked: MappingRequest, proofs: Proofs): Claim | undefined {
   const known = [...proofs].flatMap(([mapping, pass]) => ("reason" in pass ? [] : [{ mapping, pass }]));
@@ -103,7 +107,7 @@ function claimOf(visit: Visit, asked: MappingRequest, proofs: Proofs): Claim | u
 
 const NOTHING = jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
 
-/** Throws a `Refusal` where a condition cannot tell: another mapping may trust more. */
+/** Throws a `Refusal` if a condition cannot decide: another mapping may trust more. */
 function ownerOf(asked: MappingRequest, proofs: Proofs): Claim | undefined {
   try {
     const [mapping, pass] = [...proofs].find(([candidate]) => candidate.takes(asked)) ?? [];
@@ -116,7 +120,9 @@ function ownerOf(asked: MappingRequest, proofs: Proofs): Claim | undefined {
 
 export const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;
 
-/** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
+/**
+ * Reads and authenticates a body. A token is checked first; a signature covers the body, which has to be read for it.
+ */
 async function prove(
   deps: MappedDeps,
   candidates: readonly Mapping[],
@@ -130,7 +136,8 @@ async function prove(
     const pass = door.admit(hooks, visitor);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
     const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
-    if (deps.settings().hooks !== hooks) door.admit(deps.settings().hooks, visitor); // its token may be gone
+    // the token may have been revoked meanwhile
+    if (deps.settings().hooks !== hooks) door.admit(deps.settings().hooks, visitor);
     return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
   }
   const takesTokens = candidates.some(({ config }) => !config.auth);
@@ -142,13 +149,13 @@ async function prove(
     candidates.map((mapping) => {
       const { auth } = mapping.config;
       const { id } = mapping;
-      const now = deps.settings().hooks; // a token may be gone since
+      const now = deps.settings().hooks; // the token may have been revoked meanwhile
       return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(now, visitor)];
     }),
   );
   const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
   if (failures.length === proofs.size) {
-    // some clients of HTTP Basic send a password only once they are asked for it
+    // some clients of HTTP Basic send a password only after a challenge
     const isBasic = candidates.some(({ config }) => config.auth?.scheme === "basic");
     throw door.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
   }
@@ -156,8 +163,8 @@ async function prove(
 }
 
 /**
- * A body whose sender has proved nothing. There are few places for those, and an address has a share of them; while it
- * is locked out it gets none but a moment among its like. A body that does not come in time is a failed attempt.
+ * Reads a body of an unauthenticated sender. Places for those are few, and each address has a share; a locked-out one
+ * gets a short time in a separate pool. A body that is too slow is a failed attempt.
  */
 async function readUnproved(
   { door, readMs, unproved, locked }: MappedDeps,

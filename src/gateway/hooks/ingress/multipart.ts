@@ -1,7 +1,7 @@
-/** `multipart/form-data`, which senders of mails and forms write: the platform reads it. */
+/** `multipart/form-data`, sent by mail services and forms; the runtime parses it. */
 import { Refusal } from "./problems.ts";
 
-/** A file of a form. What is in it stays out of payloads. */
+/** A file of a form. Payloads omit its content. */
 interface FormFile {
   readonly filename: string;
   readonly type: string;
@@ -12,7 +12,7 @@ interface FormFile {
 export const isMultipart = (contentType: string | null): contentType is string =>
   /^\s*multipart\/form-data\s*(;|$)/i.test(contentType ?? "");
 
-/** Names and values in their order. Throws a `Refusal`. */
+/** Names and values in order. Throws a `Refusal`. */
 export async function parseMultipart(
   bytes: Uint8Array,
   contentType: string,

@@ -1,6 +1,6 @@
 /**
- * What the bytes of a body mean. Most senders write JSON and some do not say so: whatever the content type, text that
- * looks like an object or a list is read as JSON first.
+ * Parses the bytes of a body. Most senders write JSON, and some do not say so: whatever the content type, text that
+ * looks like an object or a list is tried as JSON first.
  */
 import { nestsDeeper } from "../../../base/index.ts";
 import { isMultipart, parseMultipart } from "./multipart.ts";
@@ -11,13 +11,13 @@ const DEPTH_MAX = 128;
 
 export interface PayloadOptions {
   readonly contentType: string | null;
-  /** Mapped paths take texts and lines of JSON too. */
+  /** True also accepts texts and JSON lines, for mapped paths. */
   readonly isMapped: boolean;
-  /** Only JSON, said to be JSON. */
+  /** True accepts only JSON with its content type. */
   readonly isStrict: boolean;
 }
 
-/** As `parsePayload`, and `multipart/form-data`, whose files are told by name, type and size. Throws a `Refusal`. */
+/** Like `parsePayload`, and also reads `multipart/form-data`, with name, type and size of files. Throws a `Refusal`. */
 export async function readPayload(bytes: Uint8Array, options: PayloadOptions): Promise<unknown> {
   const { contentType, isStrict } = options;
   if (isStrict || !isMultipart(contentType)) return parsePayload(bytes, options);
@@ -55,7 +55,7 @@ function kindOf(contentType: string | null): Kind {
 
 const CHARSET = /;\s*charset\s*=\s*"?([\w.:-]{1,40})/i;
 
-/** UTF-8 whatever is declared, as most bodies are; else what is declared. A byte order mark is left out. */
+/** Tries UTF-8 first, as most bodies are; else the declared encoding. Drops a byte order mark. */
 function decode(bytes: Uint8Array, contentType: string | null): string {
   const declared = CHARSET.exec(contentType ?? "")?.[1]?.toLowerCase() ?? "utf-8";
   const labels = /^utf-?16/.test(declared) ? [declared] : ["utf-8", declared];
@@ -64,7 +64,7 @@ function decode(bytes: Uint8Array, contentType: string | null): string {
     try {
       return new TextDecoder(label as "utf-8", { fatal: true }).decode(bytes);
     } catch (error) {
-      cause = error; // an encoding that is not known, or not what the bytes are
+      cause = error; // the encoding is unknown, or does not fit the bytes
     }
   }
   throw new Refusal("invalid_utf8", { cause });
@@ -72,7 +72,7 @@ function decode(bytes: Uint8Array, contentType: string | null): string {
 
 const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
 
-/** The engine's message is left out: it quotes what it read. */
+/** Omits the engine's message, which quotes the body. */
 function parseJson(text: string): unknown {
   if (nestsDeeper(text, DEPTH_MAX)) throw new Refusal("too_deep");
   try {
@@ -82,17 +82,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Digits or an exponent that no float64 may hold. */
+/** Digits or an exponent that may not fit a float64. */
 const LONG_NUMBER = /\d{16}|\d[eE]\+?\d{3}/;
 
-/** A whole number beyond 2^53, and one without end, is text as it was written: an id must not become its neighbour. */
+/** Keeps integers beyond 2^53, and numbers beyond the range, as text: an id must not be rounded to another. */
 function exactly(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source ?? "";
   return !Number.isFinite(value) || /^-?\d+$/.test(source) ? source : value;
 }
 
-/** Undefined where the text is no JSON after all. Throws where it nests too deep. */
+/** Undefined if the text is not JSON after all. Throws if it nests too deep. */
 function tryJson(text: string): { readonly value: unknown } | undefined {
   try {
     return { value: parseJson(text) };
@@ -102,7 +102,7 @@ function tryJson(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-const RECORD_SEPARATOR = "\x1e"; // before each line, in RFC 7464
+const RECORD_SEPARATOR = "\x1e"; // precedes each line in RFC 7464
 
 function parseLines(text: string): unknown[] {
   return text
@@ -114,7 +114,7 @@ function parseLines(text: string): unknown[] {
 
 const parseForm = (text: string): unknown => fieldsOf([...new URLSearchParams(text)]);
 
-/** Fields as texts, repeated ones as lists; the JSON itself where a sender puts all of it into a field `payload`. */
+/** Fields as texts, repeated ones as lists; for senders that put all of it into a field `payload`, its JSON. */
 function fieldsOf(form: readonly (readonly [name: string, value: unknown])[]): unknown {
   const wrapped = form.find(([name]) => name === "payload")?.[1];
   if (typeof wrapped === "string" && looksLikeJson(wrapped)) {

@@ -1,4 +1,4 @@
-/** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
+/** The ingress's interfaces to the rest of the gateway and to the HTTP layer. */
 import type { Logger } from "../../../base/index.ts";
 import type { Peers } from "../../database/peers.ts";
 import type { GatewayConfig } from "../config.ts";
@@ -19,12 +19,12 @@ export interface IngressSettings extends MappingSettings {
 export interface Runs {
   readonly origin: (id: string) => Promise<RunOrigin | undefined>;
   readonly status: (id: string) => Promise<RunStatus | undefined>;
-  /** How a run stands, then its news until nothing changes any more or the signal ends it. */
+  /** A run's state, then its news until it ends or the signal aborts. */
   readonly watch: (id: string, signal: AbortSignal) => AsyncGenerator<RunNews>;
 }
 
 export interface IngressDeps {
-  /** As of now: a request finishes under the settings it began with. */
+  /** The current settings: a request finishes under those it began with. */
   readonly settings: () => IngressSettings;
   /** Resolves after the commit. */
   readonly accept: (request: AcceptRequest) => Promise<Accepted>;
@@ -37,7 +37,7 @@ export interface IngressDeps {
   readonly spend?: Peers["spend"] | undefined;
   /** Epoch milliseconds. */
   readonly now: () => number;
-  /** How long bodies may take; shorter in tests. */
+  /** Time limits of bodies; shorter in tests. */
   readonly readMs?: { readonly proved: number; readonly unproved: number };
 }
 
@@ -47,7 +47,7 @@ export interface HookRequest {
   readonly url: URL;
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array> | null;
-  /** All of the body, in place of the stream. */
+  /** Reads the whole body, instead of the stream. */
   bytes(): Promise<Uint8Array>;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -55,7 +55,7 @@ export interface HookRequest {
   readonly peer: string | undefined;
 }
 
-/** What an endpoint makes of a request. */
+/** An endpoint's answer to a request. */
 export interface EndpointReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -63,16 +63,16 @@ export interface EndpointReply {
   readonly body: string | undefined;
   /** For the log: names and counts, never text of the request. */
   readonly notes: Readonly<Record<string, unknown>>;
-  /** In place of a body: news of a run, to be sent as they come until the signal ends them. */
+  /** Instead of a body: news of a run, streamed until the signal ends it. */
   readonly news?: (gone: AbortSignal) => AsyncGenerator<RunNews>;
 }
 
 export interface HookReply extends EndpointReply {
-  /** What it was for: `wake`, `agent`, `runs`, a mapping as `:id`, or `other`. */
+  /** The route: `wake`, `agent`, `runs`, a mapping as `:id`, or `other`. */
   readonly route: string;
 }
 
-/** Who a request comes from, once it is known; never the credential. */
+/** The authenticated sender, without its credential. */
 export interface Auth {
   readonly kind: "token" | "signature";
   readonly id: string;

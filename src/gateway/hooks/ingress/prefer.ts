@@ -8,7 +8,7 @@ import type { Waits } from "./waits.ts";
 /** Longer than proxies keep a silent connection. */
 const WAIT_SECONDS_MAX = 300;
 
-/** Whole seconds; undefined where a request does not ask to wait. */
+/** Whole seconds; undefined if a request does not ask to wait. */
 export function preferredWait(headers: Headers): number | undefined {
   const asked = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(headers.get("prefer") ?? "")?.[1];
   const seconds = Math.min(Number(asked ?? 0), WAIT_SECONDS_MAX);
@@ -16,8 +16,8 @@ export function preferredWait(headers: Headers): number | undefined {
 }
 
 /**
- * How all of some runs ended; undefined if one takes longer, waiting is no longer allowed, or the database does not
- * say: the runs are accepted whatever becomes of the wait.
+ * The outcomes of all runs; undefined if one takes too long, waiting is no longer allowed, or the database fails: the
+ * runs stay accepted.
  */
 export async function outcomes(
   { runs, waits }: { readonly runs: Runs; readonly waits: Waits },
@@ -28,7 +28,7 @@ export async function outcomes(
   const timer = setTimeout(() => late.abort(), seconds * 1000);
   const abort = (): void => late.abort();
   gone.addEventListener("abort", abort, { once: true });
-  if (gone.aborted) abort(); // while its request was stored
+  if (gone.aborted) abort(); // the client left while its request was stored
   const wait = waits.begin(late.signal);
   try {
     if (!wait) return undefined;
@@ -39,7 +39,7 @@ export async function outcomes(
     if (error instanceof AppError && error.code === "storage") return undefined;
     throw error;
   } finally {
-    abort(); // the others, where one failed
+    abort(); // stops the others if one failed
     wait?.end();
     clearTimeout(timer);
     gone.removeEventListener("abort", abort);

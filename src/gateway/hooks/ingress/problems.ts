@@ -1,6 +1,6 @@
 /**
- * Everything that a request can be refused for: the code that programs read, the status, and a fixed text for people.
- * No text holds anything of the request: what senders see ends up in their logs and on their screens.
+ * All reasons to refuse a request: the code for programs, the status, and a fixed text for people. No text quotes the
+ * request: senders copy answers into logs and onto screens.
  */
 import { AppError, type Code } from "../../../base/index.ts";
 
@@ -63,10 +63,10 @@ const PROBLEMS = {
 } as const satisfies Record<string, Problem>;
 
 export type ProblemName = keyof typeof PROBLEMS;
-export const PROBLEM_NAMES = Object.keys(PROBLEMS) as ProblemName[]; // those of the literal above
+export const PROBLEM_NAMES = Object.keys(PROBLEMS) as ProblemName[]; // keys of the literal above
 export const statusOfProblem = (name: ProblemName): number => PROBLEMS[name].status;
 
-/** What is wrong with a field; names of ours, or names that look like one. */
+/** The error of a field; its name is ours, or looks like an identifier. */
 export interface FieldProblem {
   readonly field: string;
   readonly reason: string;
@@ -80,7 +80,7 @@ export interface RefusalOptions {
   readonly cause?: unknown;
 }
 
-/** A request that is not served. */
+/** The error of a refused request. */
 export class Refusal extends AppError {
   readonly problem: ProblemName;
   readonly status: number;

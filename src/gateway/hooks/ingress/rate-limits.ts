@@ -1,10 +1,10 @@
 /**
- * Limits on how often requests come: of all senders together, and of each mapping. Only requests whose credential is
- * good count, so that strangers can neither use a limit up nor fill memory: there are as many buckets as limits in the
- * configuration, and a new configuration starts with full ones.
+ * Rate limits: of all senders together, and of each mapping. Only requests with a valid credential count, so that
+ * strangers can neither use up a limit nor fill memory: there is one bucket per configured limit, and a new
+ * configuration starts with full ones.
  *
- * Nodes that share a database share the buckets: each lets in what it believes is left, tells a few times a second what
- * it took, and goes on from what is left after all. What they let in too much between, they let in less afterwards.
+ * Nodes that share a database share the buckets: each admits requests by its own estimate, reports its spending a few
+ * times a second, and corrects the estimate by the answer. Requests admitted in excess are made up for later.
  */
 import { type Logger, messageOf, retryAfter } from "../../../base/index.ts";
 import type { Peers, Spent } from "../../database/peers.ts";
@@ -13,10 +13,10 @@ import { Refusal } from "./problems.ts";
 
 const TELL_MS = 250;
 
-/** A limit by the name of what it limits; undefined: that is not limited. */
+/** A limit with its name; undefined: unlimited. */
 export type NamedLimit = readonly [name: string, limit: RateLimit | undefined];
 
-/** Tokens, and when that many were there. */
+/** Tokens, and the time of that count. */
 interface Bucket {
   readonly tokens: number;
   readonly atMs: number;
@@ -25,19 +25,19 @@ interface Bucket {
 export interface RateLimitParts {
   readonly now: () => number;
   readonly log: Logger;
-  /** Of one process alone there is none. */
+  /** Absent in a process that shares no database. */
   readonly spend?: Peers["spend"] | undefined;
 }
 
-/** For the answer. */
+/** Headers for the answer. */
 export type RateHeaders = Readonly<Record<string, string>>;
 
 export class RateLimits {
   readonly #parts: RateLimitParts;
-  /** Sets these limits apart from others of the same names. */
+  /** Distinguishes these limits from others with the same names. */
   readonly #kind: string;
   readonly #buckets = new WeakMap<RateLimit, Bucket>();
-  /** Taken, and not told yet. */
+  /** Spent tokens not yet reported. */
   #untold = new Map<RateLimit, Spent>();
   #isTelling = false;
 
@@ -47,8 +47,8 @@ export class RateLimits {
   }
 
   /**
-   * Takes one request from every limit, or from none. Returns headers of the one that is nearest to its end.
-   * Throws a `Refusal` where one is there.
+   * Takes one request from every limit, or from none. Returns headers of the limit with the least left. Throws a
+   * `Refusal` if one is used up.
    */
   take(limits: readonly NamedLimit[]): RateHeaders {
     const now = this.#parts.now();
@@ -69,7 +69,7 @@ export class RateLimits {
     return headersOf({ ...nearest, tokens: nearest.tokens - 1 });
   }
 
-  /** One of before the clock was set back fills from now on: it would not before its time had come. */
+  /** A bucket dated in the future, because the clock was set back, refills from now on. */
   #bucketOf(limit: RateLimit, now: number): Bucket | undefined {
     const bucket = this.#buckets.get(limit);
     if (!bucket || bucket.atMs <= now) return bucket;
@@ -79,7 +79,7 @@ export class RateLimits {
   }
 
   #note({ name, limit, burst, perMs }: State & { readonly name: string }): void {
-    const id = JSON.stringify([this.#kind, name, burst, perMs]); // changed, it is another
+    const id = JSON.stringify([this.#kind, name, burst, perMs]); // a changed limit is a new bucket
     const taken = (this.#untold.get(limit)?.taken ?? 0) + 1;
     this.#untold.set(limit, { id, taken, burst, perMs });
     if (!this.#isTelling) this.#tellSoon();
@@ -90,7 +90,7 @@ export class RateLimits {
     setTimeout(() => void this.#tell(), TELL_MS).unref();
   }
 
-  /** What cannot be told now is told the next time. */
+  /** Reports spent tokens; after a failure they are added to the next report. */
   async #tell(): Promise<void> {
     const told = this.#untold;
     this.#untold = new Map();
@@ -130,7 +130,7 @@ function stateOf(limit: RateLimit, bucket: Bucket | undefined, now: number): Sta
 const paceOf = ({ perSecond, perMinute }: RateLimit): { count: number; seconds: number } =>
   perSecond === undefined ? { count: perMinute ?? 1, seconds: 60 } : { count: perSecond, seconds: 1 };
 
-/** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */
+/** draft-ietf-httpapi-ratelimit-headers, with the widely used names. */
 function headersOf({ limit, tokens, burst, perMs }: State): RateHeaders {
   const { count, seconds } = paceOf(limit);
   return {

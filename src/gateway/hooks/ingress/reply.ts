@@ -1,4 +1,4 @@
-/** Answers: one shape for what is accepted, one for what is refused. */
+/** Answers: one shape for accepted requests, one for refused ones. */
 import type { HookAction } from "../action.ts";
 import type { AcceptedBody, HookResponse } from "../queue/deliveries/answer.ts";
 import type { RunStatus } from "../queue/deliveries/run-status.ts";
@@ -7,7 +7,7 @@ import type { Refusal } from "./problems.ts";
 import type { EndpointReply } from "./ports.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
-/** Answers are for programs: nothing keeps them, and no browser makes a page of them. */
+/** Answers are for programs: never cached, never rendered by a browser. */
 const COMMON = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 export function jsonReply(
@@ -34,7 +34,7 @@ export function refusalReply(refusal: Refusal, requestId: string): EndpointReply
   );
 }
 
-/** Text as it is: what a provider wants back. */
+/** Plain text: the echo that a provider expects. */
 export const textReply = (
   { status, contentType, body }: { status: number; contentType: string; body: string },
   notes: EndpointReply["notes"],
@@ -56,7 +56,7 @@ export function acceptedResponse(
   const body: AcceptedBody = {
     ok: true,
     ...(first?.kind === "wake" && wakes ? { mode: first.mode } : {}),
-    runId: named[0]!, // nothing without an action is accepted
+    runId: named[0]!, // acceptance requires at least one action
     ...(named.length > 1 ? { runIds: [...named], dispatched: named.length } : {}),
     requestId,
     ...(warnings.length > 0 ? { warnings: [...warnings] } : {}),
@@ -64,7 +64,7 @@ export function acceptedResponse(
   return { status: wakes ? 200 : 202, body };
 }
 
-/** Each run once, however many items it has; without that of a notice, which the sender did not ask for. */
+/** Each run once, however many items it has; omits a notice's run, which the sender did not ask for. */
 function namedRuns(actions: readonly HookAction[], runIds: readonly string[]): readonly string[] {
   const asked = runIds.filter((_, i) => !isNotice(actions[i]));
   return [...new Set(asked.length > 0 ? asked : runIds)];
@@ -72,7 +72,7 @@ function namedRuns(actions: readonly HookAction[], runIds: readonly string[]): r
 
 const isNotice = (action: HookAction | undefined): boolean => action?.kind === "wake" && action.isNotice === true;
 
-/** The same, for a sender that waited until its runs were over. */
+/** The same for a sender that waited until its runs ended. */
 export function outcomeResponse(
   { body }: HookResponse,
   runs: readonly RunStatus[],

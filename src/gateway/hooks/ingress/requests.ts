@@ -1,12 +1,12 @@
 /**
- * The bodies of `/wake` and `/agent`: each field is read by its schema here, and described by it in the API
- * description. Null is as good as no field.
+ * The bodies of `/wake` and `/agent`: a schema reads each field, and describes it in the API description. Null counts
+ * as absent.
  */
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { changed, oneOfTexts, readable, reader, trimmed } from "../../../base/schema.ts";
 
 export const KEY_LENGTH_MAX = 256;
-/** Of a chat's address. */
+/** Length of a chat's address. */
 export const RECIPIENT_LENGTH_MAX = 512;
 
 const optional = Type.Optional;
@@ -29,7 +29,7 @@ const recipient = (description: string) =>
   );
 
 const key = trimmed({
-  pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", // not every database can hold U+0000
+  pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", // PostgreSQL cannot store U+0000
   maxLength: KEY_LENGTH_MAX,
   description: "Makes repeats harmless, as the header Idempotency-Key does",
 });
@@ -61,7 +61,7 @@ export const agentFields = {
   idempotencyKey: optional(key),
 } as const;
 
-/** The body that has these fields; one with a default need not be there. */
+/** A body with these fields; one with a default is optional. */
 export const bodyOf = (fields: Readonly<Record<string, TSchema>>): TObject =>
   Type.Object(
     Object.fromEntries(

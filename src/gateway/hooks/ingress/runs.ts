@@ -1,6 +1,6 @@
 /**
- * `/runs/<id>` and `/runs/<id>/events`: how a run stands, once or as it changes. For whoever has a token that could
- * have sent the run's request: the main hook token sees all runs, another only its own.
+ * `/runs/<id>` and `/runs/<id>/events`: a run's state, once or as a stream. Needs a token that could have sent the
+ * run's request: the main hook token sees all runs, another only its own.
  */
 import { retryAfter } from "../../../base/index.ts";
 import type { RunOrigin } from "../queue/deliveries/queries.ts";
@@ -31,7 +31,7 @@ export function parseRunPath(path: string): AskedRun | undefined {
 export interface RunDeps extends IngressDeps {
   readonly door: Door;
   readonly waits: Waits;
-  /** Limited as `hooks.rateLimit` says but separately, so that polling cannot starve webhooks. */
+  /** Same limits as `hooks.rateLimit`, but counted separately, so that polling cannot starve webhooks. */
   readonly questions: RateLimits;
 }
 
@@ -41,7 +41,7 @@ export async function answerRun(
   { id, wantsEvents }: AskedRun,
   { settings, visitor, note, tell }: Visit,
 ): Promise<EndpointReply> {
-  door.admitSomewhere(settings.hooks, visitor); // the database is not asked for strangers
+  door.admitSomewhere(settings.hooks, visitor); // no database access for strangers
   const origin = await runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });

@@ -1,6 +1,6 @@
 /**
- * Places for things that may happen at once, or bytes that may be held at once, shared among addresses: one address
- * never takes more than its share, nor more than it leaves to others. Those beyond are refused, never made to wait.
+ * Limits concurrent work, or bytes in memory, with a share per address: one address never takes more than its share,
+ * nor more than it leaves to others. Work beyond the limit is refused, not queued.
  */
 
 export class Slots {
@@ -14,7 +14,10 @@ export class Slots {
     this.#share = share;
   }
 
-  /** @param key of the address; @param refuse makes what is thrown where there is no place for it */
+  /**
+   * @param key of the address
+   * @param refuse makes the error thrown if there is no slot
+   */
   async run<T>(key: string, work: () => Promise<T>, refuse: () => Error): Promise<T> {
     if (!this.take(key, 1)) throw refuse();
     try {
@@ -24,7 +27,7 @@ export class Slots {
     }
   }
 
-  /** Whether there were so many; they are the address's until it gives them back. */
+  /** True if there were enough; the address holds them until it gives them back. */
   take(key: string, count: number): boolean {
     const own = (this.#takenBy.get(key) ?? 0) + count;
     if (own > Math.min(this.#share, this.#max - this.#taken)) return false;

@@ -1,23 +1,24 @@
 /**
- * Counts failed attempts by client address and locks out those who fail too often. A correct credential is never kept
- * out: callers ask here only once it turned out to be wrong. Memory and time are bounded, whatever addresses there are.
+ * Counts failed attempts by client address and locks out addresses that fail too often. A valid credential is never
+ * locked out: callers ask only after a credential turned out to be wrong. Memory and time are bounded for any number of
+ * addresses.
  */
 
 /** Failures within a window after which an address is locked out. */
 export const FAILURES_MAX = 20;
 export const WINDOW_MS = 60_000;
 const LOCK_MS = 60_000;
-/** Addresses that are locked out, and addresses that are counted. */
+/** Most locked addresses, and most counted addresses. */
 const ENTRIES_MAX = 10_000;
-/** How often locks that are over are looked for, once there is no room for another. */
+/** Interval of searches for expired locks while the table is full. */
 const SWEEP_MS = 1000;
 
 export interface Failure {
   /** Set: this address is locked out, or there is no room to lock it. */
   readonly lockedForMs?: number;
-  /** Failures that it still has before that. */
+  /** Failures left before a lock. */
   readonly remaining: number;
-  /** Until it has all of them again. */
+  /** Time until it has all of them again. */
   readonly resetMs: number;
 }
 
@@ -28,12 +29,12 @@ interface Window {
 
 export class Throttle {
   /**
-   * Addresses with failures, in two generations: when the young one is half of what may be, it becomes the old one,
-   * and the old one is forgotten. To look for the oldest entry of a map takes longer the more have been deleted.
+   * Addresses with failures, in two generations: when the young one is half full, it becomes the old one, and the old
+   * one is dropped. Finding a map's oldest entry gets slower the more have been deleted.
    */
   #young = new Map<string, Window>();
   #old = new Map<string, Window>();
-  /** When each lock ends. */
+  /** End of each lock. */
   readonly #locked = new Map<string, number>();
   readonly #now: () => number;
   #sweptAt = -Infinity;
@@ -50,12 +51,12 @@ export class Throttle {
     return isAhead(this.#locked.get(key), this.#now());
   }
 
-  /** Records a failure. One that finds its address locked changes nothing: the lock does not grow. */
+  /** Records a failure. A failure of a locked address changes nothing: the lock is not extended. */
   fail(key: string): Failure {
     const now = this.#now();
     const until = this.#locked.get(key);
     if (until !== undefined && isAhead(until, now)) return locked(until - now);
-    if (!this.#hasRoomForLock(now)) return locked(LOCK_MS); // rather than a lock forgotten
+    if (!this.#hasRoomForLock(now)) return locked(LOCK_MS); // refuse, rather than drop another lock
     const known = this.#young.get(key) ?? this.#old.get(key);
     const { endsAt, failures } = known && isAhead(known.endsAt, now) ? known : { endsAt: now + WINDOW_MS, failures: 0 };
     if (failures + 1 < FAILURES_MAX) {
@@ -67,7 +68,7 @@ export class Throttle {
     return { remaining: 0, resetMs: LOCK_MS };
   }
 
-  /** A correct credential came from there. */
+  /** Called after a valid credential from this address. */
   clear(key: string): void {
     this.#young.delete(key);
     this.#old.delete(key);
@@ -91,7 +92,10 @@ export class Throttle {
   }
 }
 
-/** Whether a lock or window goes on. One that would for longer than they last is of before the clock was set back. */
+/**
+ * True if a lock or window is still active. One that ends later than its length allows dates from before the clock was
+ * set back.
+ */
 const isAhead = (until: number | undefined, now: number): boolean =>
   until !== undefined && until > now && until - now <= Math.max(LOCK_MS, WINDOW_MS);
 

@@ -1,6 +1,6 @@
 /**
- * Hook tokens: where a request may carry one, and which of the configured ones it is. Digests are compared, all of
- * them, so that the time an answer takes tells nothing of any token.
+ * Hook tokens: their places in a request, and the check against the configured ones. It compares digests of all of
+ * them, so that the answer's timing reveals nothing about any token.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { HooksConfig } from "../config.ts";
@@ -14,7 +14,7 @@ export interface Credential {
   readonly value: string;
 }
 
-/** The first that is there counts: a wrong one is not rescued by another behind it. */
+/** The first one found counts: a later valid one does not replace a wrong one. */
 export function findCredential(headers: Headers, query: URLSearchParams): Credential | undefined {
   const bearer = /^bearer\s+(.*)$/i.exec(headers.get("authorization")?.trim() ?? "")?.[1]?.trim();
   if (bearer) return { from: "bearer", value: bearer };
@@ -43,7 +43,7 @@ export function checkToken(
   return isHere ? { ok: true, id: found.id } : { ok: false, reason: "not for this path" };
 }
 
-/** Whether a text is one of some secrets. */
+/** True if a text is one of the secrets. */
 export function isOneOf(text: string, secrets: readonly string[]): boolean {
   const given = digest(text);
   return secrets.filter((secret) => timingSafeEqual(digest(secret), given)).length > 0;

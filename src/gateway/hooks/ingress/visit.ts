@@ -1,4 +1,4 @@
-/** One request on its way from the door to its acceptance. */
+/** One request on its way from authentication to acceptance. */
 import { retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
 import type { Pass, Visitor } from "./door.ts";
@@ -11,13 +11,13 @@ import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
 import type { Waits } from "./waits.ts";
 
 export interface Visit {
-  /** As of its beginning. */
+  /** The settings at its beginning. */
   readonly settings: IngressSettings;
   readonly request: HookRequest;
   readonly visitor: Visitor;
-  /** Adds to the log line: names and counts, never text of the request. */
+  /** Adds fields to the log line: names and counts, never text of the request. */
   readonly note: (fields: Readonly<Record<string, unknown>>) => void;
-  /** Adds headers to whatever the answer is. */
+  /** Adds headers to the answer. */
   readonly tell: (headers: Readonly<Record<string, string>>) => void;
 }
 
@@ -32,7 +32,7 @@ export interface Acceptable {
   readonly payload?: unknown;
 }
 
-/** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`, or `storage`. */
+/** Stores a request's actions, and answers once they are stored. Throws a `Refusal`, or `storage`. */
 export async function acceptVisit(
   { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
   { settings, request, visitor, note }: Visit,

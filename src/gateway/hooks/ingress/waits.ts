@@ -1,10 +1,10 @@
-/** Requests that wait for runs: bounded in number, and let go when the server stops. */
+/** Requests that wait for runs: bounded in number, and released when the server stops. */
 
 /** Each holds a connection and an entry in memory. */
 export const WAITS_MAX = 256;
 
 export interface Wait {
-  /** Aborted when the client goes away, or the server stops. */
+  /** Aborted when the client disconnects, or the server stops. */
   readonly signal: AbortSignal;
   end(): void;
 }
@@ -16,7 +16,7 @@ export class Waits {
     return this.#open.size >= WAITS_MAX;
   }
 
-  /** Undefined where too many wait already. The caller ends it. */
+  /** Undefined if too many wait already. The caller ends it. */
   begin(gone: AbortSignal): Wait | undefined {
     if (this.isFull) return undefined;
     const controller = new AbortController();
@@ -33,7 +33,7 @@ export class Waits {
     };
   }
 
-  /** Lets all go. */
+  /** Releases all. */
   endAll(): void {
     for (const controller of this.#open) controller.abort();
   }

@@ -1,6 +1,6 @@
 /**
- * The ingress as a part of the API description (OpenAPI 3.1): what its endpoints take and answer, from the very schemas
- * that read requests and type answers, and from the table of refusals.
+ * The ingress in the API description (OpenAPI 3.1): requests and answers of its endpoints, from the schemas that read
+ * and type them, and from the table of refusals.
  */
 import type { HooksConfig } from "../../config.ts";
 import { AGENT, CHECK, EVENTS, MAPPED, NAME, RUN, RUN_ID, WAKE, type Operation } from "./operations.ts";
@@ -14,7 +14,7 @@ export interface IngressDescription {
 
 type Described = Pick<HooksConfig, "path" | "allowQueryToken">;
 
-/** @param hearsGet whether a mapping answers checks of its address that come by GET */
+/** @param hearsGet true if a mapping answers address checks that come by GET */
 export function describeIngress(hooks: Described, { hearsGet }: { hearsGet: boolean }): IngressDescription {
   const { path } = hooks;
   const security = [{ hookToken: [] }, { hookHeader: [] }, ...(hooks.allowQueryToken ? [{ hookQuery: [] }] : [])];

@@ -12,15 +12,15 @@ export interface Parameter {
   readonly schema?: TSchema;
 }
 
-/** Headers, by name: what each says. */
+/** Descriptions of headers by name. */
 export type Headers = Readonly<Record<string, string>>;
 
 export interface Answer {
   readonly description: string;
   readonly headers?: Headers;
-  /** Of JSON. */
+  /** Schema of a JSON answer. */
   readonly schema?: TSchema;
-  /** Media type of an answer that is no JSON, or can be something else too. */
+  /** Media type of an answer that is not JSON, or not always. */
   readonly text?: string;
 }
 
@@ -29,12 +29,12 @@ export interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly parameters: readonly Parameter[];
-  /** Absent: it takes none. */
+  /** Absent: no body. */
   readonly body?: { readonly schema: TSchema; readonly types: readonly string[] };
-  /** By status; what is accepted. */
+  /** Answers of accepted requests, by status. */
   readonly answers: Readonly<Record<number, Answer>>;
   readonly refusals: readonly ProblemName[];
-  /** Whether it needs no token. */
+  /** True if it needs no token. */
   readonly isOpen?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Pieces of a description in OpenAPI's words: parameters, bodies, answers, and refusals by status. */
+/** Pieces of an OpenAPI description: parameters, bodies, answers, and refusals by status. */
 import { jsonSchemaOf } from "../../../../base/schema.ts";
 import { refusalOf } from "../answers.ts";
 import { type ProblemName, statusOfProblem } from "../problems.ts";
@@ -28,7 +28,7 @@ export function describeAnswer({ description, headers = {}, schema, text }: Answ
   return Object.keys(content).length === 0 ? about : { ...about, content };
 }
 
-/** By status, with the codes that it can have. */
+/** By status, with its possible codes. */
 export function describeRefusals(names: readonly ProblemName[]): Json {
   const byStatus = Map.groupBy(new Set(names), statusOfProblem);
   return Object.fromEntries(

@@ -1,10 +1,10 @@
-/** Reads single fields of a body whose sender has proved nothing yet: JSON, or a form of either kind. */
+/** Reads single fields of an unauthenticated body: JSON, or a form of either kind. */
 import { ownValue } from "../../../../base/index.ts";
 import type { SignedRequest } from "./scheme.ts";
 
 type BodyRequest = Pick<SignedRequest, "rawBody" | "headers">;
 
-/** Fields of this many characters name no time and no signature. */
+/** A longer field is neither a time nor a signature. */
 const FIELD_CHARS_MAX = 1024;
 
 const typeOf = ({ headers }: BodyRequest): string =>
@@ -12,7 +12,7 @@ const typeOf = ({ headers }: BodyRequest): string =>
 
 export const isForm = (request: BodyRequest): boolean => typeOf(request) === "application/x-www-form-urlencoded";
 
-/** A field that is a text or a number, by its path; undefined where there is none. The body is read once. */
+/** A text or number field by its path; undefined if absent. The body is parsed once. */
 export function bodyFields(request: BodyRequest): (path: string) => string | undefined {
   let read: ((path: string) => unknown) | undefined;
   return (path) => {
@@ -47,8 +47,8 @@ const LINE_END = "\r\n";
 const HEAD_BYTES_MAX = 4096;
 
 /**
- * Finds short texts alone: files, which may be large, are not looked at. A name counts in the headers of a part only,
- * since a mail may quote a form.
+ * Finds only short texts, and skips files, which may be large. A name counts only in a part's headers, because a mail
+ * may quote a form.
  */
 function multipartReader(rawBody: Uint8Array, contentType: string): (name: string) => string | undefined {
   const boundary = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType)?.slice(1).find(Boolean);
@@ -64,7 +64,7 @@ function multipartReader(rawBody: Uint8Array, contentType: string): (name: strin
   return (name) => fields.get(name);
 }
 
-/** What is between two lines of the boundary. */
+/** The parts between lines of the boundary. */
 function* partsOf(body: Buffer, delimiter: string): Generator<Buffer> {
   let start = body.indexOf(delimiter);
   while (start >= 0) {
@@ -85,7 +85,7 @@ function nameIn(head: string): string | undefined {
     .find((each) => each !== undefined);
 }
 
-/** Names and values one after the other, sorted by both; equal pairs once. */
+/** Names and values concatenated, sorted by both; equal pairs once. */
 export function formContent(rawBody: Uint8Array): string {
   const pairs = [...new URLSearchParams(new TextDecoder().decode(rawBody))];
   const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

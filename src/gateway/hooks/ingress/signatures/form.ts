@@ -1,22 +1,24 @@
 /**
- * A signature as data: where a request carries it, how it is written, and what is signed. `hmac` and `public-key` take
- * all of it from the configuration; `vendors.ts` has it for senders that have names.
+ * A signature as data: its place in a request, its format, and the signed content. `hmac` and `public-key` take all of
+ * it from the configuration; `vendors.ts` has it for named senders.
  */
 import { AppError } from "../../../../base/index.ts";
 import { bodyFields, formContent, isForm } from "./body-fields.ts";
 import { fromBase64, fromHex, SIGNATURES_MAX, type SignedRequest } from "./scheme.ts";
 
-/** Where a value is: in one of some headers, in one of some fields of the body, or in the signature's own header. */
+/**
+ * The place of a value: one of some headers, one of some fields of the body, or a part of the signature's own header.
+ */
 export interface Place {
   readonly headers?: readonly string[];
   readonly fields?: readonly string[];
-  /** What the value begins with among those of the signature's header. */
+  /** The value's prefix among the parts of the signature's header. */
   readonly prefix?: string;
 }
 
 export interface SignatureForm {
   readonly signature: Place;
-  /** What a signature begins with. */
+  /** The prefix of a signature. */
   readonly prefix: string;
   readonly encoding: "hex" | "base64" | "base64url";
   readonly keyEncoding: "text" | "hex" | "base64";
@@ -42,14 +44,14 @@ export const FORM_DEFAULT: SignatureForm = {
   toleranceSeconds: TOLERANCE_SECONDS,
 };
 
-/** What a request says in proof of its sender. */
+/** A request's proof of its sender. */
 export interface Proof {
   readonly signatures: readonly Uint8Array[];
   readonly timestamp?: string | undefined;
   readonly id?: string | undefined;
 }
 
-/** Undefined: no value of the request begins as a signature does. */
+/** Undefined: no value of the request has a signature's prefix. */
 export function readProof(form: SignatureForm, request: SignedRequest): Proof | undefined {
   const field = bodyFields(request);
   const { headers = [], fields = [] } = form.signature;
@@ -81,7 +83,9 @@ const firstOf = (names: readonly string[], read: (name: string) => string | unde
 
 const unquoted = (text: string): string => text.trim().replace(/^"(.*)"$/, "$1");
 
-/** A header may hold several values, set apart by what is in none of the prefixes: `v1,…` are set apart by blanks. */
+/**
+ * A header may hold several values, separated by a character that no prefix contains: `v1,…` are separated by blanks.
+ */
 function valuesIn(text: string, { prefix, timestamp }: SignatureForm): string[] {
   const taken = prefix + (timestamp?.prefix ?? "");
   const between = [...", ;"].filter((mark) => !taken.includes(mark));
@@ -89,12 +93,12 @@ function valuesIn(text: string, { prefix, timestamp }: SignatureForm): string[] 
   return text.split(new RegExp(`[${between.join("")}]+`)).filter((value) => value !== "");
 }
 
-/** What is signed: pieces that follow each other without anything between them. */
+/** The signed content: pieces concatenated without a separator. */
 export type Content = readonly (string | Uint8Array)[];
 
 const PIECE = /(\{(?:id|timestamp|body|url|method|form)\})/;
 
-/** Throws `unauthorized` where the address names another body than the request has. */
+/** Throws `unauthorized` if the URL names another body than the request has. */
 export function contentOf(
   form: SignatureForm,
   request: SignedRequest,
@@ -112,8 +116,8 @@ export function contentOf(
 }
 
 /**
- * As Twilio has it: names and values of a form, sorted. Of any other body nothing is in the content; there the address,
- * which is signed, holds the body's digest.
+ * Twilio's format: names and values of a form, sorted. For other bodies the content is empty, and the signed URL holds
+ * the body's digest.
  */
 function formPiece(request: SignedRequest): string {
   if (isForm(request)) return formContent(request.rawBody);
@@ -122,14 +126,14 @@ function formPiece(request: SignedRequest): string {
   throw new AppError("unauthorized", "the address holds no digest of this body");
 }
 
-/** The address as its sender wrote it. */
+/** The URL as its sender wrote it. */
 function signedUrl({ publicUrl }: SignatureForm, url: string): string {
   if (publicUrl === undefined) return url;
   const [{ origin, pathname }, asked] = [new URL(publicUrl), URL.parse(url)];
   return origin + (pathname === "/" ? (asked?.pathname ?? "") : pathname) + (asked?.search ?? "");
 }
 
-/** The headers of a signature. Throws `bad_request` where the signature belongs into the body. */
+/** The headers of a signature. Throws `bad_request` if the signature belongs into the body. */
 export function writeProof(
   form: SignatureForm,
   signature: Buffer,

@@ -1,13 +1,14 @@
 /**
- * GitLab: the secret itself, in `X-Gitlab-Token`. `Idempotency-Key` is a delivery's own, from version 17.4 on; before,
- * there is only `X-Gitlab-Event-UUID`, which events have in common that webhooks caused: it counts with the body.
+ * GitLab: the secret itself, in `X-Gitlab-Token`. From version 17.4 on, `Idempotency-Key` identifies a delivery;
+ * before, there is only `X-Gitlab-Event-UUID`, which is shared by events that webhooks caused, so it counts together
+ * with the body.
  */
 import { createHash } from "node:crypto";
 import { anyEqual, refused, textSecret, type SignatureScheme } from "./scheme.ts";
 
 const HEADER = "x-gitlab-token";
 
-/** Equal lengths, so that the comparison tells nothing of them. */
+/** Digests have equal lengths, so that the comparison does not reveal the secret's. */
 const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
 
 export const gitlab: SignatureScheme = {

@@ -23,13 +23,13 @@ type Scheme = SignatureConfig["scheme"];
 
 type OwnForm = Omit<Extract<SignatureConfig, { scheme: "hmac" | "public-key" }>, "secrets" | "scheme"> & SecretSettings;
 
-/** Headers and fields of the configuration as a place. */
+/** Turns headers and fields of the configuration into a place. */
 function placeOf(header: string | readonly string[] | undefined, field: string | undefined): Place | undefined {
   if (header === undefined) return field === undefined ? undefined : { fields: [field] };
   return { headers: [header].flat().map((name) => name.toLowerCase()) };
 }
 
-/** What the configuration says of a signature, as a form. */
+/** Turns a configured signature into a form. */
 function ownForm(own: OwnForm & { readonly keyEncoding?: SignatureForm["keyEncoding"] | undefined }): SignatureForm {
   const { timestampPrefix, toleranceSeconds, keyEncoding = FORM_DEFAULT.keyEncoding } = own;
   return {
@@ -52,7 +52,7 @@ interface VendorSettings extends SecretSettings {
   readonly publicUrl?: string;
 }
 
-/** A vendor's form with what an operator may change of it. */
+/** A vendor's form with an operator's changes. */
 const vendorSchemes = <Name extends string>(keys: KeyKind, forms: Readonly<Record<Name, SignatureForm>>) =>
   Object.fromEntries(
     Object.entries<SignatureForm>(forms).map(([name, form]) => [
@@ -86,20 +86,20 @@ export const signatureSchemes: Readonly<Record<Scheme, SignatureScheme<any>>> = 
 };
 
 /**
- * Schemes that sign the body and nothing else, of senders whose bodies hold ids and times: a captured request that
- * comes again under another id is told by its body. The bodies of `hmac` may be equal and mean two things.
+ * Schemes that sign only the body, for senders whose bodies hold ids and times: a replayed request with another id is
+ * recognised by its body. Bodies of `hmac` may be equal and mean two things.
  */
 const UNIQUE_BODIES: readonly Scheme[] = ["github", "gitea", "shopify", "sentry", "twilio"];
 export const hasUniqueBodies = (scheme: Scheme): boolean => UNIQUE_BODIES.includes(scheme);
 
-/** Whether the sender knows a secret of this mapping. Every refusal looks alike from outside: log its reason. */
+/** True if the sender knows a secret of this mapping. Refusals look alike from outside: log the reason. */
 export function verifySignature(config: SignatureConfig, request: SignedRequest): Verdict {
   const settings = currentSettings(config, request.nowMs);
   if (settings.secrets.length === 0) return refused("every secret has expired");
   return signatureSchemes[config.scheme].verify(settings, request);
 }
 
-/** The headers that a sender with the first secret would send. Throws `bad_request` for one that signs nothing. */
+/** The headers that a sender with the first secret would send. Throws `bad_request` for a scheme without signature. */
 export function signRequest(
   config: SignatureConfig,
   request: SignedRequest & { readonly id: string },
@@ -116,15 +116,15 @@ export function credentialHeaders(config: SignatureConfig): readonly string[] {
   return signatureSchemes[config.scheme].credentialHeaders(currentSettings(config, 0));
 }
 
-/** What a secret is to the scheme that verifies with it. */
+/** Judges a secret for the scheme that verifies with it. */
 export const checkSecret = (config: SignatureConfig, secret: string): SecretVerdict =>
   signatureSchemes[config.scheme].checkSecret(secret, "receiver", currentSettings(config, 0));
 
-/** What a secret is that we sign callbacks with. */
+/** Judges a secret for signing callbacks. */
 export const checkCallbackSecret = (secret: string): SecretVerdict =>
   standardWebhooks.checkSecret(secret, "sender", { secrets: [secret] });
 
-/** Secrets that still count. */
+/** Drops expired secrets. */
 function currentSettings(config: SignatureConfig, nowMs: number) {
   const current = config.secrets.filter(({ expiresAt }) => !expiresAt || Date.parse(expiresAt) > nowMs);
   return { ...config, secrets: current.map(({ value }) => value) };

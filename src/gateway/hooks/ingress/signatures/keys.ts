@@ -1,4 +1,4 @@
-/** What makes and checks signatures: a key that both sides have, or a pair of keys. */
+/** Makes and checks signatures, with a shared key or a key pair. */
 import { createHmac, createPrivateKey, createPublicKey, sign, verify, type KeyObject } from "node:crypto";
 import { privateKeyOf, publicKeyOf } from "./ed25519.ts";
 import type { Content, SignatureForm } from "./form.ts";
@@ -6,7 +6,7 @@ import { anyEqual, fromBase64, fromHex, type KeySide, type SecretVerdict } from 
 
 export interface KeyKind {
   check(secret: string, side: KeySide, form: SignatureForm): SecretVerdict;
-  /** Whether one of some signatures is of one of some secrets. */
+  /** True if one of the signatures fits one of the secrets. */
   matches(form: SignatureForm, secrets: readonly string[], signed: Signed): boolean;
   sign(form: SignatureForm, secret: string, content: Content): Buffer;
 }
@@ -46,11 +46,11 @@ export const sharedKey: KeyKind = {
 const FORMS = "PEM, base64 of its DER form, or the 32 bytes of an Ed25519 key in hexadecimal digits or base64";
 const KEY_TYPES: readonly (string | undefined)[] = ["ec", "ed25519", "rsa"];
 
-/** The bytes of a key that is not PEM; hexadecimal digits are those of a bare Ed25519 key alone. */
+/** The bytes of a key that is not PEM; only a bare Ed25519 key may be hexadecimal. */
 const bytesOf = (text: string): Uint8Array | undefined =>
   /^[0-9a-f]{64}$/i.test(text) ? fromHex(text) : fromBase64(text.replace(/\s/g, ""));
 
-/** Undefined: no key is written like this. */
+/** Undefined: not a key in any known format. */
 function readKey(text: string, isPublic: boolean): KeyObject | undefined {
   try {
     const key = text.startsWith("-----") ? fromPem(text, isPublic) : fromBytes(bytesOf(text), isPublic);
@@ -60,7 +60,7 @@ function readKey(text: string, isPublic: boolean): KeyObject | undefined {
   }
 }
 
-/** Environment variables may have `\n` in place of line breaks. */
+/** Environment variables may have `\n` instead of line breaks. */
 function fromPem(text: string, isPublic: boolean): KeyObject {
   const pem = text.replaceAll("\\n", "\n");
   if (isPublic && pem.includes("PRIVATE KEY")) throw new Error("the other half of the pair");
@@ -76,14 +76,14 @@ function fromBytes(bytes: Uint8Array | undefined, isPublic: boolean): KeyObject 
     : createPrivateKey({ key, format: "der", type: "pkcs8" });
 }
 
-/** Ed25519 has a digest of its own. */
+/** Ed25519 includes its own digest. */
 const digestFor = (key: KeyObject, { algorithm }: SignatureForm): string | null =>
   key.asymmetricKeyType === "ed25519" ? null : algorithm;
 
 const whole = (content: Content): Buffer =>
   Buffer.concat(content.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
 
-/** ECDSA signatures are DER, or the two numbers of a P-256 signature one after the other. */
+/** An ECDSA signature is DER, or for P-256 its two integers concatenated. */
 function isSignedBy(key: KeyObject, form: SignatureForm, data: Buffer, signature: Uint8Array): boolean {
   const encodings =
     key.asymmetricKeyType === "ec" && signature.length === 64 ? (["der", "ieee-p1363"] as const) : (["der"] as const);
@@ -91,7 +91,7 @@ function isSignedBy(key: KeyObject, form: SignatureForm, data: Buffer, signature
     try {
       return verify(digestFor(key, form), data, { key, dsaEncoding }, signature);
     } catch {
-      return false; // a signature of another form
+      return false; // the signature's format does not fit
     }
   });
 }

@@ -1,6 +1,6 @@
 /**
- * What a signature scheme is: how a sender proves that it wrote the very bytes of a body. One file per scheme. Whatever
- * is wrong with a proof, callers hear the same: the reason is for the log.
+ * The interface of a signature scheme: how a sender proves that it wrote the exact bytes of a body. One file per
+ * scheme. All failures look the same to callers; the reason is for the log.
  */
 import { timingSafeEqual } from "node:crypto";
 
@@ -17,47 +17,47 @@ export interface SignedRequest {
 export type Verdict =
   | {
       readonly ok: true;
-      /** The sender's own id of this delivery: a repeat has the same. */
+      /** The sender's own id of this delivery; repeats have the same. */
       readonly deliveryId?: string;
     }
   | { readonly ok: false; readonly reason: string };
 
-/** What a scheme needs of its settings, beside its own. */
+/** Settings about secrets that every scheme has. */
 export interface SecretSettings {
-  /** Any of them will do; those that have expired are left out already. */
+  /** Secrets that have not expired; any of them is valid. */
   readonly secrets: readonly string[];
-  /** How far a timestamp may lie in the past or the future. */
+  /** Largest distance of a timestamp from now, in the past or the future. */
   readonly toleranceSeconds?: number;
 }
 
-/** What a secret of the configuration is to a scheme. */
+/** A scheme's verdict on a configured secret. */
 export type SecretVerdict =
   | {
       readonly ok: true;
-      /** Of the decoded key; undefined for a public key, which is no secret. */
+      /** Size of the decoded key; undefined for a public key, which is not a secret. */
       readonly keyBytes?: number;
     }
   | { readonly ok: false; readonly expected: string };
 
-/** Whose key a secret is: ours to verify with, or ours to sign with. */
+/** The use of a key: we verify with it (`receiver`), or sign with it (`sender`). */
 export type KeySide = "receiver" | "sender";
 
 export interface SignatureScheme<Settings extends SecretSettings = SecretSettings> {
-  /** Looks at a secret when the configuration is read. */
+  /** Checks a secret when the configuration is read. */
   checkSecret(secret: string, side: KeySide, settings: Settings): SecretVerdict;
-  /** Headers that prove or identify, by lower-case name: nothing behind the door may read them. */
+  /** Headers with credentials, by lower-case name: after authentication no code may read them. */
   credentialHeaders(settings: Settings): readonly string[];
   verify(settings: Settings, request: SignedRequest): Verdict;
-  /** The headers that a sender with the first secret would send. Throws `bad_request` where headers are not enough. */
+  /** The headers that a sender with the first secret would send. Throws `bad_request` if headers are not enough. */
   sign(settings: Settings, request: SignedRequest & { readonly id: string }): Record<string, string>;
 }
 
 export const refused = (reason: string): Verdict => ({ ok: false, reason });
 
-/** A secret that is used as it is written. */
+/** A secret that is used verbatim. */
 export const textSecret = (secret: string): SecretVerdict => ({ ok: true, keyBytes: Buffer.byteLength(secret) });
 
-/** Whether any of some signatures is any of those that would be right; each pair is compared in constant time. */
+/** True if any signature equals any of the right ones; each pair is compared in constant time. */
 export function anyEqual(given: readonly Uint8Array[], right: readonly Uint8Array[]): boolean {
   let found = false;
   for (const signature of given) {
@@ -69,21 +69,24 @@ export function anyEqual(given: readonly Uint8Array[], right: readonly Uint8Arra
   return found;
 }
 
-/** Signatures that one header may carry: enough for rotation, too few to make us compute. */
+/** Most signatures in one header: enough for rotation, few enough to bound the work. */
 export const SIGNATURES_MAX = 16;
 
-/** Bytes of hexadecimal digits; undefined for anything else. */
+/** Decodes hexadecimal digits; undefined for anything else. */
 export function fromHex(text: string): Uint8Array | undefined {
   return text.length % 2 === 0 && /^[0-9a-f]+$/i.test(text) ? Buffer.from(text, "hex") : undefined;
 }
 
-/** Bytes of base64 in either alphabet; undefined for anything else. */
+/** Decodes base64 in either alphabet; undefined for anything else. */
 export function fromBase64(text: string): Uint8Array | undefined {
   const [, digits] = /^([A-Za-z0-9+/_-]+)={0,2}$/.exec(text) ?? [];
   return digits !== undefined && digits.length % 4 !== 1 ? Buffer.from(digits, "base64") : undefined;
 }
 
-/** Why a timestamp does not count; undefined where it does. @param unitMs milliseconds of its unit */
+/**
+ * The reason why a timestamp is invalid; undefined: it is valid.
+ * @param unitMs milliseconds of its unit
+ */
 export function timestampProblem(
   text: string | undefined,
   { nowMs, toleranceSeconds, unitMs }: { nowMs: number; toleranceSeconds: number; unitMs: number },

@@ -1,4 +1,4 @@
-/** Schemes that a form describes: they read a proof, look at its time, and compare it with what would be right. */
+/** Schemes described by a form: they read the proof, check its time, and compare it with the right signatures. */
 import { createHash } from "node:crypto";
 import { AppError } from "../../../../base/index.ts";
 import { bodyFields } from "./body-fields.ts";
@@ -54,7 +54,7 @@ export function signedScheme<Settings extends SecretSettings>(
   };
 }
 
-/** Digits of a time in ISO 8601; anything else as it is. */
+/** Converts ISO 8601 to milliseconds as digits; other text stays as it is. */
 function millisecondsOf(timestamp: string | undefined, { timestampUnit }: SignatureForm): string | undefined {
   if (timestampUnit !== "iso" || timestamp === undefined) return timestamp;
   if (!/^\d{4}-\d\d-\d\dT[\d:.]{5,24}(Z|[+-]\d\d:?\d\d)$/.test(timestamp)) return undefined;
@@ -67,7 +67,9 @@ function timeNow({ timestampUnit }: SignatureForm, nowMs: number): string {
   return String(Math.floor(nowMs / UNIT_MS[timestampUnit]));
 }
 
-/** The sender's id; where it has none and signs a time, what was signed: a copy of the request has the same. */
+/**
+ * The sender's id; without one, for a signed time, a digest of the signed content, which a copy of the request shares.
+ */
 function deliveryIdOf(form: SignatureForm, { id }: Proof, content: Content): string | undefined {
   if (id !== undefined && id !== "") return id;
   if (!form.timestamp || !form.signedContent.includes("{timestamp}")) return undefined;

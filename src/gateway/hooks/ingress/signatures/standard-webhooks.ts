@@ -26,14 +26,14 @@ const namesOf = (prefix: string) => ({
   signature: `${prefix}-signature`,
 });
 
-/** The three headers under one prefix; undefined where one of them is missing. */
+/** The three headers under one prefix; undefined if one is missing. */
 function proofUnder(prefix: string, headers: SignedRequest["headers"]) {
   const names = namesOf(prefix);
   const { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: list } = headers;
   return id && timestamp && list ? { id, timestamp, list } : undefined;
 }
 
-/** @param own prefix of the headers that we write; both are read, since the same senders use both */
+/** @param own prefix of the headers that we write; both prefixes are read, since the same senders use both */
 function standardScheme(own: (typeof PREFIXES)[number]): SignatureScheme {
   const names = namesOf(own);
   const prefixes = PREFIXES.toSorted((a, b) => Number(b === own) - Number(a === own));
@@ -95,7 +95,7 @@ function checkSecret(secret: string, side: KeySide): SecretVerdict {
     const key = sharedKey(secret);
     return key && key.length > 0 ? { ok: true, keyBytes: key.length } : refusal;
   }
-  if (prefix !== (side === "receiver" ? "whpk_" : "whsk_")) return refusal; // the other one's half of the pair
+  if (prefix !== (side === "receiver" ? "whpk_" : "whsk_")) return refusal; // the other half of the pair
   const { length = 0 } = fromBase64(secret.slice(prefix.length)) ?? {};
   const isKey = length === ED25519_BYTES || (side === "sender" && length === 2 * ED25519_BYTES);
   return isKey ? { ok: true } : refusal;

@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import { bodyFields } from "./body-fields.ts";
 import { anyEqual, refused, textSecret, type SecretSettings, type SignatureScheme } from "./scheme.ts";
 
-/** Equal lengths, so that the comparison tells nothing of them. */
+/** Digests have equal lengths, so that the comparison does not reveal the secret's. */
 const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
 
 const isOneOf = (given: string, secrets: readonly string[]): boolean => anyEqual([digest(given)], secrets.map(digest));
 
 export interface TokenSettings extends SecretSettings {
   readonly header: string;
-  /** What stands before the secret. */
+  /** Text before the secret. */
   readonly prefix: string;
   readonly idHeader?: string | undefined;
   readonly idField?: string | undefined;

@@ -1,9 +1,9 @@
-/** Senders whose signatures a form describes. docs/senders.md has the same as a table. */
+/** Senders whose signatures a form describes. docs/senders.md has the same table. */
 import { FORM_DEFAULT, type SignatureForm } from "./form.ts";
 
 const form = (own: Partial<SignatureForm>): SignatureForm => ({ ...FORM_DEFAULT, ...own });
 
-/** Of the many that write `t=…,v1=…` into a header. */
+/** For the many senders that write `t=…,v1=…` into a header. */
 const timed = (header: string, own: Partial<SignatureForm> = {}): SignatureForm =>
   form({
     signature: { headers: [header] },
@@ -13,7 +13,7 @@ const timed = (header: string, own: Partial<SignatureForm> = {}): SignatureForm 
     ...own,
   });
 
-/** With a key that both sides have. */
+/** With a shared key. */
 export const SHARED_KEY_FORMS = {
   github: form({
     signature: { headers: ["x-hub-signature-256"] },
@@ -67,7 +67,7 @@ export const SHARED_KEY_FORMS = {
     keyEncoding: "base64",
     id: { fields: ["id"] },
   }),
-  /** Signs no body: a signature counts once, for the delivery that has its token. */
+  /** Does not sign the body: a signature is valid once, for the delivery with its token. */
   mailgun: form({
     signature: { fields: ["signature.signature", "signature"] },
     timestamp: { fields: ["signature.timestamp", "timestamp"] },
@@ -82,7 +82,7 @@ export const SHARED_KEY_FORMS = {
   }),
 } as const satisfies Record<string, SignatureForm>;
 
-/** With a pair of keys, of which the sender has the private one. */
+/** With a key pair; the sender has the private key. */
 export const KEY_PAIR_FORMS = {
   discord: form({
     signature: { headers: ["x-signature-ed25519"] },
