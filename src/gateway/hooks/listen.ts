@@ -1,8 +1,8 @@
-/** Where hooks have a listener of their own. */
+/** The address of a separate listener for hooks. */
 import { isIPv6 } from "node:net";
 import { type Address, parseAddress } from "../../base/config/index.ts";
 
-/** Bytes of a socket's path on Linux, less the zero at its end; other systems have a few less and say so. */
+/** Bytes of a socket's path on Linux, without the NUL at its end; other systems allow a few less and report it. */
 const SOCKET_PATH_BYTES_MAX = 107;
 
 export const LISTEN_EXPECTED = `expected host:port, or unix:/path of at most ${SOCKET_PATH_BYTES_MAX} bytes`;

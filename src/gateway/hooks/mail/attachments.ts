@@ -1,35 +1,38 @@
-/** What is attached to a mail: names, types and sizes, and the text of what is text, as far as there is room. */
+/** Attachments of a mail: names, types, sizes, and the content of text files, as far as there is room. */
 import PostalMime, { type Attachment, type Email } from "postal-mime";
 import { htmlText } from "./html-text.ts";
 import { addressList, cutBytes, line, tidy } from "./text.ts";
 
-/** Attachments that are named; of those behind them only the number is known. */
+/** Most attachments that are named; the rest is only counted. */
 const NAMED_MAX = 20;
 const NAME_CHARS_MAX = 200;
 const TYPE_CHARS_MAX = 100;
-/** An attached mail is read, and what is attached to that one is not. */
+/** An attached mail is read, but not the attachments inside it. */
 const NESTED_PARTS_MAX = 8;
 
-/** Names are those of the mail mapping's requests. */
+/** Names are the same as in requests to the mail mapping. */
 export interface MailAttachment {
   readonly name: string;
   readonly type: string;
-  /** Bytes; of one that is cut those that are known. */
+  /** Bytes; for a cut attachment, those received. */
   readonly size: number;
-  /** The mail was not read to its end, and ends in this attachment. */
+  /** The mail was not read to its end, which lies in this attachment. */
   readonly isCut?: true;
-  /** Shown within the text, as logos are. */
+  /** Shown within the text, like a logo. */
   readonly isInline?: true;
   readonly text?: string;
 }
 
 export interface MailAttachments {
   readonly attachments?: readonly MailAttachment[];
-  /** How many there are beside those. */
+  /** Number of further attachments. */
   readonly furtherAttachments?: number;
 }
 
-/** @param limits.textBytes of all texts together. @param limits.isCut whether the source goes on */
+/**
+ * @param limits.textBytes of all texts together
+ * @param limits.isCut true if the source was cut off
+ */
 export async function attachmentsOf(
   { attachments }: Email,
   { textBytes, isCut }: { readonly textBytes: number; readonly isCut: boolean },
@@ -79,7 +82,7 @@ const TYPES: Readonly<Record<string, Kind>> = {
   "message/rfc822": "mail",
 };
 
-/** For those that are only called bytes. */
+/** Types by file name ending, for attachments declared as plain bytes. */
 const ENDINGS: Readonly<Record<string, Kind>> = {
   txt: "text",
   csv: "text",
@@ -99,7 +102,7 @@ function kindOf({ mimeType, filename }: Attachment): Kind | undefined {
   return Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : undefined;
 }
 
-/** Empty for what is no text. */
+/** "" if it is not a text. */
 async function textOf(attachment: Attachment): Promise<string> {
   const kind = kindOf(attachment);
   if (kind === undefined) return "";
@@ -107,7 +110,7 @@ async function textOf(attachment: Attachment): Promise<string> {
   return kind === "mail" ? nestedMail(bytes) : tidy(decode(bytes));
 }
 
-/** UTF-8, or UTF-16 that says so, else Latin-1: the library does not tell what an attachment declares. */
+/** UTF-8, or UTF-16 with a byte order mark, else Latin-1: the library does not expose the declared charset. */
 function decode(bytes: Uint8Array): string {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);

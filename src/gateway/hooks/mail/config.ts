@@ -1,6 +1,6 @@
 /**
- * `hooks.mail`: the mailbox that the gateway listens to, and what a mail's run gets. Without an account only the
- * latter counts, for mails that others post to the mail mapping.
+ * `hooks.mail`: the mailbox that the gateway watches, and the settings of a mail's run. Without an account only the
+ * latter apply, to mails that others post to the mail mapping.
  */
 import { isLoopback } from "../../../base/index.ts";
 import { isIPv6 } from "node:net";
@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { type Parsed, reader, refined, type SchemaProblem, strictObject, trimmed } from "../../../base/schema.ts";
 
-/** What the mail preset quotes of a body unless a mapping says otherwise. */
+/** Default length of a quoted body in the mail preset. */
 const BODY_BYTES_DEFAULT = 20_000;
 const BODY_BYTES_MAX = 200_000;
 const PORT_TLS = 993;
@@ -19,32 +19,32 @@ const word = (options: object = {}) => trimmed({ maxLength: 512, ...options });
 const isHost = (text: string): boolean => /^[\w.-]+$/.test(text) || isIPv6(text);
 
 const fields = strictObject({
-  /** Whether the gateway listens; it needs an account too. */
+  /** False: do not watch, even with an account. */
   enabled: Type.Boolean({ default: true }),
   host: Type.Optional(
     refined(word(), (text) =>
       isHost(text) ? undefined : "expected the name or the address of a server, without port",
     ),
   ),
-  /** Absent: 993, or 143 where `secure` is false. */
+  /** Default: 993, or 143 if `secure` is false. */
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-  /** TLS from the first byte. False: STARTTLS, which must succeed, but on loopback. */
+  /** TLS from the first byte. False: STARTTLS, which must succeed, except on loopback. */
   secure: Type.Boolean({ default: true }),
-  /** Whether the password may go over a network without TLS. */
+  /** True if the password may cross a network without TLS. */
   allowPlaintext: Type.Boolean({ default: false }),
-  /** PEM file of the authority that vouches for the server, where the system does not know it. */
+  /** PEM file of the server's certificate authority, if the system does not know it. */
   caFile: Type.Optional(word()),
   user: Type.Optional(word()),
   password: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
-  /** File that holds the password alone; relative to the folder of the configuration. */
+  /** File that holds only the password; relative to the folder of the configuration. */
   passwordFile: Type.Optional(word()),
   mailbox: word({ default: "INBOX" }),
-  /** How often to look, beside being told. */
+  /** Polling interval, in addition to notifications. */
   pollSeconds: Type.Integer({ minimum: 5, maximum: 3600, default: 60 }),
   includeBody: Type.Boolean({ default: true }),
-  /** Of a mail's text, at most. */
+  /** Most bytes of a mail's text. */
   maxBytes: Type.Integer({ minimum: 1, maximum: BODY_BYTES_MAX, default: BODY_BYTES_DEFAULT }),
-  /** Count less than what the mapping says. */
+  /** The mapping's own settings take precedence. */
   model: Type.Optional(Type.String()),
   thinking: Type.Optional(Type.String()),
   allowUnsafeExternalContent: Type.Boolean({ default: false }),
@@ -66,7 +66,7 @@ export const mailSection = refined(fields, (mail) => {
 export const mailSchema = reader(mailSection);
 export type MailConfig = Parsed<typeof mailSchema>;
 
-/** A mailbox and how to get to it. */
+/** A mailbox and its server. */
 export interface MailAccount {
   readonly host: string;
   readonly port: number;
@@ -75,11 +75,14 @@ export interface MailAccount {
   readonly security: "tls" | "starttls" | "none";
   /** Absolute. */
   readonly caFile: string | undefined;
-  /** Where the password is; `file` is absolute. */
+  /** The password, or its file as an absolute path. */
   readonly password: { readonly value: string } | { readonly file: string };
 }
 
-/** Undefined: there is no account, or it is switched off. @param folder of the configuration file */
+/**
+ * Undefined: there is no account, or it is disabled.
+ * @param folder of the configuration file
+ */
 export function mailAccount(mail: MailConfig | undefined, folder: string): MailAccount | undefined {
   if (!mail?.enabled || mail.host === undefined || mail.user === undefined) return undefined;
   const { host, user, mailbox, secure, allowPlaintext, caFile, password, passwordFile = "" } = mail;

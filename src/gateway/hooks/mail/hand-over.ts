@@ -1,6 +1,6 @@
 /**
- * From a mail to its run: the same way as a request to the mail mapping takes, with the mapping's templates, conditions
- * and transform, and the same checks. What the mail became and that it was handled are written together.
+ * Turns a mail into its run, in the same way as a request to the mail mapping: with the mapping's templates, conditions
+ * and transform, and the same checks. The run, and the mark that the mail was handled, are written together.
  */
 import { createHash } from "node:crypto";
 import { AppError, messageOf } from "../../../base/index.ts";
@@ -16,12 +16,12 @@ import { acceptedResponse } from "../ingress/reply.ts";
 import { type Mapping, type MappingRequest, type Mappings, runMapping } from "../mapping/index.ts";
 import type { MailItem } from "./message.ts";
 
-/** Where mails would be posted to. */
+/** The path of mails that are posted. */
 const PATH = "mail";
 const AUTH = "mailbox";
-/** What an operator has to change first, or what is over soon. */
+/** Delay if an operator has to fix something, or a problem is short. */
 const WAIT_MS = 15_000;
-/** Tries of a mail on which the mapping's transform fails. */
+/** Most tries of a mail whose transform fails. */
 const FAILURES_MAX = 5;
 
 export interface HandOverDeps extends Pick<
@@ -37,24 +37,24 @@ export interface HandOver {
   readonly account: string;
   /** Tries of this mail so far. */
   readonly failures: number;
-  /** Says that the mail was handled, in the transaction of its acceptance. */
+  /** Marks the mail as handled, in the transaction of its acceptance. */
   readonly mark: () => Script<void>;
   readonly signal: AbortSignal;
 }
 
 export type HandedOver =
   | { readonly kind: "accepted"; readonly deliveryId: string }
-  /** The mapping wants nothing done. */
+  /** The mapping wants no action. */
   | { readonly kind: "nothing" }
   /** This mail can never be accepted; the main session gets an event. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Nothing is written: try again. */
+  /** Nothing was written: try again. */
   | { readonly kind: "later"; readonly reason: string; readonly afterMs: number; readonly isFailure?: boolean };
 
-/** Nobody is asked over a network: look again soon. */
+/** Retrying is cheap, because no network is involved. */
 const FULL: HandedOver = { kind: "later", reason: "the queue is full", afterMs: 5000 };
 
-/** Never throws for what a mail or the configuration does. */
+/** Never throws for a fault of a mail or the configuration. */
 export async function handOver(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> {
   try {
     return await attempt(deps, mail);
@@ -97,7 +97,7 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
   return isGivenUp ? refuse(deps, mail, reason) : { ...later(reason), isFailure: true };
 }
 
-/** An error where a condition cannot tell, as it never will of this mail. */
+/** An error if a condition can never decide about this mail. */
 function ownerOf(asked: MappingRequest, { find }: Mappings): Mapping | AppError | undefined {
   try {
     return find(asked);
@@ -112,7 +112,7 @@ const later = (reason: string): Extract<HandedOver, { kind: "later" }> => ({ kin
 const reasonOf = (error: AppError): string =>
   error instanceof Refusal && error.reason !== undefined ? `${error.message}: ${error.reason}` : messageOf(error);
 
-/** What a mail itself causes is `reason`; what the configuration causes is thrown. */
+/** Returns a mail's own fault as `reason`; throws a fault of the configuration. */
 async function checkAll(
   { checks }: HandOverDeps,
   { config }: Mapping,
@@ -149,12 +149,12 @@ async function acceptMail(
   });
   if (accepted.kind === "full") return FULL;
   if (accepted.kind === "too_many") return refuse(deps, mail, `it asks for more than ${accepted.limit} runs`);
-  return accepted.kind === "conflict" // only of a key, and mails have none
+  return accepted.kind === "conflict" // only for idempotency keys, which mails do not have
     ? later("another request has this mail's key")
     : { kind: "accepted", deliveryId: accepted.deliveryId };
 }
 
-/** A mail that cannot be accepted is logged, never dropped silently. */
+/** Logs a mail that cannot be accepted; never drops it silently. */
 async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, reason: string): Promise<HandedOver> {
   const text = operator(
     `A mail to ${account} could not be handed over: its mapping does not take it. See the log of the server.`,
@@ -167,7 +167,7 @@ async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, rea
 export interface Notice {
   readonly account: string;
   readonly text: Passage;
-  /** Only the first of equal problems is reported. */
+  /** The first of equal problems is reported. */
   readonly itemId: string;
   readonly alongside?: () => Script<void>;
 }

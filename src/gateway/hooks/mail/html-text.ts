@@ -1,16 +1,13 @@
-/**
- * The text of an HTML mail, as a person would read it out: without styles, images, the addresses behind links, and
- * what is hidden.
- */
+/** The text of an HTML mail as a person sees it: without styles, images, link targets, and hidden text. */
 import { convert, type FormatCallback } from "html-to-text";
 import { keepVisible } from "./visible.ts";
 
-/** A long newsletter has a tenth of it; converting this much takes a quarter of a second at worst. */
+/** A long newsletter has a tenth of this; converting this much takes a quarter of a second at worst. */
 const HTML_CHARS_MAX = 256 * 1024;
-/** Longer URLs are dropped: nearly all of them are tracking links. */
+/** Longer URLs are dropped: nearly all are tracking links. */
 const LINK_CHARS_MAX = 120;
 
-/** The element around all of a mail, at which hidden text is taken out before anything is written. */
+/** The root element, at which hidden text is removed before any output. */
 const WHOLE = "whole-mail";
 const visible: FormatCallback = (whole, walk, builder) => {
   keepVisible(whole);
@@ -37,7 +34,7 @@ export function htmlText(html: string): string {
         },
       },
       ...["h1", "h2", "h3", "h4", "h5", "h6"].map((selector) => ({ selector, options: { uppercase: false } })),
-      // tables of mails are for looks: rows as lines, cells side by side
+      // tables of mails are layout: rows become lines, cells go side by side
       { selector: "tr", format: "block", options: { leadingLineBreaks: 1, trailingLineBreaks: 1 } },
       ...["td", "th"].map((selector) => ({ selector, format: "inlineSurround", options: { suffix: " " } })),
     ],

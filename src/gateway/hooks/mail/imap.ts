@@ -1,6 +1,6 @@
 /**
- * A mailbox on an IMAP server (RFC 9051): opened read-only, so that nothing in it changes, and looked at by the numbers
- * that the server gives to mails (UIDs). Knows nothing of what becomes of a mail.
+ * A mailbox on an IMAP server (RFC 9051): opened read-only, so that nothing in it changes, and read by the server's
+ * numbers of mails (UIDs). Knows nothing of the handling of mails.
  */
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -9,22 +9,22 @@ import { oneLine } from "../../agent/boundary/index.ts";
 import { AppError, messageOf } from "../../../base/index.ts";
 import type { MailAccount } from "./config.ts";
 
-/** Of a mail's source: more than its head and text take, whatever is attached behind them. */
+/** Bytes read of a mail's source: enough for its head and text, whatever is attached after them. */
 export const SOURCE_BYTES_MAX = 1024 * 1024;
-/** A mail's part and what the server says around it; lists of numbers are shorter. */
+/** Limit of a response: a mail's part and its envelope; lists of UIDs are shorter. */
 const RESPONSE_BYTES_MAX = 8 * SOURCE_BYTES_MAX;
 const CONNECT_MS = 30_000;
-/** Without a sign of life; a mailbox is looked at more often than that. */
+/** Longest silence of a connection; the mailbox is polled more often. */
 const SILENCE_MS = 5 * 60_000;
-/** Servers drop those who wait longer than 30 minutes, and some firewalls much sooner. */
+/** Servers drop IDLE after 30 minutes, and some firewalls much sooner. */
 const IDLE_MS = 9 * 60_000;
 const GOODBYE_MS = 2000;
-/** Of what a server says of an error. */
+/** Most characters quoted of a server's error. */
 const SAID_CHARS_MAX = 300;
-/** Codes (RFC 5530) of refusals that say nothing of the password. */
+/** Codes (RFC 5530) of refusals that do not concern the password. */
 const TEMPORARY: readonly (string | undefined)[] = ["UNAVAILABLE", "LIMIT", "INUSE", "SERVERBUG", "CONTACTADMIN"];
 
-/** What settings are called where a person gives them. */
+/** Names of settings as a person enters them. */
 export interface MailNames {
   readonly caFile: string;
   readonly secure: string;
@@ -34,7 +34,7 @@ export interface MailNames {
 const SETTINGS: MailNames = { caFile: "hooks.mail.caFile", secure: "hooks.mail.secure", port: "hooks.mail.port" };
 
 export interface Mail {
-  /** When the server got it, epoch milliseconds. */
+  /** When the server received it, epoch milliseconds. */
   readonly receivedAt: number;
   /** The first `SOURCE_BYTES_MAX` bytes. */
   readonly source: Uint8Array;
@@ -42,13 +42,16 @@ export interface Mail {
 
 export interface OpenMailbox {
   readonly uidValidity: string;
-  /** The number that the next mail gets; undefined: the server does not tell, as RFC 3501 lets it. */
+  /** UID of the next mail; undefined: the server does not say, which RFC 3501 allows. */
   readonly uidNext: number | undefined;
-  /** Numbers above one, ascending; @param options.since only of mails that came on this day or later */
+  /**
+   * UIDs above one, ascending.
+   * @param options.since only mails received on this day or later
+   */
   uidsAfter(uid: number, options?: { since?: Date }): Promise<readonly number[]>;
-  /** Undefined: it is gone. Throws also where the server cannot read it. */
+  /** Undefined: it was deleted. Throws if the server cannot read it. */
   fetch(uid: number): Promise<Mail | undefined>;
-  /** Resolves once something may be new since the last look, or after a while. */
+  /** Resolves when something may be new since the last look, or after a while. */
   news(afterMs: number): Promise<void>;
   /** Ends a wait for news. */
   wake(): void;
@@ -56,8 +59,8 @@ export interface OpenMailbox {
 }
 
 /**
- * Logs in and opens the mailbox; the signal breaks the connection. All of it throws `unauthorized` where the server
- * refuses the password, `not_found` where there is no such mailbox, else `upstream`, naming server and user.
+ * Logs in and opens the mailbox; the signal breaks the connection. All methods throw `unauthorized` if the server
+ * refuses the password, `not_found` if there is no such mailbox, else `upstream`, naming server and user.
  */
 export async function openMailbox(
   account: MailAccount,
@@ -84,7 +87,7 @@ export async function openMailbox(
       wake: news.wake,
       async close() {
         signal.removeEventListener("abort", abort);
-        const timer = setTimeout(() => client.close(), GOODBYE_MS); // it is over either way
+        const timer = setTimeout(() => client.close(), GOODBYE_MS); // closed either way
         await client.logout().catch(() => {});
         clearTimeout(timer);
         client.close();
@@ -103,7 +106,7 @@ async function makeClient(
 ): Promise<ImapFlow> {
   const { host, port, user, security, caFile } = account;
   const ca = caFile === undefined ? undefined : await readFile(caFile, "utf8").catch(unreadable(caFile, names));
-  const library = await import("imapflow"); // only those who listen pay for it
+  const library = await import("imapflow"); // loaded only by gateways with a mailbox
   const client = new library.ImapFlow({
     host,
     port,
@@ -112,9 +115,9 @@ async function makeClient(
     ...(security === "tls" ? {} : { doSTARTTLS: security === "starttls" }),
     // without a name the certificate must be for the address
     tls: { minVersion: "TLSv1.2", ...(isIP(host) > 0 ? { servername: "" } : {}), ...(ca === undefined ? {} : { ca }) },
-    logger: false, // it would log what mails say
+    logger: false, // it would log the content of mails
     clientInfo: { name: "Hearth", version: false, vendor: false, "support-url": false },
-    disableCompression: true, // a small answer could become a large one
+    disableCompression: true, // a small response could expand to a large one
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
@@ -123,7 +126,7 @@ async function makeClient(
     maxLineLength: RESPONSE_BYTES_MAX,
     maxResponseSize: RESPONSE_BYTES_MAX,
   });
-  client.on("error", () => {}); // the pending command rejects with it
+  client.on("error", () => {}); // the pending command rejects with the error
   return client;
 }
 
@@ -137,7 +140,7 @@ async function selectMailbox(client: ImapFlow, { mailbox }: MailAccount) {
   try {
     return await client.mailboxOpen(mailbox, { readOnly: true });
   } catch (error) {
-    const { responseStatus } = error as ImapFlowError; // the library throws nothing else
+    const { responseStatus } = error as ImapFlowError; // the library throws no other type
     if (responseStatus !== "NO") throw error;
     throw new AppError("not_found", `there is no mailbox '${mailbox}', or it cannot be opened`, { cause: error });
   }
@@ -146,7 +149,7 @@ async function selectMailbox(client: ImapFlow, { mailbox }: MailAccount) {
 async function search(client: ImapFlow, uid: number, since: Date | undefined): Promise<readonly number[]> {
   const found = await client.search({ uid: `${uid + 1}:*`, ...(since ? { since } : {}) }, { uid: true });
   if (!found) throw new AppError("upstream", "the server did not answer a search");
-  return found.filter((each) => each > uid).toSorted((a, b) => a - b); // `7:*` finds the last one, even if it is 6
+  return found.filter((each) => each > uid).toSorted((a, b) => a - b); // `7:*` matches the last one, even if it is 6
 }
 
 async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefined> {
@@ -158,7 +161,7 @@ async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefine
   return { receivedAt: Number.isNaN(receivedAt) ? 0 : receivedAt, source: found.source };
 }
 
-/** News that arrive between two waits are kept for the next one. */
+/** Keeps news between two waits for the next one. */
 function watchNews(client: ImapFlow): { wait(afterMs: number): Promise<void>; wake(): void } {
   let isNew = false;
   let wake = (): void => {};
@@ -185,7 +188,7 @@ function watchNews(client: ImapFlow): { wait(afterMs: number): Promise<void>; wa
   return { wait, wake: () => wake() };
 }
 
-/** What to do about errors that people meet when they set a mailbox up. */
+/** Hints for errors that people meet while setting up a mailbox. */
 const HINTS: Readonly<Record<string, (names: MailNames) => string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: ({ caFile }) => `name the file of its certificate: ${caFile}`,
   SELF_SIGNED_CERT_IN_CHAIN: ({ caFile }) => `name the file of its authority's certificate: ${caFile}`,

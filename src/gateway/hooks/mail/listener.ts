@@ -1,6 +1,7 @@
 /**
- * Listens to one mailbox: every mail that comes after the first look becomes a run, once. The mailbox itself is the
- * queue: a mail is marked as handled together with its acceptance, and what cannot be taken now is taken later.
+ * Watches one mailbox: every mail that arrives after the first look becomes a run, once. The mailbox itself is the
+ * queue: a mail is marked as handled in the transaction that accepts it, and a mail that cannot be accepted now is
+ * tried later.
  */
 import { AppError, type Logger, messageOf } from "../../../base/index.ts";
 import { external, operator } from "../../agent/boundary/passage.ts";
@@ -17,15 +18,15 @@ import type { MailOutcome, MailStatus } from "./status.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** After the server refused the password: more attempts than these get accounts locked. */
+/** Delays after a refused password: faster attempts get accounts locked. */
 const REFUSED_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
-/** How often a refused password's file is looked at for a new one. */
+/** Interval of checking a refused password's file for a new one. */
 const PASSWORD_LOOK_MS = 5000;
-/** Connections that may break on one mail, before it is given up. */
+/** Connections that may break on one mail before it is given up. */
 const FETCHES_MAX = 5;
-/** Outages longer than this are reported to the main session. */
+/** Longer outages are reported to the main session. */
 const DOWN_TOLD_MS = HOUR_MS;
-/** How far behind the newest mail others may have come in, and days of time zones may lie. */
+/** Rescan window: mails may arrive late, and IMAP searches by day, in any time zone. */
 const RESCAN_MARGIN_MS = 2 * DAY_MS;
 
 export interface ListenerDeps extends HandOverDeps {
@@ -43,19 +44,19 @@ export interface ListenerSettings {
 export class MailListener {
   readonly #deps: ListenerDeps;
   readonly #settings: ListenerSettings;
-  /** What the position is kept under. */
+  /** Key of the stored position. */
   readonly #key: string;
   readonly #name: string;
   readonly #stopped = new AbortController();
   #ended: Promise<void> = Promise.resolve();
   #status: Omit<MailStatus, "account" | "mailbox" | "mails">;
   #failures = 0;
-  /** By `performance.now()`: no matter of how clocks are set. */
+  /** By `performance.now()`: independent of the system clock. */
   #downSince = performance.now();
-  /** The mail that could not be fetched last, and on how many connections. */
+  /** The last mail that could not be fetched, and the number of connections that failed on it. */
   #unreadable = { uid: 0, tries: 0 };
   readonly #postponed = new Postponed();
-  /** Ends a wait, here or for news of the mailbox. */
+  /** Ends a wait, for time or for news. */
   #wake = (): void => {};
   #wakeBox = (): void => {};
 
@@ -75,13 +76,13 @@ export class MailListener {
     });
   }
 
-  /** Resolves once nothing is in the middle of anything. */
+  /** Resolves once no work is under way. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#ended;
   }
 
-  /** Something changed: what waits is tried again. */
+  /** Retries waiting work, after a change elsewhere. */
   poke(): void {
     if (this.#status.state === "refused") return;
     this.#postponed.hurry();
@@ -109,7 +110,7 @@ export class MailListener {
     }
   }
 
-  /** Until the connection breaks. */
+  /** Runs until the connection breaks. */
   async #connected(password: string): Promise<void> {
     const { signal } = this.#stopped;
     const box = await openMailbox(this.#settings.account, { password, signal });
@@ -131,13 +132,13 @@ export class MailListener {
     }
   }
 
-  /** Where to go on. Mails that a new mailbox already holds are not news. */
+  /** The position to continue from. Mails already in a new mailbox are not news. */
   async #position(box: OpenMailbox): Promise<MailPosition> {
     const { uidValidity, uidNext } = box;
     const { store, log, now } = this.#deps;
     const found = await store.read(() => findPosition(this.#key));
     if (!found) {
-      const beganAt = Math.floor(now() / 1000) * 1000; // servers tell whole seconds
+      const beganAt = Math.floor(now() / 1000) * 1000; // servers report whole seconds
       const lastUid = uidNext === undefined ? ((await box.uidsAfter(0)).at(-1) ?? 0) : uidNext - 1;
       const first = { uidValidity, lastUid, beganAt, newestAt: beganAt, sinceAt: 0 };
       await store.write(() => setPosition(this.#key, first));
@@ -151,7 +152,7 @@ export class MailListener {
     return { ...found, uidValidity, lastUid: 0, sinceAt };
   }
 
-  /** Handles what is new, in order; returns where that ends. */
+  /** Handles new mails, in order; returns the new position. */
   async #look(box: OpenMailbox, from: MailPosition): Promise<MailPosition> {
     let position = from;
     const since = from.sinceAt > 0 ? { since: new Date(from.sinceAt - RESCAN_MARGIN_MS) } : {};
@@ -167,7 +168,7 @@ export class MailListener {
     return position;
   }
 
-  /** Tries the mails whose time has come again. */
+  /** Retries the mails that are due. */
   async #retry(position: MailPosition): Promise<void> {
     for (const mail of this.#postponed.due()) {
       if (this.#stopped.signal.aborted) return;
@@ -175,7 +176,7 @@ export class MailListener {
     }
   }
 
-  /** Gives a mail up on which one connection after the other fails: those behind it are not to wait for ever. */
+  /** Gives up a mail on which several connections failed, so that later ones do not wait for ever. */
   async #fetch(box: OpenMailbox, position: MailPosition): Promise<Mail | undefined> {
     const { lastUid: uid } = position;
     try {
@@ -197,7 +198,7 @@ export class MailListener {
     const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
     const alongside = (): Script<void> => setPosition(this.#key, this.#postponed.before(position, ""));
     const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
-    if (kind === "full") return; // the next try tells
+    if (kind === "full") return; // the next try reports it
     mails.refused++;
     log.warn("a mail cannot be read, and is passed over", { account: this.#name, uid, reason });
   }
@@ -206,7 +207,7 @@ export class MailListener {
   async #handle(mail: Mail, position: MailPosition): Promise<void> {
     const { store, mails } = this.#deps;
     const isCut = mail.source.length >= SOURCE_BYTES_MAX;
-    const { parseMail } = await import("./message.ts"); // of servers, few have a mailbox
+    const { parseMail } = await import("./message.ts"); // loaded only by gateways with a mailbox
     const item = await parseMail(mail.source, { ...this.#settings.mail, isCut });
     const { lastUid: uid } = position;
     if (this.#postponed.knows({ uid, item })) return;
@@ -233,7 +234,7 @@ export class MailListener {
     });
   }
 
-  /** Says that a mail was handled, and how far the mailbox was read. */
+  /** Stores that a mail was handled, and the position of the mailbox. */
   #mark(id: string, position: MailPosition): () => Script<void> {
     const [key, postponed, { now }] = [this.#key, this.#postponed, this.#deps];
     return function* () {
@@ -280,23 +281,23 @@ export class MailListener {
     else await this.#sleep(delayMs);
   }
 
-  /** Tells the main session, once a day. */
+  /** Sends an event to the main session, at most once a day. */
   async #tell(reason: string): Promise<void> {
     const { log, now } = this.#deps;
     const itemId = `down ${this.#key} ${Math.floor(now() / DAY_MS)}`;
     const about = `The mailbox of ${this.#name} cannot be listened to: `;
-    const text = [...operator(about), ...external(reason)]; // servers say some of it
+    const text = [...operator(about), ...external(reason)]; // parts of it come from the server
     await tellMain(this.#deps, { account: this.#name, text, itemId }).catch((error: unknown) =>
       log.error("the main session could not be told", { error: messageOf(error) }),
     );
   }
 
-  /** Waits, but not after the password was changed. */
+  /** Waits, or returns early if the password changed. */
   async #newPassword(refused: string | undefined, delayMs: number): Promise<void> {
     const { account } = this.#settings;
     for (let leftMs = delayMs; leftMs > 0 && !this.#stopped.signal.aborted; leftMs -= PASSWORD_LOOK_MS) {
       await this.#sleep(Math.min(PASSWORD_LOOK_MS, leftMs));
-      const current = await readPassword(account).catch(() => refused); // it may be about to be written
+      const current = await readPassword(account).catch(() => refused); // the file may be being written
       if (current !== refused) return;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * A mail as the mail preset takes it, made of the first part of its source (RFC 5322, MIME). Everything in it comes
- * from strangers: whatever it holds becomes bounded, well-formed text, and nothing makes it fail.
+ * Parses a mail for the mail preset, from the first part of its source (RFC 5322, MIME). All content comes from
+ * strangers: it becomes bounded, well-formed text, and no input makes parsing fail.
  */
 import { createHash } from "node:crypto";
 import PostalMime, { type Email } from "postal-mime";
@@ -13,19 +13,19 @@ const PARTS_DEPTH_MAX = 32;
 const ID_CHARS_MAX = 128;
 const SNIPPET_CHARS_MAX = 200;
 
-/** Names are those of the mail mapping's requests. */
+/** Names are the same as in requests to the mail mapping. */
 export interface MailItem extends MailAttachments {
-  /** The Message-ID; a digest of one that is no usable text, or of the source where there is none. */
+  /** The Message-ID; its digest if it is unusable, the source's digest if it is absent. */
   readonly id: string;
   readonly from: string;
   readonly to?: string;
   readonly cc?: string;
-  /** Where it is not the sender. */
+  /** Set if it differs from the sender. */
   readonly replyTo?: string;
   readonly date?: string;
-  /** Of a mailing list. */
+  /** Id of a mailing list. */
   readonly listId?: string;
-  /** That a program wrote it: `auto-replied`, `auto-generated` (RFC 3834). */
+  /** Set if a program wrote it: `auto-replied`, `auto-generated` (RFC 3834). */
   readonly autoSubmitted?: string;
   readonly subject: string;
   readonly snippet: string;
@@ -34,9 +34,9 @@ export interface MailItem extends MailAttachments {
 
 export interface MailOptions {
   readonly includeBody: boolean;
-  /** UTF-8 bytes of the body and of attached texts, at most. */
+  /** Most UTF-8 bytes of the body and attached texts. */
   readonly maxBytes: number;
-  /** Whether the source goes on. */
+  /** True if the source was cut off. */
   readonly isCut: boolean;
 }
 
@@ -72,7 +72,7 @@ export async function parseMail(source: Uint8Array, { includeBody, maxBytes, isC
 
 const header = ({ headers }: Email, name: string): string => line(headers.find(({ key }) => key === name)?.value ?? "");
 
-/** Of a mail whose parts cannot be told apart, the head alone. */
+/** Falls back to the head alone, for a mail whose parts cannot be parsed. */
 async function parsed(source: Uint8Array): Promise<Email> {
   const limits = { maxNestingDepth: PARTS_DEPTH_MAX, maxHeadersSize: source.length };
   try {
@@ -82,7 +82,7 @@ async function parsed(source: Uint8Array): Promise<Email> {
   }
 }
 
-/** Header lines without those that tell of parts, as text of one byte a character. */
+/** Header lines without MIME fields, as one-byte characters. */
 function headOf(source: Uint8Array): string {
   const text = Buffer.from(source).toString("latin1");
   const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length;

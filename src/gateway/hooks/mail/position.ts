@@ -1,12 +1,12 @@
 /**
- * How far a mailbox has been read, and which of its mails were handled: written together with what a mail became, so
- * that a crash neither loses one nor brings one twice. Ids outlive the server's numbers, which it may give anew.
+ * The position in a mailbox, and its handled mails: written together with a mail's outcome, so that a crash neither
+ * loses nor repeats a mail. Message ids outlive the server's UIDs, which it may reassign.
  */
 import type { Migration } from "../../database/database.ts";
 import { execute, queryOne, type Script } from "../../database/store.ts";
 import { shortHash } from "../mapping/filters.ts";
 
-/** Mails of a mailbox that are remembered by id. */
+/** Most mails of a mailbox that are remembered by id. */
 const REMEMBERED_MAX = 20_000;
 
 export const mailMigrations: readonly Migration[] = [
@@ -33,15 +33,15 @@ export const mailMigrations: readonly Migration[] = [
 ];
 
 export interface MailPosition {
-  /** The server's generation of its numbers (UIDVALIDITY in RFC 9051). */
+  /** The generation of the server's UIDs (UIDVALIDITY in RFC 9051). */
   readonly uidValidity: string;
-  /** Handled up to here, in order. */
+  /** All mails up to this UID are handled. */
   readonly lastUid: number;
-  /** When the mailbox was looked at for the first time, epoch milliseconds. */
+  /** Time of the first look at the mailbox, epoch milliseconds. */
   readonly beganAt: number;
-  /** When the newest of the handled mails came in. */
+  /** Arrival time of the newest handled mail. */
   readonly newestAt: number;
-  /** What came in before is not new, whatever its number; 0: numbers are enough. */
+  /** Mails that arrived earlier are not new, whatever their UID; 0: UIDs are enough. */
   readonly sinceAt: number;
 }
 
@@ -73,7 +73,7 @@ export function* isHandled(mailbox: string, id: string): Script<boolean> {
   return (yield* queryOne(text, mailbox, shortHash(id))) !== undefined;
 }
 
-/** Remembers a mail and forgets the oldest beyond the most. */
+/** Remembers a mail and forgets the oldest beyond the limit. */
 export function* setHandled(mailbox: string, { id, now }: { id: string; now: number }): Script<void> {
   yield* execute(
     "INSERT INTO mail_handled (mailbox, id_hash, handled_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",

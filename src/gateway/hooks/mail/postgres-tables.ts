@@ -1,4 +1,4 @@
-/** The tables of mailboxes in PostgreSQL; see `position.ts` for what they are. */
+/** The tables of mailboxes in PostgreSQL; `position.ts` explains them. */
 import type { Migration } from "../../database/database.ts";
 
 const MAIL = `

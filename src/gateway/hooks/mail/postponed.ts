@@ -1,11 +1,11 @@
 /**
- * Mails on which a mapping's transform failed: each is tried again a little later, while those behind it go on. The
- * mailbox stays marked as read up to the first of them alone, so that a crash loses none.
+ * Mails whose transform failed: each is retried a little later, while later mails proceed. The stored position stays
+ * before the first of them, so that a crash loses none.
  */
 import type { MailItem } from "./message.ts";
 import type { MailPosition } from "./position.ts";
 
-/** Further ones hold up the mailbox: then it is the transform that fails, and not a mail. */
+/** More of them stop the mailbox: then the transform is at fault, not a mail. */
 const POSTPONED_MAX = 3;
 
 export interface PostponedMail {
@@ -16,12 +16,12 @@ export interface PostponedMail {
 }
 
 interface Waiting extends PostponedMail {
-  /** By `performance.now()`: no matter of how clocks are set. */
+  /** By `performance.now()`: independent of the system clock. */
   readonly dueAt: number;
 }
 
 export class Postponed {
-  /** By the mail's id: numbers of a mailbox may change. */
+  /** Keyed by message id: UIDs may change. */
   readonly #mails = new Map<string, Waiting>();
 
   get isFull(): boolean {
@@ -32,7 +32,7 @@ export class Postponed {
     this.#mails.set(mail.item.id, { ...mail, dueAt: performance.now() + afterMs });
   }
 
-  /** Whether a mail waits already, which may have another number now. */
+  /** True if a mail is waiting already, perhaps under another UID. */
   knows({ uid, item }: Pick<PostponedMail, "uid" | "item">): boolean {
     const known = this.#mails.get(item.id);
     if (known) this.#mails.set(item.id, { ...known, uid });
@@ -43,13 +43,13 @@ export class Postponed {
     this.#mails.delete(id);
   }
 
-  /** Those whose time has come, the first ones first. */
+  /** Mails that are due, in order. */
   due(): readonly PostponedMail[] {
     const now = performance.now();
     return [...this.#mails.values()].filter(({ dueAt }) => dueAt <= now).toSorted((a, b) => a.uid - b.uid);
   }
 
-  /** Until the next is due. */
+  /** Milliseconds until the next one is due. */
   get nextMs(): number {
     const times = [...this.#mails.values()].map(({ dueAt }) => dueAt);
     return Math.max(0, Math.min(...times) - performance.now());
@@ -59,7 +59,10 @@ export class Postponed {
     for (const [id, mail] of this.#mails) this.#mails.set(id, { ...mail, dueAt: 0 });
   }
 
-  /** How far the mailbox counts as read. @param exceptId of a mail that waits no longer */
+  /**
+   * The position to store.
+   * @param exceptId id of a mail that is no longer waiting
+   */
   before(position: MailPosition, exceptId: string): MailPosition {
     const others = [...this.#mails.values()].filter(({ item }) => item.id !== exceptId);
     return { ...position, lastUid: Math.min(position.lastUid, ...others.map(({ uid }) => uid - 1)) };

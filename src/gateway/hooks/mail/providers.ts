@@ -1,9 +1,9 @@
-/** Mail providers that many people have, by the domain of an address: where their mailboxes are, and what to know. */
+/** Common mail providers, by an address's domain: their servers, and hints. */
 
 export interface MailProvider {
   readonly name: string;
   readonly host: string;
-  /** What to know before the password is asked for. */
+  /** A hint shown before the password prompt. */
   readonly note: string;
 }
 
@@ -41,7 +41,10 @@ const BY_DOMAIN: readonly (readonly [RegExp, MailProvider])[] = [
   [/^fastmail\.(com|fm)$/, FASTMAIL],
 ];
 
-/** @param address `name@domain`; undefined for an unknown provider. */
+/**
+ * Undefined for an unknown provider.
+ * @param address `name@domain`
+ */
 export function findProvider(address: string): MailProvider | undefined {
   const domain = address.slice(address.lastIndexOf("@") + 1).toLowerCase();
   return BY_DOMAIN.find(([pattern]) => pattern.test(domain))?.[1];

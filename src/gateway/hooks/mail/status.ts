@@ -1,8 +1,8 @@
-/** What a mail listener is at: for operators, probes and monitoring. Names and counts, never a mail's text. */
+/** The state of a mail listener, for operators, probes and monitoring: names and counts, never a mail's text. */
 import { Type, type TInteger } from "@sinclair/typebox";
 import { oneOfTexts, type Output, strictObject } from "../../../base/schema.ts";
 
-/** `repeated`: handled before, under another number. */
+/** `repeated`: handled before, under another UID. */
 const OUTCOMES = ["accepted", "repeated", "nothing", "refused"] as const;
 export type MailOutcome = (typeof OUTCOMES)[number];
 
@@ -28,7 +28,7 @@ export const mailStatusSchema = strictObject({
 });
 export type MailStatus = Readonly<Output<typeof mailStatusSchema>>;
 
-/** What anyone may know: no names, and nothing that others said. */
+/** The public part: no names, and no text from outside. */
 export type MailBrief = Pick<MailStatus, "state" | "since" | "mails"> & { readonly lastMailAt?: number };
 
 export function briefOf({ state, since, lastMailAt, mails }: MailStatus): MailBrief {

@@ -1,4 +1,4 @@
-/** Text of mails, which strangers wrote, as bounded and well-formed text. */
+/** Turns text of mails, which strangers wrote, into bounded and well-formed text. */
 import type { Address } from "postal-mime";
 
 const FIELD_CHARS_MAX = 998; // a line of RFC 5322
@@ -12,16 +12,16 @@ export function addressList(addresses: readonly Address[]): string {
   return cutChars(texts.filter((text) => text !== "").join(", "), FIELD_CHARS_MAX);
 }
 
-/** On one line, without control characters. */
+/** As one line, without control characters. */
 export const line = (text: string): string =>
   cutChars(text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim(), FIELD_CHARS_MAX);
 
-/** Line breaks as we write them, no other control characters, and no long gaps. */
+/** With uniform line breaks, without other control characters and long gaps. */
 export const tidy = (text: string): string =>
   text
     .replace(/\r\n?/g, "\n")
     .replace(/[^\P{Cc}\n\t]/gu, "")
-    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // from the first blank of a gap on, which may be as long as the mail
+    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // anchored at the first blank of a gap, which may be as long as the mail
     .replace(/\n{3,}/g, "\n\n")
     .toWellFormed()
     .trim();
@@ -29,10 +29,11 @@ export const tidy = (text: string): string =>
 export const cutChars = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most).toWellFormed().trimEnd()}…` : text.toWellFormed();
 
-/** Whole characters only. */
+/** Cuts between characters. */
 export function cutBytes(text: string, most: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
-  const whole = new TextDecoder("utf-8").decode(bytes.subarray(0, most), { stream: true }); // a half character is kept back
+  // streaming holds back an incomplete character
+  const whole = new TextDecoder("utf-8").decode(bytes.subarray(0, most), { stream: true });
   return `${whole.trimEnd()}…`;
 }

@@ -1,6 +1,6 @@
 /**
- * Takes from the tree of an HTML mail what its reader does not see: a stranger could write orders for a model there.
- * Looks at `hidden` and at inline styles, which mails have; rules of style sheets are not worked out.
+ * Removes invisible elements from the tree of an HTML mail: a stranger could hide orders for a model there. Evaluates
+ * `hidden` and inline styles, which mails use; ignores style sheets.
  */
 import type { DomNode } from "html-to-text";
 
@@ -8,11 +8,11 @@ interface Color {
   readonly channels: readonly number[];
 }
 
-/** What text has from the elements around it. */
+/** Properties inherited from the elements around a text. */
 interface Look {
   readonly isShown: boolean;
   readonly isTiny: boolean;
-  /** Undefined: none, so that nothing is seen. */
+  /** Undefined: transparent, so the text is invisible. */
   readonly color: Color | undefined;
   /** Undefined: an image, or a colour that is not understood. */
   readonly background: Color | undefined;
@@ -22,9 +22,9 @@ const BLACK: Color = { channels: [0, 0, 0] };
 const WHITE: Color = { channels: [255, 255, 255] };
 const PAGE: Look = { isShown: true, isTiny: false, color: BLACK, background: WHITE };
 
-/** Of each channel, from 0 to 255: no reader tells less apart. */
+/** Per channel, from 0 to 255: readers cannot see smaller differences. */
 const CHANNEL_DIFFERENCE = 8;
-/** Smaller text is a line of dots. */
+/** Smaller text is unreadable. */
 const FONT_PIXELS_MIN = 2;
 
 /** Changes the tree. */
@@ -48,7 +48,7 @@ const isSame = (a: Color, b: Color): boolean =>
 
 type Style = ReadonlyMap<string, string>;
 
-/** Lower-case and without blanks around; of equal names the last. */
+/** Lower-case and trimmed; of equal names the last counts. */
 function styleOf({ attribs }: DomNode): Style {
   const given = attribs?.["style"];
   if (given === undefined) return new Map();
@@ -66,7 +66,7 @@ function styleOf({ attribs }: DomNode): Style {
   return new Map(pairs);
 }
 
-/** `\\6e` in a style stands for a letter: up to six hexadecimal digits and one blank. */
+/** Decodes CSS escapes such as `\\6e`: up to six hexadecimal digits and one blank. */
 const unescaped = (style: string): string =>
   style.replace(/\\(?:([0-9a-f]{1,6})\s?|([^\n0-9a-f]))/gi, (_, digits: string | undefined, letter: string) => {
     if (digits === undefined) return letter;
@@ -74,12 +74,12 @@ const unescaped = (style: string): string =>
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : "\ufffd";
   });
 
-/** Out of the page, at its left or above it. */
+/** Positioned off the page, left of it or above it. */
 const isOffPage = (style: Style): boolean =>
   /^(absolute|fixed)$/.test(style.get("position") ?? "") &&
   ["left", "top"].some((key) => /^-\d{3,}/.test(style.get(key) ?? ""));
 
-/** The parts of a mail that no program shows, and elements whose style hides all that is in them. */
+/** False for elements that no program shows, and for elements whose style hides their content. */
 function isRendered(node: DomNode): boolean {
   if (node.name === "head" || node.name === "template" || node.name === "title") return false;
   const { attribs = {} } = node;
@@ -93,7 +93,7 @@ function isRendered(node: DomNode): boolean {
   return !(isClipped && ["height", "max-height", "width", "max-width"].some((key) => isZero(style.get(key))));
 }
 
-/** `0`, `0.0px`, `0%`; one pixel is as good as none. */
+/** `0`, `0.0px`, `0%`; one pixel counts too. */
 const isZero = (value: string | undefined): boolean =>
   value !== undefined && /^(0*\.?0+|0?1px)(px|em|rem|pt|%)?$/.test(value);
 
@@ -115,7 +115,7 @@ function lookOf(node: DomNode, around: Look): Look {
 const textColorOf = (text: string, around: Look): Color | undefined =>
   /^(transparent|rgba\(.*[\s,/]0?\.?0+%?\s*\))$/.test(text) ? undefined : (colorOf(text) ?? around.color);
 
-/** Sizes that depend on others leave text as it is. */
+/** Relative sizes leave the text visible. */
 function isTinySize(size: string, around: Look): boolean {
   const [, number, unit] = /^(\d*\.?\d+)(px|pt|em|rem|%)?$/.exec(size) ?? [];
   if (number === undefined) return around.isTiny && /^(inherit|smaller|larger)$/.test(size);
@@ -148,7 +148,7 @@ const NAMES: Readonly<Record<string, Color>> = {
   ivory: { channels: [255, 255, 240] },
 };
 
-/** Undefined for what is no plain colour: a gradient, a picture, a name that few use. */
+/** Undefined if it is not a plain colour: a gradient, a picture, a rare name. */
 function colorOf(text: string): Color | undefined {
   if (Object.hasOwn(NAMES, text)) return NAMES[text];
   const [, hex] = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/.exec(text) ?? [];
