@@ -1,4 +1,4 @@
-/** From a mapping, a request and what a transform said of it to the action that both ask for. */
+/** Builds the action of a request from its mapping and the transform's result. */
 import { oneLine } from "../../agent/boundary/index.ts";
 import { AppError } from "../../../base/index.ts";
 import { external, type Passage, plain } from "../../agent/boundary/passage.ts";
@@ -20,7 +20,7 @@ export interface ActionParts {
   readonly plan: Plan;
   readonly view: View;
   readonly given: Overrides;
-  /** Whether there is a channel of this name, beside `last`. */
+  /** True if there is a channel of this name, besides `last`. */
   readonly isChannel: (name: string) => boolean;
 }
 
@@ -30,8 +30,8 @@ export interface Built {
 }
 
 /**
- * Undefined: the preset has nothing to tell of this request. Throws `bad_request` for an empty text or a value that
- * cannot be used, `too_large` for a text that is too long.
+ * Undefined: the preset has nothing to say about this request. Throws `bad_request` for an empty text or an invalid
+ * value, `too_large` for a text that is too long.
  */
 export function buildAction(parts: ActionParts): Built | undefined {
   const { mapping, given } = parts;
@@ -74,7 +74,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
   return { action, warnings };
 }
 
-/** A transform's text, else the template's, else what the preset tells. */
+/** The transform's text, else the template's, else the preset's. */
 function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): Passage | undefined {
   const whole = kind === "wake" ? (given.text ?? given.message) : (given.message ?? given.text);
   if (whole !== undefined) return external(whole);
@@ -85,7 +85,7 @@ function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "
   return preset.describe(view);
 }
 
-/** A preset's own value stands in where the operator gives none; see `word` for a template with a missing value. */
+/** The preset's value is the default of the operator's; see `word` for a template with a missing value. */
 function own(key: "sessionKey" | "itemId", parts: ActionParts): string | undefined {
   const { mapping, plan, view, given } = parts;
   if (given[key] || plan[key] || !mapping.preset) return word(key, parts);
@@ -96,15 +96,18 @@ function own(key: "sessionKey" | "itemId", parts: ActionParts): string | undefin
 
 const isOneLine = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text);
 
-/** A digest is as good as an id that is too long, or not on one line. */
+/** Replaces an id that is too long, or not on one line, by its digest. */
 const idOf = (text: string): string => (text.length > CHARS_MAX.itemId || !isOneLine(text) ? shortHash(text) : text);
 
 const CHARS_MAX = { name: 1000, sessionKey: 256, to: 512, model: 256, thinking: 32, itemId: 256 } as const;
 
-/** A key or an id with a gap is none: senders whose requests lack a value must not end up in one conversation. */
+/**
+ * A key or an id with a missing value counts as absent: otherwise all senders that lack the value would share a
+ * conversation.
+ */
 const WHOLE_ONLY: readonly string[] = ["sessionKey", "itemId", "to"];
 
-/** A setting that is one line; undefined where it is empty. */
+/** A one-line setting; undefined if it is empty. */
 function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: ActionParts): string | undefined {
   const asked = given[key];
   const rendered: Rendered | undefined = asked === undefined ? plan[key]?.(view) : undefined;

@@ -1,4 +1,4 @@
-/** Questions about a request, made into one function when the configuration is read. */
+/** Conditions on a request, compiled into one function when the configuration is read. */
 import { AppError } from "../../../base/index.ts";
 import type { Condition, ConditionTest } from "../config.ts";
 import { isAlwaysText, parsePath, valueAt } from "./path.ts";
@@ -7,10 +7,10 @@ import type { View } from "./request.ts";
 
 const DEPTH_MAX = 16;
 
-/** Throws `too_large` for a text that is too long to be looked at whole. */
+/** Throws `too_large` for a text that is too long to search. */
 export type Question = (view: View) => boolean;
 
-/** Throws `bad_request` for a path or pattern that is none, and for conditions that nest too deep. */
+/** Throws `bad_request` for an invalid path or pattern, and for conditions that nest too deep. */
 export function makeQuestion(condition: Condition, depth = 0): Question {
   if (depth > DEPTH_MAX) throw new AppError("bad_request", `conditions nest deeper than ${DEPTH_MAX}`);
   const inner = (each: Condition): Question => makeQuestion(each, depth + 1);
@@ -29,10 +29,10 @@ export function makeQuestion(condition: Condition, depth = 0): Question {
   return makeTest(condition);
 }
 
-/** Numbers that bodies have as text, see `ingress/payload.ts`. */
+/** Long numbers are text in bodies, see `ingress/payload.ts`. */
 const isLong = (wanted: unknown): boolean => typeof wanted === "number" && Math.abs(wanted) > Number.MAX_SAFE_INTEGER;
 
-/** All that a test says must hold; one that says nothing asks whether there is a value. */
+/** All parts of a test must hold; an empty test asks whether there is a value. */
 function makeTest({ at, equals, in: among, matches, exists }: ConditionTest): Question {
   const path = parsePath(at);
   const isSame = (value: unknown, wanted: unknown): boolean =>

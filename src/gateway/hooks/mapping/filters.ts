@@ -1,13 +1,13 @@
 /**
- * Filters of templates: `{{ title | default: "untitled" | truncate: 80 }}`. A filter never throws: what it cannot work
- * with it gives back.
+ * Filters of templates: `{{ title | default: "untitled" | truncate: 80 }}`. A filter never throws: it returns
+ * unsuitable values unchanged.
  */
 import { createHash } from "node:crypto";
 import { AppError } from "../../../base/index.ts";
 
 export type Literal = string | number | boolean | null;
 
-/** A value on its way through filters, with its origin. */
+/** A value in a chain of filters, with its origin. */
 export interface Piece {
   readonly value: unknown;
   readonly from: "operator" | "external";
@@ -16,17 +16,17 @@ export interface Piece {
 type Apply = (piece: Piece, args: readonly Literal[]) => Piece;
 
 interface Filter {
-  /** How many arguments it takes. */
+  /** Least and most number of arguments. */
   readonly args: readonly [least: number, most: number];
   readonly apply: Apply;
 }
 
 const TRUNCATE_DEFAULT = 200;
 const JSON_INDENT_MAX = 8;
-/** Epoch numbers below are seconds, above milliseconds: the year 5138, or 1973. */
+/** Smaller epoch numbers are seconds, larger ones milliseconds: the year 5138, or 1973. */
 const SECONDS_MAX = 1e11;
 
-/** A filter that makes text of text; numbers count as text, lists and objects stay. */
+/** A filter from text to text; numbers count as text, lists and objects stay as they are. */
 const text =
   (change: (text: string, args: readonly Literal[]) => string): Apply =>
   (piece, args) => {
@@ -36,7 +36,7 @@ const text =
   };
 
 const FILTERS = {
-  /** What stands for no value, or an empty one: the operator's own words. */
+  /** Replaces an absent or empty value by the operator's words. */
   default: {
     args: [1, 1],
     apply: (piece, [instead = ""]) =>
@@ -47,12 +47,12 @@ const FILTERS = {
     apply: (piece, [indent = 0]) =>
       isMissing(piece.value) ? piece : { ...piece, value: jsonOf(piece.value, Number(indent)) },
   },
-  /** In characters as people count them; the cut is marked. */
+  /** Length in graphemes; marks the cut. */
   truncate: { args: [0, 1], apply: text((value, [length = TRUNCATE_DEFAULT]) => truncate(value, Number(length))) },
   upper: { args: [0, 0], apply: text((value) => value.toUpperCase()) },
   lower: { args: [0, 0], apply: text((value) => value.toLowerCase()) },
   trim: { args: [0, 0], apply: text((value) => value.trim()) },
-  /** The text that base64 of either alphabet stands for, as Google's Pub/Sub sends it. */
+  /** Decodes base64 in either alphabet, as Google's Pub/Sub sends it. */
   base64: { args: [0, 0], apply: text(decodeBase64) },
   date: { args: [0, 1], apply: (piece, [format = "iso"]) => ({ ...piece, value: date(piece.value, String(format)) }) },
   escape: { args: [0, 1], apply: text((value, [how = "html"]) => (ESCAPES[String(how)] ?? ESCAPES["html"]!)(value)) },
@@ -61,7 +61,7 @@ const FILTERS = {
     apply: (piece, [between = ", "]) =>
       Array.isArray(piece.value) ? { ...piece, value: piece.value.map(textOf).join(String(between)) } : piece,
   },
-  /** The same short text for the same value: for keys of what has no id. */
+  /** A short digest of a value: a key for items without an id. */
   hash: {
     args: [0, 0],
     apply: (piece) => (isMissing(piece.value) ? piece : { ...piece, value: shortHash(textOf(piece.value)) }),
@@ -77,14 +77,14 @@ const ESCAPES: Readonly<Record<string, (text: string) => string>> = {
 
 export const isMissing = (value: unknown): boolean => value === undefined || value === null;
 
-/** As a template shows it. Throws `too_large` for what nests too deep to be written down. */
+/** The text of a value in a template. Throws `too_large` for a value that nests too deep to print. */
 export function textOf(value: unknown): string {
   if (typeof value === "string") return value;
   if (isMissing(value)) return "";
   return typeof value === "object" ? jsonOf(value, 0) : String(value);
 }
 
-/** What a template asks of a value. Throws `bad_request` naming the filter. */
+/** A filter with its arguments. Throws `bad_request` naming the filter. */
 export function makeFilter(name: string, args: readonly Literal[]): (piece: Piece) => Piece {
   const filter: Filter | undefined = Object.hasOwn(FILTERS, name) ? FILTERS[name as keyof typeof FILTERS] : undefined;
   if (!filter) {
@@ -126,7 +126,7 @@ function decodeBase64(value: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(digits, "base64"));
   } catch {
-    return value; // bytes that are no text
+    return value; // the bytes are not text
   }
 }
 

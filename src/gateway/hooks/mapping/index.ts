@@ -1,6 +1,6 @@
 /**
- * The mappings of a configuration: an operator's own in their order, then those of presets. The first that takes a
- * request owns it.
+ * The mappings of a configuration: first an operator's own in order, then the presets'. The first that takes a request
+ * owns it.
  */
 import { resolve } from "node:path";
 import { withoutUndefined } from "../without-undefined.ts";
@@ -15,7 +15,7 @@ export { deliveryIdOf, repeatId, RESERVED } from "./mapping.ts";
 export type { MappingRequest } from "./request.ts";
 export { type MappingOutcome, runMapping, type RunParts } from "./run.ts";
 
-/** Beside the configuration file, where nothing else is said. */
+/** Default, relative to the configuration file. */
 const TRANSFORMS_DIR = "hooks/transforms";
 
 export interface Mappings {
@@ -23,13 +23,16 @@ export interface Mappings {
   /** Absolute folder of transforms. */
   readonly transformsDir: string;
   readonly transformTimeoutMs: number;
-  /** Those that may take a request of this path, before its body is read. */
+  /** Mappings that may take a request of this path, before its body is read. */
   forPath(path: string): readonly Mapping[];
-  /** Throws `too_large` where a condition cannot look at all of a text. */
+  /** Throws `too_large` if a condition cannot search all of a text. */
   find(request: MappingRequest): Mapping | undefined;
 }
 
-/** Never throws: what is wrong with a mapping is in its `plan`. @param folder of the configuration file */
+/**
+ * Never throws: a mapping's error is in its `plan`.
+ * @param folder of the configuration file
+ */
 export function makeMappings({ hooks, folder }: { hooks: HooksConfig; folder: string }): Mappings {
   const own = hooks.mappings.map((config, i) => makeMapping(config, { id: config.id ?? `mapping-${i + 1}` }));
   const taken = new Set(own.map(({ id }) => id));
@@ -49,7 +52,7 @@ export function makeMappings({ hooks, folder }: { hooks: HooksConfig; folder: st
   };
 }
 
-/** A preset's mapping with what the operator says otherwise. */
+/** A preset's mapping with the operator's overrides. */
 function presetMapping(name: PresetName, hooks: HooksConfig): MappingConfig {
   const { mapping, scheme }: Preset = presets[name];
   const { secrets, match, allEvents: _, ...settings } = hooks.presetSettings[name] ?? {};
@@ -65,7 +68,7 @@ function presetMapping(name: PresetName, hooks: HooksConfig): MappingConfig {
   };
 }
 
-/** What setup tools wrote for the mail preset counts less than what the operator wrote. */
+/** Settings that setup tools wrote for the mail preset yield to the operator's. */
 function mailSettings({ mail }: HooksConfig): Partial<MappingConfig> {
   if (!mail) return {};
   const { allowUnsafeExternalContent, model, thinking } = mail;

@@ -1,10 +1,10 @@
-/** The mappings of a configuration that can change: parsed once for each snapshot. */
+/** The mappings of a changing configuration: parsed once per snapshot. */
 import type { HooksConfig } from "../config.ts";
 import { makeMappings, type Mappings } from "./index.ts";
 
 export interface MappingSettings {
   readonly hooks: HooksConfig;
-  /** Of the configuration file: relative paths start there. */
+  /** Folder of the configuration file, for relative paths. */
   readonly folder: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A mapping as requests meet it: its templates, conditions and list parsed once. One that cannot be used still owns its
- * requests, and says why: they must not fall to a mapping behind it that trusts more.
+ * A mapping with its templates, conditions and list parsed once. A broken mapping still owns its requests, and reports
+ * why: they must not fall to a later mapping that trusts more.
  */
 import { createHash } from "node:crypto";
 import { checkTools } from "../../agent/tools/index.ts";
@@ -17,7 +17,7 @@ import { makeTemplate, type Rendered } from "./template.ts";
 
 type Template = (view: View) => Rendered;
 
-/** What every request of a mapping needs. */
+/** The parsed parts that every request of a mapping needs. */
 export interface Plan {
   readonly message: Template | undefined;
   readonly text: Template | undefined;
@@ -27,33 +27,33 @@ export interface Plan {
   readonly model: Template | undefined;
   readonly thinking: Template | undefined;
   readonly itemId: Template | undefined;
-  /** Undefined: the mapping goes through no list. */
+  /** Undefined: the mapping has no `forEach`. */
   readonly items: ((view: View) => readonly unknown[]) | undefined;
 }
 
 export interface Mapping {
   readonly id: string;
   readonly config: MappingConfig;
-  /** The preset that brought it. */
+  /** The preset that defines it. */
   readonly preset: PresetName | undefined;
-  /** Whether it takes requests of this path; undefined path in the configuration: of every one. */
+  /** True if it takes requests of this path; without a path in the configuration, of any. */
   takesPath(path: string): boolean;
-  /** Whether path and source are its own, whatever its conditions say. */
+  /** Path and source match; conditions are not evaluated. */
   isFor(request: MappingRequest): boolean;
-  /** Whether its preset leaves this event out, for an answer of 204. */
+  /** True if its preset skips this event, which is answered with 204. */
   leavesOut(view: View): boolean;
-  /** Whether it takes this request. Throws `too_large` where a condition cannot look at all of a text. */
+  /** True if it takes this request. Throws `too_large` if a condition cannot search all of a text. */
   takes(request: MappingRequest): boolean;
   readonly plan: { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly problem: string };
 }
 
-/** Paths that are endpoints of their own. */
+/** Paths of fixed endpoints. */
 export const RESERVED: readonly string[] = ["wake", "agent"];
 
 export interface MappingOrigin {
   readonly id: string;
   readonly preset?: PresetName;
-  /** Whether it takes events that its preset would leave out. */
+  /** True if it takes events that its preset would skip. */
   readonly allEvents?: boolean | undefined;
 }
 
@@ -69,7 +69,7 @@ export function makeMapping(config: MappingConfig, { id, preset, allEvents = fal
   }));
   const isFor = (request: MappingRequest): boolean =>
     takesPath(request.path) && hasSource(request.payload, config.match.source);
-  // a condition that cannot be read takes what the rest of the match takes
+  // a broken condition counts as true, so that the mapping keeps its requests
   const asks: Question | undefined = parsed.ok ? parsed.value.asks : undefined;
   const known: Preset | undefined = preset && presets[preset];
   return {
@@ -85,8 +85,8 @@ export function makeMapping(config: MappingConfig, { id, preset, allEvents = fal
 }
 
 /**
- * The sender's own id of a delivery, for requests whose signature does not tell it. Only for authentic requests: others
- * could make ids look used.
+ * The sender's own id of a delivery, if its signature does not contain one. For authenticated requests only: others
+ * could mark ids as used.
  */
 export function deliveryIdOf({ preset, config }: Mapping, request: MappingRequest): string | undefined {
   if (!preset) return undefined;
@@ -100,7 +100,7 @@ export function deliveryIdOf({ preset, config }: Mapping, request: MappingReques
   return undefined;
 }
 
-/** Errors say of which mapping they are. */
+/** Prefixes errors with the mapping's id. */
 function named<T>(id: string, work: () => T): T {
   try {
     return work();
@@ -110,7 +110,10 @@ function named<T>(id: string, work: () => T): T {
   }
 }
 
-/** What stays the same when a delivery comes again; for authentic requests. @param signedId of its signature scheme */
+/**
+ * An id that is the same when a delivery is repeated; for authenticated requests.
+ * @param signedId from its signature scheme
+ */
 export function repeatId(
   mapping: Mapping,
   { request, rawBody, signedId }: { request: MappingRequest; rawBody: Uint8Array; signedId: string | undefined },
@@ -120,7 +123,7 @@ export function repeatId(
     return `sha256:${createHash("sha256").update(rawBody).digest("hex")}`;
   }
   const id = signedId ?? deliveryIdOf(mapping, request);
-  return id?.includes("\0") ? shortHash(id) : id; // which not every database can hold
+  return id?.includes("\0") ? shortHash(id) : id; // PostgreSQL cannot store U+0000
 }
 
 function attempt<T>(work: () => T): { ok: true; value: T } | { ok: false; problem: string } {
@@ -139,7 +142,7 @@ function hasSource(payload: unknown, source: string | undefined): boolean {
 }
 
 function makePlan(config: MappingConfig): Plan {
-  checkTools(config.tools); // reject unknown tools now: a turn would fail only after its request was accepted
+  checkTools(config.tools); // refuse unknown tools now: later, a turn would fail after its request was accepted
   const roots: readonly (keyof View)[] = [
     ...ROOTS,
     ...(config.forEach === undefined ? [] : (["item", "index"] as const)),

@@ -1,6 +1,6 @@
 /**
- * What a transform may return: settings of the action that replace what the mapping says. It can make a run do less
- * than the configuration allows, never more: not without the boundary, not with further tools, not into a chat.
+ * The result of a transform: settings that replace the mapping's. It can restrict a run, never extend its rights: it
+ * cannot drop the boundary, add tools, or choose a chat.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { AppError } from "../../../base/index.ts";
@@ -17,17 +17,17 @@ const flag = maybe(Type.Boolean());
 
 const shape = strictObject({
   kind,
-  /** What mappings call the kind. */
+  /** Named as in mappings. */
   action: kind,
   /**
-   * Replaces the template; all of it came from outside, as far as anyone can tell. `message` belongs to an agent,
-   * `text` to a wake; each falls back to the other.
+   * Replaces the template; all of it counts as outside text. `message` belongs to an agent, `text` to a wake; each is
+   * the default of the other.
    */
   message: text,
   text,
-  /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */
+  /** Shown by templates as `values.…`: so an operator's words stay apart from values that a transform found. */
   values: maybe(Type.Record(Type.String(), Type.Unknown())),
-  /** `mode` belongs to a wake, `wakeMode` to an agent's summary; each falls back to the other. */
+  /** `mode` belongs to a wake, `wakeMode` to an agent's summary; each is the default of the other. */
   mode,
   wakeMode: mode,
   name: word,
@@ -47,10 +47,10 @@ const overrides = reader(shape);
 
 type Shape = Output<typeof shape>;
 type Given = { readonly [K in keyof Shape]?: NonNullable<Shape[K]> };
-/** Undefined and null are gone. */
+/** Without undefined and null. */
 export type Overrides = Omit<Given, "action">;
 
-/** Throws `runner` naming the key and what was expected, never a value. */
+/** Throws `runner` naming the key and the expected type, never a value. */
 export function parseOverrides(output: unknown): Overrides {
   const parsed = overrides.safeParse(output);
   if (!parsed.success) {
@@ -58,13 +58,13 @@ export function parseOverrides(output: unknown): Overrides {
     throw new AppError("runner", `the transform returned what no action has: ${problems.join("; ")}`);
   }
   const set = Object.entries(parsed.data).filter(([, value]) => value !== undefined && value !== null);
-  const { action, ...given } = Object.fromEntries(set) as Given; // the same keys, fewer of them
+  const { action, ...given } = Object.fromEntries(set) as Given; // a subset of the keys
   if (action === undefined) return given;
   if (given.kind === undefined || given.kind === action) return { ...given, kind: action };
   throw new AppError("runner", `the transform returned two kinds: kind is '${given.kind}', action is '${action}'`);
 }
 
-/** A mapping's settings with a transform's put over them; `warnings` says what did not count. */
+/** A mapping's settings with a transform's overrides; `warnings` lists ignored ones. */
 export function mergeOverrides(
   config: MappingConfig,
   given: Overrides,

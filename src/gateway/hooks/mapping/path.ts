@@ -1,6 +1,6 @@
 /**
- * Paths into a request, as templates and conditions have them: `headers.x-event`, `payload.items[0].name`,
- * `labels["a.b"]`. What begins with none of the roots is a field of the body. Only own properties are followed.
+ * Paths into a request in templates and conditions: `headers.x-event`, `payload.items[0].name`, `labels["a.b"]`. A path
+ * without a root is a field of the body. Only own properties are followed.
  */
 import { AppError, ownValue } from "../../../base/index.ts";
 import type { View } from "./request.ts";
@@ -20,10 +20,13 @@ export interface ValuePath {
 /** Roots that every mapping has. */
 export const ROOTS: readonly Root[] = ["path", "now", "headers", "query", "payload"];
 
-/** Roots without fields: with more keys they are fields of the body. */
+/** Roots without fields: with further keys they are fields of the body. */
 const SCALARS: readonly Root[] = ["path", "now", "index"];
 
-/** @param roots those that this mapping has. Throws `bad_request`. */
+/**
+ * Throws `bad_request`.
+ * @param roots available in this mapping
+ */
 export function parsePath(source: string, roots: readonly Root[] = ROOTS): ValuePath {
   const text = source.trim();
   if (text === "") throw new AppError("bad_request", "a path is empty");
@@ -39,7 +42,7 @@ export function parsePath(source: string, roots: readonly Root[] = ROOTS): Value
 const tooLong = (text: string, most: string): AppError =>
   new AppError("bad_request", `path '${text}': at most ${most}`);
 
-/** `.key`, `[0]`, `["key"]` or `['key']`, one after the other. */
+/** A sequence of `.key`, `[0]`, `["key"]` or `['key']`. */
 const KEY = /\.?([^.[\]]+)|\[\s*(?:"([^"]*)"|'([^']*)'|([^\]"']+))\s*\]/y;
 
 function keysOf(text: string): string[] {
@@ -56,8 +59,8 @@ function keysOf(text: string): string[] {
   return keys;
 }
 
-/** Undefined where the path leads nowhere. */
+/** Undefined if the path leads nowhere. */
 export const valueAt = (view: View, { root, keys }: ValuePath): unknown => ownValue(view[root], keys);
 
-/** Whether what it leads to is always text, so that a number can only be meant as text. */
+/** True if its value is always text, so that a number can only be meant as text. */
 export const isAlwaysText = ({ root }: ValuePath): boolean => root === "headers" || root === "query" || root === "path";

@@ -1,6 +1,5 @@
 /**
- * Regular expressions that take time in proportion to their input (RE2), so that no body can hang the server: no
- * backreferences and no looking around.
+ * Regular expressions in linear time (RE2), so that no body can hang the server: without backreferences and lookaround.
  */
 import { RE2JS } from "re2js";
 import { AppError, messageOf } from "../../../base/index.ts";
@@ -8,12 +7,12 @@ import { AppError, messageOf } from "../../../base/index.ts";
 const PATTERN_CHARS_MAX = 512;
 /** A megabyte would take a third of a second. */
 const INPUT_CHARS_MAX = 65_536;
-/** `(a{100}){9}` is short and still becomes a program of thousands of instructions. */
+/** `(a{100}){9}` is short and still compiles to thousands of instructions. */
 const PROGRAM_MAX = 5000;
 
 /**
- * Whether a pattern is found in a text. Throws `bad_request` for what is no pattern. The function that it returns
- * throws `too_large` for a text that is too long: a part of it would tell nothing of the rest.
+ * A function that searches a text for a pattern. Throws `bad_request` for an invalid pattern. The function throws
+ * `too_large` for a long text: searching a part of it would miss matches.
  */
 export function makeMatcher(pattern: string): (text: string) => boolean {
   if (pattern.length > PATTERN_CHARS_MAX) {

@@ -1,4 +1,4 @@
-/** A request as mappings see it: authentic, parsed, and without what proves who sent it. */
+/** A request as mappings see it: authenticated, parsed, and without credentials. */
 import type { SignatureConfig } from "../config.ts";
 import { isCredentialHeader, isCredentialParameter } from "../credentials.ts";
 import { credentialHeaders } from "../ingress/signatures/index.ts";
@@ -6,9 +6,9 @@ import { credentialHeaders } from "../ingress/signatures/index.ts";
 export interface MappingRequest {
   /** Below the ingress, without slashes at its ends. */
   readonly path: string;
-  /** By name; of equal names the last. */
+  /** Values by name; of equal names the last. */
   readonly query: Readonly<Record<string, string>>;
-  /** By lower-case name. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   /** Any JSON. */
   readonly payload: unknown;
@@ -16,21 +16,21 @@ export interface MappingRequest {
   readonly now: number;
 }
 
-/** What paths of templates and conditions lead into. */
+/** The values that paths of templates and conditions reach. */
 export interface View {
   readonly path: string;
   readonly now: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: unknown;
-  /** The item at hand and its place, where a mapping goes through a list. */
+  /** The current item of `forEach` and its index. */
   readonly item?: unknown;
   readonly index?: number;
-  /** What a transform gave to templates. */
+  /** Values from a transform, for templates. */
   readonly values?: unknown;
 }
 
-/** Leaves out credentials: those of the mapping's scheme, and all that are called like some. */
+/** Omits credentials: the headers of the mapping's scheme, and headers or parameters with credential-like names. */
 export function viewOf(request: MappingRequest, auth: SignatureConfig | undefined): View {
   const hidden = new Set(auth ? credentialHeaders(auth) : []);
   const isShown = (name: string): boolean => !hidden.has(name) && !isCredentialHeader(name);
@@ -43,11 +43,11 @@ export function viewOf(request: MappingRequest, auth: SignatureConfig | undefine
   };
 }
 
-/** A path below the root as requests have it: special characters encoded, dots resolved. */
+/** A path below the root in request form: special characters encoded, dots resolved. */
 export const asRequested = (path: string): string =>
   trimSlashes(new URL(`http://localhost/${trimSlashes(path)}`).pathname);
 
-/** In time that grows with the path, whatever strangers ask for. */
+/** In linear time, whatever path strangers send. */
 export function trimSlashes(path: string): string {
   let [start, end] = [0, path.length];
   while (path[start] === "/") start++;

@@ -1,6 +1,6 @@
 /**
- * Runs a mapping on a request: each item of its list, or the request as a whole, becomes an action, by way of the
- * transform where there is one. All of a request succeeds, or none of it.
+ * Runs a mapping on a request: each item of its list, or the whole request, becomes an action, through the transform if
+ * there is one. A request succeeds as a whole or fails as a whole.
  */
 import { AppError } from "../../../base/index.ts";
 import { operator } from "../../agent/boundary/passage.ts";
@@ -12,7 +12,7 @@ import type { Mapping, Plan } from "./mapping.ts";
 import { type Overrides, parseOverrides } from "./overrides.ts";
 import { type MappingRequest, type View, viewOf } from "./request.ts";
 
-/** Actions of one request. */
+/** Most actions of one request. */
 export const ITEMS_MAX = 200;
 /** Items of one request whose transforms run or wait at once. */
 const ITEMS_AT_ONCE = 8;
@@ -21,12 +21,12 @@ export type MappingOutcome =
   | {
       readonly kind: "actions";
       readonly actions: readonly HookAction[];
-      /** Items beyond the most that one request may have; the last action tells the main session of them. */
+      /** Number of items beyond the limit; the last action reports them to the main session. */
       readonly leftOut: number;
-      /** For the log and the sender: what was asked for and did not count. */
+      /** Ignored parts of the request, for the log and the response. */
       readonly warnings: readonly string[];
     }
-  /** The request was understood and asks for nothing. */
+  /** The request is valid and needs no action. */
   | { readonly kind: "nothing" }
   /** `reason` is for the log: it names settings and keys. `mapping_failed`: not the sender's fault. */
   | {
@@ -46,7 +46,7 @@ export interface RunParts {
   readonly signal?: AbortSignal;
 }
 
-/** Never throws for what a request or a transform does. */
+/** Never throws for a fault of a request or a transform. */
 export async function runMapping(mapping: Mapping, request: MappingRequest, parts: RunParts): Promise<MappingOutcome> {
   const { plan } = mapping;
   if (!plan.ok) return { kind: "failed", code: "mapping_failed", reason: `mapping '${mapping.id}': ${plan.problem}` };
@@ -93,8 +93,8 @@ async function run(mapping: Mapping, { plan, view, parts }: Job): Promise<Mappin
 }
 
 /**
- * What work makes of each item, in their order, a few at a time. The first that fails ends the others, and is thrown.
- * @param gone ends them too
+ * The results of `work` for each item, in order, a few at a time. The first failure stops the others, and is thrown.
+ * @param gone stops them too
  */
 async function inParallel<Item, Made>(
   items: readonly Item[],
@@ -127,7 +127,7 @@ interface Transforming {
   readonly signal: AbortSignal;
 }
 
-/** Null: the transform wants nothing done. Nothing set: there is none, or it changes nothing. */
+/** Null: the transform wants no action. An empty result: there is no transform, or it changes nothing. */
 async function transformed(
   { id, config }: Mapping,
   { view, parts, deadline, signal }: Transforming,
@@ -142,7 +142,7 @@ async function transformed(
   const limits = { timeoutMs, limitMs: parts.transformTimeoutMs };
   const settings = { ...config.transform, lane: id, folder: parts.transformsDir, ...limits };
   const output = await parts.transforms.run(settings, input, signal).catch((error: unknown) => {
-    // an item waits for others of its list: the list is too long for its time
+    // an item waits for others of its list: the list is too long for its time limit
     const isLate = index !== undefined && error instanceof AppError && error.code === "busy";
     throw isLate && performance.now() >= deadline - 1 ? late() : error;
   });
@@ -150,7 +150,7 @@ async function transformed(
   return output === undefined ? {} : parseOverrides(output);
 }
 
-/** Nothing that was accepted gets lost without a word. */
+/** Reports dropped items: nothing accepted is lost silently. */
 function leftOutEvent({ id }: Mapping, leftOut: number): HookAction {
   const text = `Mapping '${id}' got more items in one request than it takes: ${leftOut} were left out.`;
   return { kind: "wake", text: operator(text), mode: "next-heartbeat", isWrapped: true, isNotice: true };

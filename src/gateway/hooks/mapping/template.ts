@@ -1,6 +1,6 @@
 /**
- * Templates: an operator's text with values of a request in double braces. What comes out remembers which parts are
- * whose. A tag is a path and filters, `{{ path | filter: argument, argument }}`; there is nothing to execute.
+ * Templates: an operator's text with values of a request in double braces. The result remembers the author of each
+ * part. A tag is a path and filters, `{{ path | filter: argument, argument }}`; templates execute no code.
  */
 import { AppError, messageOf } from "../../../base/index.ts";
 import { type Part, type Passage, plain } from "../../agent/boundary/passage.ts";
@@ -10,7 +10,7 @@ import type { View } from "./request.ts";
 
 const TAGS_MAX = 500;
 const FILTERS_MAX = 16;
-/** Characters of what a template makes: longer than any model's context. */
+/** Most characters of a rendered template: longer than any model's context. */
 const OUTPUT_CHARS_MAX = 1024 * 1024;
 
 interface Tag {
@@ -21,7 +21,7 @@ interface Tag {
 
 export interface Rendered {
   readonly passage: Passage;
-  /** Whether a value was not there. */
+  /** True if a value was missing. */
   readonly isPartial: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface TemplateOptions {
   readonly roots?: readonly (keyof View)[];
 }
 
-/** Throws `bad_request` for braces that do not fit, an invalid path or filter, and for too many tags. */
+/** Throws `bad_request` for unbalanced braces, an invalid path or filter, and for too many tags. */
 export function makeTemplate(source: string, options: TemplateOptions): (view: View) => Rendered {
   const parts = split(source).map((part) => (typeof part === "string" ? part : parseTag(part, options)));
   if (parts.length > 2 * TAGS_MAX) throw new AppError("bad_request", `a template has more than ${TAGS_MAX} tags`);
@@ -60,7 +60,7 @@ function split(source: string): (string | { readonly tag: string })[] {
   return parts;
 }
 
-/** Throws `bad_request` where the text from `start` to `end` opens a tag: it is empty, or never closed. */
+/** Throws `bad_request` if the text from `start` to `end` opens a tag that is empty or never closed. */
 function checkBraces(source: string, start: number, end: number): void {
   const at = source.indexOf("{{", start);
   if (at === -1 || at >= end) return;
@@ -73,7 +73,7 @@ function checkBraces(source: string, start: number, end: number): void {
   throw new AppError("bad_request", `${place}: ${what}; braces as text are written {{ "{{" }}`);
 }
 
-/** A text in quotes stands for itself. */
+/** A quoted text stands for itself. */
 function parseTag({ tag }: { tag: string }, { roots = ROOTS }: TemplateOptions): Tag | string {
   const quoted = /^\s*(?:"([^"]*)"|'([^']*)')\s*$/.exec(tag);
   if (quoted) return quoted[1] ?? quoted[2] ?? "";

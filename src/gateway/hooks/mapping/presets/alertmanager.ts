@@ -15,10 +15,10 @@ const alertLine = (alert: Fields): string =>
     .filter((part) => part !== "")
     .join(", ");
 
-/** As Alertmanager says it, and as Grafana does. */
+/** Alertmanager's word, and Grafana's. */
 const RESOLVED = ["resolved", "ok"];
 
-/** Alerts that always fire, to show that alerts arrive, or to silence others. */
+/** Alerts that always fire, to prove that alerts arrive, or to silence others. */
 const STANDING: readonly string[] = ["Watchdog", "DeadMansSwitch", "InfoInhibitor"];
 
 const isStanding = (payload: unknown): boolean => {
@@ -29,7 +29,7 @@ const isStanding = (payload: unknown): boolean => {
 
 export const alertmanager: Preset = {
   mapping: { match: { path: "alertmanager" }, name: "Alertmanager" },
-  deliveryIdAt: [], // a group is sent again under the same key for as long as it fires
+  deliveryIdAt: [], // a group is sent again under the same key while it fires
   leavesOut: ({ payload }) => isStanding(payload),
   describe: ({ payload }) => {
     const group = fieldsOf(payload);

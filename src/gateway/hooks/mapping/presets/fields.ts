@@ -1,18 +1,18 @@
-/** Reads a payload of which nothing is certain: what is not there, or not of the kind, is empty. */
+/** Reads an untrusted payload: a field that is absent, or of the wrong type, is empty. */
 import { ownValue } from "../../../../base/index.ts";
 
 const TEXT_CHARS_MAX = 2000;
 const LIST_MAX = 20;
 
 export interface Fields {
-  /** Text on one line, numbers and booleans as text; of several paths the first that has some. */
+  /** Text on one line, numbers and booleans as text; the first path that has any. */
   text(...paths: readonly string[]): string;
-  /** Text as it is, to compare it. */
+  /** Verbatim text, for comparisons. */
   exact(path: string): string;
   /** Text with its line breaks. */
   long(path: string, charsMax?: number): string;
   has(path: string): boolean;
-  /** One line for each item, `- …`; of many the first, and how many more. */
+  /** One line per item, `- …`; of many the first ones, and the number of the rest. */
   list(path: string, line: (item: Fields) => string): string;
   within(path: string): Fields;
 }
@@ -40,7 +40,7 @@ export function fieldsOf(value: unknown): Fields {
   };
 }
 
-/** The text of JSON without a preset's summary. */
+/** JSON as text, for payloads without a preset's summary. */
 export function jsonText(value: unknown, charsMax: number): string {
   try {
     return cut(JSON.stringify(value, null, 2) ?? "", charsMax);

@@ -1,4 +1,4 @@
-/** Any sender: the body as it is, for the model to make sense of. */
+/** Any sender: passes the body as it is to the model. */
 import { jsonText } from "./fields.ts";
 import { BODY_CHARS_MAX, type Preset, summary } from "./preset.ts";
 

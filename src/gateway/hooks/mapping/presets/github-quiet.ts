@@ -1,4 +1,4 @@
-/** Events of GitHub that ask for nothing. docs/senders.md has the same as a table. */
+/** Events of GitHub that need no action. docs/senders.md has the same table. */
 import type { Fields } from "./fields.ts";
 
 /** Housekeeping of the hook and of the app, and events that repeat others. */
@@ -12,15 +12,15 @@ const KINDS: readonly string[] = [
   "github_app_authorization",
   "merge_group",
   "pull_request_review_thread",
-  "deployment", // `deployment_status` says how it ended
+  "deployment", // `deployment_status` reports the result
   "sub_issues",
   "issue_dependencies",
   "projects_v2_item",
   "secret_scanning_scan",
-  "secret_scanning_alert_location", // one for each place; `secret_scanning_alert` tells of them once
+  "secret_scanning_alert_location", // one for each place; `secret_scanning_alert` reports them once
 ];
 
-/** What someone writes, and that it changes: `deleted` of a repository, say, is not among these. */
+/** Texts of people, and their changes; `deleted` for a repository, say, is not among these. */
 const CONVERSATIONS: readonly string[] = [
   "issues",
   "issue_comment",
@@ -41,7 +41,7 @@ const QUIET_ACTIONS = new Set(
   ).split(" "),
 );
 
-/** Runs of programs: where their state is, and which states someone hears of. */
+/** Runs of programs: the path of their state, and the states worth a turn. */
 const CHECKS: Readonly<Record<string, { readonly at: string; readonly told: readonly string[] }>> = {
   workflow_run: {
     at: "workflow_run.conclusion",
@@ -54,7 +54,7 @@ const CHECKS: Readonly<Record<string, { readonly at: string; readonly told: read
   status: { at: "state", told: ["failure", "error"] },
   page_build: { at: "build.status", told: ["errored"] },
 };
-/** Someone asks for a check anew: its conclusion is still that of before. */
+/** A request to repeat a check: its conclusion is still the previous one. */
 const ASKS_ANEW: readonly string[] = ["rerequested", "requested_action"];
 
 const isBot = (sender: Fields): boolean => sender.text("type") === "Bot" || sender.text("login").endsWith("[bot]");
@@ -73,7 +73,7 @@ export function isQuiet(kind: string, fields: Fields): boolean {
     return QUIET_ACTIONS.has(action) || (byBot && COMMENTS.includes(kind));
   }
   if (kind === "push") return fields.has("deleted") || byBot;
-  if (kind === "create" || kind === "delete") return byBot; // as the pushes that they come with
+  if (kind === "create" || kind === "delete") return byBot; // like the pushes that accompany them
   // one release comes as `created`, `published` and `released`
   if (kind === "release") return !["published", "unpublished", ""].includes(action);
   return kind === "star" && action === "deleted";

@@ -180,7 +180,7 @@ function describe(kind: string | undefined, payload: unknown): Passage {
 }
 
 export const github: Preset = {
-  // GitHub sends no body of more than 25 MB, and none a second time
+  // GitHub sends bodies of up to 25 MB, and sends each only once
   mapping: { match: { path: "github" }, name: "GitHub", handshake: "github", maxBodyBytes: 25 * 1024 * 1024 },
   scheme: "github",
   deliveryIdAt: ["headers.x-github-delivery"],

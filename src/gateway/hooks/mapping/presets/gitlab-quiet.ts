@@ -1,7 +1,7 @@
-/** Events of GitLab that ask for nothing. docs/senders.md has the same as a table. */
+/** Events of GitLab that need no action. docs/senders.md has the same table. */
 import type { Fields } from "./fields.ts";
 
-/** The users of access tokens, of the service desk and of GitLab's own programs, and names that say so. */
+/** Users of access tokens, of the service desk and of GitLab's own programs, and names that look like bots. */
 const BOT_NAMES = [
   String.raw`^(project|group)_\d+_bot(_|\d|$)`,
   "^(alert|support|security|automation|duo)-?bot$",
@@ -13,7 +13,7 @@ const BOT_NAMES = [
 ];
 const BOT = new RegExp(BOT_NAMES.join("|"), "i");
 
-/** Updates of an issue or a merge request that someone may have to act on; the others are labels, edits and pushes. */
+/** Updates of an issue or a merge request that may need action; the others are labels, edits and pushes. */
 const TOLD_CHANGES: readonly string[] = ["assignees", "reviewers"];
 
 const ENDED: readonly string[] = ["success", "failed"];
@@ -29,7 +29,7 @@ export function isQuiet(fields: Fields): boolean {
   switch (fields.text("object_kind")) {
     case "push":
     case "tag_push":
-      // where a branch or a tag is deleted there is no commit afterwards
+      // a deleted branch or tag has no commit afterwards
       return byBot || /^0+$/.test(fields.text("after"));
     case "note":
       return byBot || fields.has("object_attributes.system") || fields.text("object_attributes.action") === "update";

@@ -105,7 +105,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 export const gitlab: Preset = {
-  // GitLab sends no body of more than 25 MB, and gives up on an address that refuses four in a row
+  // GitLab sends bodies of up to 25 MB, and disables an address that refuses four in a row
   mapping: { match: { path: "gitlab" }, name: "GitLab", maxBodyBytes: 25 * 1024 * 1024 },
   scheme: "gitlab",
   deliveryIdAt: ["headers.idempotency-key", "headers.x-gitlab-event-uuid"],

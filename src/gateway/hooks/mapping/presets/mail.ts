@@ -1,6 +1,6 @@
 /**
  * Mail, as a watcher of a mailbox posts it: `{ source, messages: [{ id?, from, subject, snippet, body?, … }] }`, each
- * as `mail/message.ts` makes it. Each message becomes a run in a conversation of its own; one that has an id is handled
+ * as `mail/message.ts` makes it. Each message becomes a run in its own conversation; a message with an id is handled
  * once, however often it is sent.
  */
 import { AppError } from "../../../../base/index.ts";
@@ -9,7 +9,7 @@ import type { View } from "../request.ts";
 import { type Fields, fieldsOf } from "./fields.ts";
 import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
 
-/** A hundred messages whose bodies are cut at 20,000 bytes by their watcher, as JSON may spell them. */
+/** A hundred messages whose bodies the watcher cut at 20,000 bytes, in JSON's longest spelling. */
 const REQUEST_BYTES_MAX = 100 * (3 * BODY_CHARS_MAX + 8192);
 const ID_CHARS_MAX = 128;
 
@@ -44,7 +44,7 @@ export const mail: Preset = {
   sessionKey: (view) => `hook:mail:${idOf(view)}`,
 };
 
-/** Characters of all attached texts together. */
+/** Most characters of all attached texts together. */
 const ATTACHED_CHARS_MAX = BODY_CHARS_MAX;
 /** Outlook packs attachments into one part that only Outlook reads. */
 const PACKED = "application/ms-tnef";
@@ -83,7 +83,7 @@ function messageOf({ item, index }: View) {
   throw new AppError("bad_request", `messages[${index}]: expected an object`);
 }
 
-/** The same for the same message, also where its sender gave it no id. */
+/** The message's id, or a digest if its sender gave none. */
 function idOf(view: View): string {
   const message = messageOf(view);
   const id = message.text("id");

@@ -1,4 +1,4 @@
-/** Sentry: what an internal integration sends. Payloads: docs.sentry.io, "Integration platform, webhooks". */
+/** Sentry: requests of an internal integration. Payloads: docs.sentry.io, "Integration platform, webhooks". */
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
 import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 export const sentry: Preset = {
-  // an event is of 1 MB at most, and stands in the body beside what Sentry adds
+  // an event has at most 1 MB, and Sentry adds fields beside it
   mapping: { match: { path: "sentry" }, name: "Sentry", maxBodyBytes: 2 * 1024 * 1024 },
   scheme: "sentry",
   deliveryIdAt: ["headers.request-id"],
@@ -59,7 +59,7 @@ export const sentry: Preset = {
     const action = fieldsOf(payload).text("action");
     const kind = headers["sentry-hook-resource"];
     if (kind === "comment") return action === "updated" || action === "deleted";
-    if (kind === "seer") return action.endsWith("_started"); // `_completed` follows, and has what was found
+    if (kind === "seer") return action.endsWith("_started"); // `_completed` follows with the findings
     return kind === "installation" || (kind === "issue" && ["archived", "ignored"].includes(action));
   },
   describe: ({ headers, payload }) => {

@@ -37,10 +37,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** Messages that a person wrote: without a subtype, or with one of these. All others are notices of Slack. */
+/** Subtypes of messages that a person wrote; all others are notices of Slack. */
 const PERSONS: readonly string[] = ["", "file_share", "thread_broadcast", "me_message"];
 
-/** Events that repeat a message or show where a person looks. */
+/** Events that repeat a message or show a person's view. */
 const QUIET_KINDS = new Set(
   (
     "reaction_removed app_home_opened app_context_changed link_shared user_change user_status_changed " +
@@ -50,15 +50,15 @@ const QUIET_KINDS = new Set(
   ).split(" "),
 );
 
-/** The message of an event; of an edit the message as it is now. */
+/** The message of an event; for an edit the edited message. */
 const messageIn = (event: Fields): Fields => (isChange(event) ? event.within("message") : event);
 const isChange = (event: Fields): boolean => event.text("subtype") === "message_changed";
 
-/** Slack sends the same event for an edit, for the preview of a link, and for the first reply in a thread. */
+/** Slack sends the same event for an edit, for a link's preview, and for the first reply in a thread. */
 const isEdit = (event: Fields): boolean =>
   isChange(event) && event.exact("message.text") !== event.exact("previous_message.text");
 
-/** An answer to what an app wrote, perhaps this one, would be answered in turn, without end. */
+/** Answering an app's message, perhaps our own, could go on without end. */
 const isOfApp = (event: Fields): boolean =>
   event.text("subtype") === "bot_message" ||
   ["bot_id", "message.bot_id", "previous_message.bot_id"].some((path) => event.has(path));
@@ -70,7 +70,7 @@ function isByPerson(event: Fields): boolean {
   return hasContent && PERSONS.includes(message.text("subtype")) && message.text("user") !== "USLACKBOT";
 }
 
-/** Requests outside of events that ask for no turn; Slack asks for suggestions at each key that a person presses. */
+/** Interactive requests that need no turn; Slack asks for suggestions at each keystroke. */
 const QUIET_REQUESTS: readonly string[] = [
   "view_closed",
   "dialog_cancellation",
@@ -81,7 +81,7 @@ const QUIET_REQUESTS: readonly string[] = [
 
 function leavesOut(payload: unknown): boolean {
   const fields = fieldsOf(payload);
-  if (fields.has("ssl_check")) return true; // Slack tries the certificate of a command's address
+  if (fields.has("ssl_check")) return true; // Slack checks the certificate of a command's address
   if (fields.has("command")) return false;
   if (QUIET_REQUESTS.includes(fields.text("type"))) return true;
   const event = fields.within("event");
@@ -98,8 +98,8 @@ export const slack: Preset = {
   deliveryIdAt: ["payload.event_id"],
   leavesOut: ({ payload }) => leavesOut(payload),
   /**
-   * A message that addresses the app comes twice where the app hears of both: as `message` and as `app_mention`.
-   * An edit keeps the time of its message, so that a message which was answered is not answered again.
+   * A message that addresses the app comes twice if the app subscribes to both: as `message` and as `app_mention`. An
+   * edit keeps the time of its message, so that an answered message is not answered again.
    */
   itemId: ({ payload }) => {
     const event = fieldsOf(payload).within("event");

@@ -6,7 +6,7 @@ import { lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 const NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(" ");
 const THREE_DECIMALS = "bhd jod kwd omr tnd".split(" ");
 
-/** By the beginning of the event's type. */
+/** By prefix of the event's type. */
 const ABOUT: readonly (readonly [type: string, about: string])[] = [
   ["payment_intent.succeeded", "A payment on Stripe succeeded."],
   ["payment_intent.payment_failed", "A payment on Stripe failed."],
@@ -27,7 +27,7 @@ const ABOUT: readonly (readonly [type: string, about: string])[] = [
   ["payment_intent.", "Something happened to a payment on Stripe."],
 ];
 
-/** Steps on the way to an event of `ABOUT`, and events that come beside one. A `*` stands for the rest of a name. */
+/** Intermediate events, and events that accompany one of `ABOUT`. A `*` matches the rest of a name. */
 const QUIET: readonly string[] = [
   "payment_intent.created",
   "payment_intent.processing",
@@ -74,7 +74,7 @@ const QUIET: readonly string[] = [
 
 function isQuiet(event: Fields): boolean {
   const type = event.text("type");
-  // a payment intent tells of its charge itself
+  // a payment intent reports its charge itself
   if (type === "charge.succeeded") return event.text("data.object.payment_intent") !== "";
   return QUIET.some((each) => (each.endsWith("*") ? type.startsWith(each.slice(0, -1)) : type === each));
 }

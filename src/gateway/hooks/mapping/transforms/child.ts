@@ -1,6 +1,6 @@
 /**
  * The process that a transform runs in: reads calls from its input, one at a time, and writes replies. It has an empty
- * environment, and whatever a module does to it (endless loops, all memory, `process.exit`) ends here.
+ * environment, and contains any damage by a module (endless loops, memory use, `process.exit`).
  */
 import { writeFileSync } from "node:fs";
 import { messageOf } from "../../../../base/index.ts";
@@ -16,7 +16,7 @@ async function answer({ id, module, export: name, input }: TransformCall): Promi
   const transform = findTransform(exports, name);
   if (!transform) return { id, kind: "failed", reason: `no function is exported as ${name ?? "default or transform"}` };
   if (!input) return { id, kind: "done" };
-  // senders do not learn the address, and modules written for `url` still find path and query
+  // hides the server's address, and modules written for `url` still find path and query
   const url = new URL(`http://localhost/${input.path}?${new URLSearchParams(input.query).toString()}`);
   const output: unknown = await transform({ ...input, url });
   return output === undefined ? { id, kind: "done" } : { id, kind: "done", output };
@@ -33,7 +33,7 @@ function findTransform(exports: unknown, name: string | undefined): Transform | 
 }
 
 async function replyTo(line: string): Promise<string> {
-  const call = JSON.parse(line) as TransformCall; // our own words: see `process.ts`
+  const call = JSON.parse(line) as TransformCall; // `process.ts` wrote the line
   const failed = (reason: string): string =>
     JSON.stringify({ id: call.id, kind: "failed", reason: reason.slice(0, REASON_CHARS_MAX) } satisfies TransformReply);
   try {
@@ -44,7 +44,7 @@ async function replyTo(line: string): Promise<string> {
   }
 }
 
-/** Refuses what JSON leaves out or writes as null or `{}`: a transform's word would be lost without a trace. */
+/** Refuses values that JSON omits, or writes as null or `{}`: they would get lost silently. */
 function plainly(key: string, value: unknown): unknown {
   const kind =
     typeof value === "number" && !Number.isFinite(value)
@@ -58,7 +58,7 @@ function plainly(key: string, value: unknown): unknown {
   throw new TypeError(`${key === "output" ? "it returned" : `it returned for '${key}'`} ${kind}, which is not JSON`);
 }
 
-/** Under pressure the system should end this process before any other. */
+/** Under memory pressure the system should kill this process before any other. */
 function volunteerForDeath(): void {
   if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
 }
@@ -67,7 +67,7 @@ for (const event of ["unhandledRejection", "uncaughtException"] as const) proces
 dieWithParent();
 volunteerForDeath();
 const say = process.stdout.write.bind(process.stdout);
-// what a module prints must not look like a reply
+// a module's output must not look like a reply
 for (const name of ["log", "info", "debug", "warn", "error", "trace", "dir", "table"] as const)
   console[name] = () => {};
 say(`${READY}\n`);

@@ -1,6 +1,6 @@
 /**
- * Where transforms may be: inside one folder, by what links really point to, and the same for every file that they
- * import by a relative path. A version is the content of all these files, so that an edit is a new version.
+ * Confines transforms to one folder, by the real path behind links, and so every file that they import by a relative
+ * path. A version is the content of all these files, so that an edit makes a new version.
  */
 import { createHash } from "node:crypto";
 import { type BigIntStats, realpathSync, readFileSync, statSync } from "node:fs";
@@ -24,11 +24,14 @@ export interface ModuleVersion {
   readonly file: string;
   /** SHA-256 of all its files, hex. */
   readonly version: string;
-  /** Every file that it is made of, as it was. */
+  /** Stamps of all its files when they were read. */
   readonly stamps: ReadonlyMap<string, string>;
 }
 
-/** Finds and reads a module. Throws `bad_file` naming it. @param folder absolute */
+/**
+ * Finds and reads a module. Throws `bad_file` naming it.
+ * @param folder absolute
+ */
 export function findModule(folder: string, module: string): ModuleVersion {
   const root = realPath(folder, `the folder of transforms '${folder}'`);
   const file = confined(root, module);
@@ -51,7 +54,7 @@ export function findModule(folder: string, module: string): ModuleVersion {
   return { file, version: hash.digest("hex"), stamps };
 }
 
-/** Whether the files of a version are still what they were, by size and time of change. */
+/** True if the files of a version are unchanged, by size and modification time. */
 export function isCurrent({ stamps }: ModuleVersion): boolean {
   for (const [path, stamp] of stamps) {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -65,7 +68,7 @@ const stampOf = ({ ino, size, ctimeNs, mtimeNs }: BigIntStats): string => `${ino
 const badFile = (module: string, problem: string): AppError =>
   new AppError("bad_file", `transform '${module}': ${problem}`);
 
-/** First by what is written, then by where it really is. */
+/** Checks the path as written, then the real path. */
 function confined(root: string, module: string): string {
   if (/^[a-z][a-z\d+.-]+:/i.test(module) || /^[a-z]:[\\/]/i.test(module) || module.includes("\0")) {
     throw badFile(module, "expected a path in the folder of transforms");
@@ -99,7 +102,7 @@ interface Importer {
   readonly module: string;
 }
 
-/** Files that one imports by relative paths. Packages and what the runtime brings are its own business. */
+/** Files that one imports by relative paths. Packages and built-in modules are not followed. */
 function importsOf(path: string, { source, root, module }: Importer): string[] {
   const loader = LOADERS[extname(path) as keyof typeof LOADERS];
   if (!loader) return []; // data, as in `import table from "./table.json"`
@@ -119,7 +122,7 @@ function importsOf(path: string, { source, root, module }: Importer): string[] {
 
 const isOfFile = (specifier: string): boolean => /^(\.{1,2}(\/|$)|\/|file:|https?:|[a-z]:[\\/])/i.test(specifier);
 
-/** Its real path; undefined where there is none. */
+/** Its real path; undefined if it does not exist. */
 function resolveFrom(path: string, specifier: string): string | undefined {
   try {
     return realpathSync(Bun.resolveSync(specifier, dirname(path)));

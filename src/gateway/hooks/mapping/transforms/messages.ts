@@ -1,6 +1,6 @@
-/** What goes between the server and a process that runs a transform: one line of JSON each way. */
+/** Messages between the server and a transform's process: one line of JSON each way. */
 
-/** What a transform is called with: never credentials. */
+/** A transform's input: never credentials. */
 export interface TransformInput {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
@@ -11,12 +11,12 @@ export interface TransformInput {
 }
 
 export interface TransformCall {
-  /** The reply has the same: a module cannot pass off a line of its own as one. */
+  /** The reply repeats it: a module cannot forge a reply. */
   readonly id: string;
   /** A file URL. */
   readonly module: string;
   readonly export?: string | undefined;
-  /** Absent: the module is loaded and looked at, nothing is called. */
+  /** Absent: the module is loaded and checked, but not called. */
   readonly input?: TransformInput;
 }
 
@@ -25,7 +25,7 @@ export type TransformReply =
   | { readonly id: string; readonly kind: "done"; readonly output?: unknown }
   | { readonly id: string; readonly kind: "failed"; readonly reason: string };
 
-/** Characters of a reply's line. */
+/** Most characters of a reply's line. */
 export const REPLY_CHARS_MAX = 4 * 1024 * 1024;
-/** What a process says once, when it can be called. */
+/** A process writes this once, when it is ready. */
 export const READY = "ready";

@@ -1,13 +1,13 @@
 /**
- * Places for calls, handed out fairly: a lane (a mapping) has a few of its own, and one whose calls never end leaves as
- * many to the others. Whoever waits too long, or goes away, waits no more.
+ * Slots for calls, shared fairly: each lane (a mapping) has a limit of its own, so that calls that never end block only
+ * their own lane. A caller that waits too long, or disconnects, leaves the queue.
  */
 import { AppError } from "../../../../base/index.ts";
 
 export interface PlaceLimits {
-  /** Calls of one lane that run at once. */
+  /** Concurrent calls of one lane. */
   readonly perLane: number;
-  /** Calls that run at once. */
+  /** Concurrent calls of all lanes. */
   readonly total: number;
   /** Calls of one lane, and of all, that may wait. */
   readonly laneWaiting: number;
@@ -30,7 +30,7 @@ export class Places {
     this.#limits = limits;
   }
 
-  /** Resolves with a place; `leave` gives it back. Throws `busy` or `cancelled`. */
+  /** Resolves with a slot; `leave` returns it. Throws `busy` or `cancelled`. */
   async enter(lane: string, { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal }): Promise<void> {
     if (signal?.aborted) throw new AppError("cancelled", "request canceled");
     if (this.#hasPlace(lane) && !this.#waits(lane)) {
@@ -65,7 +65,7 @@ export class Places {
     }
   }
 
-  /** Of the lanes that may run one more, the one with the fewest running; of those the one that waits longest. */
+  /** Among the lanes with a free slot, one with the fewest running; among those the one that has waited longest. */
   #next(): Waiter | undefined {
     let best: Waiter | undefined;
     for (const waiter of this.#waiting) {
@@ -88,7 +88,7 @@ export class Places {
     return false;
   }
 
-  /** A lane never has more waiting than it leaves room for. */
+  /** A lane never has more waiting calls than it leaves room for. */
   #checkQueue(lane: string): void {
     const { laneWaiting, totalWaiting } = this.#limits;
     const own = [...this.#waiting].filter((waiter) => waiter.lane === lane).length;

@@ -1,6 +1,5 @@
 /**
- * The processes that transforms run in: a few at once, kept for the next call while their files stay the same, and no
- * longer than they are of use.
+ * The processes that transforms run in: a few at once, reused while their files are unchanged, and ended when unused.
  */
 import { availableParallelism } from "node:os";
 import { AppError } from "../../../../base/index.ts";
@@ -9,21 +8,21 @@ import type { TransformInput, TransformReply } from "./messages.ts";
 import { Places } from "./places.ts";
 import { TransformProcess } from "./process.ts";
 
-/** Calls of one mapping that may wait, and calls of all. */
+/** Calls of one mapping, and of all, that may wait. */
 const LANE_WAITING_MAX = 256;
 const WAITING_MAX = 3 * LANE_WAITING_MAX;
 const IDLE_MS = 60_000;
 
 export interface TransformSettings {
-  /** The mapping: calls of one wait for each other, not for those of another. */
+  /** The mapping: calls of one wait for each other, not for another's. */
   readonly lane: string;
-  /** Folder that modules must be in, absolute. */
+  /** Folder of the modules, absolute. */
   readonly folder: string;
   readonly module: string;
   readonly export?: string | undefined;
-  /** With the time that a call waits for its turn. */
+  /** Time limit, including the wait for a slot. */
   readonly timeoutMs: number;
-  /** The time of which that is left, as an error names it; left out: `timeoutMs`. */
+  /** The total time limit, for error texts; default: `timeoutMs`. */
   readonly limitMs?: number;
 }
 
@@ -42,7 +41,7 @@ export class TransformPool implements AsyncDisposable {
   readonly #places: Places;
   #isDisposed = false;
 
-  /** @param options.concurrency processes of one mapping; of all together twice as many */
+  /** @param options.concurrency processes of one mapping; twice as many of all together */
   constructor({ concurrency = Math.max(2, Math.min(availableParallelism(), 8)) }: { concurrency?: number } = {}) {
     this.#concurrency = concurrency;
     const waiting = { laneWaiting: LANE_WAITING_MAX, totalWaiting: WAITING_MAX };
@@ -50,15 +49,15 @@ export class TransformPool implements AsyncDisposable {
   }
 
   /**
-   * What a transform returns. Throws `bad_file` for a module that cannot be used, `runner` or `timeout` for one that
-   * fails, `busy` when too many calls wait.
+   * Returns a transform's result. Throws `bad_file` for an unusable module, `runner` or `timeout` for one that fails,
+   * `busy` if too many calls wait.
    */
   async run(settings: TransformSettings, input: TransformInput, signal?: AbortSignal): Promise<unknown> {
     const reply = await this.#call(settings, input, signal);
     return reply.output;
   }
 
-  /** Loads a module and calls nothing. Throws as `run` does. */
+  /** Loads a module without calling it. Throws like `run`. */
   async check(settings: TransformSettings): Promise<void> {
     await this.#call(settings, undefined, undefined);
   }
@@ -112,7 +111,7 @@ export class TransformPool implements AsyncDisposable {
       return process.call(call, { timeoutMs, limitMs, signal });
     });
     if (reply.kind === "failed") {
-      process.kill(); // a module that failed to load stays failed in its process
+      process.kill(); // a process does not retry a module that failed to load
       throw new AppError("runner", reply.reason);
     }
     this.#keep(version, process);
@@ -129,7 +128,7 @@ export class TransformPool implements AsyncDisposable {
     return found;
   }
 
-  /** One that is idle, else a new one; of another version's idle ones the oldest makes room. */
+  /** An idle process, else a new one; the oldest idle process of another version makes room. */
   #take(version: string, folder: string): TransformProcess {
     for (const idle of this.#idle.filter((each) => each.version === version)) {
       const process = this.#forget(idle);
@@ -142,7 +141,7 @@ export class TransformPool implements AsyncDisposable {
     return new TransformProcess(folder);
   }
 
-  /** While it works, disposing can find it. */
+  /** Registers the process while it works, so that disposing can find it. */
   async #use<T>(process: TransformProcess, work: () => Promise<T>): Promise<T> {
     this.#busy.add(process);
     try {

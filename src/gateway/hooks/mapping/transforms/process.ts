@@ -1,27 +1,27 @@
 /**
- * A process that runs one version of a transform, seen from the server: called once at a time, killed when it takes too
- * long or too much memory, and forgotten when it ends by itself.
+ * A process that runs one version of a transform, as the server sees it: it runs one call at a time, is killed when it
+ * takes too long or too much memory, and dropped when it exits.
  */
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../../base/index.ts";
 import { programFile, scriptEnv } from "../../../../base/system.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
-/** Memory that a transform may take, resident. An empty process has 30 MB. */
+/** Largest resident memory of a transform. An empty process has 30 MB. */
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
-/** A loop that fills memory takes a few hundred megabytes between two looks. */
+/** A loop that fills memory takes a few hundred megabytes between two checks. */
 const MEMORY_EVERY_MS = 20;
-/** On a machine that does much else. */
+/** Long enough for a busy machine. */
 const START_TIMEOUT_MS = 30_000;
 
 export interface CallLimits {
   readonly timeoutMs: number;
-  /** The time of which `timeoutMs` is left, as an error names it; left out: `timeoutMs`. */
+  /** The total time limit, for error texts; default: `timeoutMs`. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** In the source tree. */
+/** Path in the source tree. */
 const CHILD = "src/gateway/hooks/mapping/transforms/child.ts";
 
 /** Owns the process; `kill` ends it. */
@@ -32,16 +32,16 @@ export class TransformProcess {
   #onLine: ((line: string) => void) | undefined;
   #fail: ((problem: AppError) => void) | undefined;
   #problem: AppError | undefined;
-  /** Resolves when it can be called. */
+  /** Resolves when it is ready for a call. */
   readonly ready: Promise<void>;
 
-  /** @param folder where packages are looked for */
+  /** @param folder used to resolve packages */
   constructor(folder: string) {
     this.#child = Bun.spawn(
       [process.execPath, "--smol", "--no-install", "--no-env-file", "--config=/dev/null", programFile(CHILD)],
-      { cwd: folder, env: scriptEnv(), stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // no secret of ours is in there
+      { cwd: folder, env: scriptEnv(), stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // passes none of our secrets
     );
-    this.#read().catch(() => {}); // an ended process is told apart by its exit
+    this.#read().catch(() => {}); // the exit handler reports an ended process
     void this.#child.exited.then((code) => {
       const how = this.#child.signalCode ?? `status ${code}`;
       this.#end(new AppError("runner", `it ended its process (${how})`));
@@ -51,15 +51,15 @@ export class TransformProcess {
       this.#watch.unref();
     }
     this.ready = this.#start();
-    this.ready.catch(() => {}); // heard by who calls
+    this.ready.catch(() => {}); // callers get the error
   }
 
-  /** False once the process has ended or was told to. */
+  /** False once the process has ended or was killed. */
   get isAlive(): boolean {
     return this.#problem === undefined;
   }
 
-  /** Throws `runner` for whatever the module does wrong, `timeout`, and `cancelled`; each of them kills it. */
+  /** Throws `runner` for any fault of the module, `timeout`, and `cancelled`; each kills the process. */
   async call(call: Omit<TransformCall, "id">, limits: CallLimits): Promise<TransformReply> {
     const id = crypto.randomUUID();
     const text = lineOf({ id, ...call });
@@ -122,7 +122,7 @@ export class TransformProcess {
     }
   }
 
-  /** Hands a whole line to who waits for one. */
+  /** Passes a complete line to the waiting caller. */
   #deliver(): void {
     const end = this.#received.indexOf("\n");
     if (end < 0 || !this.#onLine) return;
@@ -138,7 +138,7 @@ export class TransformProcess {
     }
   }
 
-  /** Only the first problem counts. */
+  /** Keeps only the first problem. */
   #end(problem: AppError): AppError {
     if (this.#problem) return this.#problem;
     this.#problem = problem;
@@ -157,7 +157,7 @@ function lineOf(call: TransformCall): string {
   }
 }
 
-/** Zero for a process that is gone. */
+/** Zero for a process that has ended. */
 function residentBytes(pid: number): number {
   try {
     const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
@@ -169,7 +169,7 @@ function residentBytes(pid: number): number {
 
 function parseReply(line: string): TransformReply | undefined {
   try {
-    const reply = JSON.parse(line) as Partial<TransformReply> | null; // checked right here
+    const reply = JSON.parse(line) as Partial<TransformReply> | null; // its fields are checked next
     if (reply?.kind === "done") return reply as TransformReply;
     return reply?.kind === "failed" && typeof reply.reason === "string" ? (reply as TransformReply) : undefined;
   } catch {
