@@ -1,7 +1,7 @@
 /**
- * Tells a sender how its request ended: one signed POST (Standard Webhooks) to the address it named. The address is
- * resolved once, checked, and that very address is connected to, so that a name cannot point elsewhere in between.
- * Redirects are not followed, and nothing of the answer but its status is read.
+ * Reports a request's outcome to its sender: one signed POST (Standard Webhooks) to the URL it gave. The host is
+ * resolved once and checked, and the connection uses the checked address, so that the name cannot point elsewhere in
+ * between. Redirects are not followed, and only the status of the answer is read.
  */
 import { lookup as resolveHost } from "node:dns/promises";
 import { request as httpRequest, type RequestOptions } from "node:http";
@@ -15,7 +15,7 @@ import { standardWebhooks } from "../ingress/signatures/standard-webhooks.ts";
 const TIMEOUT_MS = 10_000;
 const RETRY_AFTER_MS_MAX = 86_400_000;
 
-/** With the trace of the request that asked for it. */
+/** With the trace of the request. */
 export interface Callback extends TraceHeaders {
   readonly url: string;
   /** JSON. */
@@ -26,9 +26,9 @@ export interface Callback extends TraceHeaders {
   readonly secret: string | undefined;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  /** Whether addresses of this machine and its network, and plain http, are allowed. */
+  /** True allows addresses of this machine and its network, and plain http. */
   readonly allowPrivate: boolean;
-  /** Who knows the addresses of hosts; absent: the system. */
+  /** Resolves host names; absent: the system's resolver. */
   readonly lookup?: (host: string, options: { all: true }) => Promise<readonly { readonly address: string }[]>;
 }
 
@@ -38,7 +38,7 @@ export type CallbackOutcome =
   | { readonly kind: "retry"; readonly reason: string; readonly afterMs?: number }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** Never throws. Whatever does not answer, a name server too, is given up in time, and when the signal says so. */
+/** Never throws. Any step without answer, name resolution too, ends at the time limit or by the signal. */
 export async function sendCallback(given: Callback): Promise<CallbackOutcome> {
   const problem = urlProblem(given.url, given);
   if (problem) return { kind: "failed", reason: problem };
@@ -53,7 +53,7 @@ export async function sendCallback(given: Callback): Promise<CallbackOutcome> {
   }
 }
 
-/** Why an address cannot be called, before anything is resolved; undefined where it may be. */
+/** The reason to refuse a URL before resolving it; undefined: it is allowed. */
 export function urlProblem(text: string, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
   if (!URL.canParse(text) || text.includes("\0")) return "callbackUrl is no URL";
   const { protocol, username, password, hostname } = new URL(text);
@@ -64,7 +64,7 @@ export function urlProblem(text: string, { allowPrivate }: { allowPrivate: boole
   return undefined;
 }
 
-/** Every address that the name has must be public: which one a system picks is not ours to say. */
+/** Every address of the name must be public, because the system may pick any of them. */
 async function checkedAddress(
   hostname: string,
   { allowPrivate, signal, lookup = resolveHost }: Callback,
@@ -101,7 +101,7 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
     },
     timeout: TIMEOUT_MS,
     signal: callback.signal,
-    agent: false, // a connection of its own: none that was opened for a name which pointed elsewhere
+    agent: false, // a fresh connection: a pooled one may have been opened when the name pointed elsewhere
     lookup: (_, { all }, done) => {
       const family = isIP(address);
       if (all) done(null, [{ address, family }]);

@@ -1,7 +1,7 @@
 /**
- * Takes requests in: one transaction that for each either finds the answer an equal request already got, or stores the
- * request with a run for each of its actions. Senders are answered after the commit. What has to be known of all of
- * them is asked at once, then each is decided on as if it came alone, in order, and what is new is stored at once.
+ * Accepts requests: one transaction that, for each, either finds the answer to an earlier equal request, or stores the
+ * request with a run for each of its actions. Senders are answered after the commit. It reads the data of all requests
+ * at once, decides on each in order, as if it came alone, and stores all new rows at once.
  */
 import { insertAll, together, type Script, type Value } from "../../../database/store.ts";
 import type { HookResponse } from "./answer.ts";
@@ -15,43 +15,43 @@ import { newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
 
 export type Accepted =
   | {
-      /** `replayed`: an equal request was accepted before, and nothing happens again. */
+      /** `replayed`: an equal request was accepted before; nothing is done again. */
       readonly kind: "accepted" | "replayed";
       readonly deliveryId: string;
-      /** As the answer names them. */
+      /** The ids in the answer. */
       readonly runIds: readonly string[];
       readonly response: HookResponse;
     }
   /** The key was used for another body. */
   | { readonly kind: "conflict" }
-  /** `mappingId`: it is that mapping's share of the queue. */
+  /** `mappingId`: that mapping's share of the queue is full. */
   | { readonly kind: "full"; readonly retryAfterMs: number; readonly mappingId?: string }
-  /** More new runs than the queue, or the mapping's share of it, ever holds. */
+  /** More new runs than the queue, or the mapping's share of it, can ever hold. */
   | { readonly kind: "too_many"; readonly limit: number };
 
 export interface AcceptOptions {
-  /** Open runs at most. */
+  /** Most open runs. */
   readonly maxQueued: number;
-  /** Of those, open runs of one mapping at most: one sender's flood leaves room for the others. */
+  /** Most open runs of one mapping: one sender's flood leaves room for the others. */
   readonly maxQueuedOf: (mappingId: string) => number;
-  /** How long keys are remembered. */
+  /** Lifetime of idempotency keys. */
   readonly keysMs: number;
   readonly sessionKeyOf: SessionKeyOf;
-  /** Until so many runs will have ended, of a lane or of all. */
+  /** Estimated time until `count` runs have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Script<Posting>;
-  /** Whether the transaction is the acceptance alone: what it stores is committed with the same message then. */
+  /** True if the transaction contains only the acceptance: its last statements are then sent with the commit. */
   readonly isAlone: boolean;
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export interface Acceptance {
   readonly accepted: Accepted;
-  /** To be called after the commit. */
+  /** Called after the commit. */
   readonly after: () => void;
 }
 
-/** @param requests in the order in which they came */
+/** @param requests in order of arrival */
 export function* acceptDeliveries(
   requests: readonly AcceptRequest[],
   options: AcceptOptions,
@@ -87,7 +87,7 @@ interface NewDelivery {
   readonly keysUntil: number;
 }
 
-/** Requests of one transaction: what is known when one of them is decided on has those before it in it. */
+/** Requests of one transaction: deciding on one takes the earlier ones into account. */
 class Group {
   readonly #known: Known;
   readonly #options: AcceptOptions;
@@ -194,9 +194,9 @@ const COLUMNS = `id request_id received_at path lane mapping_id auth_kind auth_i
 const CONFLICT: Accepted = { kind: "conflict" };
 
 function replayed({ id, response }: Found): Accepted {
-  const earlier = JSON.parse(response) as HookResponse; // written above
+  const earlier = JSON.parse(response) as HookResponse; // this file wrote it
   return { kind: "replayed", deliveryId: id, runIds: namedIn(earlier), response: earlier };
 }
 
-/** Of items that were sent before, the runs of earlier requests. */
+/** For items that were sent before, the runs of earlier requests. */
 const namedIn = ({ body: { runId, runIds = [runId] } }: HookResponse): readonly string[] => runIds;

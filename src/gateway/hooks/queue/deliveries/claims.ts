@@ -1,7 +1,6 @@
 /**
- * Which turns begin next, and whose they are: a worker takes runs for the length of a lease and renews that while they
- * run. Statements that are asked in every round name their index: without statistics SQLite's planner takes another,
- * and reads all that waits.
+ * Chooses the next turns and their worker: a worker claims runs with a lease and renews it while they run. Statements
+ * of every round name their index: without statistics SQLite's planner takes another, and reads all waiting runs.
  */
 import {
   execute,
@@ -14,7 +13,7 @@ import {
 } from "../../../database/store.ts";
 import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
 
-/** After so many crashes of its process a run is begun alone, so that the next crash tells whether it is the cause. */
+/** After this many crashes of its process a run is started alone, so that the next crash shows its cause. */
 const SUSPECT_CRASHES = 2;
 
 const WAITING = "finished_at IS NULL AND step = 'turn' AND state = 'queued'";
@@ -23,16 +22,15 @@ export interface ClaimOptions {
   readonly owner: string;
   readonly now: number;
   readonly leaseUntil: number;
-  /** Turns that may begin now. */
+  /** Number of turns that may begin now. */
   readonly free: number;
-  /** Turns of a mapping that may run at once, wherever they do; undefined: as many as there may be. */
+  /** Most concurrent turns of a mapping, on all nodes; undefined: unlimited. */
   readonly limitOf: (mappingId: string) => number | undefined;
 }
 
 /**
- * Takes runs whose turn is due: of each session only the oldest, lanes in turn (those with the fewest running first),
- * the oldest of a lane first. A suspect of crashes runs alone in its process: once one is due, nothing begins there
- * until it had its turn.
+ * Claims due turns: the oldest of each session, lanes in turn (fewest running first), the oldest of a lane first. A run
+ * suspected of crashes runs alone in its process: once one is due, nothing else begins there before it.
  */
 export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Script<TurnRun[]> {
   if (free <= 0) return [];
@@ -50,7 +48,7 @@ export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOpti
   return claimed;
 }
 
-/** Whether a run may be what its process crashes of. */
+/** True if a run is suspected of crashing its process. */
 export const isSuspect = ({ suspected }: Pick<Run, "suspected">): boolean => suspected >= SUSPECT_CRASHES;
 
 type RunningTurn = Pick<Run, "lane" | "suspected" | "leaseOwner">;
@@ -61,7 +59,7 @@ const runningTurns = (): Script<RunningTurn[]> =>
      WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'`,
   );
 
-/** One of each lane, then another of each. */
+/** Takes one of each lane, then another of each. */
 function inTurn(
   due: readonly Row[],
   { running, free, limitOf }: Pick<ClaimOptions, "free" | "limitOf"> & { readonly running: readonly RunningTurn[] },
@@ -79,8 +77,8 @@ function inTurn(
 }
 
 /**
- * The first turn of each session that is due; a turn that runs, or waits for its time, blocks the later ones. Jumps
- * from lane to lane and reads each only until it has enough, so that it costs what is taken and not what waits.
+ * The first due turn of each session; a turn that runs, or waits for its time, blocks the later ones. Jumps from lane
+ * to lane and reads each only as far as needed, so that the cost depends on the turns taken, not on those waiting.
  */
 const DUE: SqlText = {
   sqlite: `WITH RECURSIVE lanes (lane) AS (
@@ -97,7 +95,7 @@ const DUE: SqlText = {
               AND earlier.session_key = run.session_key AND earlier.seq < run.seq)
         ORDER BY seq LIMIT $2)
     ) ORDER BY seq`,
-  // whose tables know which turn of a session is the first; orders that only `runs_due` has keep plans from others
+  // these tables store the first turn of each session; an order that only `runs_due` has forces that index
   postgres: `WITH RECURSIVE lanes (name) AS (
       (SELECT lane FROM runs WHERE ${WAITING} AND is_first ORDER BY lane LIMIT 1)
       UNION ALL
@@ -111,16 +109,16 @@ const DUE: SqlText = {
 };
 
 /**
- * PostgreSQL knows a queue that filled within a minute as the short one that it was, and would read and sort all of it
- * where an index has its beginning.
+ * PostgreSQL still has the statistics of a short queue when it filled within a minute, and would sort all of it instead
+ * of reading an index's beginning.
  */
 const sorts = (are: "on" | "off"): Script<unknown> =>
   queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
 
 /**
- * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe
- * for days, and is due now. Callbacks do not say when they were tried last.
- * @param isSeen the clock was seen to be set back: then all of them are due.
+ * After the clock was set back: a time far in the future was set by a wrong clock, and counts as due. Callbacks store
+ * no time of their last try.
+ * @param isSeen true if the clock was seen to be set back: then all callbacks are due
  */
 export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Script<void> {
   yield* execute(
@@ -131,34 +129,34 @@ export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): 
   yield* execute(`UPDATE callbacks SET next_at = $1 WHERE state = 'pending' AND ${whose}`, now);
 }
 
-/** Whether a turn may be due; those of sessions that are busy count too. */
+/** True if a turn may be due, including turns of busy sessions. */
 export function* hasDueTurn(now: number): Script<boolean> {
   return (yield* queryOne(HAS_DUE, now)) !== undefined;
 }
 
 const HAS_DUE = withIndex(`SELECT seq FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at <= $1 LIMIT 1`);
 
-/** When the next turn that waits for its time is due. */
+/** Due time of the next postponed turn. */
 export function* nextTurnAt(now: number): Script<number | undefined> {
   return (yield* queryOne<{ at: number | null }>(NEXT_AT, now))?.at ?? undefined;
 }
 
 const NEXT_AT = withIndex(`SELECT min(next_at) AS at FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at > $1`);
 
-/** A statement that names its index, which only SQLite can be told. */
+/** SQLite's text, with the clause that names an index removed for PostgreSQL. */
 function withIndex(sqlite: string): SqlText {
   return { sqlite, postgres: sqlite.replaceAll(/ INDEXED BY \w+/g, "") };
 }
 
-/** What became of runs whose leases were to be renewed. */
+/** The outcome of renewing leases. */
 export interface Renewed {
-  /** Somebody wants them ended. */
+  /** Runs to be cancelled. */
   readonly unwanted: readonly string[];
-  /** They are not this owner's any more. */
+  /** Runs that another owner has taken. */
   readonly lost: readonly string[];
 }
 
-/** Makes leases last longer, those that are the owner's still. */
+/** Extends the leases that the owner still holds. */
 export function* renewLeases(
   runIds: readonly string[],
   { owner, until }: { owner: string; until: number },

@@ -1,6 +1,6 @@
 /**
- * What was accepted, for the rest of the program: taking requests in, looking at them, running them again, and
- * forgetting them when they are old. Every promise resolves after its commit is durable.
+ * Deliveries, for the rest of the program: accepts, lists, replays and prunes them. Every promise resolves after its
+ * commit is durable.
  */
 import type { Script, Store } from "../../../database/store.ts";
 import { acceptDeliveries, type Accepted, type AcceptOptions } from "./accept.ts";
@@ -14,15 +14,15 @@ import type { RunStatus } from "./run-status.ts";
 import type { SessionKeyOf } from "./runs.ts";
 import { replayDelivery, type Replayed } from "./replay.ts";
 
-/** Settings as they are now: asked for at every use, because the configuration can change. */
+/** The current settings; read at every use, because the configuration can change. */
 export interface DeliverySettings {
-  /** Open runs at most. */
+  /** Most open runs. */
   readonly maxQueued: number;
-  /** Of those, open runs of one mapping at most. */
+  /** Most open runs of one mapping. */
   readonly maxQueuedOf: (mappingId: string) => number;
-  /** How long idempotency keys and senders' delivery ids are remembered. */
+  /** Lifetime of idempotency keys and senders' delivery ids. */
   readonly keysMs: number;
-  /** How long what is over is kept. */
+  /** Retention of finished deliveries. */
   readonly retentionMs: number;
 }
 
@@ -30,15 +30,15 @@ export interface DeliveriesDeps {
   readonly store: Store;
   readonly settings: () => DeliverySettings;
   readonly sessionKeyOf: SessionKeyOf;
-  /** For each transaction that makes runs. */
+  /** Called for each transaction that makes runs. */
   readonly posting: () => Script<Posting>;
   readonly now: () => number;
-  /** How many nodes take turns from this queue; absent: one. */
+  /** Number of nodes that share this queue; absent: one. */
   readonly nodes?: () => number;
 }
 
 export interface Deliveries {
-  /** Resolves after the commit. Rejects with `storage` where nothing can be written. */
+  /** Resolves after the commit. Rejects with `storage` if the database cannot be written. */
   accept(request: AcceptRequest): Promise<Accepted>;
   /** Newest first. */
   list(filter: DeliveryFilter): Promise<DeliverySummary[]>;
@@ -47,9 +47,9 @@ export interface Deliveries {
   /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
   stats(): Promise<QueueStats>;
-  /** A run of this lane is over: so fast there is room for others. */
+  /** Records the end of a run of this lane, for the estimate of free room. */
   ended(lane: string): void;
-  /** Forgets what is over and old enough, until the signal ends it; returns how many deliveries went. */
+  /** Deletes old finished deliveries, until the signal ends it; returns their number. */
   prune(signal?: AbortSignal): Promise<number>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Answers that earlier requests got, by the keys under which an equal request gets the same: its idempotency key, and
- * the sender's own id of the delivery. A key whose time is over no longer answers.
+ * Answers to earlier requests, by the keys of equal requests: the idempotency key, and the sender's own id of the
+ * delivery. An expired key no longer counts.
  */
 import { execute, queryEach, together, type Script } from "../../../database/store.ts";
 import type { AcceptRequest } from "./request.ts";
@@ -27,7 +27,7 @@ const BY_KEY = `SELECT ${COLUMNS} FROM deliveries
   WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4`;
 const BY_ID = `SELECT ${COLUMNS} FROM deliveries WHERE lane = $1 AND provider_delivery_id = $2`;
 
-/** What is known under the keys of these requests. */
+/** Reads the known answers for the keys of these requests. */
 export function* findEarlier(requests: readonly AcceptRequest[]): Script<EarlierAnswers> {
   const { keys, ids } = keysOf(requests);
   const [byKey, byId] = yield* together(queryEach<Earlier>(BY_KEY, keys), queryEach<Earlier>(BY_ID, ids));
@@ -62,7 +62,7 @@ export class EarlierAnswers {
     this.#byId = byId;
   }
 
-  /** The answer that an equal request got. */
+  /** The answer to an earlier equal request. */
   find(request: AcceptRequest): Found | undefined {
     const [key, id] = [idempotencyKeyOf(request)?.[0], providerIdOf(request)?.[0]];
     const byKey = key && this.#current(this.#byKey, { key, column: "idempotency_key", now: request.now });
@@ -71,19 +71,19 @@ export class EarlierAnswers {
     return byId && { ...byId, byProvider: true };
   }
 
-  /** From now on equal requests get this answer. */
+  /** Makes this the answer to later equal requests. */
   add(request: AcceptRequest, earlier: Earlier): void {
     const [key, id] = [idempotencyKeyOf(request)?.[0], providerIdOf(request)?.[0]];
     if (key) this.#byKey.set(nameOf(key), earlier);
     if (id) this.#byId.set(nameOf(id), earlier);
   }
 
-  /** Whether a delivery of this transaction gave a key up to a later one. */
+  /** True if a delivery of this transaction gave up a key to a later one. */
   hasForgotten(column: Column, id: string): boolean {
     return this.#forgotten.some((gone) => gone.column === column && gone.id === id);
   }
 
-  /** Takes keys whose time is over from deliveries that are stored. */
+  /** Removes expired keys from stored deliveries. */
   *forget(): Script<void> {
     for (const { column, id } of this.#forgotten) {
       yield* execute(`UPDATE deliveries SET ${column} = NULL WHERE id = $1`, id);

@@ -1,6 +1,6 @@
 /**
- * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
- * item already has.
+ * Items of lists that were acted on: a sender whose requests overlap, such as a watcher of a mailbox, gets the existing
+ * run of an item.
  */
 import { execute, insertAll, queryEach, type Insert, type Script } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
@@ -21,7 +21,7 @@ export const ITEMS = `
 export interface ItemRun {
   readonly id: string;
   readonly action: HookAction;
-  /** False: the item has this run from earlier on. */
+  /** False: the item has this run already. */
   readonly isNew: boolean;
 }
 
@@ -34,7 +34,7 @@ interface KnownItem {
   readonly until: number;
 }
 
-/** What is known of the items that these requests have. */
+/** Reads the known items of these requests. */
 export function* findItems(requests: readonly Asked[]): Script<KnownItems> {
   const rows = yield* queryEach<KnownItem>(BY_ITEM, namesIn(requests));
   return new KnownItems(rows.filter((row) => row !== undefined));
@@ -56,10 +56,10 @@ export class KnownItems {
     for (const item of known) this.#known.set(nameOf(item), item);
   }
 
-  /** A run for each action: that of an equal item where there was one, else a new one. */
+  /** A run for each action: that of an equal item, else a new one. */
   runsOf(request: Asked): ItemRun[] {
     const lane = laneOf(request);
-    const fresh = new Map<string, string>(); // by item of this request
+    const fresh = new Map<string, string>(); // keyed by item of this request
     return request.actions.map((action) => {
       const { itemId } = action;
       if (itemId === undefined) return { id: Bun.randomUUIDv7(), action, isNew: true };
@@ -71,7 +71,7 @@ export class KnownItems {
     });
   }
 
-  /** From now on equal items get these runs. */
+  /** Makes these the runs of later equal items. */
   remember(runs: readonly ItemRun[], { lane, until }: { lane: string; until: number }): void {
     for (const { id: runId, action, isNew } of runs) {
       if (!isNew || action.itemId === undefined) continue;
@@ -81,7 +81,7 @@ export class KnownItems {
     }
   }
 
-  /** In the place of those whose time is over. */
+  /** Replaces expired items. */
   store(): Script<void> {
     const ending = "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until";
     return insertAll({ ...this.#rows(), ending });
@@ -95,7 +95,7 @@ export class KnownItems {
 
 const nameOf = ({ lane, itemId }: Pick<KnownItem, "lane" | "itemId">): string => JSON.stringify([lane, itemId]);
 
-/** Returns how many went. */
+/** Returns the number of deleted items. */
 export const forgetItems = ({ now, most }: { now: number; most: number }): Script<number> =>
   execute(
     "DELETE FROM items WHERE (lane, item_id) IN (SELECT lane, item_id FROM items WHERE until <= $1 LIMIT $2)",

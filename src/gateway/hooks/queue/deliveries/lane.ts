@@ -1,5 +1,5 @@
-/** What runs compete as: fairness and limits are per lane, a mapping's or a fixed endpoint's. */
+/** Lanes: fairness and limits apply per lane, which is a mapping or a fixed endpoint. */
 
-/** Equal for what competes together. Nothing reads it: what a run's mapping is stands beside it. */
+/** A key for comparison only; a run stores its mapping separately. */
 export const laneOf = ({ mappingId, path }: { mappingId?: string | undefined; path: string }): string =>
-  mappingId === undefined ? path : `mapping ${mappingId}`; // no path has a blank
+  mappingId === undefined ? path : `mapping ${mappingId}`; // a path has no blank

@@ -1,6 +1,6 @@
-/** The rate at which runs end, from which a full queue computes `Retry-After`: this node's, times the nodes. */
+/** The rate at which runs end, used to compute `Retry-After` for a full queue: this node's rate, times the nodes. */
 
-/** Ends that are remembered: enough for a rate, whatever it is. */
+/** Most ends that are remembered; enough for any rate. */
 const ENDS_MAX = 1024;
 const WINDOW_MS = 60_000;
 /** The answer if nothing ended recently. */
@@ -13,7 +13,7 @@ export class Pace {
   readonly #startedAt: number;
   #ends: { readonly at: number; readonly lane: string }[] = [];
 
-  /** @param nodes how many take turns from the same queue */
+  /** @param nodes number of nodes that share the queue */
   constructor(now: () => number, nodes: () => number = () => 1) {
     this.#now = now;
     this.#nodes = nodes;
@@ -25,13 +25,13 @@ export class Pace {
     this.#ends.push({ at: this.#now(), lane });
   }
 
-  /** Until so many runs have ended, of a lane or of all, if it goes on as in the last minute. */
+  /** Milliseconds until `count` runs have ended, of a lane or of all, at the rate of the last minute. */
   msUntil(count: number, lane?: string): number {
     const now = this.#now();
     const recent = this.#ends.filter(({ at }) => at > now - WINDOW_MS);
     const ended = lane === undefined ? recent.length : recent.filter((end) => end.lane === lane).length;
     if (ended === 0) return UNKNOWN_MS;
-    const isCut = this.#ends.length >= ENDS_MAX / 2; // there were more in the window than are remembered
+    const isCut = this.#ends.length >= ENDS_MAX / 2; // the window had more ends than are remembered
     const from = isCut ? recent[0]!.at : Math.max(this.#startedAt, now - WINDOW_MS);
     return Math.min(Math.ceil((count * Math.max(now - from, 1)) / (ended * this.#nodes())), WAIT_MAX_MS);
   }

@@ -1,4 +1,4 @@
-/** The tables of deliveries in PostgreSQL; see `tables.ts` and `items.ts` for what they are. */
+/** The tables of deliveries in PostgreSQL; `tables.ts` and `items.ts` explain them. */
 import type { Migration } from "../../../database/database.ts";
 
 const DELIVERIES = `
@@ -85,8 +85,8 @@ const RUNS = `
 `;
 
 /**
- * Which turn of a session is its next, so that a claim reads what it takes, however many wait behind one another. A new
- * run is behind all others; whatever ends, begins or takes away a turn lets the one behind it come forward.
+ * Marks the first turn of each session, so that the cost of a claim does not depend on the turns waiting behind it. A
+ * new run is last; each end, start or deletion of a turn promotes the next one.
  */
 const FIRST_TURNS = `
   CREATE FUNCTION runs_enter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -111,7 +111,7 @@ const FIRST_TURNS = `
     FOR EACH ROW WHEN (OLD.finished_at IS NULL AND OLD.step = 'turn') EXECUTE FUNCTION runs_advance();
 `;
 
-/** All that writes is serial: one row for all, and one for each lane, hold nobody up. */
+/** Writes are serial: a single count row for all, and one for each lane, block no transaction. */
 const OPEN_RUNS = `
   CREATE TABLE open_runs (one BIGINT PRIMARY KEY CHECK (one = 1), n BIGINT NOT NULL) WITH (fillfactor = 50);
   INSERT INTO open_runs VALUES (1, 0);
@@ -153,7 +153,7 @@ const CALLBACKS = `
 
 const WORKERS = "CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at BIGINT NOT NULL);";
 
-/** A run is stored with its delivery, and goes with it. To look for that, and to note it there, costs every new run. */
+/** A run is stored and deleted with its delivery. A foreign key would cost every new run. */
 const FORGET_RUNS = `
   ALTER TABLE runs DROP CONSTRAINT runs_delivery_id_fkey;
   CREATE FUNCTION deliveries_forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -163,7 +163,7 @@ const FORGET_RUNS = `
   CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION deliveries_forget();
 `;
 
-/** What it was about, for operators. */
+/** A delivery's subject, for operators. */
 const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
 
 export const deliveryMigrations: readonly Migration[] = [

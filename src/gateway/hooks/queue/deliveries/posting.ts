@@ -1,30 +1,32 @@
-/** New runs, and what of them can be done in the transaction that makes them. */
+/** New runs, and their events that are posted in the transaction that makes them. */
 import { AppError } from "../../../../base/index.ts";
 import { together, whole, type Script } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
-/** What can be done in the transaction that accepts runs, so that it costs no second one. */
+/** Work done in the transaction that accepts runs, which saves a second one. */
 export interface Posting {
-  /** Whether all that a run asks for is done with `store`: it is stored as ended then. */
+  /** True if `store` completes the run: it is stored as ended. */
   take(run: NewRun): boolean;
-  /** Stores what was taken, at once. */
+  /** Stores the taken runs' events in one script. */
   store(): Script<void>;
-  /** Call after the commit, with the runs of a request. @param isOver whether it was taken and stored */
+  /**
+   * Called after the commit, with the runs of a request.
+   * @param isOver true for a run that was taken and stored
+   */
   after(runs: readonly NewRun[], isOver: (run: NewRun) => boolean): void;
 }
 
 interface Beside {
   readonly posting: Posting;
-  /** What else is new. */
+  /** Further scripts to run with it. */
   readonly also: () => readonly Script<void>[];
-  /** Whether the script asks nothing afterwards. */
+  /** True if the script yields nothing afterwards. */
   readonly isLast: boolean;
 }
 
 /**
- * Stores runs, and what was taken of them. They stand whatever becomes of that: where it cannot be stored, nothing was
- * taken, and they wait.
- * @param taken is empty then
+ * Stores runs, and the events of those taken. If the events cannot be stored, the runs are, and wait.
+ * @param taken is emptied then
  */
 export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Script<void> {
   const { posting, also, isLast } = beside;

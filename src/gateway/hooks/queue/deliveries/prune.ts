@@ -1,12 +1,12 @@
-/** Forgets deliveries that are over, in small transactions, so that none delays other writes for long. */
+/** Deletes finished deliveries in small transactions, so that none delays other writes for long. */
 import { execute, type Store } from "../../../database/store.ts";
 import { forgetItems } from "./items.ts";
 
 const BATCH = 200;
 
 /**
- * Returns how many went; the signal ends it between two transactions. What is open, has a reply or callback under way,
- * or holds a key, stays.
+ * Returns the number of deleted deliveries; the signal ends it between two transactions. A delivery that is open, has a
+ * reply or callback under way, or holds a key, stays.
  */
 export async function pruneDeliveries(
   store: Store,

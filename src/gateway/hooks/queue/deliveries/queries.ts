@@ -1,4 +1,4 @@
-/** What operators and senders see of deliveries and runs. Actions and bodies only in the details of one delivery. */
+/** Deliveries and runs for operators and senders. Actions and bodies are only in the details of one delivery. */
 import { queryAll, queryOne, type Script } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
@@ -8,11 +8,11 @@ import type { ReplyState, RunState } from "./state.ts";
 const LIMIT_MAX = 500;
 
 export interface DeliveryFilter {
-  /** Deliveries with a run in this state; `failed`: also those with a reply that failed. */
+  /** Deliveries with a run in this state; `failed` includes deliveries with a failed reply. */
   readonly state?: RunState | undefined;
   readonly path?: string | undefined;
   readonly mappingId?: string | undefined;
-  /** Id of the last delivery of the page before. */
+  /** Id of the last delivery of the previous page. */
   readonly before?: string | undefined;
   readonly limit?: number | undefined;
 }
@@ -26,7 +26,7 @@ export interface DeliverySummary {
   readonly authKind: string;
   readonly authId: string;
   readonly bodyBytes: number;
-  /** What it was about; null: not known. */
+  /** Subject of the delivery; null: unknown. */
   readonly title: string | null;
   readonly replayOf: string | null;
   readonly runs: readonly { readonly id: string; readonly state: RunState; readonly reply: ReplyState }[];
@@ -43,9 +43,9 @@ export interface DeliveryDetails extends Omit<DeliverySummary, "runs"> {
 }
 
 export interface QueueStats {
-  /** Of runs that are open. */
+  /** Open runs by state. */
   readonly byState: Readonly<Record<string, number>>;
-  /** Age of the oldest run that waits; 0: none does. */
+  /** Age of the oldest waiting run; 0: none is waiting. */
   readonly oldestQueuedMs: number;
   readonly pendingReplies: number;
   readonly pendingCallbacks: number;
@@ -96,7 +96,7 @@ export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {
     `SELECT ${RUN}, action, session_key AS "sessionKey" ${RUN_FROM} WHERE delivery_id = $1 ORDER BY item`,
     id,
   );
-  // JSON of our own: acceptDelivery and insertRuns wrote it
+  // our own JSON: acceptDelivery and insertRuns wrote it
   return {
     ...row,
     headers: JSON.parse(row.headers) as Record<string, string>,
@@ -108,14 +108,14 @@ export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {
 export const runStatus = (id: string): Script<RunStatus | undefined> =>
   queryOne<RunStatus>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = $1`, id);
 
-/** Where a run's request came in, and by which credential. */
+/** The endpoint and the credential of a run's request. */
 export interface RunOrigin {
   readonly path: string;
   readonly authKind: string;
   readonly authId: string;
 }
 
-/** The header `traceparent` that came with the request of a run. */
+/** The header `traceparent` of a run's request. */
 export function* traceOfRun(id: string): Script<string | undefined> {
   const text = "SELECT headers FROM runs JOIN deliveries ON deliveries.id = delivery_id WHERE runs.id = $1";
   const row = yield* queryOne<{ headers: string }>(text, id);

@@ -1,6 +1,5 @@
 /**
- * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The keys of the old one stay with
- * the old one.
+ * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The old delivery keeps its keys.
  */
 import { AppError } from "../../../../base/index.ts";
 import { execute, queryAll, type Script } from "../../../database/store.ts";
@@ -18,14 +17,14 @@ export interface ReplayOptions {
   readonly now: number;
   readonly maxQueued: number;
   readonly sessionKeyOf: SessionKeyOf;
-  /** Until so many runs will have ended. */
+  /** Estimated time until `count` runs have ended. */
   readonly msUntil: (count: number) => number;
   readonly posting: () => Script<Posting>;
 }
 
 /**
+ * Throws `not_found`; `conflict` while one of the runs is open; `busy` if the queue is full.
  * @param id of a delivery, or of one of its runs
- * Throws `not_found`; `conflict` while one of the runs is open; `busy` where the queue is full.
  */
 export function* replayDelivery(
   id: string,

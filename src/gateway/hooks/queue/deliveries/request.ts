@@ -1,36 +1,36 @@
-/** What is to be accepted. */
+/** A request to accept. */
 import type { Script } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
 
-/** A request that is authentic and valid. */
+/** An authenticated and valid request. */
 export interface AcceptRequest {
-  /** Made before it is stored, so that it is stored once however often that is tried; absent: it is tried once. */
+  /** Chosen by the caller to store the delivery once, however often it retries; absent: it tries once. */
   readonly deliveryId?: string;
   readonly requestId: string;
   /** Relative to the ingress, normalized. */
   readonly path: string;
   /** Absent: a fixed endpoint. */
   readonly mappingId?: string | undefined;
-  /** Which credential it came with; never the credential. */
+  /** The kind and id of the credential; never the credential. */
   readonly auth: { readonly kind: string; readonly id: string };
   readonly idempotencyKey?: string | undefined;
   /** The sender's own id of this delivery, from a verified request. */
   readonly providerDeliveryId?: string | undefined;
-  /** Hex. */
+  /** Hexadecimal. */
   readonly bodySha256: string;
   readonly bodyBytes: number;
   /** Absent: not kept. */
   readonly rawBody?: Uint8Array | undefined;
-  /** Only what may be kept: no credentials. */
+  /** Without credentials. */
   readonly headers: Readonly<Record<string, string>>;
   readonly actions: readonly HookAction[];
-  /** What it is about, in a line for operators. */
+  /** Subject in one line, for operators. */
   readonly title?: string | undefined;
   /** Epoch milliseconds. */
   readonly now: number;
-  /** @param runIds one for each action, in order; of an item that was sent before, its first */
+  /** @param runIds one for each action, in order; an item that was sent before has its first run */
   readonly respond: (runIds: readonly string[]) => HookResponse;
-  /** What is to be written together with the acceptance, or not at all. */
+  /** Writes that succeed or fail together with the acceptance. */
   readonly alongside?: () => Script<void>;
 }

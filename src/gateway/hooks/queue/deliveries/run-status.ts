@@ -1,4 +1,4 @@
-/** How a run stands: what its sender may know. Times are epoch milliseconds. */
+/** The public state of a run, for its sender. Times are epoch milliseconds. */
 import { Type } from "@sinclair/typebox";
 import { nullable, oneOfTexts, type Output, strictObject } from "../../../../base/schema.ts";
 import { REPLY_STATES, RUN_STATES } from "./state.ts";

@@ -1,36 +1,36 @@
-/** Rows of runs: made, found, and moved from state to state. */
+/** Rows of runs: makes and finds them, and moves them from state to state. */
 import { assert } from "../../../../base/index.ts";
 import { insertAll, queryAll, queryOne, type Script, type SqlText } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
 
-/** What comes next in a run that is open: `turn` the model, `event` the main session's event. */
+/** The next step of an open run: `turn` runs the model, `event` posts the main session's event. */
 export type Step = "turn" | "event";
 
 export interface Run {
   readonly seq: number;
   readonly id: string;
   readonly deliveryId: string;
-  /** What it competes as; compared, never read. */
+  /** The lane; compared, never parsed. */
   readonly lane: string;
-  /** Null: a fixed endpoint's. */
+  /** Null: a fixed endpoint. */
   readonly mappingId: string | null;
   readonly sessionKey: string;
   readonly action: HookAction;
   readonly state: RunState;
   readonly step: Step;
-  /** Turns that were begun. */
+  /** Number of turns begun. */
   readonly attempts: number;
   readonly nextAt: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: number | null;
   readonly cancelAt: number | null;
-  /** How often its process crashed while it ran. */
+  /** Number of crashes of its process while it ran. */
   readonly crashes: number;
-  /** Of those, since it was last cleared of having caused one. */
+  /** Crashes since it was last cleared of suspicion. */
   readonly suspected: number;
-  /** Of those, how often no other run ran beside it. */
+  /** Suspected crashes during which no other run ran. */
   readonly suspectedAlone: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
@@ -39,16 +39,16 @@ export interface Run {
   readonly reason: string | null;
   readonly answer: string | null;
   readonly reply: ReplyState;
-  /** JSON; null: none was found. */
+  /** JSON; null: no target was found. */
   readonly replyTarget: string | null;
 }
 
-/** A run of an agent: those have turns. */
+/** A run of an agent: only these have turns. */
 export interface TurnRun extends Run {
   readonly action: AgentAction;
 }
 
-/** Asserts that the run is of an agent. */
+/** Asserts that the run belongs to an agent. */
 export function asTurn(run: Run): TurnRun {
   const { action } = run;
   assert(action.kind === "agent", `run ${run.id} is a ${action.kind}, which has no turn`);
@@ -62,10 +62,10 @@ export const COLUMNS = `seq, id, delivery_id AS "deliveryId", lane, mapping_id A
   reply_target AS "replyTarget"`;
 
 export type Row = Omit<Run, "action"> & { readonly action: string };
-/** The action is as insertRuns wrote it. */
+/** insertRuns wrote the action. */
 export const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction });
 
-/** The session of a run. `requested` undefined: one of its own. */
+/** Maps a run to its session. `requested` undefined: a new session. */
 export type SessionKeyOf = (question: {
   readonly requested: string | undefined;
   readonly runId: string;
@@ -75,7 +75,7 @@ export type SessionKeyOf = (question: {
 export interface NewRun {
   readonly id: string;
   readonly deliveryId: string;
-  /** Its place among the delivery's new runs. */
+  /** Index among the delivery's new runs. */
   readonly item: number;
   readonly lane: string;
   readonly mappingId: string | null;
@@ -94,7 +94,7 @@ export interface NewRuns {
   readonly now: number;
 }
 
-/** Throws what `sessionKeyOf` throws. */
+/** Passes on errors of `sessionKeyOf`. */
 export const newRuns = ({ runs, sessionKeyOf, now, ...shared }: NewRuns): NewRun[] =>
   runs.map(({ id, action, replayOf }, item) => ({
     ...shared,
@@ -106,7 +106,7 @@ export const newRuns = ({ runs, sessionKeyOf, now, ...shared }: NewRuns): NewRun
     ...(replayOf === undefined ? {} : { replayOf }),
   }));
 
-/** @param isOver whether a run has nothing left to do */
+/** @param isOver true for a run with no work left */
 export const insertRuns = (runs: readonly NewRun[], isOver: (run: NewRun) => boolean): Script<void> =>
   insertAll({
     table: "runs",
@@ -134,13 +134,13 @@ export function* findRun(id: string): Script<Run | undefined> {
   return row && fromRow(row);
 }
 
-/** Where a run's reply went, or was to go: the id of a channel, or `last` where none was found. */
+/** The channel of a run's reply: its id, or `last` if no target was found. */
 export function replyChannelOf({ replyTarget, action }: Pick<Run, "replyTarget" | "action">): string {
   const target = JSON.parse(replyTarget ?? "{}") as Partial<Target>; // the worker wrote it
   return target.channel ?? (action.kind === "agent" ? action.channel : "last");
 }
 
-/** What a transition changes beside the state. */
+/** Columns that a transition changes besides the state. */
 export interface RunChanges {
   readonly step?: Step;
   readonly nextAt?: number;
@@ -151,8 +151,8 @@ export interface RunChanges {
 }
 
 /**
- * Moves a run. A lease ends with every move but `claim`. Asserts that the event can happen, and that the run is
- * as the caller read it.
+ * Moves a run. Every move except `claim` ends a lease. Asserts that the event is possible, and that the run is
+ * unchanged since the caller read it.
  */
 export function* moveRun(run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Script<Run> {
   const state = nextState(run.state, event);
@@ -182,7 +182,7 @@ const MOVE = `
     lease_until = $8, started_at = $9, finished_at = $10
   WHERE id = $11 AND state = $12 AND lease_owner IS NOT DISTINCT FROM $13 RETURNING ${COLUMNS}`;
 
-/** Runs whose event has to be posted, oldest first. */
+/** Runs whose event is due, oldest first. */
 export function* dueEvents(limit: number): Script<Run[]> {
   return (yield* queryAll<Row>(DUE_EVENTS, limit)).map(fromRow);
 }
@@ -190,17 +190,19 @@ export function* dueEvents(limit: number): Script<Run[]> {
 const DUE_EVENTS: SqlText = {
   sqlite: `SELECT ${COLUMNS} FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'
     ORDER BY seq LIMIT $1`,
-  // an order that only `runs_open` has
+  // this order makes PostgreSQL use `runs_open`
   postgres: `SELECT ${COLUMNS} FROM runs WHERE finished_at IS NULL AND step BETWEEN 'event' AND 'event'
     AND state = 'queued' ORDER BY step, seq LIMIT $1`,
 };
 
-/** Whether a run whose event has to be posted wants a heartbeat. */
+/** True if a run with a due event wants a heartbeat. */
 export function* isHeartbeatAwaited(): Script<boolean> {
   return (yield* queryOne(AWAITED)) !== undefined;
 }
 
-/** `mode` of a wake and `wakeMode` of an agent's, in an action's JSON: in a text of it the quotes would be escaped. */
+/**
+ * Matches `mode` of a wake and `wakeMode` of an agent in an action's JSON: inside a text the quotes would be escaped.
+ */
 const AWAITED = `SELECT 1 FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'
   AND action LIKE '%ode":"now"%' LIMIT 1`;
 

@@ -1,23 +1,23 @@
 /**
- * The states of a run and what leads from one to the next. A delivery is one accepted request; each of its actions is
- * a run. `queued` and `running` are open, the others final; what is sent to a chat or to a callback afterwards has
- * states of its own.
+ * The states of a run and the transitions between them. A delivery is one accepted request; each of its actions is a
+ * run. `queued` and `running` are open, the others final; the reply and the callback afterwards have states of their
+ * own.
  */
 
 export const RUN_STATES = ["queued", "running", "succeeded", "failed", "dead", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
 export type RunEvent =
-  | "claim" // a worker took it
-  | "release" // its worker stops, or died: it goes back to where it was
-  | "retry" // it failed for now
-  | "store" // its turn is over, or called off, and stored; its event could not be posted yet
+  | "claim" // a worker claimed it
+  | "release" // its worker stops, or died: it returns to the queue
+  | "retry" // a temporary failure
+  | "store" // its turn has ended, or was cancelled, and is stored; its event could not be posted yet
   | "succeed"
-  | "fail" // it failed for good
-  | "exhaust" // it failed for now too often, or is too old
+  | "fail" // a permanent failure
+  | "exhaust" // too many temporary failures, or too old
   | "cancel";
 
-/** What stands in no row cannot happen. */
+/** Events without an entry are impossible. */
 const TRANSITIONS: Readonly<Record<RunState, Partial<Record<RunEvent, RunState>>>> = {
   queued: {
     claim: "running",
@@ -42,19 +42,19 @@ const TRANSITIONS: Readonly<Record<RunState, Partial<Record<RunEvent, RunState>>
   cancelled: {},
 };
 
-/** The state after an event; undefined where it cannot happen. */
+/** The state after an event; undefined if the event is impossible. */
 export const nextState = (state: RunState, event: RunEvent): RunState | undefined => TRANSITIONS[state][event];
 
 export const isFinal = (state: RunState): boolean => Object.keys(TRANSITIONS[state]).length === 0;
 
-/** What became of the reply in the chat. `unknown`: it may have arrived, and is not sent again. */
+/** State of the reply to the chat. `unknown`: it may have arrived, and is not sent again. */
 export const REPLY_STATES = ["none", "pending", "sent", "skipped", "failed", "unknown"] as const;
 export type ReplyState = (typeof REPLY_STATES)[number];
 
-/** How a run's turn ended, before the run itself is final. */
+/** The outcome of a run's turn, before the run itself is final. */
 export type Outcome = "ok" | "error" | "timeout" | "cancelled" | "dead";
 
-/** The final state, and the event that leads there, of a run whose turn ended so. */
+/** The final state of a run for each outcome, and the event that leads there. */
 export const FINAL = {
   ok: "succeed",
   error: "fail",

@@ -1,6 +1,6 @@
 /**
- * Tables of what was accepted: `deliveries` (requests), `runs` (their actions) and `callbacks` (outcomes to be told).
- * Times are epoch milliseconds. How many runs are open is counted by triggers, so that a full queue costs one look.
+ * Tables of accepted requests: `deliveries` (requests), `runs` (their actions) and `callbacks` (outcomes to report).
+ * Times are epoch milliseconds. Triggers count the open runs, so that checking for a full queue reads one row.
  */
 import type { Migration } from "../../../database/database.ts";
 import { ITEMS } from "./items.ts";
@@ -78,7 +78,7 @@ const RUNS = `
     BEGIN UPDATE open_runs SET n = n - 1; END;
 `;
 
-/** So that a lane's share of the queue costs one look too. */
+/** Makes checking a lane's share of the queue one row read too. */
 const OPEN_LANES = `
   CREATE TABLE open_lanes (lane TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   INSERT INTO open_lanes SELECT lane, count(*) FROM runs WHERE finished_at IS NULL GROUP BY lane;
@@ -106,8 +106,8 @@ const CALLBACKS = `
 `;
 
 /**
- * Turns that wait: `runs_due` in the order in which they are taken, `runs_next` by the time before which they are not,
- * `runs_turns` to see what stands before one in its session. A session has one running turn at most, whoever claims it.
+ * Indexes of waiting turns: `runs_due` in the order of claims, `runs_next` by due time, `runs_turns` to find earlier
+ * turns of a session. A session has at most one running turn, on any node.
  */
 const TURNS = `
   UPDATE runs SET state = 'queued', lease_owner = NULL, lease_until = NULL
@@ -124,13 +124,13 @@ const TURNS = `
   UPDATE runs SET mapping_id = (SELECT mapping_id FROM deliveries WHERE deliveries.id = delivery_id);
 `;
 
-/** So that no statement has to read an action. */
+/** Spares statements from parsing an action. */
 const KINDS = `
   ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'agent';
   UPDATE runs SET kind = action ->> 'kind';
 `;
 
-/** `workers` has a row for each that has not stopped in order: of those found at a start, the process crashed. */
+/** `workers` has a row for each worker that has not shut down cleanly: a row found at startup means a crash. */
 const CRASHES = `
   CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;          -- of its process, while it ran
@@ -138,7 +138,7 @@ const CRASHES = `
   ALTER TABLE runs ADD COLUMN suspected_alone INTEGER NOT NULL DEFAULT 0;  -- of those, with no other run beside it
 `;
 
-/** What it was about, for operators. */
+/** A delivery's subject, for operators. */
 const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
 
 export const deliveryMigrations: readonly Migration[] = [

@@ -1,4 +1,4 @@
-/** The agent as the worker needs it: its sessions, its events and its heartbeat. */
+/** The agent's side of the worker's ports: its sessions, its events and its heartbeat. */
 import type { Agent } from "../../../agent/agent.ts";
 import { enqueueEvent, hastenEvents, openEvents } from "../../../agent/events.ts";
 import { mainSessionKey } from "../../../agent/session-key.ts";
@@ -21,7 +21,7 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
   return {
     runTurn: (request) => agent.run(request),
     storeTurn,
-    // all of the worker's are for the main session, whatever that is called
+    // all events of the worker go to the main session
     enqueueEvent(event) {
       const { session } = settings();
       return enqueueEvent({ ...event, sessionKey: mainSessionKey(session) }, { eventsMax: session.maxEvents });

@@ -1,14 +1,14 @@
-/** When to try again: longer after every failure, never for many at the same moment, and not for ever. */
+/** Retry delays: longer after every failure, spread at random, and not for ever. */
 
 const FIRST_MS = 1000;
 const LONGEST_MS = 300_000;
 
-/** What is older is given up. */
+/** Work older than this is given up. */
 export const MAX_AGE_MS = 24 * 3_600_000;
 
 /**
- * Milliseconds to wait after a number of failures: doubling from a second to five minutes, of which a random half is
- * taken off. What the other side asked for is respected, up to the age at which all is given up.
+ * Delay after a number of failures: doubles from one second to five minutes, minus a random half. A delay that the
+ * other side asked for is respected, up to the age at which work is given up.
  */
 export function retryDelayMs(failures: number, random: () => number, askedMs = 0): number {
   const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(Math.max(0, failures - 1), 20));

@@ -1,4 +1,4 @@
-/** Callbacks that wait to be sent: a row for each run that asked for one, kept until it arrived or was given up. */
+/** Callbacks to send: a row for each run that asked for one, kept until it arrived or was given up. */
 import { execute, queryAll, queryOne, type Script } from "../../../database/store.ts";
 import type { Run } from "../deliveries/runs.ts";
 import type { CallbackOutcome } from "../callback.ts";
@@ -13,12 +13,15 @@ export interface DueCallback {
   readonly body: string;
   readonly attempts: number;
   readonly createdAt: number;
-  /** As the request had them. */
+  /** From the request. */
   readonly traceparent: string | null;
   readonly tracestate: string | null;
 }
 
-/** Once per run, where its action asked for one. Shape of the body: Standard Webhooks (type, timestamp, data). */
+/**
+ * Adds a callback if the run's action asked for one, once per run. Format of the body: Standard Webhooks (type,
+ * timestamp, data).
+ */
 export function* addCallback(run: Run, now: number): Script<void> {
   if (run.action.kind !== "agent" || run.action.callbackUrl === undefined) return;
   const body = JSON.stringify({
@@ -64,7 +67,7 @@ export function* nextCallbackAt(): Script<number | undefined> {
 
 export type CallbackState = "pending" | "sent" | "failed";
 
-/** Notes what became of an attempt, unless another node noted one since. Returns the callback's state. */
+/** Stores the outcome of an attempt, unless another node has stored a later one. Returns the callback's state. */
 export function* settleCallback(
   callback: DueCallback,
   { outcome, now, random }: { outcome: CallbackOutcome; now: number; random: () => number },

@@ -1,6 +1,6 @@
 /**
- * Sends callbacks that are due, a few at once, from one node. Each is repeated, with the same id, until it arrives or
- * is given up.
+ * Sends due callbacks, a few at once, from one node. Each is repeated, with the same id, until it arrives or is given
+ * up.
  */
 import { type Logger, messageOf } from "../../../../base/index.ts";
 import type { Lease } from "../../../database/peers.ts";
@@ -29,7 +29,7 @@ export interface CallbackSenderDeps {
   readonly log: Logger;
   readonly now: () => number;
   readonly random: () => number;
-  /** After every attempt. */
+  /** Called after every attempt. */
   readonly onTried: (outcome: CallbackOutcome["kind"]) => void;
   readonly onSettled: (runId: string) => void;
 }
@@ -43,17 +43,18 @@ export class CallbackSender {
     this.#deps = deps;
   }
 
-  /** When the next one is due that is not under way. */
+  /** Due time of the next callback that is not under way. */
   async nextAt(): Promise<number | undefined> {
     if (!this.#deps.lease.isHeld) return undefined;
-    return this.#underway.size > 0 ? undefined : this.#deps.store.read(nextCallbackAt); // who ends one looks again
+    // each finished callback triggers the next look
+    return this.#underway.size > 0 ? undefined : this.#deps.store.read(nextCallbackAt);
   }
 
-  /** Begins what is due and does not wait for it. */
+  /** Starts due callbacks without waiting for them. */
   async send(): Promise<void> {
     const { store, lease, now } = this.#deps;
     if (!lease.isHeld) return;
-    const before = new Set(this.#underway.keys()); // those that end while we read are not due any more
+    const before = new Set(this.#underway.keys()); // a callback that ends during the read is no longer due
     const due = await store.read(() => dueCallbacks({ now: now(), limit: 2 * AT_ONCE }));
     if (this.#stopped.signal.aborted) return;
     for (const callback of due.filter(({ runId }) => !before.has(runId))) {
@@ -62,7 +63,7 @@ export class CallbackSender {
     }
   }
 
-  /** Breaks off what is under way: it stays due, for the next process. */
+  /** Aborts callbacks under way: they stay due, for the next process. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await Promise.all(this.#underway.values());
@@ -86,7 +87,7 @@ export class CallbackSender {
     }
   }
 
-  /** The first failure and the end: what is between is counted. */
+  /** Logs the first failure and the end, and counts those in between. */
   #note(
     { runId, attempts }: DueCallback,
     { outcome, state }: { outcome: CallbackOutcome; state: CallbackState },

@@ -1,4 +1,4 @@
-/** Ending a run because somebody asked for it: what waits, what runs, and a reply that has not left yet. */
+/** Cancels a run on request: a waiting one, a running one, or a reply that has not left yet. */
 import { execute, type Script } from "../../../database/store.ts";
 import { findRun, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
@@ -6,12 +6,12 @@ import { giveUp, type Context } from "./conclude.ts";
 import type { WorkerPorts } from "./ports.ts";
 
 /**
- * What asking for a run's end led to. `stopping`: its model, or the sending of its reply, ends soon. `recalled`: its
- * turn had ended, and its reply is not sent. `over`: there was nothing left to end.
+ * The result of a cancellation. `stopping`: the model, or the sending of the reply, ends soon. `recalled`: the turn had
+ * ended, and the reply is not sent. `over`: there was nothing left to cancel.
  */
 export type Cancelled = "cancelled" | "stopping" | "recalled" | "over";
 
-/** A run that waited and is over now, or what else there is to do: `replying` to call its reply back. */
+/** Ends a waiting run, or returns the remaining task: `replying` means to recall its reply. */
 export function* cancelRun(
   runId: string,
   context: Context,
@@ -27,7 +27,7 @@ export function* cancelRun(
   return hasTurned ? "replying" : "stopping";
 }
 
-/** Of a run that is over, and whose `cancel_at` says that its reply goes nowhere else. */
+/** For a finished run whose `cancel_at` is set, so that its reply goes nowhere else. */
 export async function recallReply({ cancelReply }: WorkerPorts, runId: string): Promise<Cancelled> {
   const { messages, leaving } = await cancelReply(runId);
   if (leaving > 0) return "stopping";

@@ -1,5 +1,5 @@
 /**
- * What follows a turn, in the transaction that stores it: the transcript, the reply's messages, the main session's
+ * Stores a turn and its consequences in one transaction: the transcript, the reply's messages, the main session's
  * event, and the callback once nothing is under way.
  */
 import { AppError, messageOf } from "../../../../base/index.ts";
@@ -14,15 +14,15 @@ import { addCallback } from "./callback-queue.ts";
 import type { MainEvent, ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { replyProblem, summaryOf, type ReplyProblem } from "./summary.ts";
 
-/** Beside an acknowledgement every word of a hook's reply counts: a short alert must not pass for one. */
+/** In a hook's reply every word beside an acknowledgement counts: a short alert must not pass for one. */
 const ACK_CHARS_MAX = 0;
 
-/** How a turn ended. */
+/** The end of a turn. */
 export interface Ending {
   readonly outcome: Outcome;
-  /** Why it did not end well. */
+  /** The reason of a failure. */
   readonly reason?: string;
-  /** Absent: there was no turn, or nothing of it is worth keeping. */
+  /** Absent: there was no turn, or its result is not worth storing. */
   readonly result?: TurnResult;
 }
 
@@ -31,7 +31,7 @@ export interface Context {
   readonly now: number;
 }
 
-/** Ends a run's turn. The run is final afterwards, or waits with its answer stored for room among the events. */
+/** Ends a run's turn. Afterwards the run is final, or its answer is stored and it waits for room among the events. */
 export function* concludeTurn(run: Run, { outcome, reason, result }: Ending, context: Context): Script<Run> {
   const { answer, reply, target, replyReason } = yield* startReply(run, { outcome, result }, context);
   yield* execute(
@@ -57,13 +57,13 @@ interface Reply {
   readonly replyReason?: string;
 }
 
-/** Where a reply is on its way to, and where it goes if it is refused there. */
+/** The target of a reply, and the fallbacks if it is refused there. */
 type ReplyTarget = Target & { readonly others: readonly Target[] };
 
 const eachChannelOnce = (targets: readonly Target[]): Target[] =>
   targets.filter(({ channel }, i) => targets.findIndex((other) => other.channel === channel) === i);
 
-/** Hands an answer to the channels, where it is to be delivered. */
+/** Queues an answer for the channels, if it is to be delivered. */
 function* startReply(
   run: Run,
   { outcome, result }: Pick<Ending, "outcome"> & { result: TurnResult | undefined },
@@ -97,8 +97,8 @@ function* addReply(
 }
 
 /**
- * Posts a run's event and makes the run final. Where no more events may wait, the run stays open and its event is
- * tried again later, in order.
+ * Posts a run's event and makes the run final. If too many events wait, the run stays open and its event is retried
+ * later, in order.
  */
 export function* postEvent(run: Run, context: Context, also: { replyReason?: string | undefined } = {}): Script<Run> {
   const { now } = context;
@@ -132,7 +132,7 @@ function eventOf(run: Run, now: number): MainEvent {
   return { ...shared, text, dedupeKey: run.id, isDelivered: run.reply === "pending" };
 }
 
-/** @param run the wake's */
+/** @param run the wake's run */
 export const wakeEvent = (action: WakeAction, run: Pick<Run, "action" | "mappingId">, now: number): MainEvent => ({
   ...mainEvent(run, now),
   text: action.text,
@@ -165,7 +165,7 @@ export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, 
   return yield* close(yield* moveRun(run, FINAL[ending.outcome], context.now, ending), context);
 }
 
-/** Sends a reply that was refused elsewhere. Returns false where there is nowhere else, or it was called back. */
+/** Sends a refused reply to the next target. Returns false after the last target, and for a recalled reply. */
 function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now }: Context): Script<boolean> {
   const { others = [] } = JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
   const [target, ...rest] = others;
@@ -177,8 +177,8 @@ function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now
 }
 
 /**
- * Notes how a reply ended, or sends it elsewhere where that is configured. Returns false where that has to wait: a
- * failed reply posts an event to the main session, and there is no room.
+ * Stores a reply's outcome, or sends it to the next target. Returns false if that has to wait: a failed reply posts an
+ * event to the main session, and there is no room.
  */
 export function* settleReply(run: Run, { kind, reason }: ReplyOutcome, context: Context): Script<boolean> {
   if (kind === "failed" && (yield* sendElsewhere(run, context))) return true;

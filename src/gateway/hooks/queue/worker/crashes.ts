@@ -1,14 +1,14 @@
 /**
- * Recovers turns that a crash cut off, or that no worker holds. A turn can take its process down, by its memory or by a
- * bug, and must not do so for ever; a turn that only ran meanwhile must not pay for it. What tells them apart:
+ * Recovers turns that a crash interrupted, or that no worker holds. A turn can crash its process, by its memory or by a
+ * bug, and must not do so for ever; a turn that only ran at the same time must not be blamed. The rules:
  *
- * - Each crash makes the turns that it cut off wait, longer each time, and from the second crash on at least four times
- *   as long as they had run, up to an hour.
- * - After two crashes a turn is begun alone (see `claimTurns`). All such turns wait after a crash of one of them, so
+ * - Each crash makes the interrupted turns wait, longer each time, and from the second crash on at least four times as
+ *   long as they had run, up to an hour.
+ * - After two crashes a turn is started alone (see `claimTurns`). All such turns wait after a crash of one of them, so
  *   that most of the time none of them runs.
- * - A crash while none of them ran was not their doing: it clears them all.
- * - A turn that alone was cut off as often as a run may be attempted, and was never cleared between, is the cause: it
- *   is dead. Crashes that come from elsewhere would have had to miss every pause.
+ * - A crash while none of them ran had another cause: it clears them all.
+ * - A turn that was interrupted alone as often as a run may be attempted, and was never cleared in between, is the
+ *   cause: it is dead. Unrelated crashes would have had to miss every pause.
  */
 import type { Peers } from "../../../database/peers.ts";
 import { execute, queryAll, type Script } from "../../../database/store.ts";
@@ -26,33 +26,33 @@ const PAUSE_MAX_MS = 3_600_000;
 
 export interface Recovery {
   readonly peers: Pick<Peers, "me" | "gone">;
-  /** Whether this worker was there while the others crashed: a crash that comes again at every start is not theirs. */
+  /** True if this worker lived through the others' crashes: a crash that repeats at every start is not their fault. */
   readonly hasSurvived: boolean;
   /** The turns of this worker. */
   readonly turns: {
-    /** Whether a run is to be left to it. */
+    /** True if this worker keeps the run. */
     holds(run: Run): boolean;
-    /** Whether a run's turn was begun. */
+    /** True if a run's turn was started. */
     hasBegun(runId: string): boolean;
   };
-  /** Turns that are begun for one run at most. */
+  /** Most turns started for one run. */
   readonly maxAttempts: number;
   readonly context: Context;
 }
 
-/** Notes that a worker is there, until it stops in order. */
+/** Registers a worker until it shuts down cleanly. */
 export const registerWorker = (owner: string, now: number): Script<number> =>
   execute("INSERT INTO workers (owner, started_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", owner, now);
 
-/** Notes that a worker stopped in order. */
+/** Removes a worker that shut down cleanly. */
 export const dismissWorker = (owner: string): Script<number> => execute("DELETE FROM workers WHERE owner = $1", owner);
 
-/** Whether there is anything for `recover`. */
+/** True if `recover` has work. */
 export function* needsRecovery(parts: Recovery): Script<boolean> {
   return (yield* crashedWorkers(parts)).length > 0 || (yield* strandedRuns(parts)).length > 0;
 }
 
-/** Takes up what has no worker any more. Returns the runs as they are now. */
+/** Recovers runs without a worker. Returns the runs in their new state. */
 export function* recover(parts: Recovery): Script<Run[]> {
   const recovered: Run[] = [];
   for (const owner of yield* crashedWorkers(parts)) {
@@ -64,7 +64,7 @@ export function* recover(parts: Recovery): Script<Run[]> {
   return recovered;
 }
 
-/** Workers that ended and did not stop in order, the oldest first. */
+/** Workers that ended without a clean shutdown, the oldest first. */
 function* crashedWorkers({ peers }: Recovery): Script<string[]> {
   const rows = yield* queryAll<{ owner: string }>("SELECT owner FROM workers ORDER BY started_at");
   return yield* peers.gone(rows.map(({ owner }) => owner));
@@ -79,7 +79,7 @@ function* afterCrash(cutOff: readonly Run[], parts: Recovery): Script<Run[]> {
   return after;
 }
 
-/** Of those that a worker has, nothing is known yet. */
+/** Clears waiting suspects; a run that a worker holds may still crash. */
 const clearSuspects = (): Script<number> =>
   execute(
     "UPDATE runs SET suspected = 0, suspected_alone = 0 WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued'",
@@ -114,14 +114,14 @@ function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: R
   return yield* moveRun(run, "release", context.now, { nextAt, reason: "the server ended while it ran" });
 }
 
-/** Every lease was renewed while the process was there. */
+/** Computes the run time from its last lease, which a living process renews. */
 function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
   const ranMs = Math.max(0, (leaseUntil ?? 0) - LEASE_MS - (startedAt ?? 0));
   const growing = Math.min(GROWING_PAUSE_MAX_MS, FIRST_PAUSE_MS * PAUSE_FACTOR ** Math.min(crashes - 1, 10));
   return crashes === 1 ? growing : Math.max(growing, Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * ranMs));
 }
 
-/** Leased runs whose turn runs nowhere though nothing crashed: their claim, or their end, could not be stored. */
+/** Leased runs whose turn runs nowhere although no process crashed: storing their claim, or their end, failed. */
 function* strandedRuns({ peers, turns }: Recovery): Script<Run[]> {
   const leased = yield* leasedRuns();
   const others = leased.flatMap(({ leaseOwner }) => (leaseOwner === peers.me ? [] : [leaseOwner ?? ""]));

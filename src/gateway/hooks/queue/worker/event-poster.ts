@@ -1,7 +1,7 @@
 /**
- * Posts the events of runs to the main session, in the order of their runs. The first that finds no room holds up those
- * behind it for a while, or until it is too old. Where one that waits wants a heartbeat, that is due at once: it makes
- * room.
+ * Posts the events of runs to the main session, in the order of their runs. The first event without room blocks the
+ * later ones for a while, or until it is too old. If a blocked event wants a heartbeat, that is due at once, because it
+ * makes room.
  */
 import { AppError } from "../../../../base/index.ts";
 import { together, type Script } from "../../../database/store.ts";
@@ -12,12 +12,12 @@ import { MAX_AGE_MS } from "./backoff.ts";
 import { giveUp, postEvent, wakeEvent } from "./conclude.ts";
 import type { WorkerPorts } from "./ports.ts";
 
-/** How long to wait for room. */
+/** Delay before looking for room again. */
 const FULL_MS = 1000;
 /** Events posted in one transaction: a longer one would delay other writes. */
 const EVENTS_MAX = 50;
 
-/** Events of runs that are just made. */
+/** Events of runs made in this transaction. */
 export type NewEvents = Pick<Posting, "take" | "store">;
 
 export const NOTHING_POSTED: NewEvents = {
@@ -28,9 +28,9 @@ export const NOTHING_POSTED: NewEvents = {
 };
 
 export interface Posted {
-  /** Runs that are final by it. */
+  /** Runs that became final. */
   readonly ended: readonly Run[];
-  /** Whether a heartbeat is due now that was not. */
+  /** True if a heartbeat has become due. */
   readonly isHastened: boolean;
 }
 
@@ -47,18 +47,18 @@ export class EventPoster {
     this.#deps = deps;
   }
 
-  /** Whether events have to wait for room. */
+  /** True if events are waiting for room. */
   get isHeldUp(): boolean {
     const leftMs = this.#fullUntil - this.#deps.now();
-    return leftMs > 0 && leftMs <= FULL_MS; // more is left only where the clock was set back
+    return leftMs > 0 && leftMs <= FULL_MS; // more than that is left only if the clock was set back
   }
 
-  /** Whether there is something to post now. */
+  /** True if an event can be posted now. */
   *isDue(): Script<boolean> {
     return !this.isHeldUp && (yield* dueEvents(1)).length > 0;
   }
 
-  /** For runs that are made in this transaction: theirs come after all that wait. */
+  /** For runs made in this transaction: their events follow all waiting ones. */
   *ofNew(): Script<NewEvents> {
     if (this.isHeldUp) return NOTHING_POSTED;
     const { ports, now } = this.#deps;
@@ -75,7 +75,7 @@ export class EventPoster {
     };
   }
 
-  /** Whether there was room for an event. */
+  /** True if there was room for an event. */
   #fits(add: () => unknown): boolean {
     try {
       add();

@@ -1,7 +1,6 @@
 /**
- * Whether turns find a model that takes them. While the server at `models.url` is away or full, or a model is not
- * there, runs wait and lose none of their attempts, longer the longer it lasts; the log tells of it twice, when it
- * begins and when it is over.
+ * Tracks outages of models. While the server at `models.url` is down or busy, or a model is missing, runs wait without
+ * losing attempts, longer as it lasts; the log has a line at the start and one at the end.
  */
 import { canonical } from "../../../agent/models.ts";
 import type { Logger } from "../../../../base/index.ts";
@@ -11,21 +10,21 @@ const SHORTEST_MS = 1000;
 const LONGEST_MS = 60_000;
 /** The longest wait that a server may ask for. */
 const ASKED_MAX_MS = 300_000;
-/** Missing models that are remembered. */
+/** Most missing models that are remembered. */
 const MODELS_MAX = 100;
-/** Stands for the server of the models; no model is called so. */
+/** Stands for the model server; not a possible model name. */
 const SERVER = "";
 
 export class ModelOutage {
   readonly #log: Logger;
-  /** When each outage began, by the name of the model that is missing, or `SERVER`. */
+  /** Start of each outage, by the name of the missing model, or `SERVER`. */
   readonly #since = new Map<string, number>();
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** Notes how a turn ended. */
+  /** Records the outcome of a turn. */
   note(result: TurnResult, nowMs: number): void {
     if (result.isUntried) return this.#begin(result, nowMs);
     if (result.status !== "ok") return;
@@ -47,8 +46,8 @@ export class ModelOutage {
   }
 
   /**
-   * Milliseconds that a run waits whose turn no model took: half of what the outage has lasted, of which a random half
-   * is taken off, or what the server asked for.
+   * Delay for a run that no model took: half of the outage's duration, minus a random half, or the time that the server
+   * asked for.
    * @param random from 0 up to 1
    */
   delayMs(result: TurnResult, { nowMs, random }: { nowMs: number; random: number }): number {

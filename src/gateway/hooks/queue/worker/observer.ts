@@ -1,4 +1,4 @@
-/** What metrics hear of runs, replies and callbacks once they are over. */
+/** Reports finished runs, replies and callbacks to metrics. */
 import type { CallbackOutcome } from "../callback.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { replyChannelOf, type NewRun, type Run } from "../deliveries/runs.ts";
@@ -8,7 +8,7 @@ import type { ReplyOutcome } from "./ports.ts";
 type EndedRun = Pick<RunStatus, "kind" | "state" | "createdAt" | "startedAt" | "finishedAt">;
 
 export interface RunObserver {
-  /** @param lane what the run competed as */
+  /** @param lane the run's lane */
   runEnded(run: EndedRun, lane: string): void;
   /** @param outcome `skipped`: it was only an acknowledgement */
   replyEnded(outcome: ReplyOutcome["kind"] | "skipped", channel: string): void;
@@ -20,7 +20,7 @@ export type FinalRun = Pick<
   "id" | "lane" | "action" | "state" | "createdAt" | "startedAt" | "finishedAt" | "reply" | "replyTarget"
 >;
 
-/** A run that ended with the transaction that made it. */
+/** A run that ended in the transaction that made it. */
 export const posted = (run: NewRun): FinalRun => ({
   ...run,
   state: "succeeded",
@@ -30,7 +30,7 @@ export const posted = (run: NewRun): FinalRun => ({
   replyTarget: null,
 });
 
-/** After the commit that made a run final. */
+/** Called after the commit that made a run final. */
 export function observeEnd(observer: RunObserver | undefined, run: FinalRun): void {
   if (!observer) return;
   observer.runEnded({ ...run, kind: run.action.kind }, run.lane);

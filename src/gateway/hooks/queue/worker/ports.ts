@@ -1,5 +1,5 @@
 /**
- * What the worker needs of the agent and the channels. Scripts are parts of the worker's transaction, so that a turn's
+ * The worker's interface to the agent and the channels. Scripts are parts of the worker's transaction, so that a turn's
  * answer, its transcript, its event and its messages are stored together or not at all.
  */
 import type { EventBatch, NewEvent } from "../../../agent/events.ts";
@@ -11,7 +11,7 @@ import type { CalledBack } from "../../../channels/outbox/messages.ts";
 /** An event of the main session. */
 export type MainEvent = Omit<NewEvent, "sessionKey">;
 
-/** How all messages of a reply ended. */
+/** The outcome of all messages of a reply. */
 export interface ReplyOutcome {
   /** `unknown`: some may have arrived, and are not sent again. */
   readonly kind: "sent" | "failed" | "unknown";
@@ -27,32 +27,38 @@ export interface Reply {
 }
 
 export interface WorkerPorts {
-  /** Makes no durable change itself. */
+  /** Stores nothing itself. */
   readonly runTurn: (request: TurnRequest) => Promise<TurnResult>;
-  /** Puts a turn that ended well into its session's transcript. */
+  /** Appends a successful turn to its session's transcript. */
   readonly storeTurn: (turn: StoreTurn) => Script<void>;
-  /** Throws `busy` where no more events may wait. */
+  /** Throws `busy` if too many events wait. */
   readonly enqueueEvent: (event: MainEvent) => Script<unknown>;
   /** For several events without a key. */
   readonly openEvents: () => Script<EventBatch>;
-  /** Makes a heartbeat due for what waits in the main session. Returns false where one is due, or nothing waits. */
+  /**
+   * Makes a heartbeat due for waiting events of the main session. Returns false if one is due already, or no event
+   * waits.
+   */
   readonly hastenEvents: () => Script<boolean>;
-  /** Asks for a heartbeat of the main session, at once. */
+  /** Starts a heartbeat of the main session. */
   readonly requestHeartbeat: (reason: string) => void;
-  /** Where a reply goes. */
+  /** The target of a reply. */
   readonly resolveTarget: (asked: {
     readonly channel: string;
     readonly to?: string;
   }) => Script<Target | { readonly reason: string }>;
-  /** Where a reply goes that its channel refuses, in order. @param names undefined: as the configuration says */
+  /**
+   * Fallback targets of a refused reply, in order.
+   * @param names undefined: the configured ones
+   */
   readonly fallbackTargets: (names: readonly string[] | undefined) => Script<readonly Target[]>;
   readonly addReply: (reply: Reply) => Script<void>;
-  /** Calls a reply back, as far as it has not left. */
+  /** Recalls the messages of a reply that have not left. */
   readonly cancelReply: (groupId: string) => Promise<CalledBack>;
-  /** How a reply ended; undefined while it is under way. */
+  /** A reply's outcome; undefined while it is under way. */
   readonly replyOutcome: (groupId: string) => Script<ReplyOutcome | undefined>;
-  /** Calls whenever a reply ended, after that was committed; returns what stops that. */
+  /** Calls `listener` after the commit that ends a reply; returns a function that stops it. */
   readonly onReplySettled: (listener: (groupId: string) => void) => () => void;
-  /** Asks the channels to look for new messages. */
+  /** Makes the channels look for new messages. */
   readonly sendReplies: () => void;
 }

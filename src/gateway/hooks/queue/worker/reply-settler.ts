@@ -1,4 +1,4 @@
-/** Looks after replies that are under way: what became of them is stored with their runs, and told. */
+/** Watches replies under way: stores their outcomes with their runs, and reports them. */
 import type { Peers } from "../../../database/peers.ts";
 import type { Script, Store } from "../../../database/store.ts";
 import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
@@ -12,9 +12,9 @@ export interface ReplySettlerDeps {
   readonly ports: WorkerPorts;
   readonly observer?: RunObserver;
   readonly context: () => Context;
-  /** The run's reply ended, or goes elsewhere now. */
+  /** The run's reply ended, or goes to its next target. */
   readonly onEnded: (runId: string) => void;
-  /** Events find no room, and a heartbeat that makes some is due. */
+  /** Starts a heartbeat, which makes room for events. */
   readonly makeRoom: () => void;
 }
 
@@ -25,7 +25,7 @@ interface SettledReply {
 }
 
 interface Settled {
-  /** There is no room for the event of theirs. */
+  /** Runs without room for their event. */
   readonly stuck: readonly Run[];
   readonly settled: readonly SettledReply[];
   readonly isHastened: boolean;
@@ -33,7 +33,7 @@ interface Settled {
 
 export class ReplySettler {
   readonly #deps: ReplySettlerDeps;
-  /** Runs whose reply may have ended; undefined: all that wait for theirs. */
+  /** Runs whose reply may have ended; undefined: check all. */
   #known: Set<string> | undefined = undefined;
 
   constructor(deps: ReplySettlerDeps) {
@@ -44,21 +44,21 @@ export class ReplySettler {
     this.#known?.add(runId);
   }
 
-  /** News may have been missed. */
+  /** Checks all, because news may have been missed. */
   lookAtAll(): void {
     this.#known = undefined;
   }
 
-  /** Returns whether some wait for room among the events. */
+  /** Returns true if some wait for room among the events. */
   async settle(): Promise<boolean> {
     const { store, peers, ports, onEnded, makeRoom } = this.#deps;
     const known = this.#known;
-    this.#known = new Set(); // what ends from here on
+    this.#known = new Set(); // collects replies that end from here on
     try {
       const ended = await store.read(() => this.#endedOf(known));
       if (ended.length === 0) return false;
       const { stuck, settled, isHastened } = await store.write(() => this.#settleAll(ended));
-      ports.sendReplies(); // some go elsewhere now
+      ports.sendReplies(); // some go to their next target
       for (const runId of ended) onEnded(runId);
       for (const { id } of stuck) this.#known?.add(id);
       if (isHastened) makeRoom();
@@ -77,7 +77,7 @@ export class ReplySettler {
     if (kind !== "sent" && wantsHeartbeat(run.action)) ports.requestHeartbeat(`reply:${run.id}`);
   }
 
-  /** @param among undefined: all that wait for theirs */
+  /** @param among undefined: all runs with a reply under way */
   *#endedOf(among: ReadonlySet<string> | undefined): Script<string[]> {
     const ended: string[] = [];
     for (const runId of among ?? (yield* pendingReplies())) {

@@ -1,6 +1,6 @@
 /**
- * The turns that run now: begins those that are due within the limits, keeps their leases, stores how they end, and
- * stops them when told. What it stores, it stores only while the lease is its own.
+ * Runs turns: starts due ones within the limits, renews their leases, stores their outcomes, and stops them on request.
+ * It stores an outcome only while it holds the lease.
  */
 import { renderPassage } from "../../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/turn.ts";
@@ -18,15 +18,15 @@ import { ModelOutage } from "./model-outage.ts";
 import type { WorkerPorts } from "./ports.ts";
 
 const RENEW_MS = 10_000;
-/** How long to wait after the database could not be written. */
+/** Delay after a failed write. */
 const STUCK_MS = 1000;
 
 export interface TurnLimits {
-  /** Turns that may run at once. */
+  /** Most concurrent turns. */
   readonly maxConcurrent: number;
-  /** Turns that may run at once for a mapping; undefined: as many as there may be. */
+  /** Most concurrent turns of a mapping; undefined: unlimited. */
   readonly maxConcurrentOf: (mappingId: string) => number | undefined;
-  /** Turns that are begun for one run at most. */
+  /** Most turns started for one run. */
   readonly maxAttempts: number;
 }
 
@@ -41,15 +41,15 @@ export interface TurnRunnerDeps {
   readonly onText: (runId: string, text: string) => void;
   /** Called when a turn began. */
   readonly onBegun: (runId: string) => void;
-  /** Called when a turn is over; with the run as it was stored, where it was. */
+  /** Called when a turn has ended, with the run if it was stored. */
   readonly onEnded: (runId: string, run: Run | undefined) => void;
 }
 
-/** Why a turn was told to stop. `lost`: another worker has its run, or may take it. */
+/** The reason to stop a turn. `lost`: another worker has its run, or may take it. */
 type StopReason = "cancel" | "drain" | "lost";
 
 interface Running {
-  /** Whose lease it has. */
+  /** The owner of its lease. */
   readonly owner: string | null;
   readonly controller: AbortController;
   why: StopReason | undefined;
@@ -59,31 +59,34 @@ interface Running {
 export class TurnRunner {
   readonly #deps: TurnRunnerDeps;
   readonly #running = new Map<string, Running>();
-  /** Turns that ended and could not be stored: their runs begin again when their leases are over. */
+  /** Turns that ended and could not be stored: their runs start again when their leases end. */
   readonly #unstored = new Set<string>();
   readonly #outage: ModelOutage;
   readonly #renewal: Timer;
   #isDraining = false;
 
-  /** Keeps a timer until `stop`. */
+  /** Runs a timer until `stop`. */
   constructor(deps: TurnRunnerDeps) {
     this.#deps = deps;
     this.#outage = new ModelOutage(deps.log);
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
-  /** Whether a run's turn runs here, or ended and is left to its lease. */
+  /** True if a run's turn runs here, or ended here without being stored. */
   holds({ id, leaseOwner, leaseUntil }: Run): boolean {
     const isRunning = this.#running.get(id)?.owner === leaseOwner;
     return isRunning || (this.#unstored.has(id) && (leaseUntil ?? 0) > this.#deps.now());
   }
 
-  /** Whether a run's turn was begun here and has not been stored. */
+  /** True if a run's turn was started here and has not been stored. */
   hasBegun(runId: string): boolean {
     return this.#running.has(runId) || this.#unstored.has(runId);
   }
 
-  /** Begins turns that are due; resolves once they have begun. @param mayBegin asked when it is known that some are */
+  /**
+   * Starts due turns; resolves once they have started.
+   * @param mayBegin called when some are known to be due
+   */
   async begin(mayBegin: () => boolean): Promise<void> {
     const { store, now, settings, peers } = this.#deps;
     const limits = settings();
@@ -101,17 +104,19 @@ export class TurnRunner {
     for (const run of claimed) this.#begin(run);
   }
 
-  /** Tells a model to stop; nothing where the run has no turn here. */
+  /** Stops a run's model; does nothing if the run has no turn here. */
   cancel(runId: string): void {
     this.#tell(runId, "cancel");
   }
 
-  /** Stops all turns: their runs are others'. */
+  /** Stops all turns, because other workers may take their runs. */
   loseAll(): void {
     for (const runId of this.#running.keys()) this.#tell(runId, "lost");
   }
 
-  /** Lets turns finish for a while, then stops them and gives their runs back. Begins none: that is the caller's. */
+  /**
+   * Lets turns finish for a while, then stops them and returns their runs to the queue. The caller must start no more.
+   */
   async stop(graceMs: number): Promise<void> {
     const over = (): Promise<unknown> => Promise.all([...this.#running.values()].map(({ done }) => done));
     const { promise: graceOver, resolve } = Promise.withResolvers<void>();
@@ -147,11 +152,14 @@ export class TurnRunner {
     const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
     this.#outage.note(result, now());
     const after = await this.#stored(run, running, result);
-    if (this.#running.get(run.id) === running) this.#running.delete(run.id); // else it began again under another lease
+    // otherwise it began again under another lease
+    if (this.#running.get(run.id) === running) this.#running.delete(run.id);
     this.#deps.onEnded(run.id, after);
   }
 
-  /** Stores how a turn ended, however long the disk refuses; undefined where it could not, or the run is another's. */
+  /**
+   * Stores a turn's outcome, retrying while the disk fails; undefined if it could not, or another worker has the run.
+   */
   async #stored(run: Run, running: Running, result: TurnResult): Promise<Run | undefined> {
     const { store, log } = this.#deps;
     const trouble = new Trouble(`hooks: the end of the turn of run ${run.id} cannot be stored`);
@@ -187,7 +195,7 @@ export class TurnRunner {
       yield* ports.storeTurn({ runId, sessionKey, record: result.record, isEphemeral, now });
       return yield* concludeTurn(run, { outcome: "ok", result }, { ports, now });
     }
-    const isUnwanted = why === "cancel" || run.cancelAt !== null; // whoever wants it ended may not have been heard yet
+    const isUnwanted = why === "cancel" || run.cancelAt !== null; // a cancellation may not have been delivered yet
     if (!isUnwanted && (why === "drain" || why === "lost")) {
       return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
     }
@@ -221,7 +229,7 @@ export class TurnRunner {
   }
 }
 
-/** What the agent is asked for a run: its prompt is behind the safety boundary, and the agent keeps its time. */
+/** The agent's request for a run: its prompt is behind the safety boundary, and the agent keeps its time limit. */
 function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText">): TurnRequest {
   const { message, isWrapped, tools, model, thinking, timeoutSeconds } = run.action;
   return {

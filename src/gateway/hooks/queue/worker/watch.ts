@@ -8,11 +8,11 @@ import { isFinal } from "../deliveries/state.ts";
 export type RunNews =
   { readonly kind: "status"; readonly status: RunStatus } | { readonly kind: "text"; readonly text: string };
 
-/** Whether nothing will change any more, beside a callback. */
+/** True if nothing but a callback can change any more. */
 export const isOver = (status: RunStatus): boolean => isFinal(status.state) && status.reply !== "pending";
 
 interface Watcher {
-  /** Pieces that came since the last look, as one: a slow reader costs no more than the answer. */
+  /** Text since the last read, joined: a slow reader costs no more than the answer. */
   text: string;
   changed: boolean;
   wake: () => void;
@@ -21,7 +21,7 @@ interface Watcher {
 export class RunWatchers {
   readonly #byRun = new Map<string, Set<Watcher>>();
 
-  /** Tells that a run's row changed. */
+  /** Announces that a run's row changed. */
   changed(runId: string): void {
     for (const watcher of this.#byRun.get(runId) ?? []) {
       watcher.changed = true;
@@ -29,12 +29,12 @@ export class RunWatchers {
     }
   }
 
-  /** Whether somebody watches a run here. */
+  /** True if the run has a watcher here. */
   has(runId: string): boolean {
     return this.#byRun.has(runId);
   }
 
-  /** Tells that any row may have changed. */
+  /** Announces that any row may have changed. */
   allChanged(): void {
     for (const runId of this.#byRun.keys()) this.changed(runId);
   }
@@ -47,8 +47,8 @@ export class RunWatchers {
   }
 
   /**
-   * How a run stands now, then its news until nothing changes any more or the signal ends it: no status twice in a row.
-   * Yields nothing where there is no such run.
+   * A run's status, then its news until it is over or the signal aborts; never the same status twice in a row. Yields
+   * nothing if there is no such run.
    */
   async *watch(
     runId: string,
@@ -68,7 +68,7 @@ export class RunWatchers {
           watcher.changed = false;
           const status = await find();
           if (!status) return;
-          if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) }; // it came before the status
+          if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) }; // the text preceded the status
           const standing = JSON.stringify(status);
           if (standing !== told) yield { kind: "status", status };
           told = standing;

@@ -1,7 +1,7 @@
 /**
- * Does what accepted requests ask for. It works in rounds: take up what dead processes left, post events, look after
- * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
- * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
+ * Executes accepted requests, in rounds: recovers runs of dead processes, posts events, settles replies, starts turns,
+ * sends callbacks. Every decision is committed before it is acted on, so that the process can be killed at any moment
+ * and the next one continues; a turn is repeated only if its answer was not stored.
  */
 import { type Logger, messageOf, setBackDetector } from "../../../../base/index.ts";
 import type { Peers, Topic } from "../../../database/peers.ts";
@@ -23,14 +23,14 @@ import { ReplySettler } from "./reply-settler.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
 
-/** How often to look for runs of other processes that ended. */
+/** Interval of looking for runs of dead processes. */
 const LOOK_MS = 30_000;
-/** How long to wait after the database could not be written, or the events were full. */
+/** Delay after a failed write, or while the events are full. */
 const STUCK_MS = 1000;
-/** How long a node is told a run's text after it asked for that. */
+/** A node receives a run's text for this long after it asked for it. */
 const WATCHED_MS = 30_000;
 
-/** Settings as they are now. */
+/** The current settings. */
 export interface WorkerSettings extends TurnLimits {
   readonly callbacks: CallbackSettings;
 }
@@ -44,7 +44,7 @@ export interface WorkerDeps {
   readonly now: () => number;
   /** From 0 up to 1: spreads retries. */
   readonly random: () => number;
-  /** Is called when runs, replies and callbacks end, for metrics. */
+  /** Called when runs, replies and callbacks end, for metrics. */
   readonly observer?: RunObserver;
 }
 
@@ -58,9 +58,9 @@ export class Worker {
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
-  /** Runs whose text other nodes read along, and until when, by `performance.now()`. */
+  /** Runs whose text other nodes read, and until when, by `performance.now()`. */
   readonly #watchedUntil = new Map<string, number>();
-  /** As whom it said that it is there. */
+  /** The owner name under which it is registered. */
   #registeredAs: string | undefined;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
@@ -92,7 +92,7 @@ export class Worker {
     });
   }
 
-  /** Takes up what an earlier process left, and goes on until `stop`. */
+  /** Recovers the runs of earlier processes, and works until `stop`. */
   start(): void {
     this.#state = "working";
     const { ports, peers } = this.#deps;
@@ -112,7 +112,7 @@ export class Worker {
   #hear(topic: Topic, id: string, text: string): void {
     switch (topic) {
       case "run":
-        if (this.#watchers.has(id)) this.#deps.peers.tell("watch", id); // it may have begun there
+        if (this.#watchers.has(id)) this.#deps.peers.tell("watch", id); // its turn may have begun there
         return this.#watchers.changed(id);
       case "text":
         return this.#watchers.text(id, text);
@@ -135,35 +135,35 @@ export class Worker {
     return this.#deps.peers.isPaused;
   }
 
-  /** While it is paused, no turn begins on any node; those that run go on, and what comes in waits. */
+  /** While paused, no turn begins on any node; running ones continue, and new requests wait. */
   setPaused(isPaused: boolean): Promise<void> {
     return this.#deps.peers.setPaused(isPaused);
   }
 
-  /** Looks for work soon. Cheap, and harmless where there is none. */
+  /** Looks for work soon. Cheap, and harmless without work. */
   poke(): void {
     if (this.#state !== "working") return;
     this.#again = true;
     this.#round ??= this.#rounds().finally(() => {
       this.#round = undefined;
-      if (this.#again) this.poke(); // asked for between the last look and now
+      if (this.#again) this.poke(); // requested between the last look and now
     });
   }
 
-  /** Posts events of new runs in the transaction that makes these. */
+  /** Posts events of new runs in the transaction that makes them. */
   *posting(): Script<Posting> {
     const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
     return { ...events, after: this.#afterPosting };
   }
 
   readonly #afterPosting: Posting["after"] = (runs, isOver) => {
-    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // nobody watches it yet
+    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // it has no watcher yet
     if (runs.every(isOver)) return;
     this.poke();
     this.#deps.peers.tell("turns");
   };
 
-  /** How a run stands, then its news until nothing changes any more but a callback. */
+  /** A run's status, then its news until nothing but a callback can change. */
   async *watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
     const { store, peers } = this.#deps;
     const ask = (): void => peers.tell("watch", runId);
@@ -179,14 +179,14 @@ export class Worker {
     }
   }
 
-  /** Whoever reads along, here or elsewhere, gets a piece of a run's text. */
+  /** Sends a piece of a run's text to its watchers, here and on other nodes. */
   #text(runId: string, text: string): void {
     this.#watchers.text(runId, text);
     const until = this.#watchedUntil.get(runId);
     if (until !== undefined && performance.now() < until) this.#deps.peers.tell("text", runId, text);
   }
 
-  /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
+  /** Cancels a run: a waiting one at once, a running one soon. Undefined: there is no such run. */
   async cancel(runId: string): Promise<Cancelled | undefined> {
     const { store, ports } = this.#deps;
     const result = await store.write(() => cancelRun(runId, this.#context()));
@@ -202,22 +202,22 @@ export class Worker {
   }
 
   /**
-   * Begins nothing more, lets turns that run finish for a while, then stops them and gives their runs back, to be run
-   * again by the next process.
+   * Starts nothing more, lets running turns finish for a while, then stops them and returns their runs to the queue for
+   * the next process.
    */
   async stop(graceMs: number): Promise<void> {
     if (this.#state === "stopped") return;
     this.#state = "stopped";
     clearTimeout(this.#wakeAt);
     this.#stopListening();
-    const callbacksStopped = this.#callbacks.stop(); // before the round goes on, which would send some
+    const callbacksStopped = this.#callbacks.stop(); // before the round continues, which would send some
     await this.#round;
     await Promise.all([this.#turns.stop(graceMs), callbacksStopped]);
     if (this.#registeredAs !== undefined) await this.#dismiss(this.#registeredAs);
     this.#deps.peers.tell("turns");
   }
 
-  /** Where that cannot be stored, the next start counts a crash in which nothing ran. */
+  /** If this fails, the next start counts a crash in which nothing ran. */
   async #dismiss(owner: string): Promise<void> {
     const { store, log } = this.#deps;
     await store
@@ -234,7 +234,7 @@ export class Worker {
     this.poke();
   }
 
-  /** Whoever watches a run, here or elsewhere, hears that it changed. */
+  /** Tells watchers, here and on other nodes, that a run changed. */
   #tell(runId: string): void {
     this.#watchers.changed(runId);
     this.#deps.peers.tell("run", runId);
@@ -247,7 +247,7 @@ export class Worker {
     this.#changed(runId);
   }
 
-  /** After the commit that made a run final. */
+  /** Called after the commit that made a run final. */
   #announce(run: FinalRun): void {
     this.#tell(run.id);
     this.#ended(run);
@@ -292,12 +292,12 @@ export class Worker {
     if (this.#state === "working") this.#wakeAt = setTimeout(() => this.poke(), ms);
   }
 
-  /** Takes up what former processes left; says, the first time, that this one is there. */
+  /** Recovers runs of former processes; registers this one the first time. */
   async #recover(): Promise<void> {
     const { store, log } = this.#deps;
     const { me } = this.#deps.peers;
     const isNeeded = this.#registeredAs !== me || (await store.read(() => needsRecovery(this.#recovery())));
-    if (!isNeeded) return; // the usual case writes nothing
+    if (!isNeeded) return; // usually there is nothing to write
     const taken = await store.write(() => this.#takeUp(me));
     this.#registeredAs = me;
     if (taken.length === 0) return;
@@ -332,7 +332,7 @@ export class Worker {
     }
   }
 
-  /** A heartbeat takes away the events that it was shown. */
+  /** A heartbeat removes the events that it has shown. */
   #makeRoom(): void {
     this.#deps.log.warn("hooks: the main session has no room for more events: a heartbeat is asked for");
     this.#deps.ports.requestHeartbeat("events have no room");
