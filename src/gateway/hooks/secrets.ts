@@ -1,4 +1,4 @@
-/** The secrets of a configuration, each with its place and with what its signature scheme makes of it. */
+/** The secrets of a configuration, each with its place and its scheme's verdict. */
 import type { Path } from "../../base/config/index.ts";
 import type { HooksConfig, SignatureConfig } from "./config.ts";
 import { presets } from "./mapping/presets/index.ts";
@@ -16,7 +16,7 @@ export function secretsOf({ mappings, presetSettings, callbacks }: HooksConfig):
     auth ? verdicts(auth, ["hooks", "mappings", i, "auth", "secrets"]) : [],
   );
   const brought = Object.entries(presetSettings).flatMap(([name, settings]) => {
-    const { scheme }: Preset = presets[name as keyof typeof presets]; // the schema names them
+    const { scheme }: Preset = presets[name as keyof typeof presets]; // the schema restricts the names
     const path = ["hooks", "presetSettings", name];
     const bySettings = settings?.auth ? verdicts(settings.auth, [...path, "auth", "secrets"]) : [];
     return scheme && settings?.secrets
@@ -29,7 +29,7 @@ export function secretsOf({ mappings, presetSettings, callbacks }: HooksConfig):
   return [...own, ...brought, ...called];
 }
 
-/** @param path of the list, or of the one secret in its place */
+/** @param path of the list, or of the single secret */
 function verdicts(auth: SignatureConfig, path: Path): FoundSecret[] {
   const { secrets } = auth;
   const isOne = secrets.length === 1;

@@ -1,4 +1,4 @@
-/** `auth` of a mapping: how its senders prove who they are, instead of by the hook token. */
+/** `auth` of a mapping: its senders authenticate by it, instead of by the hook token. */
 import { Type } from "@sinclair/typebox";
 import {
   changed,
@@ -22,9 +22,9 @@ export const moment = () =>
       : "expected a moment in UTC such as 2026-12-31T23:59:59Z",
   );
 
-/** Where something comes from: an environment variable is already put in by `${NAME}`. */
+/** A secret; `${NAME}` is already replaced by the environment variable. */
 export const secret = trimmed();
-/** With an end, for the old one of two while a sender changes over. */
+/** A secret with an expiry, for the old one of two during a rotation. */
 const expiringSecret = Type.Union([
   changed(secret, (value): { value: string; expiresAt?: string | undefined } => ({ value, expiresAt: undefined })),
   strictObject({ value: secret, expiresAt: optional(moment()) }),
@@ -34,38 +34,38 @@ export const secrets = changed(
   (given): { value: string; expiresAt?: string | undefined }[] => (Array.isArray(given) ? given : [given]),
 );
 
-/** Absent: the scheme's own, mostly five minutes. */
+/** Default: the scheme's own, mostly five minutes. */
 const tolerance = optional(Type.Integer({ minimum: 1, maximum: 86_400 }));
 
-/** Where the sender's id of a delivery is: a header, or a field of the body. */
+/** The place of the sender's delivery id: a header, or a field of the body. */
 const ids = { idHeader: optional(word()), idField: optional(word()) };
 
-/** A signature as data: where it is, how it is written, and what is signed. See `signatures/form.ts`. */
+/** A signature as data: its place, its format, and the signed content. See `signatures/form.ts`. */
 const form = {
-  /** One header or several, as some senders have one for each of two keys. */
+  /** One header or several; some senders have one for each of two keys. */
   header: optional(
     Type.Union([word(), Type.Array(word(), { minItems: 1, maxItems: 4 })], { expected: "a text that is not empty" }),
   ),
-  /** Instead of a header: the path of a field in the body. */
+  /** The path of a field in the body, instead of a header. */
   signatureField: optional(word()),
-  /** What a signature begins with. Of several values in a header those that begin with something else are skipped. */
+  /** The prefix of a signature. Values in the header with another prefix are skipped. */
   prefix: Type.String({ default: "" }),
   algorithm: oneOfTexts(["sha1", "sha256", "sha384", "sha512"], { default: "sha256" }),
   encoding: oneOfTexts(["hex", "base64", "base64url"], { default: "hex" }),
-  /** What is signed: text with `{id}`, `{timestamp}`, `{body}`, `{url}`, `{method}`, `{form}`. */
+  /** The signed content: text with `{id}`, `{timestamp}`, `{body}`, `{url}`, `{method}`, `{form}`. */
   signedContent: Type.String({ default: "{body}" }),
   ...ids,
   timestampHeader: optional(word()),
-  /** What the timestamp begins with among the values of `header`, such as `t=`. */
+  /** The prefix of the timestamp among the values of `header`, such as `t=`. */
   timestampPrefix: optional(word()),
   timestampField: optional(word()),
   timestampUnit: oneOfTexts(["s", "ms", "iso"], { default: "s" }),
   toleranceSeconds: tolerance,
-  /** The address that the sender signs, where a proxy hides it: scheme and host, and the path where there is one. */
+  /** The URL that the sender signs, if a proxy hides it: scheme and host, and an optional path. */
   publicUrl: optional(httpUrl()),
 };
 
-/** Of each list of settings one may be set. */
+/** Mutually exclusive settings. */
 const ALTERNATIVES = [
   ["header", "signatureField"],
   ["timestampHeader", "timestampPrefix", "timestampField"],
@@ -124,13 +124,13 @@ export const signature = Type.Union([
     strictObject({
       scheme: Type.Literal("hmac"),
       secrets,
-      /** How the secrets are written; absent: as text. */
+      /** Encoding of the secrets; default: text. */
       keyEncoding: optional(oneOfTexts(["text", "hex", "base64"])),
       ...form,
     }),
     formProblems,
   ),
-  /** ECDSA, Ed25519 or RSA, as the key says. */
+  /** ECDSA, Ed25519 or RSA, depending on the key. */
   refined(strictObject({ scheme: Type.Literal("public-key"), secrets, ...form }), formProblems),
 ]);
 export type SignatureConfig = Output<typeof signature>;

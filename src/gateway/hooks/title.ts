@@ -1,18 +1,18 @@
-/** What a delivery was about, in a few words for operators: what happened, and to what. */
+/** The subject of a delivery in a few words, for operators: the event and its object. */
 import { oneLine, withoutInvisible } from "../agent/boundary/index.ts";
 import { ownValue } from "../../base/index.ts";
 import type { HookAction } from "./action.ts";
 
 const EVENT_CHARS_MAX = 40;
 const TITLE_CHARS_MAX = 120;
-/** Characters of a text that are looked at. */
+/** Most characters of a text that are read. */
 const LOOKED_AT_MAX = 2000;
 
-/** As senders say what happened: the first that is there, and what was done. */
+/** Headers of senders that name the event: the first that is present, and its action. */
 const EVENT_HEADERS = ["x-github-event", "x-gitlab-event", "x-gitea-event", "x-event-key", "sentry-hook-resource"];
 const EVENT_AT = ["event_type", "event.type", "event", "object_kind", "type", "status"];
 
-/** As senders say what it is about, the most telling first. */
+/** Paths of the event's object, the most telling first. */
 const SUBJECT_AT = [
   "issue.title",
   "pull_request.title",
@@ -41,13 +41,13 @@ const SUBJECT_AT = [
 
 export interface Told {
   readonly actions: readonly HookAction[];
-  /** Of the request; absent: the actions alone tell. */
+  /** The request's payload; absent: only the actions are used. */
   readonly payload?: unknown;
   /** By lower-case name. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One line; undefined where nothing tells. Its parts are outsiders' words. */
+/** One line; undefined if nothing is known. Its parts are outsiders' words. */
 export function titleOf({ actions, payload, headers = {} }: Told): string | undefined {
   const at = (path: string): string => lineOf(ownValue(payload, path.split(".")));
   const first = (paths: readonly string[]): string => paths.map(at).find((text) => text !== "") ?? "";
@@ -58,7 +58,7 @@ export function titleOf({ actions, payload, headers = {} }: Told): string | unde
   return cut(title, TITLE_CHARS_MAX) || undefined;
 }
 
-/** Of what the model, or the main session, reads. */
+/** The first line of the text that the model, or the main session, reads. */
 function firstLine([action]: readonly HookAction[]): string {
   const passage = !action ? [] : action.kind === "wake" ? action.text : action.message;
   const text = passage

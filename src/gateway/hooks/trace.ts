@@ -1,21 +1,21 @@
 /**
- * W3C Trace Context (https://www.w3.org/TR/trace-context/): by `traceparent` a sender finds its request in the logs of
- * others, `tracestate` goes with it for tools that look after traces. What is no such header is as good as none.
+ * W3C Trace Context (https://www.w3.org/TR/trace-context/): `traceparent` lets a sender find its request in the logs of
+ * others; `tracestate` accompanies it for tracing tools. Invalid headers count as absent.
  */
 import { formatTraceparent, newSpanId, parseTraceparent } from "../../base/tracing.ts";
 
-/** Members that a list may have. */
+/** Most members of a list. */
 const MEMBERS_MAX = 32;
-/** Of a list that comes in: more than 32 members of full length. */
+/** Longest incoming list: more than 32 members of full length. */
 const STATE_READ_MAX = 32 * 1024;
-/** Of a list that goes on: what everyone must be able to carry. */
+/** Longest outgoing list: the length that every system must be able to carry. */
 const STATE_LENGTH_MAX = 512;
-/** Members longer than this are the first to go where a list is too long. */
+/** If a list is too long, members longer than this are dropped first. */
 const MEMBER_LENGTH_LONG = 128;
-const KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/; // as in Level 2, which takes all that Level 1 did
+const KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/; // as in Level 2, which accepts every key of Level 1
 const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
-/** A list that can go on as it is: without empty members, and without some where it is too long. */
+/** A list to pass on: without empty members, and without some if it is too long. */
 export function parseTracestate(text: string | null | undefined): string | undefined {
   if (!text || text.length > STATE_READ_MAX) return undefined;
   const members = text
@@ -26,7 +26,7 @@ export function parseTracestate(text: string | null | undefined): string | undef
   if (new Set(members.map(keyOf)).size < members.length) return undefined;
   while (members.join(",").length > STATE_LENGTH_MAX) {
     const oldest = members.findLastIndex(({ length }) => length > MEMBER_LENGTH_LONG);
-    members.splice(oldest, 1); // -1: the oldest of all
+    members.splice(oldest, 1); // -1: drop the oldest
   }
   return members.join(",") || undefined;
 }
@@ -40,14 +40,14 @@ export interface TraceHeaders {
   readonly tracestate?: string | null | undefined;
 }
 
-/** What of these headers can be kept: no state without a trace. */
+/** The headers to store: no state without a trace. */
 export function keptTrace({ traceparent, tracestate }: TraceHeaders): Record<string, string> {
   if (!traceparent || !parseTraceparent(traceparent)) return {};
   const state = parseTracestate(tracestate);
   return { traceparent, ...(state === undefined ? {} : { tracestate: state }) };
 }
 
-/** For a request that this one leads to: a span of its own in the same trace. */
+/** Headers for a request that this one causes: a new span of the same trace. */
 export function childTrace(headers: TraceHeaders): Record<string, string> {
   const trace = parseTraceparent(headers.traceparent);
   return trace ? { ...keptTrace(headers), traceparent: formatTraceparent({ ...trace, parentId: newSpanId() }) } : {};

@@ -1,4 +1,4 @@
-/** What an operator should know of where replies go: channels and recipients that the configuration names. */
+/** Audits the targets of replies: channels and recipients that the configuration names. */
 import { unknownNameMessage } from "../../base/index.ts";
 import type { Path } from "../../base/config/index.ts";
 import { isLast } from "../channels/resolve.ts";
@@ -7,7 +7,7 @@ import { makeMappings } from "../hooks/mapping/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 import type { AtMapping, AuditParts, Report } from "./report.ts";
 
-/** Where a mapping's replies go. */
+/** Audits the target of a mapping's replies. */
 export function auditDelivery(
   { channel, to, fallbackChannels }: MappingConfig,
   { path, parts, report }: AtMapping,
@@ -20,21 +20,21 @@ export function auditDelivery(
   auditFallback(fallbackChannels, { path, parts, report });
 }
 
-/** Where replies go that their channel refuses; `path` is that of what lists the channels. */
+/** Audits fallback channels; `path` is that of the list. */
 export function auditFallback(names: readonly string[] | undefined, { path, parts, report }: AtMapping): void {
   for (const [i, channel] of (names ?? []).entries()) {
     auditChannel({ channel }, { path: [...path, "fallbackChannels", i], parts, report });
   }
 }
 
-/** Where the heartbeat's answers go. */
+/** Audits the target of the heartbeat's answers. */
 export function auditHeartbeatTarget(parts: AuditParts, report: Report): void {
   const { target: channel, to } = parts.snapshot.agents.defaults.heartbeat;
   const path: Path = ["agents", "defaults", "heartbeat", "target"];
   if (channel !== "none") auditChannel({ channel, to }, { path, parts, report });
 }
 
-/** Where all goes that names no recipient, as long as the main session has not spoken to one. */
+/** Audits messages without a recipient, before the main session has spoken to one. */
 export function auditLast({ channels, snapshot }: AuditParts, report: Report): void {
   const last = channels.get("last");
   const { target, to } = snapshot.agents.defaults.heartbeat;
@@ -45,7 +45,7 @@ export function auditLast({ channels, snapshot }: AuditParts, report: Report): v
   report(severity, "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
 }
 
-/** Whether the configuration has something said to `last`; false: all that mappings say has a recipient of its own. */
+/** True if the configuration sends something to `last`; false: all replies of mappings have recipients. */
 export function speaksToLast(snapshot: GatewaySnapshot): boolean {
   const { prompt, target } = snapshot.agents.defaults.heartbeat;
   const { all } = makeMappings(snapshot);
@@ -55,7 +55,7 @@ export function speaksToLast(snapshot: GatewaySnapshot): boolean {
   });
 }
 
-/** @param at where the channel is named; a recipient stands beside it */
+/** @param at the place that names the channel, beside its recipient */
 function auditChannel(asked: { channel: string; to?: string | undefined }, at: AtMapping): void {
   const { path, parts, report } = at;
   const [channel, to] = [asked.channel.trim().toLowerCase(), asked.to];

@@ -1,4 +1,4 @@
-/** What an operator should know of who reaches the hooks, and what else of this server they reach. */
+/** Audits who can reach the hooks, and what else of this server they can reach. */
 import { isLoopback } from "../../base/index.ts";
 import { parseListen } from "../hooks/listen.ts";
 import type { AuditParts, Report } from "./report.ts";

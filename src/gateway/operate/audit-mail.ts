@@ -1,4 +1,4 @@
-/** What an operator should know of `hooks.mail`: where the password is, which way it takes, who takes the mails. */
+/** Audits `hooks.mail`: the place of the password, its way to the server, and the mapping for mails. */
 import { stat } from "node:fs/promises";
 import { isLoopback, messageOf } from "../../base/index.ts";
 import { mailAccount, type MailAccount } from "../hooks/mail/config.ts";
@@ -8,7 +8,7 @@ import type { Document } from "../../base/config/index.ts";
 import type { Finding, Report } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** Rights of anybody but the owner of a file. */
+/** Permission bits of everyone but a file's owner. */
 export const OTHERS = 0o077;
 
 export function auditMail({ hooks, folder }: GatewaySnapshot, document: Document | undefined, report: Report): void {
@@ -34,7 +34,7 @@ export function auditMail({ hooks, folder }: GatewaySnapshot, document: Document
   }
 }
 
-/** The password's file, and whether others can read it. */
+/** Audits the password's file: whether others can read it. */
 export async function auditMailFiles({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
   const account = hooks.enabled ? mailAccount(hooks.mail, folder) : undefined;
   if (!account || !("file" in account.password)) return [];

@@ -1,4 +1,4 @@
-/** Models that the configuration names: whether each is there, and writes text. */
+/** Audits the models that the configuration names: whether each exists and generates text. */
 import { findModel, type ModelSource } from "../agent/models.ts";
 import { abortable, AppError, messageOf } from "../../base/index.ts";
 import { describePath, type Path } from "../../base/config/index.ts";
@@ -7,20 +7,20 @@ import { makeMappings } from "../hooks/mapping/index.ts";
 import { pathOf, type Finding } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** How long the models may take to be named. */
+/** Time limit for listing the models. */
 const NAMES_MS = 2000;
 
 interface Named {
   readonly path: Path;
   readonly reference: string;
-  /** Whether runs are made for it: they wait while it is missing. Otherwise requests may only name it. */
+  /** True if runs use it: they wait while it is missing. False: requests may only name it. */
   readonly isRun: boolean;
 }
 
-/** Never throws: a model server that cannot be asked is a finding. */
+/** Never throws: an unreachable model server is a finding. */
 export async function auditModels(snapshot: GatewaySnapshot, models: ModelSource): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const names = namesSoon(models); // once for all
+  const names = namesSoon(models); // shared by all checks
   names.catch(() => {});
   for (const named of modelsNamed(snapshot)) {
     try {
@@ -37,7 +37,7 @@ export async function auditModels(snapshot: GatewaySnapshot, models: ModelSource
   return findings;
 }
 
-/** Throws `upstream` where they do not come soon: a start waits for this. */
+/** Throws `upstream` at the time limit: a start waits for this. */
 async function namesSoon({ modelNames }: ModelSource): Promise<readonly string[]> {
   const late = AbortSignal.timeout(NAMES_MS);
   try {
@@ -62,7 +62,7 @@ async function auditModel(
     return { id: "model-cannot-chat", severity: "error", message };
   }
   const { code, name } = answer.error;
-  if (code === "model_not_allowed") return undefined; // `auditRefused` says so
+  if (code === "model_not_allowed") return undefined; // `auditRefused` reports it
   const message = `model '${name}' is not there`;
   if (!isRun)
     return { id: "model-missing", severity: "warn", message: `${message}: requests that name it are refused` };

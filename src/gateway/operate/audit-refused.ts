@@ -1,6 +1,6 @@
 /**
- * Mappings whose every request is refused, because of what the configuration says elsewhere or does not say at all.
- * Only settings without templates can be looked at before a request.
+ * Mappings whose every request would be refused because of other settings, or missing ones. Only settings without
+ * templates can be checked in advance.
  */
 import { resolveModel } from "../agent/models.ts";
 import { urlProblem } from "../hooks/queue/callback.ts";
@@ -32,7 +32,7 @@ export function auditRefused(
   }
 }
 
-/** Whether `agents.defaults.models` leaves a model out. */
+/** True if `agents.defaults.models` excludes a model. */
 export function isModelRefused(model: string, agents: GatewaySnapshot["agents"]): boolean {
   if (model.includes("{{")) return false;
   const answer = resolveModel({ agents, names: [], reference: model });

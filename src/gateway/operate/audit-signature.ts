@@ -1,9 +1,9 @@
-/** What an operator should know of how a mapping's senders prove themselves. */
+/** Audits how a mapping's senders authenticate. */
 import type { HooksConfig, SignatureConfig } from "../hooks/config.ts";
 import { secretsOf } from "../hooks/secrets.ts";
 import type { AtMapping, Report } from "./report.ts";
 
-/** Bytes of a key, as the least that hook tokens have. */
+/** Bytes of a key; the minimum of hook tokens. */
 const KEY_BYTES_MIN = 24;
 
 export function auditSecrets(hooks: HooksConfig, report: Report): void {
@@ -16,7 +16,7 @@ export function auditSecrets(hooks: HooksConfig, report: Report): void {
 
 type SignatureForm = Extract<SignatureConfig, { scheme: "hmac" | "public-key" }>;
 
-/** Which settings say where a value is; undefined: none does. */
+/** The settings that name a value's place; undefined: no place is set. */
 const placeOf = (auth: SignatureForm, name: "timestamp" | "id") =>
   (name === "id" ? (["idHeader", "idField"] as const) : TIMESTAMP_PLACES).find((key) => auth[key] !== undefined);
 const TIMESTAMP_PLACES = ["timestampHeader", "timestampPrefix", "timestampField"] as const;
@@ -48,7 +48,7 @@ export function auditSignature(
   }
 }
 
-/** What is signed by these names is the request's; anything else in braces is text. */
+/** The request's values by these names are signed; anything else in braces is literal text. */
 const SIGNED = ["id", "timestamp", "body", "url", "method", "form"];
 /** RFC 9110, `token`. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;

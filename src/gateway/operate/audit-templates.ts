@@ -1,4 +1,4 @@
-/** What an operator should know of a mapping's paths: where they look elsewhere than was probably meant. */
+/** Audits a mapping's paths: finds paths that probably miss their intended value. */
 import { nearest } from "../../base/index.ts";
 import type { Path } from "../../base/config/index.ts";
 import type { Condition } from "../hooks/config.ts";
@@ -17,9 +17,9 @@ const TEMPLATES = [
   "thinking",
   "itemId",
 ] as const;
-/** The first key of a path that goes on: `heders` of `{{ heders.x-event }}`. */
+/** The first key of a longer path: `heders` of `{{ heders.x-event }}`. */
 const FIRST_KEY = /\{\{\s*([A-Za-z_]\w*)[.[]/g;
-/** A value that was opened or closed by one brace instead of two. */
+/** A value opened or closed by one brace instead of two. */
 const SINGLE_BRACE = /(?<!\{)\{\s*[A-Za-z_][\w.[\]-]*\s*(\|[^{}]*)?\}\}(?!\})/;
 
 export function auditTemplates({ config }: Mapping, { path, parts, report }: AtMapping): void {
@@ -49,7 +49,7 @@ export function auditTemplates({ config }: Mapping, { path, parts, report }: AtM
   auditPath(config.match.path, { path, parts, report });
 }
 
-/** A path that has `hooks.path` in it once more. */
+/** Reports a path that repeats `hooks.path`. */
 function auditPath(own: string | undefined, { path, parts, report }: AtMapping): void {
   const { path: root } = parts.snapshot.hooks;
   const bare = trimSlashes(own ?? "");

@@ -1,6 +1,6 @@
 /**
- * What an operator should know of a configuration that is valid: settings that are dangerous, that contradict each
- * other, or that never take effect. Looks at the configuration alone; `files.ts` looks at the disk.
+ * Audits a valid configuration: settings that are dangerous, that contradict each other, or that never take effect.
+ * Reads only the configuration; `files.ts` checks the disk.
  */
 import { THINKING_LEVELS } from "../agent/config.ts";
 import { parseThinking } from "../agent/thinking.ts";
@@ -27,7 +27,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   const findings: Finding[] = [];
   const report: Report = (severity, id, { path, message, where = document?.where(path) ?? "" }) =>
     void findings.push({ severity, id, key: describePath(path), where, message });
-  auditRepeats(parts, report); // also where a second section turns the hooks off
+  auditRepeats(parts, report); // a repeated section may be the one that turns the hooks off
   auditSpelling(parts, report);
   if (!snapshot.hooks.enabled) return findings;
   auditTokens(parts, report);
@@ -74,7 +74,7 @@ function auditTokens({ snapshot, document }: AuditParts, report: Report): void {
   }
 }
 
-/** Of duplicate keys the last one counts, which is never intended. */
+/** The last of duplicate keys counts, which is never intended. */
 function auditRepeats({ document }: AuditParts, report: Report): void {
   for (const { key, where } of document?.repeated ?? []) {
     report("warn", "repeated-key", {
@@ -85,7 +85,7 @@ function auditRepeats({ document }: AuditParts, report: Report): void {
   }
 }
 
-/** `${name}` in small letters is text: as a token it would be one that everybody can guess. */
+/** `${name}` in lower case is text: as a token anyone could guess it. */
 function auditSpelling({ document }: AuditParts, report: Report): void {
   const look = (value: unknown, path: Path): void => {
     if (typeof value === "object" && value !== null) {
@@ -129,11 +129,11 @@ function auditMapping({ config: mapping, preset }: Mapping, { path, parts, repor
   }
 }
 
-/** Lower-case names of headers that a template shows. */
+/** Lower-case names of headers in a template. */
 const headersIn = (template = ""): string[] =>
   [...template.matchAll(/headers(?:\.|\[\s*["'])([\w-]+)/gi)].map((match) => (match[1] ?? "").toLowerCase());
 
-/** Mappings that were read and cannot be used: they keep their requests and fail them. */
+/** Broken mappings: they keep their requests and fail them. */
 function auditPlans(all: readonly Mapping[], report: Report): void {
   for (const [i, mapping] of all.entries()) {
     if (mapping.plan.ok) continue;
@@ -147,7 +147,7 @@ function auditPlans(all: readonly Mapping[], report: Report): void {
   }
 }
 
-/** Settings of presets that nothing asks for: their senders get 404. */
+/** Settings of presets that are not enabled: their senders get 404. */
 function auditUnused({ presets: wanted, presetSettings }: GatewaySnapshot["hooks"], report: Report): void {
   for (const name of PRESETS) {
     if (presetSettings[name] === undefined || wanted.includes(name)) continue;
@@ -156,7 +156,7 @@ function auditUnused({ presets: wanted, presetSettings }: GatewaySnapshot["hooks
   }
 }
 
-/** What waits for a heartbeat that does not come by itself. */
+/** Events that wait for a heartbeat that never comes by itself. */
 function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): void {
   const { every, model } = agents.defaults.heartbeat;
   if (model && isModelRefused(model, agents)) {

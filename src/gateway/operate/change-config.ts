@@ -1,6 +1,6 @@
 /**
- * Changes the configuration file for a person: the new text is checked as a whole before it takes the old one's place,
- * which is kept beside it. A server that runs takes it up by itself.
+ * Changes the configuration file for a person: the new text is checked as a whole before it replaces the old one, which
+ * is kept as a backup. A running server reloads it by itself.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, readFile, realpath, writeFile } from "node:fs/promises";
@@ -11,26 +11,27 @@ import { readSnapshot } from "./read.ts";
 
 export interface ChangedConfig {
   readonly path: string;
-  /** The file as it was; undefined: there was none. */
+  /** Backup of the previous file; undefined: there was no file. */
   readonly backup: string | undefined;
 }
 
-/** For those who can read it alone: it holds tokens. */
+/** Owner-only: the file holds tokens. */
 const PRIVATE = 0o600;
 
-/** Of a token. */
+/** Makes a random token. */
 export const makeToken = (): string => randomBytes(32).toString("hex");
 
-/** The configuration file, or where it will be; symbolic links followed. */
+/** Path of the configuration file, existing or not; symbolic links are followed. */
 export async function configFile(sources: ConfigSources): Promise<string> {
   const { path } = configPath(sources);
-  return realpath(path).catch(() => path); // not there yet
+  return realpath(path).catch(() => path); // it does not exist yet
 }
 
 /**
- * Throws `bad_request` naming file, line and key where the file would not be right; nothing is changed then. Throws
- * `storage` where it cannot be written.
- * @param options.first what the new text needs; done once it is known to be right, before it takes the old one's place
+ * Throws `bad_request` naming file, line and key if the new file would be invalid, and changes nothing then. Throws
+ * `storage` if it cannot be written.
+ * @param options.first writes files that the new text needs; called once the text is known to be valid, before it
+ * replaces the old one
  */
 export async function changeConfig(
   sources: ConfigSources,
@@ -53,17 +54,17 @@ export async function changeConfig(
   return { path, backup };
 }
 
-/** A file that its owner alone can read. */
+/** Writes a file that only its owner can read. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await writeDurably(path, (temporary) => writePrivate(temporary, text));
 }
 
 async function writePrivate(path: string, text: string): Promise<void> {
   await writeFile(path, text, { mode: PRIVATE });
-  await chmod(path, PRIVATE); // whatever the umask says
+  await chmod(path, PRIVATE); // overrides the umask
 }
 
-/** Reads the new text where it lies: includes are relative to its folder. */
+/** Checks the new text in its folder: includes are relative to it. */
 function check(sources: ConfigSources, { temporary, path }: { temporary: string; path: string }): void {
   try {
     const as = { ...sources, flags: { ...sources.flags, config: temporary } };

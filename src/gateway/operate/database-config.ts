@@ -1,9 +1,9 @@
-/** The section `database` of the configuration: where the gateway keeps what it must not lose. */
+/** The section `database` of the configuration: the store of everything that the gateway must not lose. */
 import { Type } from "@sinclair/typebox";
 import { addressProblem } from "../database/database-address.ts";
 import { reader, refined, strictObject } from "../../base/schema.ts";
 
-/** One writes, two are for the check of the server at the start, and reads share what is left. */
+/** One writes, two check the server at the start, the rest reads. */
 const CONNECTIONS = { minimum: 3, maximum: 100, default: 8 };
 
 const url = () => refined(Type.String(), addressProblem);
@@ -11,7 +11,7 @@ const url = () => refined(Type.String(), addressProblem);
 const section = {
   /** PostgreSQL; absent: a file of SQLite in HEARTH_HOME. */
   url: Type.Optional(url()),
-  /** Where the tables are; made where it is not there. */
+  /** Schema of the tables; created if missing. */
   schema: Type.String({ minLength: 1, maxLength: 63, default: "hearth" }),
   connections: Type.Integer(CONNECTIONS),
 };

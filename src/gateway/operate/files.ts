@@ -1,4 +1,4 @@
-/** What is wrong with the files that a configuration names: who may write them, who may read their secrets. */
+/** Audits the files that a configuration names: who may write them, who may read their secrets. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { AppError } from "../../base/index.ts";
@@ -35,16 +35,16 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
   return [...findings, ...(await Promise.all(more)).flat()];
 }
 
-/** Settings whose values nobody else may know, wherever they stand. */
+/** Settings with secret values, in any section. */
 const SECRET_KEYS = /^(token|botToken|accessToken|password|appPassword|secret|secrets|key|apiKeys)$/;
 
-/** Whether a secret is written into a file, not named as a variable of the environment. */
+/** True if the file holds a secret itself, not the name of an environment variable. */
 function holdsSecrets({ root, hasVariable }: Document): boolean {
   const isHeld = (value: unknown, path: Path, isSecret: boolean): boolean => {
     if (typeof value === "string") return isSecret && value !== "" && !hasVariable(path);
     if (Array.isArray(value)) return value.some((item, i) => isHeld(item, [...path, i], isSecret));
     if (typeof value !== "object" || value === null) return false;
-    const isPublic = (value as { scheme?: unknown }).scheme === "discord"; // what its senders are known by is no secret
+    const isPublic = (value as { scheme?: unknown }).scheme === "discord"; // a public key is not a secret
     return Object.entries(value).some(([name, item]) => {
       const inside = isSecret ? name === "value" : SECRET_KEYS.test(name) && !isPublic;
       return isHeld(item, [...path, name], inside || isAddressWithPassword(name, item));
@@ -53,10 +53,10 @@ function holdsSecrets({ root, hasVariable }: Document): boolean {
   return isHeld(root, [], false);
 }
 
-/** Settings of channels that name a file for a secret: `tokenFile` and its like. */
+/** Settings of channels that name a file with a secret: `tokenFile` and the like. */
 const SECRET_FILE = /(token|password|secret|key)File$/i;
 
-/** Files of channels' secrets that others can read or change; one that is missing makes its channel unusable. */
+/** Audits files of channels' secrets that others can read or change; a missing one makes its channel unusable. */
 async function auditSecretFiles({ channels, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [section, settings] of process.platform === "win32" ? [] : Object.entries(channels)) {
@@ -78,7 +78,7 @@ async function auditSecretFiles({ channels, folder }: GatewaySnapshot, document:
   return findings;
 }
 
-/** `database.url`, and what is written like it. */
+/** Matches `database.url`, and similar settings. */
 const isAddressWithPassword = (name: string, value: unknown): boolean =>
   name === "url" && typeof value === "string" && /^\w+:\/\/[^/?#]*:[^/?#]+@|[?&]password=/.test(value);
 
@@ -95,7 +95,7 @@ async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Doc
   return [{ ...at, id: "transforms-writable", severity: "error", message }];
 }
 
-/** Loads each transform in a process of its own, and calls none. */
+/** Loads each transform in a process of its own, without calling it. */
 async function auditModules({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
   const { all, transformsDir, transformTimeoutMs } = makeMappings({ hooks, folder });
   await using pool = new TransformPool();

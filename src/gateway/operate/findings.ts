@@ -1,4 +1,4 @@
-/** Everything that an operator should know of a configuration: keys, files and channels together. */
+/** All findings about a configuration: keys, files and channels together. */
 import type { ModelSource } from "../agent/models.ts";
 import { messageOf } from "../../base/index.ts";
 import { channelStandings, type Directory } from "../channels/resolve.ts";
@@ -17,7 +17,7 @@ export interface FindingParts {
   readonly document: Document;
   /** The address that the server listens on. */
   readonly hostname: string;
-  /** Whether the model API asks for keys. */
+  /** True if the model API requires keys. */
   readonly hasApiKeys: boolean;
   readonly directory: Directory;
   readonly models: ModelSource;
@@ -32,9 +32,9 @@ export async function findingsOf({ directory, models, ...parts }: FindingParts):
 }
 
 /**
- * The findings of a configuration file, worst first; undefined where there is no file. One that cannot be used is a
- * finding too. Asks nobody but the server at `models.url`, for the names of its models.
- * @param models of the server that runs; absent: those that a start would find
+ * The findings of a configuration file, worst first; undefined if there is no file. A broken file is a finding too.
+ * Connects only to the server at `models.url`, for the names of its models.
+ * @param models of the running server; absent: the models that a start would find
  */
 export async function auditConfiguration(sources: ConfigSources, models?: ModelSource): Promise<Finding[] | undefined> {
   try {

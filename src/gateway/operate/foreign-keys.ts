@@ -1,4 +1,4 @@
-/** Keys and values of OpenClaw's configuration, and what Hearth calls them. */
+/** Keys and values of OpenClaw's configuration, and Hearth's names for them. */
 import type { Path } from "../../base/config/index.ts";
 
 /** By path without indexes. */
@@ -17,7 +17,7 @@ const KEYS: Readonly<Record<string, string>> = {
 /** Our name of another program's key; undefined if it has none. */
 export const foreignKey = (path: Path): string | undefined => KEYS[placeOf(path)];
 
-/** What a value is called here. */
+/** Our name of another program's value. */
 export const foreignValue = (path: Path, value: unknown): string | undefined =>
   placeOf(path) === "hooks.presets" && value === "gmail" ? "'mail'" : undefined;
 

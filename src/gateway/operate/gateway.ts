@@ -1,6 +1,6 @@
 /**
- * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
- * each other and started and stopped in order.
+ * The gateway: wires database, ingress, deliveries and their worker, agent, heartbeat and channels together, and starts
+ * and stops them in order.
  */
 import type { HeartbeatDelivery } from "../agent/heartbeat-outcome.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
@@ -43,16 +43,16 @@ import { openStorage, type Storage } from "./storage.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How long messages that are on their way may take at the end. */
+/** Time limit at shutdown for messages under way. */
 const LAST_SENDS_MS = 2000;
 
-/** How long a server takes to be there again. */
+/** Estimated time of a restart. */
 const RESTART_MS = 5000;
 
-/** A configuration that can change; `ConfigWatch` is one. */
+/** A source of changing snapshots; `ConfigWatch` is one. */
 export interface SnapshotSource {
   snapshot(): GatewaySnapshot;
-  /** Why the files as they are now are refused; undefined: they are in force. */
+  /** The error in the current files; undefined: they are in force. */
   readonly problem?: string | undefined;
   onChange(listener: (snapshot: GatewaySnapshot) => void): void;
 }
@@ -65,9 +65,9 @@ export interface GatewayParts extends ModelSource {
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: typeof fetch;
-  /** Absent: nothing is traced. */
+  /** Absent: tracing is off. */
   readonly tracer?: Tracer | undefined;
-  /** What an audit of the configuration finds; absent: there is none to audit. */
+  /** Audits the configuration; absent: there is nothing to audit. */
   readonly findings?: () => Promise<readonly Finding[] | undefined>;
 }
 
@@ -84,29 +84,28 @@ export interface Gateway {
   readonly transforms: TransformPool;
   readonly store: Store;
   readonly snapshot: () => GatewaySnapshot;
-  /** Hears of every new snapshot. */
+  /** Calls `listener` with every new snapshot. */
   onChange(listener: (snapshot: GatewaySnapshot) => void): void;
-  /** Hears of ends of runs and replies from now on. */
+  /** Calls `observer` at every later end of a run or reply. */
   observe(observer: Partial<GatewayObserver>): void;
-  /** What waits and runs. */
+  /** Counts of waiting and running work. */
   status(): Promise<GatewayStatus>;
-  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  /** The servers that share the database, the oldest first; empty if this one has it to itself. */
   nodes(): Promise<readonly NodeStatus[]>;
-  /** Rejects with `storage` where the database cannot be written. */
+  /** Rejects with `storage` if the database cannot be written. */
   check(): Promise<void>;
-  /** Whether it has been told to stop. */
+  /** True once it is stopping. */
   isDraining(): boolean;
-  /** Then: when the next process may be there. */
+  /** While it stops: milliseconds until the next process may be up. */
   backInMs(): number;
-  /** Takes up what was left, and goes on until `stop`. */
+  /** Recovers interrupted work, and runs until `stop`. */
   start(): Promise<void>;
-  /** Takes nothing more in, lets what runs finish for a while, and leaves the rest for the next start. */
+  /** Accepts nothing more, lets running work finish for a while, and leaves the rest for the next start. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Throws `conflict` where another process has the database, `storage` where it cannot be opened. Nothing runs before
- * `start`.
+ * Throws `conflict` if another process has the database, `storage` if it cannot be opened. Nothing runs before `start`.
  */
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const { source, runtime, log, tracer, modelNames, isOffered, canChat } = parts;
@@ -197,7 +196,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
       source.onChange((changed) => {
         mail.load(changed);
         heartbeat.reschedule();
-        worker.poke(); // there may be room for more turns
+        worker.poke(); // room for more turns
         channels.load(changed).then(
           () => outbox.poke(),
           (error: unknown) => log.error("the channels were not reloaded", { error: messageOf(error) }),
@@ -220,7 +219,7 @@ async function stopParts({ mail, worker, heartbeat, outbox, transforms }: Built,
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
 }
 
-/** Accepted runs, for the questions of their senders. */
+/** Accepted runs, for status requests of their senders. */
 const runsOf = ({
   store,
   deliveries,
@@ -231,7 +230,7 @@ const runsOf = ({
   watch: (id, signal) => worker.watch(id, signal),
 });
 
-/** What is found of those who share the database. */
+/** Findings about the nodes that share the database. */
 const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage): Promise<Finding[]> => [
   ...differences(await store.read(() => peers.nodes()), clock.now()),
   ...newerTables(await newerMigrations()),
@@ -242,7 +241,7 @@ type ReplyPorts = Pick<
   "resolveTarget" | "fallbackTargets" | "addReply" | "cancelReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
 >;
 
-/** The channels as worker and heartbeat need them. */
+/** The channels' side of the ports of worker and heartbeat. */
 function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot"> & Pick<Storage, "peers">): {
   readonly replies: ReplyPorts;
   readonly delivery: HeartbeatDelivery;
@@ -274,7 +273,7 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
       peers.tell("outbox");
     },
   };
-  // whom an earlier heartbeat spoke to on a channel that is named must not outlive a change of its `defaultTo`
+  // a recipient of an earlier heartbeat must not outlive a change of the named channel's `defaultTo`
   const resolveNamed: HeartbeatDelivery["resolveTarget"] = ({ channel, to }) => {
     const id = findChannelId(channels.directory.kinds, channel);
     const recipient = to ?? (id && channels.channels.get(id)?.defaultTo);

@@ -9,7 +9,7 @@ import type { Deliveries } from "../hooks/queue/deliveries/deliveries.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 const EVERY_MS = 3_600_000;
-const FIRST_MS = 60_000; // not while everything else starts
+const FIRST_MS = 60_000; // after the busy start
 const DAY_MS = 24 * 3_600_000;
 const BATCH = 200;
 
@@ -21,7 +21,7 @@ export interface HousekeepingParts {
   readonly log: Logger;
 }
 
-/** Returns what ends it, once no round is under way any more. */
+/** Returns a function that stops it and waits for the current round. */
 export function keepHouse(parts: HousekeepingParts, lease: Lease): () => Promise<void> {
   let cancel = parts.clock.after(FIRST_MS, round);
   const over = new AbortController();
@@ -40,7 +40,7 @@ export function keepHouse(parts: HousekeepingParts, lease: Lease): () => Promise
   };
 }
 
-/** One round; the signal ends it after the batch that it is at. */
+/** One round; the signal ends it after the current batch. */
 export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Promise<void> {
   const { store, deliveries, snapshot, clock, log } = parts;
   const { hooks, session } = snapshot();
@@ -55,7 +55,7 @@ export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Prom
   if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
 }
 
-/** Until nothing goes any more, or the signal says so; between two batches others have their turn. */
+/** Repeats until nothing is left to delete, or the signal aborts; yields to other writes between batches. */
 async function inBatches(signal: AbortSignal | undefined, prune: () => Promise<number>): Promise<number> {
   let total = 0;
   for (let gone = 1; gone > 0 && !signal?.aborted; total += gone) gone = await prune();

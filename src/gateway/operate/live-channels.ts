@@ -1,6 +1,6 @@
 /**
- * The configured channels as they are now: loaded at the start, and again whenever the configuration changes. What is
- * wrong with one of them is logged and leaves the others alone; one that could be used before stays as it was.
+ * The channels of the current configuration: loaded at the start, and again whenever the configuration changes. A
+ * broken channel is logged and leaves the others alone; if it worked before, its old settings stay in force.
  */
 import type { Logger } from "../../base/index.ts";
 import type { Channel, ChannelDeps } from "../channels/channel.ts";
@@ -23,7 +23,7 @@ export class LiveChannels {
     this.#deps = deps;
   }
 
-  /** Takes the channels of a snapshot; of two loads at once the later counts. */
+  /** Loads the channels of a snapshot; of concurrent loads the later one counts. */
   async load({ channels: config, folder, where }: GatewaySnapshot): Promise<void> {
     const load = ++this.#loads;
     const { kinds, problems } = await loadKinds(config, { folder });
@@ -33,7 +33,7 @@ export class LiveChannels {
     const stay = new Map([...before.channels].filter(([id]) => made.unusable.has(id)));
     this.#directory = {
       channels: new Map([...made.channels, ...stay]),
-      // a plugin that is broken now may be that of one that stays
+      // a plugin that is broken now may belong to a channel that stays
       kinds: [...kinds, ...before.kinds.filter(({ id }) => stay.has(id) && !kinds.some((kind) => kind.id === id))],
       order: config.order,
       unusable: made.unusable,
@@ -63,7 +63,7 @@ export class LiveChannels {
     whyMissing: (id: string) => whyMissing(this.#directory, id),
   };
 
-  /** For who checks what a request asks for. */
+  /** For checks of requests. */
   get names(): Channels {
     const { kinds, channels } = this.#directory;
     return {

@@ -1,6 +1,6 @@
 /**
- * The mail listener of the configuration as it is now, on one node: begun again when what concerns it changes. What it
- * writes, it writes only while it leads.
+ * The mail listener of the current configuration, on one node: restarted when its settings change. It writes only while
+ * its node leads.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { Lease } from "../database/peers.ts";
@@ -15,7 +15,7 @@ export class LiveMail {
   readonly #lease: Lease;
   #settings: ListenerSettings | undefined;
   #listener: MailListener | undefined;
-  /** The changes so far: one listener ends before the next begins. */
+  /** The chain of changes: one listener ends before the next begins. */
   #changes: Promise<void> = Promise.resolve();
   #isOver = false;
 
@@ -24,7 +24,7 @@ export class LiveMail {
     this.#lease = lease;
   }
 
-  /** @param snapshot asked for whenever it may begin */
+  /** @param snapshot read whenever a listener may begin */
   start(snapshot: () => GatewaySnapshot): void {
     this.#lease.onChange(() => this.load(snapshot()));
     this.load(snapshot());
@@ -33,7 +33,7 @@ export class LiveMail {
   load(snapshot: GatewaySnapshot): void {
     const settings = this.#lease.isHeld ? settingsOf(snapshot) : undefined;
     if (this.#isOver) return;
-    if (Bun.deepEquals(settings, this.#settings)) return this.#listener?.poke(); // what it waits for may be there
+    if (Bun.deepEquals(settings, this.#settings)) return this.#listener?.poke(); // its problem may be solved
     this.#settings = settings;
     this.#change(settings);
   }
@@ -55,13 +55,13 @@ export class LiveMail {
     this.#changes = this.#changes
       .then(() => before?.stop())
       .then(() => {
-        if (next === this.#listener) next?.start(); // else another took its place in the meantime
+        if (next === this.#listener) next?.start(); // otherwise another replaced it meanwhile
       })
       .catch((error: unknown) => this.#deps.log.error("bug", { error: messageOf(error) }));
   }
 }
 
-/** What a listener is begun with; undefined: there is none. */
+/** The settings of a listener; undefined: none is configured. */
 function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | undefined {
   const account = hooks.enabled ? mailAccount(hooks.mail, folder) : undefined;
   if (!account || !hooks.mail) return undefined;
@@ -69,7 +69,7 @@ function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | unde
   return { account, mail: { pollSeconds, includeBody, maxBytes } };
 }
 
-/** Its writes and its acceptances fail where another node leads by then. */
+/** Makes its writes and acceptances fail once another node leads. */
 function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDeps, "mails"> {
   function* check<T>(script: () => Script<T>): Script<T> {
     if (yield* lease.holds()) return yield* script();

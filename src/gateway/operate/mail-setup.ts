@@ -1,4 +1,4 @@
-/** Writes a mailbox into the configuration, with all that listening needs: preset, tokens, the password's file. */
+/** Adds a mailbox to the configuration, with the settings that watching needs: preset, tokens, the password's file. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ConfigSources, type Document, type Edit, readConfigFile } from "../../base/config/index.ts";
@@ -8,10 +8,10 @@ import { changeConfig, configFile, makeToken, writePrivateFile, type ChangedConf
 
 /** Beside the configuration file. */
 const PASSWORD_FILE = "mail-password";
-/** What belongs to a server, and goes with it. */
+/** Settings that belong to a server, and are replaced with it. */
 const OF_SERVER: readonly string[] = ["port", "secure", "allowPlaintext", "caFile", "mailbox"];
 
-/** Absent: as the configuration has it for this server, else the default. */
+/** Absent: the configured value for this server, else the default. */
 export interface MailSettings {
   readonly user: string;
   readonly host: string;
@@ -19,24 +19,24 @@ export interface MailSettings {
   readonly secure?: boolean;
   readonly mailbox?: string;
   readonly caFile?: string;
-  /** `file` is absolute; a value goes to a file beside the configuration. */
+  /** `file` is absolute; a value is written to a file beside the configuration. */
   readonly password: { readonly value: string } | { readonly file: string };
 }
 
 export interface MailPlan {
-  /** To be tried before anything is written. */
+  /** Tested before anything is written. */
   readonly account: MailAccount;
-  /** Throws `bad_request` where the configuration would not be right; nothing is changed then. */
+  /** Throws `bad_request` if the new configuration would be invalid, and changes nothing then. */
   write(): Promise<WrittenMail>;
 }
 
 export interface WrittenMail extends ChangedConfig {
   readonly passwordFile: string;
-  /** Keys of tokens that were made. */
+  /** Keys of new tokens. */
   readonly made: readonly string[];
 }
 
-/** Throws `bad_request` where the settings are not right, or the configuration file cannot be read. */
+/** Throws `bad_request` if a setting is invalid, or the configuration file cannot be read. */
 export async function planMail(sources: ConfigSources, settings: MailSettings): Promise<MailPlan> {
   const file = await configFile(sources);
   const document = existsSync(file) ? readConfigFile(sources) : undefined;
@@ -71,7 +71,7 @@ export async function planMail(sources: ConfigSources, settings: MailSettings): 
 
 type Section = Readonly<Record<string, unknown>>;
 
-/** Empty where it is missing; what is no object is for the check of the whole to complain about. */
+/** Empty if it is missing; the check of the whole file reports a section that is not an object. */
 function sectionOf(document: Document | undefined, ...path: readonly string[]): Section {
   let value: unknown = document?.root;
   for (const key of path) value = isSection(value) ? value[key] : undefined;
@@ -81,7 +81,7 @@ function sectionOf(document: Document | undefined, ...path: readonly string[]): 
 const isSection = (value: unknown): value is Section =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What stays of the settings before: another server's do not. */
+/** The previous settings to keep; another server's settings are dropped. */
 function kept(before: Section, host: string): Section {
   const isSame = before["host"] === host;
   const gone = [
@@ -115,7 +115,7 @@ function mailEdits(before: Section, after: Section): Edit[] {
   ];
 }
 
-/** The preset, unless mails have a mapping already. */
+/** Adds the preset, unless mails have a mapping already. */
 function presetEdits(document: Document | undefined): Edit[] {
   const { presets, mappings } = sectionOf(document, "hooks");
   const hasPreset = Array.isArray(presets) && presets.includes("mail");

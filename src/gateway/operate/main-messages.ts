@@ -1,8 +1,7 @@
 /**
- * What becomes of the messages that the main session itself sends, its heartbeats' replies: one that did not arrive, or
- * may not have, is told there; one that arrived where the configuration says makes that the address which `last` means.
- * Replies of hooks are the worker's. They never change `last`: who may send a webhook must not decide where the main
- * session speaks.
+ * Handles the outcomes of the main session's own messages, its heartbeats' replies: a failed or uncertain one becomes
+ * an event there; one delivered to the configured target makes that target the meaning of `last`. The worker handles
+ * replies of hooks. They never change `last`: a sender of webhooks must not decide where the main session speaks.
  */
 import { enqueueEvent } from "../agent/events.ts";
 import { mainSessionKey } from "../agent/session-key.ts";
@@ -24,7 +23,7 @@ export interface MainMessageParts {
 
 const REASON_CHARS_MAX = 500;
 
-/** For the outbox: a part of the transaction in which the last message of a text ends. */
+/** For the outbox: part of the transaction in which the last message of a text ends. */
 export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled: Settled) => Script<void> {
   return function* ({ groupId, kind, reason }) {
     if (yield* findRun(groupId)) return;

@@ -1,4 +1,4 @@
-/** The models of a configuration as an audit without a server finds them. */
+/** The models of a configuration, for an audit without a running server. */
 import type { ModelSource } from "../agent/models.ts";
 import type { Config } from "../../base/config/index.ts";
 import { makeRemoteRuntime } from "../../runtime/index.ts";
@@ -10,7 +10,7 @@ const ASK_MS = 3000;
 
 type Settings = Pick<Config, "models" | "modelsUrl" | "modelsKey" | "modelsSource" | "otherStores">;
 
-/** Changes nothing. The model that ships with Hearth counts as there: a start installs it. */
+/** Changes nothing. The model that ships with Hearth counts as present: a start installs it. */
 export function modelSourceOf(config: Settings): ModelSource {
   const { models: root, modelsUrl: url, modelsKey: key } = config;
   if (url !== undefined) {

@@ -1,10 +1,12 @@
-/** Tables that a newer version made or changed: this one works on with them, as upgrades of several servers need. */
+/**
+ * Detects tables that a newer version made or changed: this version keeps working with them, as rolling upgrades need.
+ */
 import type { Migration } from "../database/database.ts";
 import { queryAll, type Script } from "../database/store.ts";
 import { VERSION } from "../../base/index.ts";
 import type { Finding } from "./report.ts";
 
-/** Names of the steps that ran on the tables and that are not among these. */
+/** Names of migrations that ran on the tables and are unknown here. */
 export function* newerMigrations(known: readonly Migration[]): Script<string[]> {
   const names = new Set(known.map(({ name }) => name));
   const rows = yield* queryAll<{ name: string }>("SELECT name FROM migrations ORDER BY name");
@@ -16,7 +18,7 @@ export const newerMessage = (names: readonly string[]): string =>
   `a newer version has changed the gateway's tables: ${VERSION} does not know ${names.map((name) => `'${name}'`).join(", ")}; ` +
   "it goes on, but should be replaced by that version soon, or the tables by a copy from before";
 
-/** A finding where there are such steps. */
+/** A finding if there are such migrations. */
 export const newerTables = (names: readonly string[]): Finding[] =>
   names.length === 0
     ? []

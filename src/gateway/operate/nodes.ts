@@ -1,16 +1,16 @@
-/** What an operator should know of the servers that share a database. */
+/** Findings about the servers that share a database. */
 import type { NodeStatus } from "../database/peers.ts";
 import type { Finding } from "./report.ts";
 
-/** While a change of the configuration goes round, nodes differ. */
+/** While a change of the configuration is rolled out, nodes differ. */
 const DIFFERENT_MS = 60_000;
 
-/** How many nodes have each configuration, by its digest. */
+/** Number of nodes with each configuration, by its digest. */
 export function configurations(nodes: readonly Pick<NodeStatus, "digest">[]): Map<string, number> {
   return new Map([...Map.groupBy(nodes, ({ digest }) => digest)].map(([digest, same]) => [digest, same.length]));
 }
 
-/** A finding where nodes have had different configurations for a while. */
+/** A finding if nodes have had different configurations for a while. */
 export function differences(nodes: readonly NodeStatus[], now: number): Finding[] {
   const changedAt = Math.max(...nodes.map(({ digestAt }) => digestAt));
   if (configurations(nodes).size < 2 || now - changedAt < DIFFERENT_MS) return [];

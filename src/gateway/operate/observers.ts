@@ -1,9 +1,9 @@
-/** Those who count what happens in the gateway. They come after it was made, and stay as long as it does. */
+/** Observers of the gateway, for metrics. They are added after it was made, and stay as long as it does. */
 import type { SendOutcome } from "../channels/channel.ts";
 import type { RunObserver } from "../hooks/queue/worker/observer.ts";
 
 export interface GatewayObserver extends RunObserver {
-  /** A message was handed to a channel. */
+  /** An attempt to send a message ended. */
   messageTried(channel: string, outcome: SendOutcome["kind"]): void;
 }
 

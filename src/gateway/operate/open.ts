@@ -1,6 +1,6 @@
 /**
- * The gateway of a configuration file: read and checked at the start, watched from then on. Where no part of a gateway
- * is configured there is none, and nothing of it is made.
+ * Opens the gateway of a configuration file: reads and checks the file at the start, and watches it afterwards. Without
+ * a gateway section in the file there is no gateway.
  */
 import type { ModelSource } from "../agent/models.ts";
 import { type Logger, messageOf, systemClock } from "../../base/index.ts";
@@ -15,7 +15,7 @@ import type { Finding } from "./report.ts";
 import { configurationError } from "./snapshot.ts";
 import { ConfigWatch } from "./watch.ts";
 
-/** Sections that ask for a gateway. */
+/** Sections that enable the gateway. */
 const SECTIONS = ["hooks", "agents", "channels", "session"];
 
 export interface OpenParts {
@@ -39,7 +39,7 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
     first,
     read: () => {
       const next = readSnapshot(sources, config);
-      if (next) readConfig(sources, next.document); // a file that the next start refuses is refused now
+      if (next) readConfig(sources, next.document); // refuse now a file that the next start would refuse
       return next;
     },
     log,
@@ -69,7 +69,7 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   };
 }
 
-/** Logs findings; of the next ones those that are new. */
+/** Logs findings; later calls log only new ones. */
 function makeTeller(log: Logger): (findings: readonly Finding[]) => void {
   let told = new Set<string>();
   return (findings) => {

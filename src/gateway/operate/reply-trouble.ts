@@ -1,7 +1,7 @@
-/** Channels whose replies fail and fail: the runs behind them succeed, so nothing else tells. */
+/** Channels whose replies fail repeatedly: their runs succeed, so nothing else reports them. */
 import type { ReplyOutcome } from "../hooks/queue/worker/ports.ts";
 
-/** Failures in a row that are told at once; fewer are told after a while. */
+/** Failures in a row that are reported at once; fewer are reported after a while. */
 const FAILURES_MIN = 3;
 const LASTING_MS = 5 * 60_000;
 
@@ -12,7 +12,7 @@ interface Streak {
 
 export class ReplyTrouble {
   readonly #now: () => number;
-  /** By channel, those of the configuration; absent: the last reply was sent. */
+  /** By configured channel; absent: its last reply was sent. */
   readonly #streaks = new Map<string, Streak>();
 
   constructor(now: () => number) {
@@ -27,7 +27,7 @@ export class ReplyTrouble {
     this.#streaks.set(channel, streak);
   }
 
-  /** A line for each channel. */
+  /** One line per channel. */
   findings(): string[] {
     return [...this.#streaks].flatMap(([channel, { failures, sinceMs }]) => {
       const minutes = Math.floor(Math.max(0, this.#now() - sinceMs) / 60_000);

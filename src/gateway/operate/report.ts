@@ -1,4 +1,4 @@
-/** What an audit looks at, and what it reports. */
+/** The input and the output of an audit. */
 import type { ChannelStanding } from "../channels/resolve.ts";
 import type { Document, Path } from "../../base/config/index.ts";
 import type { Mapping } from "../hooks/mapping/index.ts";
@@ -12,7 +12,7 @@ export interface Finding {
   /** Stable name. */
   readonly id: string;
   readonly severity: Severity;
-  /** As in `hooks.mappings[0].channel`. */
+  /** A path such as `hooks.mappings[0].channel`. */
   readonly key: string;
   /** `file:line`; empty without a file. */
   readonly where: string;
@@ -24,25 +24,25 @@ export interface AuditParts {
   readonly document: Document | undefined;
   /** The address that the server listens on. */
   readonly hostname: string;
-  /** Whether the model API asks for keys. */
+  /** True if the model API requires keys. */
   readonly hasApiKeys?: boolean;
-  /** By the ids and aliases of all channels there are. */
+  /** By the ids and aliases of all known channels. */
   readonly channels: ReadonlyMap<string, ChannelStanding>;
 }
 
 export interface ReportAt {
   readonly path: Path;
   readonly message: string;
-  /** Absent: where the path is. */
+  /** Default: the place of the path. */
   readonly where?: string;
 }
 export type Report = (severity: Severity, id: string, at: ReportAt) => void;
 
-/** Those of one severity stay in their order. */
+/** Sorts stably by severity. */
 export const worstFirst = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 
-/** Where the settings of a mapping are; own mappings come first, as in the file. */
+/** The path of a mapping's settings; own mappings come first, as in the file. */
 export const pathOf = ({ preset }: Mapping, index: number): Path =>
   preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
 

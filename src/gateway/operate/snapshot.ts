@@ -1,6 +1,6 @@
 /**
- * The gateway's part of the configuration, checked as a whole. A snapshot never changes: a request finishes under the
- * one it began with, and a new file becomes a new snapshot or an error.
+ * The gateway's part of the configuration, checked as a whole. A snapshot is immutable: a request finishes under the
+ * one it began with, and a changed file becomes a new snapshot or an error.
  */
 import { agentsSchema, sessionSchema } from "../agent/config.ts";
 import { AppError, ownValue } from "../../base/index.ts";
@@ -15,7 +15,7 @@ import { databaseSchema } from "./database-config.ts";
 import { foreignKey, foreignValue } from "./foreign-keys.ts";
 
 const PROBLEMS_SHOWN = 10;
-/** First segments of paths that the server itself answers. */
+/** First segments of the server's own paths. */
 const TAKEN_PATHS = [
   "api",
   "v1",
@@ -41,7 +41,7 @@ const SECTIONS = {
 type Sections = { readonly [K in keyof typeof SECTIONS]: Parsed<(typeof SECTIONS)[K]> };
 
 export type GatewaySnapshot = Sections & {
-  /** Of the configuration file: relative paths start there. */
+  /** Folder of the configuration file, for relative paths. */
   readonly folder: string;
   /** `file:line` of a key; empty without a file. */
   readonly where: (path: Path) => string;
@@ -49,11 +49,11 @@ export type GatewaySnapshot = Sections & {
 
 export interface SnapshotOptions {
   readonly folder: string;
-  /** Keys of the model API, `name:key` or `key`: no hook token may be one of them. */
+  /** Keys of the model API, `name:key` or `key`: no hook token may equal one of them. */
   readonly apiKeys: readonly string[];
 }
 
-/** Throws `bad_request` with one line for each problem, naming file, line and key; never a value. */
+/** Throws `bad_request` with one line per problem, naming file, line and key; never a value. */
 export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
   const root = document?.root ?? {};
   const where = (path: Path): string => document?.where(path) ?? "";
@@ -65,7 +65,7 @@ export function makeSnapshot(document: Document | undefined, { folder, apiKeys }
   );
   if (problems.length > 0) throw configurationError(problems, where);
   const sections = Object.fromEntries(read.map(({ name, read: each }) => [name, each.success ? each.data : undefined]));
-  const snapshot = { ...(sections as unknown as Sections), folder, where }; // each by its own schema
+  const snapshot = { ...(sections as unknown as Sections), folder, where }; // each section passed its own schema
   const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
   if (conflicts.length > 0) throw configurationError(conflicts, where);
   return deepFreeze(snapshot);
@@ -76,7 +76,10 @@ interface Problem {
   readonly message: string;
 }
 
-/** Names our key for a key of another program. @param root that was read */
+/**
+ * Replaces a key of another program by ours in a problem.
+ * @param root the whole document
+ */
 function namedByUs({ path, message, isUnknownKey = false }: SchemaProblem, root: unknown): Problem {
   const key = isUnknownKey ? foreignKey(path) : undefined;
   if (key !== undefined) return { path, message: `unknown key; here it is ${key}` };
@@ -84,7 +87,10 @@ function namedByUs({ path, message, isUnknownKey = false }: SchemaProblem, root:
   return { path, message: value === undefined ? message : `here it is ${value}` };
 }
 
-/** One line for each problem. @param where as a snapshot has it */
+/**
+ * One line per problem.
+ * @param where from a snapshot
+ */
 export function configurationError(list: readonly Problem[], where: GatewaySnapshot["where"]): AppError {
   const lines = list
     .slice(0, PROBLEMS_SHOWN)
@@ -93,7 +99,7 @@ export function configurationError(list: readonly Problem[], where: GatewaySnaps
   return new AppError("bad_request", [...lines, ...more].join("\n"));
 }
 
-/** What is wrong between keys that are right by themselves. */
+/** Contradictions between settings that are valid by themselves. */
 function conflictsOf(
   { hooks, gateway }: Pick<GatewaySnapshot, "hooks" | "gateway">,
   apiKeys: readonly string[],

@@ -1,4 +1,4 @@
-/** What a gateway is at: numbers for probes, monitoring and pages. */
+/** The state of a gateway: numbers for probes, monitoring and pages. */
 import { statfs } from "node:fs/promises";
 import type { Heartbeat } from "../agent/heartbeat.ts";
 import { AppError } from "../../base/index.ts";
@@ -15,19 +15,19 @@ export interface GatewayStatus {
   /** Runs. */
   readonly queued: number;
   readonly running: number;
-  /** Age of the oldest run that waits; 0: none does. */
+  /** Age of the oldest waiting run; 0: none is waiting. */
   readonly oldestMs: number;
-  /** Replies and callbacks that are not delivered yet, and messages of replies. */
+  /** Replies and callbacks not delivered yet, and messages of replies. */
   readonly replies: number;
   readonly callbacks: number;
   readonly messages: number;
-  /** Present: no turn begins until somebody says so. */
+  /** Present: turns are paused. */
   readonly paused?: true;
-  /** Present: the heartbeat's answers have nowhere to go. */
+  /** Present: the heartbeat's answers have no target. */
   readonly heartbeat?: "unheard";
-  /** Absent: no mailbox is listened to. */
+  /** Absent: no mailbox is watched. */
   readonly mail?: MailBrief;
-  /** What an operator has to mend, a line each, without paths and secrets. Absent: nothing. */
+  /** Problems for an operator to fix, one line each, without paths and secrets. Absent: none. */
   readonly findings?: readonly string[];
 }
 
@@ -66,12 +66,12 @@ export async function statusOf({
   return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };
 }
 
-/** Less than this and the next commits fail. */
+/** With less free space the next commits fail. */
 const FREE_BYTES_MIN = 1024 * 1024;
 
 /**
- * Rejects with `storage` where the database cannot be written: as its last commit says, the disk, or the server. Writes
- * only after a commit that failed, to see whether the next would.
+ * Rejects with `storage` if the database cannot be written, judged by its last commit, the disk, or the server. Writes
+ * only after a failed commit, to test whether the next would succeed.
  */
 export async function checkWritable(
   store: Store,

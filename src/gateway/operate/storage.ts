@@ -1,6 +1,6 @@
 /**
- * The gateway's database, and who else works on it: files belong to one process, which another would disturb; a
- * database server is shared by as many as there are.
+ * The gateway's database, and the processes that use it: SQLite files belong to one process; any number share a
+ * PostgreSQL server.
  */
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
@@ -34,31 +34,31 @@ const sqliteMigrations: readonly Migration[] = [
 export interface Storage {
   readonly store: Store;
   readonly peers: Peers;
-  /** The clock of all who share the database. */
+  /** The shared clock of all nodes. */
   readonly clock: Clock;
-  /** Of a database in files: their folder. */
+  /** Folder of a SQLite database. */
   readonly folder: string | undefined;
-  /** Rejects with `storage` where the server is away, or cannot keep what is promised; absent: there is none. */
+  /** Rejects with `storage` if the server is down, or cannot keep its guarantees; absent: SQLite. */
   readonly checkServer?: () => Promise<void>;
-  /** Names of steps that a newer version ran on the tables. Rejects with `storage`. */
+  /** Names of migrations by a newer version. Rejects with `storage`. */
   newerMigrations(): Promise<readonly string[]>;
-  /** Resolves once all that was to be written is. */
+  /** Resolves once all pending work is stored. */
   close(): Promise<void>;
 }
 
 export interface StorageParts {
-  /** Folder of a database in files. */
+  /** Folder of a SQLite database. */
   readonly home: string;
   readonly snapshot: () => GatewaySnapshot;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Throws `storage`, or `conflict` where another process has the files. Warns of tables of a newer version. */
+/** Throws `storage`, or `conflict` if another process has the files. Warns of tables of a newer version. */
 export async function openStorage(parts: StorageParts): Promise<Storage> {
   const { url } = parts.snapshot().database;
   const storage = await (url === undefined ? openFiles(parts) : openServer(parts, url));
-  const newer = await storage.newerMigrations().catch(() => []); // whoever works on it hears why
+  const newer = await storage.newerMigrations().catch(() => []); // the first real use reports the error
   if (newer.length > 0) parts.log.warn(newerMessage(newer));
   return storage;
 }
@@ -89,8 +89,8 @@ async function openFiles({ home, clock, log }: StorageParts): Promise<Storage> {
 }
 
 /**
- * A database that was used is never a file of 0 bytes: that was cut, or a process was killed as it made it. Throws
- * `storage` where a write-ahead log beside it says that there was more.
+ * A used database file is never empty: it was truncated, or a process was killed while creating it. Throws `storage` if
+ * the write-ahead log beside it shows that there was data.
  */
 function checkEmpty(path: string, log: Logger): void {
   const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
@@ -105,7 +105,7 @@ function checkEmpty(path: string, log: Logger): void {
   if (existsSync(path)) log.warn("the database had 0 bytes: it begins anew, and earlier deliveries are gone", { path });
 }
 
-/** Nothing of it is loaded before it is asked for. */
+/** Loads the PostgreSQL code only on use. */
 async function openServer({ snapshot, clock, log }: StorageParts, url: string): Promise<Storage> {
   const { openPostgres } = await import("../database/postgres/postgres-store.ts");
   const { joinCluster } = await import("../database/postgres/cluster.ts");
@@ -139,7 +139,7 @@ async function openServer({ snapshot, clock, log }: StorageParts, url: string): 
   }
 }
 
-/** The same for nodes whose configurations are the same; the way to the database may be each node's own. */
+/** Equal for nodes with the same configuration; the address of the database may differ. */
 function digestOf({ hooks, agents, session, channels, gateway }: GatewaySnapshot): string {
   const text = JSON.stringify([hooks, agents, session, channels, gateway]);
   return createHash("sha256").update(text).digest("hex").slice(0, 16);

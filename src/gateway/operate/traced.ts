@@ -1,4 +1,4 @@
-/** Turns and what they ask of models, as spans: below the request that was accepted, whichever node runs the turn. */
+/** Traces turns and their requests to models, below the span of the accepted request, whichever node runs the turn. */
 import { makeAgent, type Agent } from "../agent/agent.ts";
 import type { TurnParts } from "../agent/turn.ts";
 import { messageOf } from "../../base/index.ts";
@@ -7,7 +7,7 @@ import { type Attributes, parseTraceparent, type Trace, type Tracer } from "../.
 import { traceOfRun } from "../hooks/queue/deliveries/queries.ts";
 import type { ChatRuntime, InferenceEvent } from "../../runtime/portable.ts";
 
-/** An agent whose turns are spans, where there is a tracer. */
+/** An agent whose turns are spans, if there is a tracer. */
 export function makeTracedAgent(parts: TurnParts, tracer: Tracer | undefined): Agent {
   if (!tracer) return makeAgent(parts);
   const runtime = tracedRuntime(parts.runtime, tracer);
@@ -38,13 +38,13 @@ const tracedAgent = (agent: Agent, { tracer, store }: { tracer: Tracer; store: S
   },
 });
 
-/** A turn that no request asked for, or whose database is away, begins a trace. */
+/** A turn that no request caused, or whose database is down, begins a trace. */
 async function parentOf(store: Store, runId: string): Promise<Trace | undefined> {
   const headers = await store.read(() => traceOfRun(runId)).catch(() => undefined);
   return parseTraceparent(headers);
 }
 
-/** A runtime whose chats are spans, which a server elsewhere continues. */
+/** A runtime whose chats are spans, continued by a remote server. */
 const tracedRuntime = (runtime: ChatRuntime, tracer: Tracer): ChatRuntime => ({
   loaded: () => runtime.loaded(),
   countTokens: (request) => runtime.countTokens(request),

@@ -1,11 +1,11 @@
-/** What an operator has to mend while the gateway runs, in the words of `GET /health`: no paths, no secrets. */
+/** Problems for an operator to fix while the gateway runs, as shown by `GET /health`: no paths, no secrets. */
 import type { ModelSource } from "../agent/models.ts";
 import { auditModels } from "./audit-models.ts";
 import type { Observers } from "./observers.ts";
 import { ReplyTrouble } from "./reply-trouble.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** How long the models may take to be asked for. */
+/** Time limit for listing the models. */
 const ANSWER_MS = 1000;
 
 const REFUSED =
@@ -18,7 +18,7 @@ export interface TroubleParts {
   readonly now: () => number;
 }
 
-/** @returns what tells the troubles there are, a line each */
+/** @returns a function that lists the current problems, one line each */
 export function watchTroubles({ source, models, observers, now }: TroubleParts): () => Promise<string[]> {
   const replies = new ReplyTrouble(now);
   observers.add({ replyEnded: (...ended) => replies.replyEnded(...ended) });

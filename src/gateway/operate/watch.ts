@@ -1,7 +1,7 @@
 /**
- * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
- * wrong is logged, and the last good snapshot stays in force. A change of a token's or password's own file is told as
- * one of the snapshot is: who uses it reads it anew.
+ * Keeps the gateway's snapshot up to date with its files. A valid change takes effect between two requests; an invalid
+ * one is logged, and the last good snapshot stays in force. A changed file of a token or password counts as a change of
+ * the snapshot: its users read it anew.
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,14 +9,14 @@ import { type Logger, messageOf } from "../../base/index.ts";
 import type { Document } from "../../base/config/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** How often files are looked at. What changed is read once it looks the same twice: editors write in several steps. */
+/** Interval of checking the files. A change is read once two checks see the same: editors write in several steps. */
 const LOOK_MS = 250;
-/** How often files that were wrong are read again. */
+/** Interval of rereading invalid files. */
 const RETRY_MS = 2000;
 
 export interface WatchOptions {
   readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
-  /** Reads the files anew; undefined: they are gone. Throws what is wrong with them. */
+  /** Reads the files; undefined: they are gone. Throws their error. */
   readonly read: () => { document: Document; snapshot: GatewaySnapshot } | undefined;
   readonly log: Logger;
 }
@@ -26,18 +26,18 @@ export class ConfigWatch {
   readonly #listeners = new Set<(snapshot: GatewaySnapshot) => void>();
   #current: WatchOptions["first"];
   readonly #timer: ReturnType<typeof setInterval>;
-  /** How the files looked when they were read, and at the last look; at first not known: they may have changed. */
+  /** Stamps of the files when they were read, and at the last check; initially unknown: they may have changed. */
   #read = "";
   #seen = "";
   #readAt = 0;
-  /** How the files of tokens and passwords looked when the snapshot was last told of. */
+  /** Stamps of the files of tokens and passwords at the last change of the snapshot. */
   #told: string;
-  /** What was wrong with them; undefined: nothing. */
+  /** The current error; undefined: none. */
   #problem: string | undefined;
 
   /**
-   * The files are looked at, not their folder watched: the database is written to in the same folder, and would wake a
-   * watcher many times for every request. It also finds what is replaced, made anew or changed over a network.
+   * Polls the files instead of watching their folder: the database is in the same folder, and would wake a watcher many
+   * times per request. Polling also notices files that are replaced, created or changed over a network.
    */
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -47,17 +47,17 @@ export class ConfigWatch {
     this.#timer.unref();
   }
 
-  /** As of now. Keep it for as long as one piece of work takes. */
+  /** The current snapshot. Keep it for the duration of one piece of work. */
   snapshot(): GatewaySnapshot {
     return this.#current.snapshot;
   }
 
-  /** Why the files as they are now are refused; undefined: they are in force. */
+  /** The error in the current files; undefined: they are in force. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Hears of every new snapshot. */
+  /** Calls `listener` with every new snapshot. */
   onChange(listener: (snapshot: GatewaySnapshot) => void): void {
     this.#listeners.add(listener);
   }
@@ -98,7 +98,7 @@ export class ConfigWatch {
     clearInterval(this.#timer);
   }
 
-  /** What is wrong may be in a file that is not known yet, an include: it is read again until it is right. */
+  /** The error may be in an unknown file, an include: the files are reread until they are valid. */
   #look(): void {
     const before = this.#seen;
     this.#seen = this.#stamp();
@@ -116,7 +116,7 @@ export class ConfigWatch {
   }
 }
 
-/** Files that settings name for a token, a password or a certificate: `tokenFile` and its like. */
+/** Files of tokens, passwords and certificates: settings such as `tokenFile`. */
 function secretFiles({ channels, hooks, folder }: GatewaySnapshot): string[] {
   const sections = [...Object.values(channels), hooks.mail];
   return sections
@@ -124,13 +124,13 @@ function secretFiles({ channels, hooks, folder }: GatewaySnapshot): string[] {
     .flatMap(([key, value]) => (key.endsWith("File") && typeof value === "string" ? [resolve(folder, value)] : []));
 }
 
-/** Another one for another file, other contents, or other rights to read them. */
+/** Changes with the file, its content, or its permissions. */
 function stampOf(path: string): string {
   try {
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   } catch (error) {
-    return messageOf(error); // gone, or not to be read: reading it says so
+    return messageOf(error); // gone, or unreadable: reading it reports that
   }
 }
 

@@ -1,4 +1,4 @@
-/** A gateway's database as a file, row by row: memory holds a page of them. */
+/** Writes a gateway's database to a file, row by row: memory holds one page of rows. */
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../../base/index.ts";
 import { queryAll, type Script, type Store, type Value } from "../../database/store.ts";
@@ -10,8 +10,8 @@ import { isNumbered, lastNumber, TABLES, type Counts, type TransferTable } from 
 const PAGE_ROWS = 50;
 
 /**
- * Nobody may write to the store meanwhile. The file is there whole, for its owner's eyes alone, or not at all. Throws
- * `bad_request` where a folder or a device is, whose place a file must not take.
+ * The store must not be written meanwhile. The file appears complete, owner-only, or not at all. Throws `bad_request`
+ * if the path is a folder or a device, which must not be replaced.
  */
 export async function exportStore(store: Store, path: string, { version }: { version: string }): Promise<Counts> {
   const counts: Record<string, number> = {};
@@ -62,7 +62,7 @@ async function exportTable(store: Store, file: FileHandle, table: TransferTable)
   }
 }
 
-/** Rows behind a key; from the first where there is none. */
+/** Rows after a key; without one, from the first. */
 function* pageOf({ name, key }: TransferTable, after: readonly Value[] | undefined): Script<Record<string, Value>[]> {
   const columns = key.join(", ");
   const behind = after ? `WHERE (${columns}) > (${after.map((_, i) => `$${i + 1}`).join(", ")})` : "";

@@ -1,6 +1,6 @@
 /**
- * The file that a gateway's database is exported to: lines of JSON. The first says what it is, then come rows, table by
- * table, and the last has their counts: a file without it is not whole.
+ * The export file of a gateway's database: lines of JSON. The first is a header, then come rows, table by table, and
+ * the last has their counts: a file without it is incomplete.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { Type, type Static } from "@sinclair/typebox";
@@ -35,13 +35,13 @@ export const toCell = (value: Value): Cell =>
 export const fromCell = (cell: Cell): Value =>
   typeof cell === "object" && cell !== null ? new Uint8Array(Buffer.from(cell.base64, "base64")) : cell;
 
-/** A line as JSON, and where it is. */
+/** A line as JSON, with its number. */
 export interface Line {
   readonly number: number;
   readonly value: unknown;
 }
 
-/** All lines, read as they are asked for. Throws `bad_file` naming file and line, `storage` where it cannot be read. */
+/** All lines, read on demand. Throws `bad_file` naming file and line, `storage` if it cannot be read. */
 export function* linesOf(path: string): Generator<Line, void, void> {
   const file = open(path);
   try {
@@ -64,7 +64,7 @@ export function* linesOf(path: string): Generator<Line, void, void> {
   }
 }
 
-/** @param what is there instead */
+/** @param what the problem */
 export const badFile = (path: string, line: number, what: string): AppError =>
   new AppError("bad_file", `${path}:${line}: expected an export of a gateway, got ${what}`);
 

@@ -1,6 +1,6 @@
 /**
- * A gateway's database from an export, into an empty one, in one transaction: all of it, with the counts that the file
- * says, or nothing. Numbers and ids stay. What triggers count, they count as rows come.
+ * Imports an export into an empty database, in one transaction: all of it, with the counts in the file, or nothing.
+ * Sequence numbers and ids are kept. Triggers recompute their counts.
  */
 import { AppError, messageOf } from "../../../base/index.ts";
 import { beginPause, endPause } from "../../database/pauses.ts";
@@ -17,13 +17,13 @@ import {
   type TransferTable,
 } from "./tables.ts";
 
-/** Rows of one statement; their values are numbered by 15 bits. */
+/** Rows of one statement; parameters have 15-bit numbers. */
 const BATCH_ROWS = 50;
 const BATCH_VALUES_MAX = 30_000;
 
-/** Throws `conflict` where something is in the database, `bad_file` where the file is not whole or does not fit it. */
+/** Throws `conflict` if the database is not empty, `bad_file` if the file is incomplete or does not fit. */
 export async function importStore(store: Store, path: string): Promise<Counts> {
-  const { pauses: _, ...rows } = await countAll(store); // which a new one may have been told before
+  const { pauses: _, ...rows } = await countAll(store); // a new database may be paused already
   const there = Object.entries(rows).map(([table, n]) => `${n} in ${table}`);
   if (there.length > 0) {
     throw new AppError(
@@ -41,14 +41,14 @@ export async function importStore(store: Store, path: string): Promise<Counts> {
   return countAll(store);
 }
 
-/** Whether a database says that a row does not fit its tables: by SQLite's code, or a class of PostgreSQL's. */
+/** True if the database refused a row: by SQLite's code, or a class of PostgreSQL's. */
 const isRefusal = (error: unknown): error is Error =>
   error instanceof Error &&
   [("code" in error && error.code) || "", ("errno" in error && error.errno) || ""].some((code) =>
     /^(SQLITE_CONSTRAINT|SQLITE_MISMATCH|2[23][0-9A-Z]{3}$)/.test(String(code)),
   );
 
-/** A pause of the database stays, and is none of the rows that are counted. */
+/** Keeps the database's own pause, which is not one of the counted rows. */
 function* keepingPause(work: () => Script<void>): Script<void> {
   const pause = yield* queryOne<{ since: number }>("SELECT since FROM pauses");
   yield* endPause();
@@ -56,9 +56,9 @@ function* keepingPause(work: () => Script<void>): Script<void> {
   if (pause) yield* beginPause(pause.since);
 }
 
-/** How far an import came. */
+/** Progress of an import. */
 interface Progress {
-  /** Of the first row that the last statement stores. */
+  /** Line of the last statement's first row. */
   line: number;
 }
 
@@ -98,13 +98,13 @@ function* importLines(path: string, progress: Progress): Script<void> {
 
 const isEnd = ({ value }: Line): boolean => typeof value === "object" && value !== null && "counts" in value;
 
-/** Rows for the same columns of one table. */
+/** Rows with the same columns of one table. */
 interface Batch {
-  /** Of the statement, up to its values. */
+  /** The statement up to its values. */
   readonly text: string;
   readonly rows: Value[][];
   readonly max: number;
-  /** Where the first of them stands. */
+  /** Line of the first row. */
   readonly line: number;
 }
 
@@ -114,7 +114,7 @@ interface At {
   readonly target: Target | undefined;
 }
 
-/** Throws `bad_file` for a table or a column that is not there. */
+/** Throws `bad_file` for an unknown table or column. */
 function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch {
   if (!target) throw badFile(path, line.number, `a table '${table}', which this version has not`);
   const names = Object.keys(cells);
@@ -122,7 +122,7 @@ function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch 
   if (unknown !== undefined) {
     throw badFile(path, line.number, `a column '${unknown}' of ${table}, which this version has not`);
   }
-  const values = names.map((name) => storable(fromCell(cells[name]!))); // a name of the row
+  const values = names.map((name) => storable(fromCell(cells[name]!))); // a key of the row
   return {
     text: `INSERT INTO ${target.table.name} (${names.join(", ")}) VALUES `,
     rows: [values],
@@ -131,7 +131,7 @@ function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch 
   };
 }
 
-/** One database holds U+0000, the other does not. */
+/** PostgreSQL cannot store U+0000; SQLite can. */
 const storable = (value: Value): Value => (typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value);
 
 function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> {
@@ -141,7 +141,7 @@ function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> 
   yield* execute(text + values.join(", "), ...rows.flat());
 }
 
-/** Throws `bad_file` where not as many rows came as there were. */
+/** Throws `bad_file` if the number of rows differs from the counts. */
 function* finish({ counts, last }: End, path: string): Script<void> {
   for (const table of TABLES) {
     const [wanted, found] = [counts[table.name] ?? 0, yield* countRows(table)];
@@ -158,6 +158,6 @@ function* finish({ counts, last }: End, path: string): Script<void> {
   }
 }
 
-/** PostgreSQL's tables do not look for that themselves. */
+/** PostgreSQL's tables have no foreign key for this. */
 const STRAY_RUN = `SELECT id, delivery_id AS delivery FROM runs
   WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.id = runs.delivery_id) LIMIT 1`;

@@ -1,4 +1,7 @@
-/** What `hearth gateway export` and `import` and `hearth migrate` do: to the configured database, without a server. */
+/**
+ * The commands `hearth gateway export`, `import` and `hearth migrate`: they work on the configured database, without a
+ * server.
+ */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { AppError, makeStreamLogger, systemClock, VERSION } from "../../../base/index.ts";
@@ -10,26 +13,26 @@ import { exportStore } from "./export.ts";
 import { importStore } from "./import.ts";
 import type { Counts } from "./tables.ts";
 
-/** Throws `conflict` while a gateway runs on the database, `not_found` where there is none. */
+/** Throws `conflict` while a gateway uses the database, `not_found` if there is no database. */
 export async function exportGateway(sources: ConfigSources, path: string): Promise<Counts> {
   const absence = absenceOf(sources);
   if (absence !== undefined) throw new AppError("not_found", `${absence}: nothing to export`);
   return withStorage(sources, async (storage) => {
     await checkAlone(storage);
     const counts = await exportStore(storage.store, path, { version: VERSION });
-    await checkAlone(storage); // nor has one come meanwhile
+    await checkAlone(storage); // no gateway started meanwhile
     return counts;
   });
 }
 
-/** As `exportGateway`; throws `conflict` too where something is in the database, and `bad_file`. */
+/** Like `exportGateway`; throws `conflict` too if the database is not empty, and `bad_file`. */
 export const importGateway = (sources: ConfigSources, path: string): Promise<Counts> =>
   withStorage(sources, async (storage) => {
     await checkAlone(storage);
     return importStore(storage.store, path);
   });
 
-/** Who was killed is found gone within this time; who runs stays. */
+/** A killed node is noticed within this time; a running one stays registered. */
 const GONE_MS = 2000;
 const LOOK_MS = 50;
 
@@ -46,14 +49,14 @@ async function checkAlone({ store, peers }: Storage): Promise<void> {
   }
 }
 
-/** Brings the tables up to date, also while gateways run. Returns what was done, for a person. */
+/** Migrates the tables, also while gateways run. Returns the result as text. */
 export async function migrateGateway(sources: ConfigSources): Promise<string> {
   const absence = absenceOf(sources);
   if (absence !== undefined) return `${absence}: nothing to migrate`;
   return `the gateway's tables in ${await migrateTables(sources)} are up to date`;
 }
 
-/** Returns where the tables are. */
+/** Returns the place of the tables. */
 async function migrateTables(sources: ConfigSources): Promise<string> {
   const { url, schema } = settingsOf(sources).snapshot.database;
   if (url === undefined) return withStorage(sources, async ({ folder }) => `'${folder}'`);
@@ -63,7 +66,7 @@ async function migrateTables(sources: ConfigSources): Promise<string> {
   return `schema '${schema}' of PostgreSQL`;
 }
 
-/** Why there is no database and nobody wants one; undefined: there is, or the next start makes it. */
+/** The reason why there is no database and none is configured; undefined: it exists, or the next start creates it. */
 function absenceOf(sources: ConfigSources): string | undefined {
   const { home } = settingsOf(sources);
   if (hasSections(sources) || existsSync(join(home, DATABASE_FILE))) return undefined;
@@ -79,7 +82,7 @@ function settingsOf(sources: ConfigSources): { home: string; snapshot: GatewaySn
 async function withStorage<T>(sources: ConfigSources, work: (storage: Storage) => Promise<T>): Promise<T> {
   const { home, snapshot } = settingsOf(sources);
   const all = makeStreamLogger(process.stderr, { now: Date.now, debug: false });
-  // nothing of a node's life: a long import keeps even this process from saying that it is there, and what fails throws
+  // hides a node's own messages: a long import delays this process's beats, and failures throw anyway
   const log = { ...all, info: () => {}, error: () => {} };
   const storage = await openStorage({ home, snapshot: () => snapshot, clock: systemClock, log });
   try {

@@ -1,15 +1,15 @@
-/** What of a gateway's database goes from one to another: every table whose rows are not made from other rows. */
+/** The tables of a transfer: all whose rows are not derived from other rows. */
 import { queryAll, queryOne, type Script, type SqlText, type Store } from "../../database/store.ts";
 
 export interface TransferTable {
   readonly name: string;
-  /** What orders its rows, each of which has its own. */
+  /** Unique columns that order the rows. */
   readonly key: readonly string[];
-  /** Columns that the database makes itself. */
+  /** Columns that the database computes. */
   readonly derived?: readonly string[];
 }
 
-/** Rows come after those that they refer to. */
+/** Ordered so that rows follow those they refer to. */
 export const TABLES: readonly TransferTable[] = [
   { name: "sessions", key: ["key"] },
   { name: "session_entries", key: ["seq"] },
@@ -25,7 +25,7 @@ export const TABLES: readonly TransferTable[] = [
   { name: "pauses", key: ["since"], derived: ["is_one"] },
 ];
 
-/** Whether its rows are numbered, and no number is given again. */
+/** True if its rows have sequence numbers that are never reused. */
 export const isNumbered = ({ key }: TransferTable): boolean => key[0] === "seq";
 
 const COLUMNS: SqlText = {
@@ -34,7 +34,7 @@ const COLUMNS: SqlText = {
     WHERE table_schema = current_schema() AND table_name = $1`,
 };
 
-/** Names of the columns that are transferred. */
+/** Names of the transferred columns. */
 export function* columnsOf({ name, derived = [] }: TransferTable): Script<ReadonlySet<string>> {
   const rows = yield* queryAll<{ name: string }>(COLUMNS, name);
   return new Set(rows.map((row) => row.name).filter((column) => !derived.includes(column)));
@@ -45,7 +45,7 @@ export function* countRows(table: TransferTable): Script<number> {
   return row?.n ?? 0;
 }
 
-/** The last number that was given; 0: none was. */
+/** The last number used; 0: none. */
 export function* lastNumber({ name }: TransferTable): Script<number> {
   const text: SqlText = {
     sqlite: "SELECT seq AS n FROM sqlite_sequence WHERE name = $1",
@@ -54,7 +54,10 @@ export function* lastNumber({ name }: TransferTable): Script<number> {
   return (yield* queryOne<{ n: number | null }>(text, name))?.n ?? 0;
 }
 
-/** Says which numbers are given already. @param last at least 1 */
+/**
+ * Sets the last number used.
+ * @param last at least 1
+ */
 export function* setLastNumber({ name }: TransferTable, last: number): Script<void> {
   const forget: SqlText = { sqlite: "DELETE FROM sqlite_sequence WHERE name = $1", postgres: "SELECT $1::text" };
   const note: SqlText = {
@@ -65,7 +68,7 @@ export function* setLastNumber({ name }: TransferTable, last: number): Script<vo
   yield* queryAll(note, name, last);
 }
 
-/** Rows by table, where there are any. */
+/** Number of rows by table, without empty tables. */
 export type Counts = Readonly<Record<string, number>>;
 
 export async function countAll(store: Store): Promise<Counts> {
