@@ -16,9 +16,13 @@ export async function withModel<T>(client: Client, model: string, work: () => Pr
 
 /** What to do about a name that is not there. */
 export async function hintFor(client: Client, model: string): Promise<string> {
-  const near = nearest(model, await modelNames(client));
+  const near = await nearModel(client, model);
   return near === undefined ? "'hearth list' shows the models that are there" : `did you mean '${near}'?`;
 }
+
+/** The model of the server whose name is nearest to a misspelled one; undefined if no name is near. */
+export const nearModel = async (client: Client, model: string): Promise<string | undefined> =>
+  nearest(model, await modelNames(client));
 
 /** Names as people type them, the one changed last first; none where the server does not answer. */
 export async function modelNames(client: Client): Promise<string[]> {

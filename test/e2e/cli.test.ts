@@ -242,6 +242,13 @@ test("a model that is nowhere: that it is not here, and why it does not come", a
   expect([pulled.code, pulled.stderr]).toEqual([1, expect.stringContaining(`Error: ${why}`)]);
 });
 
+test("a misspelled name whose registry is away: the name that is near", async () => {
+  expect((await run(["cp", "hearth", "registry.invalid/x/noble"])).code).toBe(0);
+  const { code, stderr } = await run(["run", "registry.invalid/x/nolbe", "hi"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("; did you mean 'registry.invalid/x/noble'?\n")]);
+  expect((await run(["rm", "registry.invalid/x/noble"])).code).toBe(0);
+});
+
 test("a reader that has read enough ends the command quietly", async () => {
   const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
   const child = Bun.spawn(["bash", "-c", `'${HEARTH.join("' '")}' show hearth --verbose | head -1`], {

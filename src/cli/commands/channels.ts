@@ -28,7 +28,7 @@ export async function checkAll({ terminal, sources }: LocalContext): Promise<voi
   }
   const asked = await checkChannels(channels);
   const rows = [
-    ...asked.map(({ id, health }) => [id, health.ok ? "ok" : "refused", health.ok ? "" : health.reason]),
+    ...asked.map(({ id, health }) => [id, health.ok ? "ok" : "failed", health.ok ? "" : health.reason]),
     ...problems.map(({ path, message }) => [String(path[1] ?? ""), "unusable", `${describePath(path)}: ${message}`]),
   ].map((row) => row.map((text) => oneLine(text!, REASON_CHARS_MAX)));
   terminal.write(formatTable(["CHANNEL", "STATE", "REASON"], rows));

@@ -10,7 +10,7 @@ import { readImageWords, warnOfImages } from "../run/image-paths.ts";
 import { chooseModel } from "../run/choose.ts";
 import { converse } from "../run/interactive.ts";
 import { modelOfWeights } from "../run/weights.ts";
-import { hintFor, isMissing } from "../missing.ts";
+import { hintFor, isMissing, nearModel } from "../missing.ts";
 import { readModelArgument } from "../model-argument.ts";
 import { pull } from "./transfer.ts";
 
@@ -97,7 +97,9 @@ async function pullMissing(context: CliContext, model: string, { insecure }: Run
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (!/file does not exist/.test(error.message)) {
-      throw new ApiError(error.status, `model '${model}' is not on this machine: ${error.message}`);
+      const near = await nearModel(context.client, model);
+      const meant = near === undefined ? "" : `; did you mean '${near}'?`;
+      throw new ApiError(error.status, `model '${model}' is not on this machine: ${error.message}${meant}`);
     }
     const hint = await hintFor(context.client, model);
     throw new Error(`model '${model}' not found, neither here nor in its registry: ${hint}`, { cause: error });

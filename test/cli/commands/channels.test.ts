@@ -47,7 +47,7 @@ test("check: a line for each channel; it fails where a platform refuses us or a 
   expect(right.text()).toMatch(/^CHANNEL +STATE +REASON *\nslack +ok *\n$/);
   const wrong = contextOf({ slack: { botToken: "xoxb-wrong", baseUrl }, telegram: { tokenFile: "none" } });
   await expect(checkAll(wrong.context)).rejects.toBeInstanceOf(Told);
-  expect(wrong.text()).toMatch(/^slack +refused +slack: .*invalid_auth/m);
+  expect(wrong.text()).toMatch(/^slack +failed +slack: .*invalid_auth/m);
   expect(wrong.text()).toMatch(/^telegram +unusable +channels\.telegram: .*none: cannot be read: ENOENT/m);
   await expect(checkAll(contextOf({}).context)).rejects.toThrow("no channel is configured");
   expect(sent).toEqual([]);
