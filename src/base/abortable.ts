@@ -1,4 +1,4 @@
-/** Waiting that can be given up, and why it was. */
+/** Waits that can be cancelled, and the reason for it. */
 import { AppError } from "./errors.ts";
 
 /** Why waiting ended: the reason given to `close`, or that the client disconnected. */
@@ -8,7 +8,7 @@ export const reasonOf = ({ reason }: AbortSignal): AppError =>
 /** A promise that also ends, with the reason, when one of the signals does. */
 export function abortable<T>(promise: Promise<T>, signals: readonly AbortSignal[]): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(reasonOf(signals.find((signal) => signal.aborted)!)); // called once one is
+  const abort = (): void => reject(reasonOf(signals.find((signal) => signal.aborted)!)); // called once a signal aborts
   if (signals.some((signal) => signal.aborted)) abort();
   for (const signal of signals) signal.addEventListener("abort", abort, { once: true });
   return Promise.race([promise, aborted]).finally(() => {

@@ -1,16 +1,19 @@
-/** How much memory a process could still take before Linux ends one: of the machine, and of its control groups. */
+/**
+ * Memory that a process can still take before Linux's OOM killer ends one: limits of the machine and of its control
+ * groups.
+ */
 import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 
-/** What a version of control groups calls things. */
+/** The names that a version of control groups uses. */
 interface Version {
-  /** The line of /proc/self/cgroup that names ours. */
+  /** Matches our line of /proc/self/cgroup. */
   readonly line: RegExp;
   readonly folder: string;
   readonly limit: string;
   readonly used: string;
-  /** File cache in `memory.stat`, which goes where memory is wanted. */
+  /** File cache in `memory.stat`; the kernel frees it when memory is needed. */
   readonly cache: RegExp;
 }
 
@@ -32,8 +35,8 @@ const VERSIONS: readonly Version[] = [
 ];
 
 /**
- * Bytes, file cache included; elsewhere than on Linux, what the system calls free.
- * @param swaps whether memory of others that can be swapped out counts too, without which nothing has to end yet
+ * Bytes, file cache included; on systems other than Linux, what the system calls free.
+ * @param swaps also counts memory of other processes that can be swapped out
  * @param root for tests
  */
 export function availableMemory({ swaps = false, root = "/" } = {}): number {
@@ -50,14 +53,14 @@ export function totalMemory({ root = "/" } = {}): number {
   return Math.min(kilobytes === undefined ? totalmem() : 1024 * Number(kilobytes), ...limits.filter(Number.isFinite));
 }
 
-/** What our groups and those around them leave, as far as they are limited. */
+/** Bytes that our control groups and their parents leave, for each that has a limit. */
 function roomsOfGroups(root: string): number[] {
   return groupsAround(root)
     .map(({ folder, version }) => roomOf(folder, version))
     .filter((room) => room !== undefined);
 }
 
-/** The folders of our groups and of those around them. */
+/** The folders of our control groups and of their parents. */
 function groupsAround(root: string): { folder: string; version: Version }[] {
   const groups = read(join(root, "proc/self/cgroup")) ?? "";
   const found: { folder: string; version: Version }[] = [];
@@ -85,6 +88,6 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    return undefined; // another system, or a container that hides it
+    return undefined; // another system, or a container that hides the file
   }
 }

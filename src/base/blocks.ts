@@ -1,12 +1,12 @@
 /**
- * Content that is written in whole blocks lies in memory in pages of their size, on Linux file systems that have them:
- * it is mapped at once instead of page by page, and read faster.
+ * Whole blocks (huge pages): content written in them is mapped at once instead of page by page on Linux file systems
+ * that have such pages, and is read faster.
  */
 
 /** A huge page of most processors. */
 export const BLOCK_BYTES = 2 * 2 ** 20;
 
-/** Joins chunks to blocks, of which the last may be short. Each is good until the next is asked for. */
+/** Joins chunks to blocks; the last one may be short. Each block is valid until the next is requested. */
 export async function* inBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
   let block: Uint8Array | undefined;
   let used = 0;

@@ -1,9 +1,9 @@
-/** Time as the long-lived parts see it, so that tests can move it. */
+/** The clock of long-lived parts, which tests can move. */
 
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
-  /** Runs `work` once after `ms`; returns what takes it back. */
+  /** Runs `work` once after `ms`; returns a function that cancels it. */
   after(ms: number, work: () => void): () => void;
 }
 
@@ -26,17 +26,17 @@ export const systemClock: Clock = {
   },
 };
 
-/** Nanoseconds since some moment before: for durations. */
+/** Nanoseconds since an arbitrary moment, for durations. */
 export const nowNs = (): number => Math.round(performance.now() * 1e6);
 
-/** Whether that was less than `spanMs` ago; not where it is ahead of a clock that was set back since. */
+/** True if `atMs` is less than `spanMs` ago. False if it is in the future, because the clock was set back since. */
 export const isRecent = (atMs: number, nowMs: number, spanMs: number): boolean =>
   atMs <= nowMs && nowMs - atMs < spanMs;
 
-/** Less is the uncertainty of a clock that is another machine's. */
+/** Smaller differences are the uncertainty of another machine's clock. */
 const SET_BACK_MS = 1000;
 
-/** Makes a question: whether a clock was set back since it was asked before. */
+/** Makes a function that returns whether the clock was set back since its last call. */
 export function setBackDetector(now: () => number): () => boolean {
   const offset = (): number => now() - performance.now();
   let before = offset();
@@ -48,7 +48,7 @@ export function setBackDetector(now: () => number): () => boolean {
   };
 }
 
-/** Whether this machine knows a time zone of this name. */
+/** Returns whether this machine knows a time zone of this name. */
 export function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });

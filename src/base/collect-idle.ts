@@ -1,18 +1,18 @@
 /**
- * Gives memory back while a process has nothing to do: after many short requests the collector has no reason to run,
- * and garbage of as many bytes as the process uses would stay for hours.
+ * Collects garbage while a process is idle. After many short requests the collector has no reason to run, and garbage
+ * as large as the memory in use would stay for hours.
  */
 import { heapSize } from "bun:jsc";
 
-/** How often it looks. */
+/** Time between two checks. */
 const EVERY_MS = 2000;
-/** Of one core, below which a process has nothing to do. */
+/** Share of one core; a process that uses less is idle. */
 const IDLE_SHARE = 0.05;
-/** The heap has grown so much since the last time, in bytes and as a share. */
+/** Collects once the heap has grown by so many bytes and by this share since the last time. */
 const GROWN_BYTES = 2 * 2 ** 20;
 const GROWN_SHARE = 0.1;
 
-/** Looks now and then, and collects where that is worth while. Does not keep the process alive. */
+/** Checks regularly, and collects where that is worthwhile. Does not keep the process alive. */
 export function collectWhenIdle(everyMs: number = EVERY_MS): void {
   let used = process.cpuUsage();
   let kept = 0;

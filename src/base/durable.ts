@@ -1,6 +1,6 @@
 /**
  * Files that survive a kill: written under a temporary name in the same folder, synced, renamed, and the folder synced
- * too. A reader sees the old file or the new one, never half of one.
+ * too. A reader sees the old file or the new one, never half a file.
  */
 import { constants } from "node:fs";
 import { copyFile, mkdir, open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { AppError } from "./errors.ts";
 
 const TEMPORARY_PREFIX = ".tmp-";
 
-/** Removes temporary files that a killed process left in a folder; young ones may still be in use. */
+/** Removes temporary files of killed processes; young ones may still be in use. */
 export async function removeLeftovers(
   folder: string,
   { olderThanMs, nowMs = Date.now() }: { olderThanMs: number; nowMs?: number },
@@ -24,9 +24,9 @@ export async function removeLeftovers(
 }
 
 /**
- * Makes `path` by way of a temporary file beside it. The temporary file is removed where anything fails.
- * Throws `storage` where the disk is full or may not be written.
- * @param fill writes the content of the temporary file and may say where it belongs instead of `path`
+ * Writes `path` through a temporary file beside it, which is removed on failure. Throws `storage` if the disk is full
+ * or not writable.
+ * @param fill writes the temporary file; it may return another destination than `path`
  */
 export async function writeDurably(path: string, fill: (temporary: string) => Promise<string | void>): Promise<void> {
   const folder = dirname(path);
@@ -36,19 +36,19 @@ export async function writeDurably(path: string, fill: (temporary: string) => Pr
     const target = (await fill(temporary)) ?? path;
     await putInPlace({ from: temporary, to: target });
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {}); // what failed first says more
+    await rm(temporary, { force: true }).catch(() => {}); // the first failure says more
     throw storageError(error, folder);
   }
 }
 
-/** Gives a whole file of the same folder its name, once all of it is on the disk. */
+/** Renames a complete file within its folder, once its content is on the disk. */
 export async function putInPlace({ from, to }: { from: string; to: string }): Promise<void> {
   await sync(from);
   await rename(from, to);
-  if (process.platform !== "win32") await sync(dirname(to)); // where folders cannot be opened
+  if (process.platform !== "win32") await sync(dirname(to)); // where folders can be opened
 }
 
-/** What a disk says when it cannot take what it is given. */
+/** Error codes of a disk that refuses a write, with their messages. */
 const DISK_REFUSES: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the disk",
   EDQUOT: "the disk quota is used up",
@@ -59,9 +59,9 @@ const DISK_REFUSES: Readonly<Record<string, string>> = {
   EIO: "the disk fails",
 };
 
-/** The `storage` error for what a disk refused, or the error as it is. */
+/** The `storage` error for a refused write; other errors are returned unchanged. */
 export function storageError(error: unknown, folder: string): unknown {
-  const reason = DISK_REFUSES[(error as NodeJS.ErrnoException).code ?? ""]; // errors of ours have other codes
+  const reason = DISK_REFUSES[(error as NodeJS.ErrnoException).code ?? ""]; // our own errors have other codes
   return reason ? new AppError("storage", `cannot write to '${folder}': ${reason}`, { cause: error }) : error;
 }
 
@@ -76,18 +76,18 @@ export async function writeBytes(path: string, bytes: Uint8Array): Promise<void>
   await Bun.write(path, bytes);
 }
 
-/** Copies to a new file, sharing what the disk holds where the file system can. */
+/** Copies to a new file, sharing blocks where the file system can. */
 export async function copyBytes({ from, to }: { from: string; to: string }): Promise<void> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
   } catch {
-    await rm(to, { force: true }); // half a try
+    await rm(to, { force: true }); // removes a partial copy
     await using file = await open(to, "wx");
     await writeChunks(file, inBlocks(Bun.file(from).stream()));
   }
 }
 
-/** Appends all chunks. Returns how many bytes they were. */
+/** Appends all chunks. Returns the number of bytes. */
 export async function writeChunks(file: FileHandle, chunks: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0;
   for await (const chunk of chunks) {

@@ -1,7 +1,6 @@
 /**
- * Durations and timestamps as they travel: Go duration texts (`1h30m`, `300ms`), `keep_alive` values, and RFC 3339
- * times with nine fractional digits. Grammar and error texts are those of Go's time.ParseDuration, which clients have
- * learned to expect.
+ * Durations and timestamps on the wire: Go duration texts (`1h30m`, `300ms`), `keep_alive` values, and RFC 3339 times
+ * with nine fractional digits. Grammar and error texts follow Go's time.ParseDuration, as clients expect.
  */
 import { AppError } from "./errors.ts";
 import { quoteGo } from "./quote.ts";
@@ -59,8 +58,8 @@ export function formatDuration(ns: number): string {
 }
 
 /**
- * Milliseconds that a model stays loaded, from the `keep_alive` of a request: a number of seconds or a Go duration
- * text; negative is for ever (Infinity); absent or null is undefined, the server's default. Throws `bad_request`.
+ * Milliseconds that a model stays loaded, from a request's `keep_alive`: a number of seconds or a Go duration text;
+ * negative: Infinity; absent or null: undefined, the server's default. Throws `bad_request`.
  */
 export function parseKeepAlive(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
@@ -72,7 +71,7 @@ export function parseKeepAlive(value: unknown): number | undefined {
 
 /**
  * RFC 3339 in UTC with nine fractional digits.
- * @param epochMs fractions allowed; exact to the microsecond, which is what a double can hold of today's epoch
+ * @param epochMs fractions allowed; exact to the microsecond, the precision of a double for today's dates
  */
 export function formatTime(epochMs: number): string {
   const wholeMs = Math.floor(epochMs);

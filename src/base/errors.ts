@@ -1,7 +1,6 @@
 /**
- * The two kinds of failure. What we expect (bad input, a missing model, a dead runner) is an `AppError` with a code
- * from a closed union; what we guarantee is an `assert`, and failing one is our bug. Only the server maps codes to
- * statuses.
+ * The two kinds of failure. Expected failures (bad input, a missing model, a dead runner) are `AppError`s with a code
+ * from a closed union. Invariants are `assert`s; a failed one is our bug. Only the server maps codes to statuses.
  */
 
 /** Every expected failure is one of these. */
@@ -18,9 +17,9 @@ export type Code =
   | "cancelled" // the caller went away
   | "timeout" // the caller went quiet in the middle of a request
   | "unsupported" // understood, but this build or machine cannot do it
-  | "unsupported_coding" // a body in a compression that is not read
+  | "unsupported_coding" // a body in an unsupported compression
   | "runner" // a model's process failed
-  | "registry" // a registry failed or refused; apart, because clients know it as a 500
+  | "registry" // a registry failed or refused; separate, because clients know it as a 500
   | "upstream"; // another server failed
 
 interface ErrorDetails {
@@ -30,15 +29,15 @@ interface ErrorDetails {
   readonly errorCode?: string;
 }
 
-/** An expected failure. The message names the thing, where, what was expected and what was there. */
+/** An expected failure. The message names the thing, its place, the expected value and the actual one. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: Code;
-  /** When a repeat may succeed, if known. */
+  /** Time after which a repeat may succeed, if known. */
   readonly retryAfterMs: number | undefined;
-  /** Whether nothing was begun: whoever was asked is away, or took no requests. */
+  /** True if nothing was begun: the peer is down, or accepted no requests. */
   readonly isUntried: boolean;
-  /** A word that clients of a dialect go by, beside the code. */
+  /** A word for clients of a dialect, besides the code. */
   readonly errorCode: string | undefined;
 
   constructor(code: Code, message: string, options?: ErrorDetails) {
@@ -50,26 +49,26 @@ export class AppError extends Error {
   }
 }
 
-/** Throws when an invariant of ours does not hold: a bug here, never the caller's fault. */
+/** Throws if an invariant does not hold: a bug here, never the caller's fault. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`invariant: ${message}`);
 }
 
-/** Throws `cancelled` once the caller went away. */
+/** Throws `cancelled` if the caller went away. */
 export function checkNotCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new AppError("cancelled", "request canceled");
 }
 
-/** Refusal of new and waiting requests during shutdown; retryable. */
+/** Refuses new and waiting requests during shutdown; retryable. */
 export const shuttingDown = (retryAfterMs?: number): AppError =>
   new AppError("busy", "the server is shutting down", retryAfterMs === undefined ? {} : { retryAfterMs });
 
 const TEMPORARY: ReadonlySet<Code> = new Set<Code>(["busy", "runner", "storage", "timeout", "upstream", "registry"]);
 
-/** Whether a repeat may succeed. An unexpected error counts as temporary; callers limit their repeats. */
+/** Returns whether a repeat may succeed. Unexpected errors count as temporary; callers limit their repeats. */
 export const isTemporary = (error: unknown): boolean => !(error instanceof AppError) || TEMPORARY.has(error.code);
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,19 +1,19 @@
-/** How large a JSON text is in ways that its length does not tell, known before it is parsed. */
+/** Limits on a JSON text beyond its length, checked before it is parsed. */
 
 export interface JsonLimits {
-  /** Levels of brackets, so that code which walks over the value may recurse. */
+  /** Levels of brackets: code that walks the value recurses. */
   readonly depth: number;
-  /** Keys and other texts: each one that differs costs a microsecond to parse. */
+  /** Keys and other texts: each distinct one costs a microsecond to parse. */
   readonly texts: number;
   /** Values of all kinds. */
   readonly values: number;
 }
 
-/** Whether brackets nest deeper than `max`, whether or not the text is JSON. */
+/** Returns whether brackets nest deeper than `max`; the text may be invalid JSON. */
 export const nestsDeeper = (text: string, max: number): boolean =>
   jsonExcess(text, { depth: max, texts: Infinity, values: Infinity }) === "depth";
 
-/** The first limit that a text goes over, whether or not it is JSON; undefined: none. */
+/** The first limit that a text exceeds; the text may be invalid JSON. Undefined: it is within all. */
 export function jsonExcess(text: string, limits: JsonLimits): keyof JsonLimits | undefined {
   let depth = 0;
   let texts = 0;
@@ -33,7 +33,7 @@ export function jsonExcess(text: string, limits: JsonLimits): keyof JsonLimits |
   return undefined;
 }
 
-/** Index of the quote that closes the one at `start`, or of the end. */
+/** Index of the quote that closes the one at `start`, or the text's length. */
 function endOfQuotes(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);

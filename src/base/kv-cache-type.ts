@@ -1,4 +1,4 @@
-/** How keys and values are kept: as half floats, or in 8 bits with a scale for each 32. */
+/** Formats of the KV cache: float16, or 8 bits with a scale per 32 values. */
 export const KV_CACHE_TYPES = ["f16", "q8_0"] as const;
 export type KvCacheType = (typeof KV_CACHE_TYPES)[number];
 

@@ -1,9 +1,9 @@
 /**
- * Lines to a stream whose other end may be full, slow or gone: a log's disk, a pipe that nobody reads. A line that
- * cannot be written is lost and counted. Nothing else happens: no error, no waiting, no memory beyond a limit.
+ * Writes lines to a stream whose other end may be full, slow or gone: a log's disk, an unread pipe. A line that cannot
+ * be written is dropped and counted. There is no error, no waiting, and a limit on memory.
  */
 
-/** `process.stderr`, as far as it is used here. */
+/** The part of `process.stderr` that is used here. */
 interface LineStream {
   write(text: string, done: (error?: Error | null) => void): unknown;
   on(event: "error", handle: () => void): unknown;
@@ -14,14 +14,14 @@ const WAITING_CHARS_MAX = 2 ** 20;
 
 /**
  * Takes whole lines with their newlines.
- * @param lostLine the line that says how many lines were lost; written as soon as lines can be written again
+ * @param lostLine makes the line that reports how many were dropped; written as soon as writing works again
  */
 export function makeLineWriter(stream: LineStream, lostLine: (count: number) => string): (line: string) => void {
   let [waiting, lost] = [0, 0];
   let isCut = false;
-  stream.on("error", () => {}); // without a listener it ends the process; the callback of each write hears of it too
+  stream.on("error", () => {}); // an unhandled `error` ends the process; the callback of each write gets it too
   const send = (line: string, lines: number): void => {
-    const text = isCut ? `\n${line}` : line; // a full disk may have taken half of a line
+    const text = isCut ? `\n${line}` : line; // a full disk may have cut the last line
     isCut = false;
     waiting += text.length;
     stream.write(text, (error) => {

@@ -1,6 +1,6 @@
-/** Lines of a body that comes in pieces. */
+/** Lines of a body that arrives in pieces. */
 
-/** Throws what `tooLong` makes where a line has more than `max` UTF-16 units. Empty lines are left out. */
+/** Throws the result of `tooLong` for a line of more than `max` UTF-16 units. Skips empty lines. */
 export async function* linesOf(
   body: AsyncIterable<Uint8Array> | null,
   { max, tooLong }: { max: number; tooLong: () => Error },
@@ -9,7 +9,7 @@ export async function* linesOf(
   let rest = "";
   for await (const bytes of body ?? []) {
     const [more = "", ...begun] = decoder.decode(bytes, { stream: true }).split("\n");
-    rest += more; // not looked at before its end is there: it may come in many pieces
+    rest += more; // joined only at the end of the line, which may come in many pieces
     for (const next of begun) {
       if (rest !== "") yield rest;
       rest = next;

@@ -1,17 +1,17 @@
 /**
- * Structured logs: one line of JSON per event, `time`, `level` and `msg` first. Never prompts or answers: who logs a
- * request logs its counts.
+ * Structured logs: one line of JSON per event; `time`, `level` and `msg` come first. Prompts and answers are never
+ * logged: requests are logged with their counts.
  */
 
 import { makeLineWriter } from "./line-writer.ts";
 
 type LogFields = Readonly<Record<string, unknown>>;
 
-/** Characters of one text in a line: room for a stack, not for what a client sends as the name of a model. */
+/** Maximum characters of a text field: enough for a stack, not for whatever a client sends as a model's name. */
 const TEXT_CHARS_MAX = 4096;
 
 export interface Logger {
-  /** Written only when debugging is on. */
+  /** Written only if debugging is on. */
   debug(msg: string, fields?: LogFields): void;
   info(msg: string, fields?: LogFields): void;
   warn(msg: string, fields?: LogFields): void;
@@ -23,7 +23,7 @@ export function makeLogger(parts: { write: (line: string) => void; now: () => nu
   const line = (level: string) => (msg: string, fields?: LogFields) => {
     const event = { time: new Date(parts.now()).toISOString(), level, msg, ...fields };
     const whole = JSON.stringify(event);
-    // a line that is shorter than a text may be has none to shorten
+    // a line shorter than the limit has no text to shorten
     parts.write(`${escaped(whole.length <= TEXT_CHARS_MAX ? whole : JSON.stringify(event, shortened))}\n`);
   };
   return {
@@ -34,14 +34,14 @@ export function makeLogger(parts: { write: (line: string) => void; now: () => nu
   };
 }
 
-/** JSON whose control characters are all escaped, as only some have to be: people read logs in terminals. */
+/** Escapes all control characters, more than JSON requires: people read logs in terminals. */
 const escaped = (json: string): string =>
   json.replace(
     /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** A logger on a stream. Lines that cannot be written are lost and counted; a later line says how many. */
+/** A logger on a stream. Lines that cannot be written are dropped and counted; a later line reports how many. */
 export function makeStreamLogger(
   stream: Parameters<typeof makeLineWriter>[0],
   parts: { now: () => number; debug: boolean },

@@ -1,2 +1,2 @@
-/** Whether a name or an address, without a port, is of this machine alone. */
+/** Returns whether a host name or address, without a port, is loopback. */
 export const isLoopback = (host: string): boolean => /^(127\.[\d.]+|::1|localhost)$/i.test(host);

@@ -1,13 +1,13 @@
-/** Two names, at most one of them a folder's, without anything that leads elsewhere. */
+/** File names of models: at most one folder and a name, without `..` or absolute parts. */
 const PLAIN = /^(?!\.)[\w.+@-]{1,128}(\/(?!\.)[\w.+@-]{1,128})?$/;
 
-/** Whether a file of a model can be kept under that name. */
+/** Returns whether a model's file may have this name. */
 export const isPlainName = (name: string): boolean => PLAIN.test(name);
 
-/** A file among several that are one model. */
+/** One of several files that make up a model. */
 export interface NamedFile {
-  /** In their folder, with slashes. */
+  /** Name within the model's folder, with slashes. */
   readonly name: string;
-  /** Where its bytes are. */
+  /** Path of its content. */
   readonly path: string;
 }

@@ -1,28 +1,28 @@
-/** Names that were misspelled. */
+/** Suggestions for misspelled names. */
 
-/** Edits between a name and the one that was meant. */
+/** Maximum edit distance of a suggestion. */
 const EDITS_MAX = 2;
 
-/** What to say of a key that is none of those known. */
+/** The message for an unknown key. */
 export function unknownKeyMessage(key: string, known: readonly string[]): string {
   const near = nearest(key, known);
   return near === undefined ? "unknown key" : `unknown key; did you mean '${near}'?`;
 }
 
-/** As `what`, with the known name that is near, or all of them. */
+/** `what`, followed by the nearest known name, or by all of them. */
 export function unknownNameMessage(what: string, name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   return near === undefined ? `${what}; known: ${known.join(", ")}` : `${what}: did you mean '${near}'?`;
 }
 
-/** @param known names; undefined: none is near */
+/** @param known names; returns undefined if none is near */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const near = known.map((each) => ({ each, edits: editsBetween(name.toLowerCase(), each.toLowerCase()) }));
   const [best] = near.toSorted((a, b) => a.edits - b.edits);
   return best && best.edits <= Math.min(EDITS_MAX, Math.floor(name.length / 2)) ? best.each : undefined;
 }
 
-/** Letters put in, left out, changed, or swapped with their neighbour. */
+/** Edit distance: insertions, deletions, changes, and swaps of neighbouring letters. */
 function editsBetween(a: string, b: string): number {
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)]);
   for (let j = 1; j <= b.length; j++) rows[0]![j] = j;

@@ -1,4 +1,4 @@
-/** IP addresses, and lists of networks that they are in or not. */
+/** IP addresses and lists of networks. */
 import { BlockList, isIP, isIPv4 } from "node:net";
 
 /** Addresses and CIDR ranges. */
@@ -7,7 +7,7 @@ export interface Networks {
   readonly ipv6: BlockList;
 }
 
-/** Whether a text is an address or a CIDR range. */
+/** Returns whether a text is an address or a CIDR range. */
 export function isNetwork(text: string): boolean {
   const [address = "", bits, rest] = text.split("/");
   const family = isIP(address);
@@ -15,7 +15,9 @@ export function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** A list each: node takes an IPv4 address for the IPv6 one that maps it. Leaves out what `isNetwork` refuses. */
+/**
+ * Two lists, because node treats an IPv4 address like the IPv6 one that maps it. Skips texts that `isNetwork` refuses.
+ */
 export function parseNetworks(texts: readonly string[]): Networks {
   const networks: Networks = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const text of texts.filter(isNetwork)) {
@@ -27,11 +29,11 @@ export function parseNetworks(texts: readonly string[]): Networks {
   return networks;
 }
 
-/** @param address in one of its spellings, without brackets or zone */
+/** @param address in any spelling, without brackets or zone */
 export const isWithin = ({ ipv4, ipv6 }: Networks, address: string): boolean =>
   isIPv4(address) ? ipv4.check(address, "ipv4") : ipv6.check(address, "ipv6");
 
-/** An address in its one spelling: no brackets, port or zone, IPv4 wherever it is one. */
+/** The canonical spelling of an address: no brackets, port or zone, and IPv4 where an IPv6 address maps one. */
 export function parseAddress(text: string): string | undefined {
   const bare = text
     .trim()

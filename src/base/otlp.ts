@@ -1,15 +1,15 @@
-/** OTLP over HTTP in JSON: what OpenTelemetry's collectors take. */
+/** OTLP over HTTP in JSON, the protocol of OpenTelemetry's collectors. */
 import { isRecent } from "./clock.ts";
 import { messageOf } from "./errors.ts";
 import type { Logger } from "./log.ts";
 
 export type Attributes = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
-/** Where a signal (traces, metrics) is posted to, and as whose. */
+/** The endpoint and the headers for a signal (traces, metrics). */
 export interface OtlpTarget {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Of this server: `service.name` and others. */
+  /** Attributes of this server: `service.name` and others. */
   readonly resource: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
@@ -19,12 +19,12 @@ export interface OtlpOptions extends OtlpTarget {
   readonly now: () => number;
 }
 
-/** `later`: another try may succeed. */
+/** `later`: a repeat may succeed. */
 export type Posted = "taken" | "later" | "refused";
 
-/** Failures to send are told once while they last, and at most so often. */
+/** A lasting failure is logged once, at most this often. */
 const WARN_MS = 60_000;
-/** Statuses that another try may not meet again; OTLP's specification, "Failures". */
+/** Retryable statuses; OTLP's specification, "Failures". */
 const TEMPORARY = new Set([429, 502, 503, 504]);
 
 /** A collector, for one signal. */
@@ -34,13 +34,13 @@ export class OtlpSender {
   #isFailing = false;
   #warnedAt = -Infinity;
 
-  /** @param signal what is sent, for people: `traces` */
+  /** @param signal name of the data for people: `traces` */
   constructor(signal: string, options: OtlpOptions) {
     this.#signal = signal;
     this.#options = options;
   }
 
-  /** @param body without the resource. @param lost how much was left out before, for the warning */
+  /** @param body without the resource. @param lost the number of items dropped before, for the warning */
   async post(makeBody: (resource: object) => object, lost?: () => number): Promise<Posted> {
     const { url, headers, resource, timeoutMs } = this.#options;
     try {
@@ -48,7 +48,7 @@ export class OtlpSender {
         method: "POST",
         headers: { ...headers, "content-type": "application/json" },
         body: JSON.stringify(makeBody({ attributes: encodeAttributes(resource) })),
-        redirect: "error", // the headers are for this server alone
+        redirect: "error", // the headers are meant for this server alone
         signal: AbortSignal.timeout(timeoutMs),
       });
       await response.body?.cancel();
@@ -74,7 +74,7 @@ export class OtlpSender {
   }
 }
 
-/** As text: JSON's numbers are too short for it. */
+/** As text: a JSON number is too short for it. */
 export const nanoseconds = (ms: number): string => `${BigInt(Math.round(ms * 1000))}000`;
 
 export function encodeAttributes(attributes: Attributes): object[] {

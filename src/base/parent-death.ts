@@ -1,14 +1,14 @@
-/** Ends a child process with the one that started it, or instead of it. */
+/** Ends a child process together with its parent, or in the parent's place. */
 import { dlopen, FFIType } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** Of 1,000: as if the process took half of the machine's memory more. */
+/** Per mille: as if the process took half of the machine's memory in addition. */
 const OOM_SCORE_ADJ = 500;
 const OOM_SCORE_FILE = "/proc/self/oom_score_adj";
 
 /**
- * Asks Linux to kill this process when the one that started it dies, even in the middle of a native call. Elsewhere
- * does nothing: the closed channel must end the process.
+ * Makes Linux kill this process when its parent dies, even within a native call. Does nothing on other systems, where
+ * the closed channel must end the process.
  */
 export function dieWithParent(): void {
   if (process.platform !== "linux") return;
@@ -20,13 +20,13 @@ export function dieWithParent(): void {
   if (process.ppid !== parent) process.exit(0);
 }
 
-/** Has Linux choose this process, where memory runs out, before others that take as much. Elsewhere does nothing. */
+/** Makes Linux's OOM killer prefer this process over others of its size. Does nothing on other systems. */
 export function dieBeforeParent(): void {
   if (process.platform !== "linux") return;
   try {
     const before = Number(readFileSync(OOM_SCORE_FILE, "utf8"));
-    if (before < OOM_SCORE_ADJ) writeFileSync(OOM_SCORE_FILE, String(OOM_SCORE_ADJ)); // more needs no privilege
+    if (before < OOM_SCORE_ADJ) writeFileSync(OOM_SCORE_FILE, String(OOM_SCORE_ADJ)); // raising it needs no privilege
   } catch {
-    // Some containers keep it as it is.
+    // some containers do not allow it
   }
 }

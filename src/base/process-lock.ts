@@ -1,6 +1,6 @@
 /**
- * One process at a time: a lock that the operating system takes back when its holder ends, however that ends, so that
- * none is ever stale. It is SQLite's own, on a file of its own, because that works the same on every system.
+ * A lock for one process at a time. The operating system releases it when its holder ends in any way, so it is never
+ * stale. It is SQLite's lock on a separate file, because that works alike on every system.
  */
 import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
@@ -11,14 +11,14 @@ export interface ProcessLock {
   release(): void;
 }
 
-/** How long one that is just ending may take to let go. Nothing else runs meanwhile. */
+/** Time for an ending process to release the lock. Blocks this process meanwhile. */
 const WAIT_MS = 1000;
-/** Others may write their number down in the moment before the lock is taken. */
+/** Another process may write its number just before the lock is taken. */
 const TRIES = 5;
 
 /**
  * Holds the lock until `release` or the end of the process.
- * Throws `conflict` naming the process that holds it, or `storage` where the file cannot be used.
+ * Throws `conflict` naming the process that holds it, or `storage` if the file is not usable.
  * @param what is locked, for the message
  */
 export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}): ProcessLock {
@@ -43,7 +43,7 @@ export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}):
   }
 }
 
-/** Writes our process number for the next process and takes the lock; false if another number is there now. */
+/** Writes our process number for the next process and takes the lock; false if another number is there by now. */
 function isHeld(db: Database): boolean {
   db.run(`PRAGMA user_version = ${process.pid}`);
   db.run("BEGIN IMMEDIATE");

@@ -1,6 +1,6 @@
 /**
- * Files that come with the program: in its source tree, or, where it was compiled into one file, unpacked from there
- * when they are first wanted. Libraries can be opened, and weights mapped, only where they lie on a disk.
+ * Files that come with the program: in its source tree, or, in a compiled program, unpacked from it at first use.
+ * Libraries can be opened, and weights mapped, only on a disk.
  */
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -15,23 +15,23 @@ export function selfCommand(): string[] {
   return shipped ? [process.execPath] : [process.execPath, Bun.main];
 }
 
-/** What a child needs in its environment to run scripts with `process.execPath`, as Bun itself would. */
+/** The environment in which a child runs scripts with `process.execPath`, as Bun itself would. */
 export function scriptEnv(): Record<string, string> {
   return shipped ? { BUN_BE_BUN: "1" } : {};
 }
 
 /**
- * The path of a file or folder on this machine's disk. Throws `storage` where it cannot be unpacked.
+ * The path of a file or folder on this machine's disk. Throws `storage` if it cannot be unpacked.
  * @param path in the source tree, with slashes
  */
 export function programFile(path: string): string {
   return shipped ? unpack(shipped, path) : join(SOURCE_TREE, path);
 }
 
-/** Whether a compiled program has a file or folder inside; never unpacks it. */
+/** Returns whether a compiled program contains a file or folder; unpacks nothing. */
 export const hasInside = (path: string): boolean => shipped !== undefined && filesOf(shipped, path).length > 0;
 
-/** The folder of a package that we depend on. Throws where it is not installed. */
+/** The folder of a package we depend on. Throws if it is not installed. */
 export function packageFolder(name: string, from: string = import.meta.dir): string {
   const path = `node_modules/${name}`;
   if (!shipped) return dirname(Bun.resolveSync(`${name}/package.json`, from));
@@ -53,7 +53,7 @@ function unpack(program: Shipped, path: string): string {
   return join(folder, path);
 }
 
-/** Below the user's cache, or in a folder of this user's own for temporary files where there is no home. */
+/** In the user's cache, or without a home in a temporary folder of this user. */
 function unpackFolder(id: string): string {
   const places = [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
   const problems: string[] = [];
@@ -70,7 +70,7 @@ function unpackFolder(id: string): string {
   throw new AppError("storage", `no folder to unpack this program's files into: ${problems.join("; ")}`);
 }
 
-/** Code is loaded from it: nobody else may have put it there. */
+/** Refuses a folder that another user could have filled: code is loaded from it. */
 function checkOwn(folder: string): void {
   const { uid, mode } = lstatSync(folder);
   const othersWrite = 0o022;
@@ -79,7 +79,7 @@ function checkOwn(folder: string): void {
   throw new AppError("unsupported", `'${folder}': expected a folder that only this user can change`);
 }
 
-/** The file appears whole: several processes may want it at once. */
+/** Writes and renames, so that the file appears whole: several processes may unpack at once. */
 function writeWhole(target: string, bytes: Uint8Array): void {
   mkdirSync(dirname(target), { recursive: true });
   const own = mkdtempSync(`${target}-`);

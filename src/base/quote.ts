@@ -15,7 +15,7 @@ const NAMED: Readonly<Record<string, string>> = {
   "\v": "\\v",
 };
 
-/** Everything that is quoted by name or by number: controls, format characters, line separators, surrogates. */
+/** Characters that are escaped: controls, format characters, line separators, surrogates. */
 const SPECIAL = /["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 export function quoteGo(text: string): string {

@@ -1,11 +1,14 @@
-/** The header that says when to come again. */
+/** The header `Retry-After`. */
 
 /** Whole seconds, at least one. */
 export const retryAfter = (ms: number): Record<string, string> => ({
   "retry-after": String(Math.max(1, Math.ceil(ms / 1000))),
 });
 
-/** Whole milliseconds from now that a header asks for, seconds, or a date (RFC 9110, 10.2.3); undefined: none. */
+/**
+ * Milliseconds from now that the header asks for, as seconds or as a date (RFC 9110, 10.2.3); undefined: it has no
+ * valid value.
+ */
 export function parseRetryAfter(header: string | null | undefined): number | undefined {
   if (!header) return undefined;
   const seconds = Number(header);

@@ -1,6 +1,6 @@
 /**
- * Values from outside, read by TypeBox schemas: defaults are put in, errors name the place, and what a
- * schema makes of a value comes out. A schema's `expected` describes its values in error messages.
+ * Reads untrusted values by TypeBox schemas: fills in defaults, applies the schema's transforms, and names the place of
+ * an error. A schema's `expected` describes its values in error messages.
  */
 import { Type, type StaticDecode, type TObject, type TSchema, type TTransform } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
@@ -8,11 +8,11 @@ import { HasTransform, TransformDecodeError, Value } from "@sinclair/typebox/val
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { nearest, unknownKeyMessage } from "./nearest.ts";
 
-/** Keys and indexes from the value that was read. */
+/** Keys and indexes, from the root value. */
 export interface SchemaProblem {
   readonly path: readonly (string | number)[];
   readonly message: string;
-  /** Whether an object has a key that its schema has not. */
+  /** True for a key that the schema does not have. */
   readonly isUnknownKey?: boolean;
 }
 
@@ -20,7 +20,7 @@ export type Read<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly problems: readonly SchemaProblem[] };
 
-/** A schema that reads. */
+/** A compiled schema. */
 export interface Reader<T> {
   readonly schema: TSchema;
   safeParse(value: unknown): Read<T>;
@@ -28,9 +28,9 @@ export interface Reader<T> {
   parse(value: unknown): T;
 }
 
-/** What reading gives; optional properties may be undefined, as code writes them. */
+/** The type of a read value; optional properties may be undefined, as in code. */
 export type Output<S extends TSchema> = Undefinable<StaticDecode<S>>;
-/** What a reader gives. */
+/** The output type of a reader. */
 export type Parsed<R extends Reader<unknown>> = R extends Reader<infer T> ? T : never;
 
 type Undefinable<T> = T extends Uint8Array | string | number | boolean | null | undefined
@@ -56,7 +56,7 @@ class SchemaFailure extends Error {
   }
 }
 
-/** Thrown by what decodes a value: something is wrong that no schema says. Paths begin at that value. */
+/** Thrown by a transform for an error that the schema cannot express. Paths are relative to that value. */
 class Wrong extends Error {
   readonly problems: readonly SchemaProblem[];
 
@@ -66,7 +66,7 @@ class Wrong extends Error {
   }
 }
 
-/** Compiles at the first use. */
+/** Compiles at first use. */
 export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
   let compiled: TypeCheck<S> | undefined;
   const hasTransform = HasTransform(schema, []);
@@ -75,7 +75,7 @@ export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
     const given = withDefaults(schema, value);
     if (!compiled.Check(given)) return { success: false, problems: problemsOf([...compiled.Errors(given)], given) };
     try {
-      return { success: true, data: (hasTransform ? compiled.Decode(given) : given) as Output<S> }; // as it checked
+      return { success: true, data: (hasTransform ? compiled.Decode(given) : given) as Output<S> }; // checked above
     } catch (error) {
       const problems = decodeProblems(error, given);
       if (problems) return { success: false, problems };
@@ -93,7 +93,7 @@ export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
   };
 }
 
-/** A copy of JSON's values with defaults put in; TypeBox's own looks at what an object inherits, too. */
+/** A copy of a JSON value with defaults filled in; TypeBox's own function also reads inherited properties. */
 function withDefaults(schema: TSchema, value: unknown): unknown {
   if (value === undefined) return "default" in schema ? withDefaults(schema, copy(schema["default"])) : undefined;
   if (typeof value !== "object" || value === null) return value;
@@ -119,29 +119,29 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
   return Object.fromEntries([...own, ...absent]);
 }
 
-/** JSON's values, and nothing of what stands behind an object. */
+/** A copy of a JSON value, by own properties alone. */
 function copy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copy);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
 }
 
-/** An object that has no other keys. */
+/** An object without other keys. */
 export const strictObject = <P extends TObject["properties"]>(properties: P, options: object = {}): TObject<P> =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
-/** Or null. */
+/** The schema, or null. */
 export const nullable = <S extends TSchema>(schema: S, options: object = {}) =>
   Type.Union([schema, Type.Null()], options);
 
-/** A schema as JSON Schema: without what only readers look at. */
+/** A schema as JSON Schema, without the keywords that only readers use. */
 export const jsonSchemaOf = (schema: TSchema): Record<string, unknown> =>
   JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === "expected" ? undefined : value))) as Record<
     string,
     unknown
   >;
 
-/** One of some texts. */
+/** One of the given texts. */
 export const oneOfTexts = <const T extends readonly string[]>(texts: T, options: object = {}) =>
   Type.Unsafe<T[number]>(
     Type.Union(
@@ -150,13 +150,13 @@ export const oneOfTexts = <const T extends readonly string[]>(texts: T, options:
     ),
   );
 
-/** Reads a value as something else. */
+/** Reads a value and transforms it. */
 export const changed = <S extends TSchema, T>(schema: S, change: (value: StaticDecode<S>) => T): TTransform<S, T> =>
   Type.Transform(schema)
     .Decode(change)
-    .Encode((value) => value as StaticDecode<S>); // values are only read
+    .Encode((value) => value as StaticDecode<S>); // values are never encoded
 
-/** Reads a value as something else, or says why it cannot be. */
+/** Reads a value and transforms it, or reports why it cannot. */
 export const readable = <S extends TSchema, T>(
   schema: S,
   read: (value: StaticDecode<S>) => { readonly value: T } | { readonly problem: string },
@@ -167,7 +167,7 @@ export const readable = <S extends TSchema, T>(
     return found.value;
   });
 
-/** @param check what is wrong with a value that fits; undefined or empty: nothing */
+/** @param check returns the problem of a value that fits the schema; undefined or empty: none */
 export const refined = <S extends TSchema>(
   schema: S,
   check: (value: StaticDecode<S>) => string | readonly SchemaProblem[] | undefined,
@@ -179,11 +179,11 @@ export const refined = <S extends TSchema>(
     return value;
   });
 
-/** Text without blanks around it; not blank. */
+/** Trimmed text that is not blank. */
 export const trimmed = (options: object = {}) =>
   changed(Type.String({ pattern: "\\S", expected: "a text that is not blank", ...options }), (text) => text.trim());
 
-/** An address of the web. */
+/** An http(s) address. */
 export const httpUrl = (options: object = {}) =>
   refined(Type.String(options), (text) => {
     const url = URL.parse(text);
@@ -196,7 +196,7 @@ function decodeProblems(error: unknown, root: unknown): readonly SchemaProblem[]
   return error.error.problems.map(({ path, message }) => ({ path: [...at, ...path], message }));
 }
 
-/** One for each place. */
+/** One problem per place. */
 function problemsOf(errors: readonly ValueError[], root: unknown): readonly SchemaProblem[] {
   const found = new Map<string, SchemaProblem>();
   for (const error of errors) {
@@ -235,23 +235,23 @@ function messageOf({ type, value }: ValueError, expected: string, words: readonl
   return `expected ${expected}, got ${gotOf(value)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
 }
 
-/** Of a text that may be a misspelled word. */
+/** Longest text that may be a misspelled word. */
 const WORD_CHARS_MAX = 64;
 
-/** The texts that a schema allows, where it allows no others. */
+/** The allowed texts, if a schema allows no others. */
 function wordsOf(schema: TSchema): readonly string[] {
   const alternatives = "const" in schema ? [schema] : ((schema["anyOf"] as TSchema[] | undefined) ?? []);
   return alternatives.flatMap((each) => (typeof each["const"] === "string" ? [each["const"]] : []));
 }
 
-/** Whether a default is put in there once the rest is right. */
+/** True for a missing value whose default is filled in once the rest is valid. */
 const isPutIn = ({ value, schema }: ValueError): boolean => value === undefined && "default" in schema;
 
-/** Of a key that is to be one of some texts. */
+/** True for the schema of a tag: one of some texts. */
 const isTag = ({ schema }: ValueError): boolean =>
   "const" in schema || (Array.isArray(schema["anyOf"]) && schema["expected"] !== undefined);
 
-/** The key that tells objects apart, where its value is no alternative's; with the values of all of them. */
+/** The key that tells alternatives apart, if its value matches none of them, with all allowed values. */
 function wrongTag(
   alternatives: readonly (readonly ValueError[])[],
   path: string,
@@ -263,7 +263,10 @@ function wrongTag(
   return { at, expected: schemas.map(expectedOf).join(", "), words: schemas.flatMap(wordsOf) };
 }
 
-/** Of an alternative that was meant: an object's that has its tag, else the one whose problems lie deepest. */
+/**
+ * Problems of the alternative that was meant: the object's with a matching tag, else the one whose problems lie
+ * deepest.
+ */
 function nearestVariant(
   alternatives: readonly (readonly ValueError[])[],
   path: string,
@@ -303,7 +306,7 @@ function limits({ minimum, exclusiveMinimum, maximum }: TSchema): string {
   return `${least}${above}${maximum === undefined ? "" : ` up to ${String(maximum)}`}`;
 }
 
-/** Its kind, never the value: it may be a secret. */
+/** The kind of a value, never the value itself: it may be a secret. */
 function gotOf(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
@@ -312,7 +315,7 @@ function gotOf(value: unknown): string {
   return { number: "a number", boolean: "a boolean", object: "an object" }[typeof value as string] ?? typeof value;
 }
 
-/** From a JSON pointer; places in lists are numbers. */
+/** The path of a JSON pointer; list indexes become numbers. */
 function pathOf(pointer: string, root: unknown): (string | number)[] {
   let at: unknown = root;
   return pointer

@@ -1,19 +1,19 @@
 /**
- * The files inside of a compiled program: `packaging/compile.ts` puts them here. Run from its sources the program has
- * none, and finds its files in the source tree.
+ * The files inside a compiled program, which `packaging/compile.ts` puts here. A program run from its sources has none
+ * and uses the source tree.
  */
 
 export interface ShippedFile {
-  /** Where the program can read it. */
+  /** The path that the program can read. */
   readonly inside: string;
-  /** Whether it is compressed with Zstandard. */
+  /** True if compressed with Zstandard. */
   readonly isCompressed: boolean;
 }
 
 export interface Shipped {
-  /** Changes with any of the files. */
+  /** Changes with any file. */
   readonly id: string;
-  /** By their paths in the source tree. */
+  /** By path in the source tree. */
   readonly files: Readonly<Record<string, ShippedFile>>;
 }
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 
 export interface Trace {
-  /** 32 hex digits, the same all along. */
+  /** 32 hex digits, constant along the trace. */
   readonly traceId: string;
   /** The sender's span: 16 hex digits. */
   readonly parentId: string;
@@ -21,7 +21,7 @@ export function parseTraceparent(text: string | null | undefined): Trace | undef
   return /^0+$/.test(traceId) || /^0+$/.test(parentId) ? undefined : { traceId, parentId, flags };
 }
 
-/** What goes on to others: of the flags, only whether the trace is recorded. */
+/** The header for outgoing requests; of the flags it keeps only whether the trace is recorded. */
 export const formatTraceparent = ({ traceId, parentId, flags }: Trace): string =>
   `00-${traceId}-${parentId}-${flags === "01" ? "01" : "00"}`;
 

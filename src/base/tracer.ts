@@ -1,6 +1,6 @@
 /**
- * Traces for OpenTelemetry: spans are gathered, and sent in batches as OTLP over HTTP in JSON. What cannot be sent is
- * tried again while there is room for it, and then left out: no request ever waits for a collector.
+ * Traces for OpenTelemetry: collects spans and sends them in batches as OTLP over HTTP in JSON. Failed batches are
+ * retried while the queue has room and then dropped: no request ever waits for a collector.
  */
 import { randomBytes } from "node:crypto";
 import { encodeAttributes, nanoseconds, OtlpSender, type Attributes, type OtlpOptions } from "./otlp.ts";
@@ -10,9 +10,9 @@ const KINDS = { internal: 1, server: 2, client: 3 } as const;
 /** `STATUS_CODE_ERROR` of OTLP. */
 const FAILED = 2;
 
-/** A span that has begun. */
+/** A span in progress. */
 export interface Span {
-  /** Where its children belong. */
+  /** The parent for its children. */
   readonly trace: Trace;
   readonly parentId: string | undefined;
   readonly startMs: number;
@@ -22,7 +22,7 @@ export interface SpanEnd {
   readonly name: string;
   readonly kind: keyof typeof KINDS;
   readonly attributes: Attributes;
-  /** Where it failed: why. */
+  /** The failure, if any. */
   readonly error?: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface TracerOptions extends OtlpOptions {
   readonly version: string;
 }
 
-/** Owns a timer while spans wait; `close` sends what is left. */
+/** Owns a timer while spans wait; `close` sends the rest. */
 export class Tracer {
   readonly #options: TracerOptions;
   readonly #sender: OtlpSender;
@@ -48,7 +48,7 @@ export class Tracer {
     this.#sender = new OtlpSender("traces", options);
   }
 
-  /** @param parent undefined: a trace begins. @param startMs epoch milliseconds; undefined: now */
+  /** @param parent undefined: a new trace. @param startMs epoch milliseconds; undefined: now */
   begin(parent: Trace | undefined, startMs: number = this.#options.now()): Span {
     const traceId = parent?.traceId ?? randomBytes(16).toString("hex");
     const flags = this.#isRecorded(parent, traceId) ? "01" : "00";
@@ -73,7 +73,7 @@ export class Tracer {
     else this.#timer ??= setTimeout(() => this.#send(), this.#options.delayMs);
   }
 
-  /** Sends what is left, once. */
+  /** Sends the remaining spans, once. */
   async close(): Promise<void> {
     await this.#sending;
     clearTimeout(this.#timer);
@@ -83,7 +83,7 @@ export class Tracer {
   #isRecorded(parent: Trace | undefined, traceId: string): boolean {
     const { share, isParentBased } = this.#options.sampling;
     if (parent && isParentBased) return (Number.parseInt(parent.flags, 16) & 1) === 1;
-    return Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56; // the same answer wherever it is asked
+    return Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56; // every process decides alike for a trace
   }
 
   #send(): void {
@@ -104,7 +104,7 @@ export class Tracer {
     }
   }
 
-  /** False where another try may succeed. */
+  /** False if a repeat may succeed. */
   async #post(spans: readonly object[]): Promise<boolean> {
     const scope = { name: "hearth", version: this.#options.version };
     const posted = await this.#sender.post(

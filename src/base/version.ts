@@ -1,8 +1,8 @@
 /** The versions of the program and of the API that it speaks. */
 import manifest from "../../package.json" with { type: "json" };
 
-/** Of Hearth, from package.json, so that it stands in one place. */
+/** Hearth's version, from package.json. */
 export const VERSION: string = manifest.version;
 
-/** Of Ollama's API: clients refuse a server whose version is older than what they need. */
+/** Ollama's API version: clients refuse servers older than they need. */
 export const API_VERSION = "0.33.0";

@@ -1,6 +1,6 @@
 /**
- * Messages on a channel between processes. As JSON they take half the time of structured clones, on either side; what
- * JSON does not hold, bytes above all, goes as a clone inside of it.
+ * Messages between processes. JSON takes half the time of structured clones on either side; values that JSON cannot
+ * hold, mostly bytes, travel as an embedded clone.
  */
 import { deserialize, serialize } from "bun:jsc";
 
@@ -9,15 +9,15 @@ interface Cloned {
   readonly clone: string;
 }
 
-/** What to send for a message over a channel whose serialization is `json`. */
+/** The form of a message for a channel with `json` serialization. */
 export const toWire = <T extends object>(message: T): T | Cloned =>
   isJson(message) ? message : { clone: serialize(message, { binaryType: "nodebuffer" }).toString("base64") };
 
-/** The message that was sent. An undefined property may be absent instead. */
+/** The received message. Undefined properties may be missing. */
 export const fromWire = <T extends object>(received: T | Cloned): T =>
   "clone" in received ? (deserialize(Buffer.from(received.clone, "base64")) as T) : received; // as toWire made it
 
-/** Whether a value read back from its JSON is the same. */
+/** Returns whether a value survives JSON unchanged. */
 function isJson(value: unknown): boolean {
   switch (typeof value) {
     case "string":

@@ -211,7 +211,7 @@ const refusals: [string, Response, { code: string; says: string }][] = [
     new Response('{"message":{"content":"a"}}\n{"error":"died"}\n'),
     { code: "upstream", says: "died" },
   ],
-  ["what is no JSON", new Response("<html>\n"), { code: "upstream", says: "no JSON: <html>" }],
+  ["what is no JSON", new Response("<html>\n"), { code: "upstream", says: "invalid JSON: <html>" }],
   ["what is no answer", new Response('{"message":{"content":5}}\n'), { code: "upstream", says: "message.content" }],
   [
     "a redirect",

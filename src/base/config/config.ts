@@ -1,8 +1,8 @@
 /**
  * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
  * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
- * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default; only in
- * an `OLLAMA_X` that Ollama itself would start with it is a warning.
+ * the `OLLAMA_X` that people already have set. A value that does not parse is an error, never a default; only an
+ * `OLLAMA_X` with which Ollama itself would start gives a warning instead.
  */
 import { join } from "node:path";
 import { AppError, messageOf } from "../errors.ts";
@@ -20,7 +20,7 @@ import { parsePath, type Address } from "./values.ts";
 export type { MetricsDialect } from "./settings.ts";
 export type { Address } from "./values.ts";
 
-/** Parts of the file that others read: see `gateway/`. */
+/** Sections of the file that other modules read: see `gateway/`. */
 const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway", "database"];
 
 export interface Config {
@@ -28,23 +28,26 @@ export interface Config {
   readonly home: string;
   readonly host: Address;
   readonly models: string;
-  /** Where the turns of agents find their models; undefined: here. */
+  /** The server where agents find their models; undefined: this process. */
   readonly modelsUrl: string | undefined;
-  /** What that server is told, as a bearer token. */
+  /** Bearer token for that server. */
   readonly modelsKey: string | undefined;
-  /** The registry of names without a host, from which models come at their first use; undefined: nothing does. */
+  /**
+   * The registry of names without a host; models are pulled from it at their first use. Undefined: models are not
+   * pulled.
+   */
   readonly modelsSource: URL | undefined;
   readonly modelsSourceLogin: string | undefined;
-  /** Bytes of disk that these models may take. */
+  /** Bytes of disk for models pulled that way. */
   readonly modelsCacheBytes: number;
   readonly backend: BackendSetting;
-  /** Bytes that models may take on the GPU together; `auto`: what there is. */
+  /** Bytes that all models together may take on the GPU; `auto`: all that is free. */
   readonly gpuMemory: number | "auto";
-  /** Which kernels a GPU runs. */
+  /** The GPU kernels to run. */
   readonly gpuKernels: KernelChoice;
   readonly simd: SimdSetting;
   readonly kvCacheType: KvCacheType;
-  /** Bytes of disk that prefixes of finished chats may take; 0: none are kept there. */
+  /** Bytes of disk for prefixes of finished chats; 0: none are stored. */
   readonly snapshots: number;
   /** Sequences that one model decodes at once. */
   readonly numParallel: number;
@@ -52,32 +55,32 @@ export interface Config {
   readonly maxLoadedModels: number | "auto";
   /** Requests that may wait for a model. */
   readonly maxQueue: number;
-  /** Infinity: for ever. */
+  /** Infinity: models stay loaded. */
   readonly keepAliveMs: number;
-  /** Tokens; `auto`: as there is memory. */
+  /** Tokens; `auto`: depends on memory. */
   readonly contextLength: number | "auto";
-  /** Time without progress after which a load has failed; Infinity: never. */
+  /** A load fails after this time without progress; Infinity: never. */
   readonly loadTimeoutMs: number;
-  /** How long a runner may show no progress while requests wait for it. */
+  /** The longest time without progress of a runner that requests wait for. */
   readonly stepTimeoutMs: number;
-  /** How long answers and turns may take to finish once the server was told to stop. */
+  /** Time that answers and turns have to finish after a stop. */
   readonly shutdownGraceMs: number;
-  /** How long it goes on taking requests once SIGTERM told it to stop, so that balancers can leave it first. */
+  /** Time after SIGTERM in which requests are still accepted, so that load balancers can leave first. */
   readonly drainDelayMs: number;
-  /** Names that requests may call this server by, beside its own. */
+  /** Host names that requests may use for this server, besides its own. */
   readonly hosts: readonly string[];
   /** Patterns of browser origins, added to the built-in ones. */
   readonly origins: readonly string[];
   /** Empty: no authentication. */
   readonly apiKeys: readonly string[];
-  /** Folders that requests may name files in; empty: none. */
+  /** Folders whose files requests may name; empty: none. */
   readonly importDirs: readonly string[];
-  /** Folders where another server's models may be, which are served beside our own and only read. */
+  /** Folders of other servers' models, which are served besides our own and only read. */
   readonly otherStores: readonly string[];
   readonly metricsDialect: MetricsDialect;
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
-  /** Start the process of the next model ahead. */
+  /** Start the process of the next model in advance. */
   readonly spareRunner: boolean;
   readonly debug: boolean;
   /** Undefined: no traces. */
@@ -98,16 +101,16 @@ export interface ConfigSources {
 
 interface Found {
   readonly value: unknown;
-  /** Where the value came from, for the message. */
+  /** The origin of the value, for error messages. */
   readonly where: string;
 }
 
-/** Each by its name in `SETTINGS`. */
+/** Values by their names in `SETTINGS`. */
 type Values = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]["initial"]> };
 
 /**
- * For those who need a few settings: the others may be wrong, or ask for variables that are not set. Both throw
- * `bad_request` as `readConfig` does, `setting` where it is asked for one that is wrong.
+ * Reads a few settings: the others may be invalid or name unset variables. Both functions throw `bad_request` as
+ * `readConfig` does; `setting` throws only for the setting it reads.
  */
 export function readSettings(sources: ConfigSources): {
   readonly home: string;
@@ -121,7 +124,7 @@ export function readSettings(sources: ConfigSources): {
 
 /**
  * Throws `bad_request` naming the setting, where it was set, what was expected and what was found.
- * @param document the configuration file where it has been read already
+ * @param document the configuration file, if already read
  */
 export function readConfig(sources: ConfigSources, document = readConfigFile(sources)): Config {
   const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
@@ -170,7 +173,7 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
 
 type ValueOf = <T>(name: string, row: Setting<T>) => T;
 
-/** @param warnings get one for each value that is tolerated */
+/** @param warnings receives one for each tolerated value */
 function valuesOf(
   sources: ConfigSources,
   document: Document | undefined,
@@ -194,8 +197,8 @@ function valuesOf(
 }
 
 /**
- * Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places.
- * @param own the store that is ours, which may be that one
+ * Ollama's model folders, of a user and of the system service; `OLLAMA_MODELS` replaces both.
+ * @param own our own store, which may be one of them
  */
 function otherStores({ env, home }: ConfigSources, own: string): string[] {
   const theirs = parsePath(findEnv(env, ["OLLAMA_MODELS"])?.value);
@@ -203,19 +206,19 @@ function otherStores({ env, home }: ConfigSources, own: string): string[] {
   return [join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
 }
 
-/** Undefined where the value is not from a variable of Ollama, or has to be as the others. */
+/** Undefined if the value is not from a variable of Ollama, or follows the same rules as ours. */
 function toleratedValue<T>(row: Setting<T>, { value, where }: Found, initial: T): Tolerated<T> | undefined {
   if (!isForeign(where)) return undefined;
   return row.tolerates?.({ text: String(value), parsed: row.parse(value), initial, expected: row.expected });
 }
 
 /**
- * The configuration file: the one that was asked for, else the one in the user's home, which may be missing.
- * Throws `bad_request`.
+ * The configuration file: the requested one, else the one in the user's home, which may be missing. Throws
+ * `bad_request`.
  */
 export const readConfigFile = (sources: ConfigSources): Document | undefined => readFile(sources, readDocument);
 
-/** As `readConfigFile`; whoever uses a value calls its `checkSet` before. */
+/** As `readConfigFile`, but the caller calls `checkSet` before it uses a value. */
 export const readConfigPart = (sources: ConfigSources): Document | undefined => readFile(sources, readPartly);
 
 function readFile(sources: ConfigSources, read: typeof readDocument): Document | undefined {
@@ -224,25 +227,25 @@ function readFile(sources: ConfigSources, read: typeof readDocument): Document |
     return read(path, sources.env);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws errors with a code
     if (missing && askedBy === undefined) return undefined;
     throw new AppError("bad_request", `${askedBy ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
   }
 }
 
-/** Whether the file has a section for others than this module. Throws as `readConfigFile`. */
+/** Returns whether the file has a section that other modules read. Throws as `readConfigFile`. */
 export function hasSections(sources: ConfigSources): boolean {
   const root = readConfigFile(sources)?.root ?? {};
   return SECTIONS.some((name) => Object.hasOwn(root, name));
 }
 
-/** Where the configuration file is, or would be. `askedBy`: the flag or variable that names it. */
+/** The path of the configuration file, which may be missing. `askedBy`: the flag or variable that names it. */
 export function configPath({ env, flags, home }: ConfigSources): { path: string; askedBy: string | undefined } {
   const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
   return { path: asked ? String(asked.value) : join(home, ".hearth", "hearth.json5"), askedBy: asked?.where };
 }
 
-/** A lookup among the settings of the file. Sections are for those who know them. */
+/** Looks up settings in the file. Sections are left to the modules that know them. */
 function settingsOf(file: Document | undefined): (name: string) => Found | undefined {
   if (!file) return () => undefined;
   const known = ["home", ...Object.keys(SETTINGS).map(keyOf)];
@@ -250,7 +253,7 @@ function settingsOf(file: Document | undefined): (name: string) => Found | undef
   for (const path of Object.keys(file.root).flatMap((name) => pathsBelow(file.root, name))) {
     const key = path.join(".");
     if (SECTIONS.includes(key)) continue;
-    const place = key === "models" ? "models.folder" : key; // as a text it is the folder
+    const place = key === "models" ? "models.folder" : key; // a text is the folder
     if (!known.includes(place)) {
       const message = unknownNameMessage(`unknown setting '${key}'`, key, [...known, ...SECTIONS]);
       throw new AppError("bad_request", `${file.where(path)}: ${message}`);
@@ -264,11 +267,11 @@ function settingsOf(file: Document | undefined): (name: string) => Found | undef
   };
 }
 
-/** Of a setting, in the file. */
+/** The key of a setting in the file. */
 const keyOf = (name: string): string =>
   (SETTINGS as Readonly<Record<string, { readonly key?: string }>>)[name]?.key ?? name;
 
-/** Settings that are grouped have a key below that of their group. */
+/** Grouped settings have a key below that of their group. */
 function pathsBelow(root: Document["root"], name: string): string[][] {
   const value = root[name];
   if (name !== "models" || typeof value !== "object" || value === null || Array.isArray(value)) return [[name]];
@@ -298,7 +301,7 @@ interface At extends Pick<Setting<unknown>, "expected" | "instead"> {
   readonly found: Found;
 }
 
-/** An address as it may be shown. */
+/** An address without its password, for messages. */
 const withoutPassword = (text: string): string => text.replace(/\/\/[^/]*@/, "//(not shown)@");
 
 function checked<T>(value: T | undefined, at: At): T {

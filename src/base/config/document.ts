@@ -1,6 +1,6 @@
 /**
- * The configuration file as one value: JSON5, the files it includes merged in, and `${NAME}` replaced by environment
- * variables. Every value knows the file and line it came from, for the errors of those who check it.
+ * The configuration file as one value: JSON5, with included files merged in and `${NAME}` replaced by environment
+ * variables. Every value keeps its file and line for error messages.
  */
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, sep } from "node:path";
@@ -8,7 +8,7 @@ import JSON5 from "json5";
 import { AppError, messageOf } from "../errors.ts";
 import { positionsOf, pathKey, type Path } from "./positions.ts";
 
-const FILE_BYTES_MAX = 1024 * 1024; // a configuration is a page of text
+const FILE_BYTES_MAX = 1024 * 1024; // a configuration has a few kilobytes
 const FILES_MAX = 64;
 const INCLUDE_DEPTH_MAX = 10;
 const NESTING_MAX = 64;
@@ -26,17 +26,17 @@ interface Place {
 
 export interface Document {
   readonly root: Readonly<Record<string, unknown>>;
-  /** All files that were read, the first of them first. */
+  /** All files that were read; the main file comes first. */
   readonly files: readonly string[];
-  /** Keys that are in one object twice, of which the last counts; each with its `file:line`. */
+  /** Keys that occur twice in an object (the last one counts), each with its `file:line`. */
   readonly repeated: readonly Repeated[];
-  /** `file:line` of a value, or of the nearest thing around it. */
+  /** `file:line` of a value, or of the nearest enclosing one. */
   where(path: Path): string;
-  /** Names of the environment variables that texts ask for. */
+  /** Names of the environment variables that texts refer to. */
   readonly variables: ReadonlySet<string>;
-  /** Whether a text came, at least in part, from the environment. */
+  /** Returns whether a text contains an environment variable. */
   hasVariable(path: Path): boolean;
-  /** Throws `bad_request` where a text there, or below, asks for a variable that is not set. */
+  /** Throws `bad_request` if a text at or below `path` refers to an unset variable. */
   checkSet(path: Path): void;
 }
 
@@ -46,7 +46,7 @@ interface Repeated {
 }
 
 interface Reading {
-  /** Folder that includes stay in, symbolic links followed. */
+  /** Includes must stay in this folder; symbolic links are resolved. */
   readonly folder: string;
   readonly files: string[];
   readonly repeated: Repeated[];
@@ -62,8 +62,8 @@ export function readDocument(path: string, env: Env): Document {
 }
 
 /**
- * As `readDocument`, for those who need a part of it: texts that ask for a variable which is not set stay as they are,
- * and whoever uses one calls `checkSet` before.
+ * As `readDocument`, for callers that need part of it: texts with unset variables stay unchanged, and callers run
+ * `checkSet` before they use a value.
  */
 export function readPartly(path: string, env: Env): Document {
   const text = readText(path);
@@ -79,7 +79,7 @@ export function readPartly(path: string, env: Env): Document {
     throw new AppError("bad_request", `${path}: expected an object of settings, got ${JSON.stringify(valueOf(root))}`);
   }
   return {
-    root: valueOf(root) as Record<string, unknown>, // an object, as was just checked
+    root: valueOf(root) as Record<string, unknown>, // an object, checked above
     files: reading.files,
     variables,
     repeated: reading.repeated,
@@ -97,14 +97,14 @@ export function readPartly(path: string, env: Env): Document {
   };
 }
 
-/** A variable that is not set or empty, and the text that asks for it. */
+/** An unset or empty variable, and the text that refers to it. */
 interface Unset {
   readonly name: string;
   readonly path: Path;
   readonly place: Place;
 }
 
-/** Of a regular file: a pipe would hold up the process, and a device has no end. */
+/** Reads a regular file: a pipe would block the process, and a device has no end. */
 function readText(path: string): string {
   const found = statSync(path);
   if (!found.isFile()) {
@@ -121,7 +121,7 @@ interface FileToRead {
   readonly path: string;
   readonly text: string;
   readonly reading: Reading;
-  /** The files that led here, real paths. */
+  /** The including files, as real paths. */
   readonly chain: readonly string[];
 }
 
@@ -142,7 +142,7 @@ function readNode({ path, text, reading, chain }: FileToRead): Node {
   return include(node, { reading, folder: dirname(path), chain: [...chain, realpathSync(path)] });
 }
 
-/** @param at where lines are looked up; a value without a line has that of what is around it */
+/** @param at the path for line lookups; a value without a line gets that of the enclosing value */
 function annotate(
   value: unknown,
   at: { file: string; lines: ReadonlyMap<string, number>; path: Path; line?: number },
@@ -171,7 +171,7 @@ interface Including {
   readonly chain: readonly string[];
 }
 
-/** Puts in what `$include` names, at any level; keys beside it win. */
+/** Replaces `$include` at any level; keys beside it win. */
 function include(node: Node, about: Including): Node {
   if (node.kind === "scalar") return node;
   if (node.kind === "array") return { ...node, items: node.items.map((item) => include(item, about)) };
@@ -210,7 +210,7 @@ function includedFile(named: Node, { reading, folder, chain }: Including): Node 
   return readNode({ path, text, reading, chain });
 }
 
-/** Objects key by key, arrays one after the other, anything else by the later one. */
+/** Merges objects key by key and concatenates arrays; otherwise the later value wins. */
 function merge(under: Node, over: Node): Node {
   if (under.kind === "array" && over.kind === "array") return { ...over, items: [...under.items, ...over.items] };
   if (under.kind !== "object" || over.kind !== "object") return over;
@@ -224,7 +224,7 @@ function merge(under: Node, over: Node): Node {
 
 type LookUp = (name: string, at: { path: Path; place: Place }) => string | undefined;
 
-/** `${NAME}` in texts; `$${` stands for `${`. What is not found stays. */
+/** Replaces `${NAME}` in texts; `$${` stands for `${`. Unknown names stay unchanged. */
 function substitute(node: Node, lookUp: LookUp, path: Path): Node {
   if (node.kind === "array") {
     return { ...node, items: node.items.map((item, i) => substitute(item, lookUp, [...path, i])) };
@@ -242,7 +242,7 @@ function substitute(node: Node, lookUp: LookUp, path: Path): Node {
   return { ...node, value, hasVariable: value !== node.value };
 }
 
-/** As people write it: `hooks.mappings[0].id`. */
+/** A path in the usual notation: `hooks.mappings[0].id`. */
 export function describePath(path: Path): string {
   return path.map((key, i) => (typeof key === "number" ? `[${key}]` : i === 0 ? key : `.${key}`)).join("");
 }

@@ -1,21 +1,20 @@
 /**
- * Changes settings in a JSON5 text and leaves all else as its author wrote it: comments, order, quotes and layout. The
- * text must have been parsed already.
+ * Edits settings in a JSON5 text and preserves the rest: comments, order, quotes and layout. The text must be valid.
  */
 import JSON5 from "json5";
 import { AppError } from "../errors.ts";
 import { describePath } from "./document.ts";
 import { TOKEN } from "./positions.ts";
 
-/** Keys from the root. */
+/** Keys, from the root. */
 type Keys = readonly string[];
 
 export type Edit =
-  /** Makes what is missing around it. */
+  /** Creates missing parents. */
   | { readonly kind: "set"; readonly path: Keys; readonly value: unknown }
-  /** Adds to the end of a list, or makes a list of it. */
+  /** Appends to a list, or creates it. */
   | { readonly kind: "append"; readonly path: Keys; readonly value: unknown }
-  /** Of something that is not there nothing is removed. */
+  /** Removing a missing key does nothing. */
   | { readonly kind: "remove"; readonly path: Keys };
 
 interface Span {
@@ -33,7 +32,7 @@ interface Node extends Span {
   readonly members: Member[];
 }
 
-/** Throws `bad_request` where a path leads through something that is no object, or appends to what is no list. */
+/** Throws `bad_request` if a path leads through a value that is not an object, or appends to one that is not a list. */
 export function editJson5(text: string, edits: readonly Edit[]): string {
   return edits.reduce(applyEdit, text);
 }
@@ -44,7 +43,7 @@ function applyEdit(text: string, edit: Edit): string {
   let node = root;
   for (const [depth, key] of edit.path.entries()) {
     if (node.kind !== "object") throw expected("an object", edit.path.slice(0, depth));
-    const member = node.members.findLast((each) => each.key === key); // of a repeated key the last counts
+    const member = node.members.findLast((each) => each.key === key); // the last of repeated keys counts
     if (!member) {
       if (edit.kind === "remove") return text;
       const value = edit.kind === "append" ? [edit.value] : edit.value;
@@ -108,7 +107,7 @@ interface Source {
   readonly tokens: readonly Token[];
 }
 
-/** Behind the last member: on a line of its own, unless all of the object stands on one. */
+/** Inserts after the last member: on a line of its own, unless the whole object is on one line. */
 function insert({ text, tokens }: Source, into: Node, { key, value }: { key?: string; value: unknown }): string {
   const name = key === undefined ? "" : `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)}: `;
   const last = into.members.at(-1);
@@ -129,7 +128,7 @@ function insert({ text, tokens }: Source, into: Node, { key, value }: { key?: st
   return `${text.slice(0, last.end)}${hasComma ? "" : ","}${text.slice(last.end, at)}${entry}${text.slice(at)}`;
 }
 
-/** Where a member's own text ends: behind its comma and the comments on its line. */
+/** The end of a member's text: after its comma and the comments on its line. */
 function endOfMember({ text, tokens }: Source, { end }: Span): { at: number; hasComma: boolean } {
   let at = end;
   let hasComma = false;
@@ -144,7 +143,7 @@ function endOfMember({ text, tokens }: Source, { end }: Span): { at: number; has
   return { at, hasComma };
 }
 
-/** A line that held nothing else goes with it. */
+/** Removes a member, and its line if nothing else is on it. */
 function cut(source: Source, member: Member): string {
   const { text } = source;
   const { at, hasComma } = endOfMember(source, member);
@@ -154,7 +153,7 @@ function cut(source: Source, member: Member): string {
   return text.slice(0, isAlone ? Math.max(0, lineStart) : member.start).replace(/\r$/, "") + text.slice(end);
 }
 
-/** Blanks at the beginning of the line that a place is on. */
+/** Indentation of the line at `at`. */
 const indentAt = (text: string, at: number): string =>
   /^[^\S\n]*/.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1, at))?.[0] ?? "";
 

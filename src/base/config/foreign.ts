@@ -1,6 +1,6 @@
 /**
- * Variables that people have set for Ollama: what that server makes of a value that ours cannot use, and which of them
- * have no effect here.
+ * Environment variables meant for Ollama: how Ollama reads values that we cannot use, and which variables have no
+ * effect here.
  */
 import { isIPv6 } from "node:net";
 import type { KvCacheType } from "../kv-cache-type.ts";
@@ -16,7 +16,7 @@ export interface Tolerated<T> {
   readonly warning?: string;
 }
 
-/** @param about.parsed undefined where a setting of ours would be refused for that text */
+/** @param about.parsed undefined if our own setting would refuse the text */
 export type Tolerate<T> = (about: {
   text: string;
   parsed: T | undefined;
@@ -24,24 +24,24 @@ export type Tolerate<T> = (about: {
   expected: string;
 }) => Tolerated<T>;
 
-/** The default for what cannot be understood. */
+/** The default value for a text that does not parse. */
 export function orDefault<T>({ parsed, initial, expected }: Parameters<Tolerate<T>>[0]): Tolerated<T> {
   if (parsed !== undefined) return { value: parsed };
   return { value: initial, warning: `expected ${expected}; the default is taken` };
 }
 
 /**
- * `[scheme://]host[:port][/path]`. A port that is none is the default one, a host that is missing in front of a port is
- * every interface.
+ * `[scheme://]host[:port][/path]`. An invalid port becomes the default port; a missing host before a port means every
+ * interface.
  */
 export function tolerateAddress(text: string): Tolerated<Address> {
-  const [, scheme, rest = ""] = /^(?:([a-z]+):\/\/)?([^/]*)/i.exec(text)!; // matches whatever there is
+  const [, scheme, rest = ""] = /^(?:([a-z]+):\/\/)?([^/]*)/i.exec(text)!; // matches any text
   const match = isIPv6(rest) ? null : /^(\[[0-9a-f:.]+\]|[^:]*):(.*)$/i.exec(rest);
   const host = (match ? match[1]! : rest).replace(/^\[|\]$/g, "");
   const port = portOf(match?.[2], scheme);
   const hostname = host !== "" ? host : match ? "0.0.0.0" : "127.0.0.1";
   const warnings = [
-    ...(port === undefined ? [`'${match?.[2]}' is no port, so ${PORT_DEFAULT} is taken`] : []),
+    ...(port === undefined ? [`'${match?.[2]}' is not a port, so ${PORT_DEFAULT} is used`] : []),
     ...(scheme === "https" ? ["TLS is not spoken here, so it is http"] : []),
     ...(hostname === "0.0.0.0" && host === "" ? ["without a host the server listens on all interfaces"] : []),
   ];
@@ -49,19 +49,19 @@ export function tolerateAddress(text: string): Tolerated<Address> {
   return warnings.length > 0 ? { value, warning: warnings.join("; ") } : { value };
 }
 
-/** 4 bits are kept in 8: less than was asked for is saved, and less is lost. */
+/** 4 bits become 8: saves less memory than requested, and loses less. */
 export function tolerateKvCacheType(about: Parameters<Tolerate<KvCacheType>>[0]): Tolerated<KvCacheType> {
   if (!/^q4_[01]$/i.test(about.text)) return orDefault(about);
   return { value: "q8_0", warning: "keys and values are kept in 8 bits at least, so q8_0 is taken" };
 }
 
-/** Undefined where the text is no port. */
+/** Undefined if the text is not a port. */
 function portOf(text: string | undefined, scheme: string | undefined): number | undefined {
   if (text === undefined) return scheme === "http" ? 80 : scheme === "https" ? 443 : PORT_DEFAULT;
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined;
 }
 
-/** Read here under their own names, or of no consequence to a server without a cloud. */
+/** Read here under their own names, or irrelevant to a server without a cloud. */
 const QUIET: ReadonlySet<string> = new Set(
   [
     "HOST MODELS NUM_PARALLEL MAX_LOADED_MODELS MAX_QUEUE KEEP_ALIVE CONTEXT_LENGTH LOAD_TIMEOUT ORIGINS NOPRUNE",
@@ -69,7 +69,7 @@ const QUIET: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(" ").map((name) => PREFIX + name)),
 );
 
-/** What people count on, and why it does nothing here. */
+/** Variables that people rely on, and why they do nothing here. */
 const REASONS: Readonly<Record<string, string>> = {
   FLASH_ATTENTION: "attention is always computed in tiles",
   SCHED_SPREAD: "a model runs on one GPU",
@@ -80,7 +80,7 @@ const REASONS: Readonly<Record<string, string>> = {
   DEBUG_LOG_REQUESTS: "no prompt and no answer is ever written down",
 };
 
-/** One line for each variable of Ollama that is set and does nothing here. */
+/** One line for each variable of Ollama that is set and has no effect here. */
 export function unusedVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   const unused = Object.keys(env).filter((name) => isForeign(name) && env[name]?.trim() && !QUIET.has(name));
   return unused.sort().map((name) => {

@@ -1,6 +1,6 @@
 /**
- * The lines of a JSON5 text on which its values begin, by path. The text has been parsed already: this finds places, it
- * checks nothing.
+ * The lines on which the values of a JSON5 text begin, by path. The text must be valid: this finds places and checks
+ * nothing.
  */
 
 import JSON5 from "json5";
@@ -8,27 +8,27 @@ import JSON5 from "json5";
 /** Keys and indexes from the root. */
 export type Path = readonly (string | number)[];
 
-/** One text for a path, to look it up by. */
+/** A path as one text, for lookups. */
 export const pathKey = (path: Path): string => JSON.stringify(path.map(String));
 
 interface Frame {
   readonly isArray: boolean;
   /** The key or index whose value comes next. */
   key: string | number;
-  /** In an object: whether the next word is a key. */
+  /** True if the next word in an object is a key. */
   wantsKey: boolean;
-  /** Of an object, so far. */
+  /** Keys of the object so far. */
   readonly keys: Set<string>;
 }
 
-/** Comments, texts, punctuation and everything between. */
+/** Comments, texts, punctuation and anything else. */
 export const TOKEN =
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 export interface Positions {
-  /** Line numbers from 1, by `pathKey`; of a repeated key the last, whose value counts. */
+  /** Line numbers from 1, by `pathKey`; for a repeated key, the line of the last one, which counts. */
   readonly lines: ReadonlyMap<string, number>;
-  /** Keys that their object has already. */
+  /** Keys that occur twice in their object. */
   readonly repeated: readonly { readonly key: string; readonly line: number }[];
 }
 
@@ -46,7 +46,7 @@ export function positionsOf(text: string): Positions {
     const frame = frames.at(-1);
     if (token.startsWith("//") || token.startsWith("/*")) continue;
     if (token === "{" || token === "[") {
-      if (!(frame && !frame.isArray)) place(); // in an object the key was placed
+      if (!(frame && !frame.isArray)) place(); // in an object the key has its place already
       frames.push({ isArray: token === "[", key: token === "[" ? 0 : "", wantsKey: token === "{", keys: new Set() });
     } else if (token === "}" || token === "]") frames.pop();
     else if (token === ",") {

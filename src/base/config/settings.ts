@@ -1,4 +1,4 @@
-/** Each setting: its variables, what it looks like and what it is where nobody says. See `config.ts`. */
+/** Each setting: its variables, expected form and default value. See `config.ts`. */
 import { isAbsolute, join } from "node:path";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "../kernel-tuning.ts";
 import { KV_CACHE_TYPES, parseKvCacheType, type KvCacheType } from "../kv-cache-type.ts";
@@ -19,31 +19,31 @@ import {
   type Address,
 } from "./values.ts";
 
-/** In whose words `/metrics` is: ours, or vLLM's beside them, which routers know. */
+/** Metric names in `/metrics`: ours, or also vLLM's, which routers know. */
 const METRICS_DIALECTS = ["hearth", "vllm"] as const;
 export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
 const HOUR_MS = 3_600_000;
-/** Shorter, and a healthy runner on a busy machine would be ended. */
+/** With less, a healthy runner on a busy machine would be killed. */
 const STEP_MS_MIN = 1000;
 const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
 export type BackendSetting = (typeof BACKENDS)[number];
-/** Instruction sets that the SIMD kernels are built for. */
+/** Instruction sets that have SIMD kernels. */
 const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "i8mm", "neon"] as const;
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 export interface Setting<T> {
-  /** Where it is in the file; absent: at the top, by its name. */
+  /** Key in the file; absent: the setting's name at the top level. */
   readonly key?: string;
-  /** Environment variables, the first that is set wins. */
+  /** Environment variables; the first one that is set wins. */
   readonly env: readonly string[];
-  /** What the value looks like, for the error message. */
+  /** The expected form, for error messages. */
   readonly expected: string;
-  /** Values of another setting that people write here, and what to write instead. */
+  /** Values that belong to another setting, and the advice for each. */
   readonly instead?: Readonly<Record<string, string>>;
-  /** The value, or undefined where it is none. Texts come from anywhere, other types from the file. */
+  /** The value, or undefined if it is invalid. Texts come from any source, other types from the file. */
   readonly parse: (value: unknown) => T | undefined;
   readonly initial: (home: string) => T;
-  /** What a variable of Ollama is taken for; absent: it has to be as the others. */
+  /** Interprets a variable of Ollama; absent: the usual rules apply. */
   readonly tolerates?: Tolerate<T>;
 }
 

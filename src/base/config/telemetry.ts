@@ -1,7 +1,6 @@
 /**
- * Whether and where traces and metrics go, by the variables that OpenTelemetry's specification names (its chapters "SDK
- * environment variables" and "OTLP exporter"). Nothing goes anywhere unless one of them names an endpoint, or OTLP as
- * exporter.
+ * Destinations of traces and metrics, from the variables in OpenTelemetry's specification (chapters "SDK environment
+ * variables" and "OTLP exporter"). Nothing is sent unless a variable names an endpoint, or OTLP as exporter.
  */
 import { AppError } from "../errors.ts";
 import type { OtlpTarget } from "../otlp.ts";
@@ -9,17 +8,17 @@ import { parseInteger, parseWebAddress } from "./values.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Shares of new traces that are recorded; those that come with a request are as their sender decided. */
+/** Share of new traces to record; for traces that come with a request, their sender has decided. */
 export interface Sampling {
-  /** From 0 to 1. */
+  /** Between 0 and 1. */
   readonly share: number;
-  /** Whether the sender's decision counts. */
+  /** True if the sender's decision counts. */
   readonly isParentBased: boolean;
 }
 
 export interface TracingConfig extends OtlpTarget {
   readonly sampling: Sampling;
-  /** Spans wait at most so long, and at most so many, and go in batches of at most so many. */
+  /** Limits of the span queue: delay, length, and spans per batch. */
   readonly delayMs: number;
   readonly queueMax: number;
   readonly batchMax: number;
@@ -31,7 +30,7 @@ export interface MetricExportConfig extends OtlpTarget {
 
 const DEFAULT_ENDPOINT = "http://localhost:4318";
 
-/** Undefined: no traces. Throws `bad_request` naming a variable that cannot be understood. */
+/** Undefined: no traces. Throws `bad_request` naming an invalid variable. */
 export function readTracing(env: Env): TracingConfig | undefined {
   const read = readerOf(env);
   const target = targetOf(read, "TRACES");
@@ -65,9 +64,9 @@ type Signal = "TRACES" | "METRICS";
 
 interface Reader {
   readonly get: Get;
-  /** A whole number from 1. */
+  /** A whole number, at least 1. */
   readonly count: (name: string, initial: number) => number;
-  /** Throws where there is a value, and it is none of these. */
+  /** Throws if the value is present and is not a known one. */
   readonly check: (name: string, known: readonly string[]) => void;
 }
 
@@ -87,9 +86,9 @@ function readerOf(env: Env): Reader {
   };
 }
 
-/** Undefined: the signal goes nowhere. */
+/** Undefined: the signal is not exported. */
 function targetOf({ get, count, check }: Reader, signal: Signal): OtlpTarget | undefined {
-  /** The signal's own variable, or that of all. */
+  /** The variable of the signal, or the general one. */
   const nameOf = (what: string): string => {
     const own = `OTEL_EXPORTER_OTLP_${signal}_${what}`;
     return get(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own;
@@ -109,7 +108,7 @@ function targetOf({ get, count, check }: Reader, signal: Signal): OtlpTarget | u
   };
 }
 
-/** The endpoint of a signal is taken as it is; below the general one there is a path for each. */
+/** The endpoint of a signal is used unchanged; the general endpoint gets a path per signal. */
 function urlOf(get: Get, name: string, signal: Signal): string {
   const text = get(name) ?? DEFAULT_ENDPOINT;
   const address = parseWebAddress(text) ?? fail(name, "http:// or https://", text);

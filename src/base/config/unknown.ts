@@ -1,9 +1,9 @@
-/** Variables that look like settings of ours and are none: misspelled, or of another version. */
+/** Variables that look like our settings but are not: misspelled, or from another version. */
 import { nearest } from "../nearest.ts";
 
 const PREFIX = "HEARTH_";
 
-/** Settings without a row in `SETTINGS`, what the command line reads, and where tests of the repository find data. */
+/** Settings without a row in `SETTINGS`, variables of the command line, and data folders of the repository's tests. */
 const READ_ELSEWHERE = [
   "HEARTH_CONFIG",
   "HEARTH_HOME",
@@ -15,13 +15,13 @@ const READ_ELSEWHERE = [
   "HEARTH_TEMPLATES",
 ];
 
-/** Of the repository's tests, and what Kubernetes sets for each service whose name begins with `hearth`. */
+/** Variables of the repository's tests, and Kubernetes' variables for services whose names begin with `hearth`. */
 const OTHERS = /^HEARTH_(TEST_\w+|(\w+_)?SERVICE_(HOST|PORT)(_\w+)?|(\w+_)?PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
 const SERVICE_PORT = /^HEARTH_(\w+_)?PORT$/;
 
 /**
- * One line for each variable of ours that is set and that nothing reads.
- * @param known variables of settings, and those that the configuration file names
+ * One line for each variable of ours that is set but never read.
+ * @param known variables of settings, and those in the configuration file
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>, known: Iterable<string>): string[] {
   const all = [...new Set([...known, ...READ_ELSEWHERE])].filter((name) => name.startsWith(PREFIX));
@@ -34,6 +34,6 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
       name.slice(PREFIX.length),
       all.map((each) => each.slice(PREFIX.length)),
     );
-    return `${name} is no setting, so it has no effect${near === undefined ? "" : `; did you mean ${PREFIX}${near}?`}`;
+    return `${name} is not a setting and has no effect${near === undefined ? "" : `; did you mean ${PREFIX}${near}?`}`;
   });
 }

@@ -1,4 +1,4 @@
-/** How the text of a setting becomes its value; undefined where it is none. */
+/** Parsers from a setting's text to its value; undefined if invalid. */
 import { isIPv6 } from "node:net";
 import { parseDuration } from "../duration.ts";
 
@@ -9,7 +9,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** `[http://]host[:port]`; a missing host is loopback, IPv6 stands in brackets. Digits alone were meant as a port. */
+/** `[http://]host[:port]`; a missing host is loopback, IPv6 is in brackets. Digits alone are a port. */
 export function parseAddress(value: unknown): Address | undefined {
   const match = /^(http:\/\/)?(\[[0-9a-fA-F:.]+\]|[^:/\s[\]]*)(?::(\d{1,5}))?\/?$/.exec(String(value));
   if (!match || match[0] === "") return bareIpv6(value);
@@ -63,7 +63,7 @@ export function parseMs(value: unknown, adjust: (ms: number) => number | undefin
   try {
     return adjust(parseDuration(value) / 1e6);
   } catch {
-    return undefined; // the caller's message says more: which setting, from where
+    return undefined; // the caller's message names the setting and its origin
   }
 }
 
@@ -84,11 +84,11 @@ export function isOriginPattern(pattern: string): boolean {
 }
 
 export function parseBool(value: unknown): boolean | undefined {
-  if (/^(1|2|t|true)$/i.test(String(value))) return true; // 2: "trace" elsewhere
+  if (/^(1|2|t|true)$/i.test(String(value))) return true; // 2: "trace" in other programs
   return /^(0|f|false)$/i.test(String(value)) ? false : undefined;
 }
 
-/** Of a server of the web, without a slash at its end; no query, no password. */
+/** An http(s) address without a trailing slash, query or password. */
 export function parseWebAddress(value: unknown): string | undefined {
   const url = typeof value === "string" ? URL.parse(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.search + url.hash + url.username + url.password !== "")

@@ -119,8 +119,8 @@ describe("what Ollama starts with, this server starts with, and says what it too
     [{ OLLAMA_DEBUG: "yes" }, { debug: false }, "OLLAMA_DEBUG='yes': expected true or false; the default is taken"],
     [{ OLLAMA_NOPRUNE: "yes" }, { noPrune: true }, "what is not false counts as true"],
     [{ OLLAMA_HOST: ":8080" }, { host: { hostname: all, port: 8080 } }, "listens on all interfaces"],
-    [{ OLLAMA_HOST: ":66000" }, { host: { hostname: all, port: 11434 } }, "'66000' is no port, so 11434 is taken"],
-    [{ OLLAMA_HOST: "1.2.3.4:" }, { host: { hostname: "1.2.3.4", port: 11434 } }, "'' is no port"],
+    [{ OLLAMA_HOST: ":66000" }, { host: { hostname: all, port: 11434 } }, "'66000' is not a port, so 11434 is used"],
+    [{ OLLAMA_HOST: "1.2.3.4:" }, { host: { hostname: "1.2.3.4", port: 11434 } }, "'' is not a port"],
     [{ OLLAMA_HOST: "https://a.b/c" }, { host: { hostname: "a.b", port: 443 } }, "TLS is not spoken here"],
   ])("%j", (env, expected, warning) => {
     const config = withEnv(env as Record<string, string>);

@@ -19,7 +19,7 @@ test.each([
   ["HEARTH_APIKEY", "; did you mean HEARTH_API_KEY?"],
   ["HEARTH_FLASH_ATTENTION", ""],
 ])("%s is named, and not its value", (name, near) => {
-  expect(warningsOf({ [name]: "8080" })).toEqual([`${name} is no setting, so it has no effect${near}`]);
+  expect(warningsOf({ [name]: "8080" })).toEqual([`${name} is not a setting and has no effect${near}`]);
 });
 
 test("what is read somewhere, is empty, or belongs to others is not named", () => {
