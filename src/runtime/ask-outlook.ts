@@ -1,10 +1,10 @@
-/** What models will run on, as a child process finds out: drivers of GPUs stay out of the server. */
+/** Asks a child process which devices models can run on, to keep GPU drivers out of the server. */
 import { AppError } from "../base/index.ts";
 import { needsDriver, type Outlook, outlookOf } from "../engine/backends/index.ts";
 
-/** A driver answers in a second or two; one that hangs holds nothing up. */
+/** A driver answers in a second or two; one that hangs must not delay the server. */
 const ANSWER_MS = 10_000;
-/** Characters of what it says where it fails. */
+/** Characters quoted from a failed child's output. */
 const COMPLAINT_SHOWN = 500;
 
 interface Asking {
@@ -14,7 +14,7 @@ interface Asking {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Throws `unsupported` with what the child said where it found nothing that the backend can run on. */
+/** Throws `unsupported`, quoting the child, if it found no device for the backend. */
 export async function askOutlook({ backend, command, env }: Asking): Promise<Outlook> {
   if (!needsDriver(backend)) return outlookOf(backend);
   const stdio = { stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const;

@@ -1,4 +1,4 @@
-/** Chat: a conversation, with the model's own messages and the tools, as a runner is asked about it. */
+/** Chat: turns a conversation, the model's own messages and the tools into requests to a runner. */
 import { AppError } from "../base/index.ts";
 import { type Asked, type AskedMessage, forgetsThoughts, withoutNulls, withoutOldThoughts } from "../engine/index.ts";
 import { fullName, type ModelRef } from "../library/portable.ts";
@@ -22,7 +22,7 @@ export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerat
   });
 }
 
-/** Loads the model if need be. Throws what the chat itself would before it asks the model. */
+/** Loads the model if needed. Throws the errors that the chat itself would throw before it asks the model. */
 export async function countTokens(parts: RuntimeParts, request: ChatRequest): Promise<number> {
   return onRunner(parts, request, async (loaded) => {
     refuseEmbedder(loaded, { model: request.model, task: "chat" });
@@ -31,7 +31,7 @@ export async function countTokens(parts: RuntimeParts, request: ChatRequest): Pr
   });
 }
 
-/** The prompt that a chat would begin with. Throws as `countTokens` does. */
+/** The prompt of a chat. Throws as `countTokens` does. */
 export async function renderChat(parts: RuntimeParts, request: ChatRequest): Promise<string> {
   return onRunner(parts, request, async (loaded) => {
     refuseEmbedder(loaded, { model: request.model, task: "chat" });
@@ -40,7 +40,7 @@ export async function renderChat(parts: RuntimeParts, request: ChatRequest): Pro
   });
 }
 
-/** Throws `bad_request` for images, tools and choices of tools that the model does not know. */
+/** Throws `bad_request` for images, tools and tool choices that the model does not support. */
 async function conversationOf(
   parts: RuntimeParts,
   loaded: Loaded,
@@ -80,7 +80,7 @@ function withoutNullKeywords(tool: Tool): Tool {
 
 type Said = Pick<ChatRequest, "messages"> & { readonly isOutside: boolean | undefined };
 
-/** The model's own system text, where the caller brings none, and its example messages come first. */
+/** Puts the model's own system text first, unless the caller brings one, and then its example messages. */
 function withModelMessages(model: ModelRef, { messages: given, isOutside }: Said): readonly AskedMessage[] {
   const messages: readonly AskedMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];

@@ -1,4 +1,4 @@
-/** Whether a file's model can be run here, told by its headers before anything is stored. */
+/** Checks by a file's header, before anything is stored, that its model can run here. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { archs, loadProgram } from "../engine/architectures/index.ts";
 import { AppError } from "../base/index.ts";
@@ -6,13 +6,12 @@ import { type Gguf, type ModelHeader, readHeader, repairGguf } from "../engine/f
 import { checkTokenizer } from "../engine/text/index.ts";
 import { type CheckModel, HEADER_ARRAY_ITEMS_MAX } from "../library/making.ts";
 
-/** Of a tensor whose values say what a model's steps are, such as the factors of a rotation. */
+/** Maximum bytes of a tensor whose values determine the model's steps, such as rotation factors. */
 const TENSOR_BYTES_MAX = 2 ** 20;
 
 /**
- * Throws `unsupported`, in the words of a load, for a variant of an architecture that nothing here computes, or a
- * tokenizer that nobody knows here. Of files
- * that are damaged or incomplete their load tells.
+ * Throws `unsupported`, in a load's words, for an unknown architecture variant or tokenizer. Damaged or incomplete
+ * files are left for their load to report.
  */
 export const checkModel: CheckModel = async ({ label, path }) => {
   try {
@@ -27,7 +26,7 @@ export const checkModel: CheckModel = async ({ label, path }) => {
   }
 };
 
-/** A header whose tensors are read one by one: this process maps no file that may be truncated. */
+/** Reads tensors one by one: this process must not map files that may be truncated. */
 function readable(header: ModelHeader, path: string): Gguf {
   const readRange = (name: string, start: number, length: number): Uint8Array => {
     const tensor = header.tensors.get(name);

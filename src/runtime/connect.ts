@@ -1,6 +1,4 @@
-/**
- * The beginning of a runner's client: the way to the runner, the load of its model, and who hears which message.
- */
+/** The first part of a runner's client: the channel, the load of the model, and the listeners for its messages. */
 import { AppError, type Code, reasonOf } from "../base/index.ts";
 import type {
   EmbedEvent,
@@ -15,18 +13,18 @@ import type {
 import { NO_HEARTBEAT, type Heartbeat } from "./heartbeat.ts";
 import { makeWatchdog } from "./watchdog.ts";
 
-/** The way to a runner. */
+/** A channel to a runner. */
 export interface Transport {
   /** Throws if the channel is closed: the runner is about to end. */
   send(message: ToRunner): void;
-  /** Ends it at once. */
+  /** Kills the runner. */
   kill(): void;
-  /** Resolves, with why, when it has ended. */
+  /** Resolves with the cause once the runner has ended. */
   readonly exited: Promise<AppError>;
 }
 
 export interface ConnectOptions {
-  /** Fails the load when nothing was heard for so long. */
+  /** The load fails after so much silence. */
   readonly loadTimeoutMs: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -47,7 +45,7 @@ export interface Heard {
   heartbeat: Heartbeat;
 }
 
-/** What became of the images of prompts: made rows of, or known already. */
+/** Images of prompts that were encoded, and images whose rows were cached. */
 export type ImageCounts = Readonly<Record<"encoded" | "reused", number>>;
 
 interface Ready {
@@ -55,7 +53,7 @@ interface Ready {
   readonly template: TemplateReply;
 }
 
-/** Who waits for what a runner says about one id. */
+/** Receives the messages for one id. */
 export interface Listener {
   event?(event: SequenceEvent): void;
   reply?(reply: Reply): void;
@@ -64,8 +62,8 @@ export interface Listener {
 }
 
 /**
- * Has a runner load a model. Where that fails, or the signal is aborted, the runner is ended.
- * @param open gives the way to a runner that was just started
+ * Makes a runner load a model. Ends the runner if that fails or the signal is aborted.
+ * @param open returns the channel to a new runner
  */
 export async function connect(
   load: LoadMessage,
@@ -82,7 +80,7 @@ export async function connect(
   );
   const transport = open((message) => {
     if (message.kind === "pong") {
-      if (listeners.size > 0) heard.count++; // it was asked just before the request came
+      if (listeners.size > 0) heard.count++; // pinged just before the request came
       return heard.heartbeat.pong(message.turns);
     }
     watchdog.touch();

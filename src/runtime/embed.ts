@@ -1,4 +1,4 @@
-/** Embed: texts to vectors of unit length, on any model that is in the store. */
+/** Embed: texts to unit vectors, with any model of the store. */
 import { AppError, nowNs } from "../base/index.ts";
 import { normalized } from "../engine/index.ts";
 import { modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
@@ -36,7 +36,7 @@ function checkSize(count: number, dim: number): void {
   throw new AppError("bad_request", `input: expected at most ${most} texts in one request, got ${count}`);
 }
 
-/** The first `dimensions` values, of unit length again. */
+/** The first `dimensions` values, normalized again. */
 function shortened(vector: Float32Array, dimensions = 0): Float32Array {
   return dimensions > 0 && dimensions < vector.length ? normalized(vector.subarray(0, dimensions)) : vector;
 }

@@ -1,4 +1,4 @@
-/** A model in memory, or on its way there, as the pool keeps it. */
+/** The pool's record of a model in memory, or of one that is loading. */
 import { assert } from "../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../engine/index.ts";
 import type { PoolModel } from "./load-message.ts";
@@ -16,27 +16,27 @@ export interface Entry {
   keepAliveMs: number;
   expiresAtMs: number;
   timer: ReturnType<typeof setTimeout> | undefined;
-  /** Messages that the runner had sent when it was last idle; undefined: it was not, since it was started. */
+  /** Number of messages from the runner when it was last idle; undefined: not idle since its start. */
   heardIdle: number | undefined;
   /** Ends as soon as its last lease is returned. */
   expiring: boolean;
-  /** Why it was ended in the middle of its work; undefined: it was not. */
+  /** Why it was killed during its work; undefined: it was not. */
   cut: "hang" | "force" | undefined;
   usedAtMs: number;
 }
 
-/** Whether as many layers are on the GPU as are wanted there, or would be after another load. */
+/** Returns whether the wanted number of layers is on the GPU, or would be after another load. */
 function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {
   if (wanted === undefined || wanted === load.gpuLayers) return true;
   const there = runner?.info.gpuLayers;
   if (there) return Math.min(wanted, there.all) === there.count;
-  return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that can
+  return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that the backend can use
 }
 
-/** Whether new requests may come to a model: it is not about to end, nor its process. */
+/** Returns whether a model takes new requests: neither it nor its process is about to end. */
 export const stays = ({ expiring, runner }: Entry): boolean => !expiring && runner?.alive !== false;
 
-/** Whether a loaded model serves a request: load options that the request leaves open match anything. */
+/** Returns whether a loaded model serves a request; load options that the request omits match anything. */
 export function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
   const { load, runner } = entry;
   const trained = runner?.info.ctxLenTrained ?? Infinity;

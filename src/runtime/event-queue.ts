@@ -1,4 +1,4 @@
-/** Events in order, handed to one reader; a failure comes after what was said before it. */
+/** An ordered queue of events for one reader; a failure comes after the events before it. */
 import type { AppError } from "../base/index.ts";
 
 export interface EventQueue<T> {
@@ -25,7 +25,7 @@ export function makeQueue<T>(): EventQueue<T> {
         if (failure) throw failure;
         await new Promise<void>((resolve) => (wake = resolve));
       }
-      return values.shift()!; // not empty: the loop above
+      return values.shift()!; // the loop above ends with a value
     },
   };
 }

@@ -1,7 +1,4 @@
-/**
- * A tool call that must be made: the JSON schema of the calls that the request allows. It holds the model to one of the
- * tools and to arguments that fit that tool's parameters.
- */
+/** The JSON schema for a required tool call: one of the tools, with arguments that fit its parameters. */
 import { AppError } from "../base/index.ts";
 import { DATA, MAPS, TOO_DEEP, tooDeepAt } from "../engine/index.ts";
 import type { ForcedCall } from "./parse/format.ts";
@@ -13,7 +10,7 @@ interface Choice {
   readonly toolChoice?: ToolChoice | undefined;
 }
 
-/** The tools of which one must be called; undefined where the model is free. Throws `bad_request`. */
+/** The tools of which one must be called; undefined: the model is free to choose. Throws `bad_request`. */
 export function requiredTools({ tools = [], toolChoice = "auto" }: Choice): readonly Tool[] | undefined {
   if (toolChoice === "auto" || toolChoice === "none") return undefined;
   if (tools.length === 0) throw new AppError("bad_request", "tool_choice: expected tools to choose from, got none");
@@ -24,7 +21,7 @@ export function requiredTools({ tools = [], toolChoice = "auto" }: Choice): read
   throw new AppError("bad_request", `tool_choice: expected one of the tools ${names}, got '${toolChoice.name}'`);
 }
 
-/** The schema of one call of one of these tools, under the keys of a format. Throws `bad_request`. */
+/** The schema of one call to one of these tools, under the keys of a format. Throws `bad_request`. */
 export function forcedCallSchema(tools: readonly Tool[], keys: ForcedCall): Record<string, unknown> {
   const byName = new Map(tools.map((tool) => [tool.function.name, tool.function.parameters]));
   if (byName.has("")) throw new AppError("bad_request", "tools: expected a name for every tool");
@@ -38,11 +35,11 @@ export function forcedCallSchema(tools: readonly Tool[], keys: ForcedCall): Reco
   return { anyOf: calls, $defs: Object.fromEntries(parameters) };
 }
 
-/** Where a tool's parameters are in the schema of all calls (RFC 6901 in a fragment). */
+/** The reference to a tool's parameters in the schema of all calls (RFC 6901 in a fragment). */
 const pointerTo = (name: string): string =>
   `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`;
 
-/** Parameters as an object: one that declares none takes none. */
+/** Parameters as an object schema; a tool that declares none takes none. */
 function argumentsSchema(name: string, parameters: unknown): Record<string, unknown> {
   const schema = parameters ?? {};
   if (!isObject(schema)) {
@@ -69,7 +66,7 @@ const declaresNothing = (schema: Record<string, unknown>): boolean =>
   !Array.isArray(schema["required"]) &&
   DECLARES.every((key) => schema[key] === undefined);
 
-/** A schema whose references point into itself at its new place. It is not too deep. */
+/** Moves a schema's internal references to its new place. Its depth is limited already. */
 function moveRefs(schema: unknown, base: string): unknown {
   if (Array.isArray(schema)) return schema.map((each) => moveRefs(each, base));
   if (!isObject(schema)) return schema;

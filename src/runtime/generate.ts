@@ -1,6 +1,6 @@
 /**
- * Generate: one prompt, continued. Without `raw` it is rendered as a chat of one turn: the model's own system text and
- * messages come first, unless the caller brings the `context` of an earlier answer.
+ * Generate: continues one prompt. Without `raw` it becomes a chat of one turn: the model's own system text and messages
+ * come first, unless the caller brings the `context` of an earlier answer.
  */
 import { AppError } from "../base/index.ts";
 import type { Asked } from "../engine/index.ts";
@@ -31,7 +31,7 @@ export function runGenerate(parts: RuntimeParts, request: GenerateRequest): Asyn
   });
 }
 
-/** The prompt that an answer would begin with. Throws what the answer itself would before it begins. */
+/** The prompt of an answer. Throws the errors that the answer itself would throw before it begins. */
 export async function renderQuestion(parts: RuntimeParts, request: GenerateRequest): Promise<string> {
   return onRunner(parts, request, async (loaded) => {
     refuseEmbedder(loaded, { model: request.model, task: "generate" });
@@ -47,7 +47,7 @@ async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateReque
   return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [] });
 }
 
-/** What the model reads, and what is known of the template that it goes through, where it does. */
+/** The model's input, and facts on the template that renders it, if one does. */
 async function readingOf(
   parts: RuntimeParts,
   loaded: Loaded,
@@ -61,7 +61,7 @@ async function readingOf(
   return { asked: askedOf(parts, loaded, { request, known }), facts: known.facts };
 }
 
-/** What the model reads: a question, or two texts with a gap between them. */
+/** The input: a question, or a prefix and a suffix to fill between. */
 function askedOf(
   parts: RuntimeParts,
   { model, lease }: Loaded,

@@ -1,6 +1,6 @@
 /**
- * Room on the GPU for one more model: what the others there leave of it. Before layers stay on the CPU for want of it,
- * or a number of layers is refused, idle models are unloaded, one after another.
+ * GPU memory for one more model. Unloads idle models one by one before layers have to stay on the CPU, or a requested
+ * number of layers is refused.
  */
 import { AppError } from "../base/index.ts";
 import type { LoadMessage } from "../engine/index.ts";
@@ -11,13 +11,13 @@ interface Neighbour {
 }
 
 interface Room<N extends Neighbour, R> {
-  /** The models in memory now, the one that goes first first. */
+  /** Loaded models in eviction order. */
   neighbours(): readonly N[];
   evict(neighbour: N): Promise<void>;
   start(load: LoadMessage): Promise<R>;
 }
 
-/** Starts a runner with as much on the GPU as can be had without taking it from a model in use. */
+/** Starts a runner with as many layers on the GPU as possible without evicting a model in use. */
 export async function startWithRoom<N extends Neighbour, R>(load: LoadMessage, room: Room<N, R>): Promise<R> {
   const onGpu = (): N[] => room.neighbours().filter((each) => vramBytes(each) > 0);
   const isIdle = ({ users }: N): boolean => users === 0;
@@ -32,7 +32,7 @@ export async function startWithRoom<N extends Neighbour, R>(load: LoadMessage, r
       });
     } catch (error) {
       if (!mayEvict || !(error instanceof AppError) || error.code !== "too_large") throw error;
-      const victim = onGpu().find(isIdle); // those of before may have got work
+      const victim = onGpu().find(isIdle); // models chosen earlier may be busy by now
       if (victim) await room.evict(victim);
     }
   }

@@ -1,37 +1,37 @@
 /**
- * Notices a runner that hangs: a kernel that never ends, a deadlock, a stopped process. While requests wait for it, it
- * is asked now and then for a sign of life, which it gives between two steps. Time is counted in beats of a timer, not
- * read from a clock: a machine that slept, or a server that was stopped itself, adds one beat at most.
+ * Detects a runner that hangs: an endless kernel, a deadlock, a stopped process. While requests wait for a runner, it
+ * is pinged regularly and answers between two steps. Time is counted in beats of a timer instead of read from a clock:
+ * after the machine slept, or the server was stopped, one beat at most is added.
  */
 
-/** An idle runner has nothing to do but to answer: it gets less time, where steps may take longer. */
+/** An idle runner only has to answer, so its limit is lower even if steps may take longer. */
 const IDLE_MS_MAX = 30_000;
 
-/** Beats of the shorter of both limits: a limit is kept to within so much of it. */
+/** Beats per limit (the shorter of both): the precision of a limit. */
 const BEATS = 10;
 
 interface HeartbeatParts {
-  /** How long a runner may take for one step. */
+  /** Longest time for one step. */
   readonly timeoutMs: number;
-  /** Asks the runner for a sign of life. */
+  /** Asks the runner for a pong. */
   ping(): void;
-  /** Whether requests wait for the runner. */
+  /** Returns whether requests wait for the runner. */
   isAwaited(): boolean;
-  /** Called once, when the runner has shown no progress for too long. */
+  /** Called once, when the runner has made no progress for too long. */
   onHang(): void;
 }
 
 export interface Heartbeat {
   /** A request is about to be sent. */
   wake(): void;
-  /** The runner said something that a request waits for. */
+  /** A message arrived that a request waits for. */
   progress(): void;
-  /** The answer to a ping. @param turns of the runner's event loop, which go up with each step */
+  /** The answer to a ping. @param turns turns of the runner's event loop, which grow with each step */
   pong(turns: number): void;
   stop(): void;
 }
 
-/** Owns a timer, which runs while the runner is not known to be idle. */
+/** Owns a timer, which runs until the runner is known to be idle. */
 export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatParts): Heartbeat {
   const idleMs = Math.min(timeoutMs, IDLE_MS_MAX);
   const beatMs = idleMs / BEATS;
@@ -42,7 +42,7 @@ export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatP
   let turns: number | undefined;
   let isAsked = false;
   const ask = (): void => {
-    if (isAsked) return; // a stopped process reads nothing: one ping waits for it, not hundreds
+    if (isAsked) return; // a stopped process reads nothing: one unanswered ping is enough
     isAsked = true;
     ping();
   };
@@ -65,7 +65,7 @@ export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatP
     wake() {
       if (timer !== undefined) return;
       beats = 0;
-      limit = BEATS; // until it has answered once: it was idle
+      limit = BEATS; // until its first answer: it was idle
       timer = setInterval(beat, beatMs);
       timer.unref?.();
       ask();
@@ -75,11 +75,11 @@ export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatP
       isAsked = false;
       if (limit !== beatsMax || now !== turns) progress();
       turns = now;
-      if (!isAwaited()) stop(); // what it was at has ended: this was behind it
+      if (!isAwaited()) stop(); // the pong was queued behind the work, which has ended
     },
     stop,
   };
 }
 
-/** Where the limit is switched off. */
+/** For a disabled limit. */
 export const NO_HEARTBEAT: Heartbeat = { wake() {}, progress() {}, pong() {}, stop() {} };

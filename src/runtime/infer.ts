@@ -1,32 +1,32 @@
 /**
- * What generate and chat have in common: a runner is leased, asked in one phase or several, and each of its events
- * becomes what the client is told.
+ * The common part of generate and chat: leases a runner, asks it in one or several passes, and turns its events into
+ * the client's.
  */
 import type { GenerateMessage } from "../engine/index.ts";
 import { lease, modelOf, refuseEmbedder, weightsOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import type { RunnerClient, RunnerEvent } from "./runner-client.ts";
 import type { InferenceEvent, InferenceRequest } from "./runtime.ts";
 
-/** One request to a runner, and how its events are read. */
+/** One request to a runner, and the reader of its events. */
 export interface Phase {
   readonly request: Omit<GenerateMessage, "kind" | "id"> & { readonly id?: number };
   read(event: RunnerEvent): readonly InferenceEvent[];
-  /** Whether the rest of what it says is not wanted. */
+  /** Returns whether the rest of the output is unwanted. */
   isOver?(): boolean;
-  /** What is asked once this has ended. */
+  /** The next pass, once this one has ended. */
   next?(): Phase | undefined;
-  /** A failure in the client's terms. */
+  /** Converts a failure to the client's terms. */
   explain?(error: unknown): unknown;
 }
 
 export interface Task {
   readonly request: InferenceRequest;
   readonly name: "chat" | "generate";
-  /** Nothing is asked: the model is loaded, or unloaded. */
+  /** A request without a prompt: it loads or unloads the model. */
   readonly isEmpty: boolean;
-  /** It is unloaded at once, and requests on it fail. */
+  /** Unloads at once; running requests fail. */
   readonly isForced?: boolean;
-  /** Throws what the loaded model cannot do. */
+  /** Throws if the loaded model cannot do it. */
   begin(loaded: Loaded): Promise<Phase>;
 }
 
@@ -57,7 +57,7 @@ export async function* infer(parts: RuntimeParts, task: Task): AsyncGenerator<In
       }
       return;
     } catch (error) {
-      // a runner that died idle never heard the request: nothing was said of it yet
+      // a runner that died idle never received the request, so a repeat is safe
       if (isLast || !loaded.lease.wasUnheard()) throw phase?.explain?.(error) ?? error;
     } finally {
       forgetAll(runner, holding);

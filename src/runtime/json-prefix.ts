@@ -1,6 +1,6 @@
 /**
- * Completes JSON that was cut at any place. A partial string stays; a partial number, word or key is dropped.
- * Parentheses count as brackets and apostrophes as quotes, for calls in Python syntax.
+ * Completes JSON that was cut at any place. A partial string stays; a partial number, word or key is dropped. For calls
+ * in Python syntax, parentheses count as brackets and apostrophes as quotes.
  */
 import { nestsDeeper } from "../base/index.ts";
 
@@ -10,17 +10,17 @@ const DEPTH_MAX = 1000;
 export interface Closed {
   /** The value with the missing closing brackets and quote. */
   readonly text: string;
-  /** Characters up to the end of the first value; undefined: the text was cut before that. */
+  /** Length of the first value; undefined: the text was cut within it. */
   readonly length?: number;
-  /** The end of the input that was dropped. */
+  /** The dropped end of the input. */
   readonly rest: string;
-  /** `text` with one more entry at the cut, which shows which value the cut is in; undefined inside a string. */
+  /** `text` with one more entry at the cut, which shows which value was cut; undefined inside a string. */
   readonly more?: string;
-  /** Positions of the brackets that are still open. */
+  /** Positions of unclosed brackets. */
   readonly open: readonly number[];
 }
 
-/** Completes the value at the start of a text, which must be a bracket. Does not check what is between brackets. */
+/** Completes the value at the start of a text, which must be a bracket. Does not check the content of brackets. */
 export function closePrefix(text: string): Closed {
   const open: string[] = [];
   const places: number[] = [];
@@ -55,7 +55,7 @@ export function closePrefix(text: string): Closed {
 
 const closing = (open: readonly string[]): string => open.reduce((after, bracket) => CLOSING[bracket] + after, "");
 
-/** The position behind the closing quote, or behind the last complete character. */
+/** The position after the closing quote, or after the last complete character. */
 function endOfString(text: string, start: number): { readonly at: number; readonly isCut: boolean } {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === text[start]) return { at: at + 1, isCut: false };
@@ -70,7 +70,7 @@ function endOfString(text: string, start: number): { readonly at: number; readon
 /** Valid rests: a key with or without a colon, a partial key, or a partial number or word. */
 const UNSURE = /^[\s,]*(?:"(?:[^"\\]|\\.)*(?:\\|"\s*:?\s*)?)?[-+.\w]*\s*$|^\\/s;
 
-/** The fields of an object that was cut at any place; undefined if the text is not the start of an object. */
+/** The fields of a cut object; undefined if the text is not the start of an object. */
 export function fieldsOfPrefix(text: string): Record<string, unknown> | undefined {
   const start = text.trimStart();
   if (!start.startsWith("{") || nestsDeeper(start, DEPTH_MAX)) return undefined;

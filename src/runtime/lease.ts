@@ -1,4 +1,4 @@
-/** A loaded model for one request: found, leased, and checked for what is asked of it. */
+/** Finds and leases a loaded model for a request, and checks that it supports the request. */
 import { AppError, nowNs, quoteGo } from "../base/index.ts";
 import {
   type AnswerSettings,
@@ -14,7 +14,7 @@ import type { PoolWeights } from "./load-message.ts";
 import type { Lease, Pool } from "./pool.ts";
 import type { InferenceRequest, NamedModel, Think } from "./runtime.ts";
 
-/** Whoever has the models in memory: processes on a server, Workers in a page. */
+/** Keeps models in memory: processes on a server, Workers in a page. */
 interface Runners extends Pick<Pool, "unload"> {
   acquire(...asked: Parameters<Pool["acquire"]>): Promise<Lease>;
 }
@@ -31,7 +31,7 @@ interface LeaseRequest extends NamedModel {
   readonly signal: AbortSignal;
 }
 
-/** A loaded model for one request, and how long it took to get. */
+/** A loaded model for one request, and the time that loading took. */
 export interface Loaded {
   readonly lease: Lease;
   readonly model: ModelRef;
@@ -39,14 +39,14 @@ export interface Loaded {
   readonly loadNs: number;
 }
 
-/** The model that a request names. Throws `not_found`, and what the store does. */
+/** The model that a request names. Throws `not_found` and the store's errors. */
 export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedModel): Promise<ModelRef> {
   const found = ref ?? (await store.resolve(model));
   if (!found) throw new AppError("not_found", `model '${model}' not found`);
   return found;
 }
 
-/** Loads the model if need be; the caller releases the lease. */
+/** Loads the model if needed; the caller releases the lease. */
 export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
   checkRunsHere(model);
   const startedNs = nowNs();
@@ -68,7 +68,9 @@ export async function lease(parts: RuntimeParts, model: ModelRef, request: Lease
   return { lease: leased, model, startedNs, loadNs: nowNs() - startedNs };
 }
 
-/** What a runner answers to a request; asked once more on a fresh runner where the first was gone before it heard. */
+/**
+ * A runner's answer to a request; asks a fresh runner once more if the first one died before it received the request.
+ */
 export async function onRunner<T>(
   parts: RuntimeParts,
   request: LeaseRequest,
@@ -108,7 +110,7 @@ export function templateOf(model: ModelRef): TemplateChoice {
   };
 }
 
-/** How an answer is made: the request's settings over the Modelfile's over the file's over the defaults. */
+/** Sampling options: the request's override the Modelfile's, which override the file's, which override the defaults. */
 export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
   const { options, format, logprobs, shift = true, truncate = true } = request;
   return {
@@ -123,10 +125,10 @@ export function settingsOf({ model, lease: { runner } }: Loaded, request: Infere
 function samplingOptions(parameters: Options, options: Options): SamplingOptions {
   const merged = { ...SAMPLING_DEFAULTS, ...parameters, ...options };
   const known = Object.keys(SAMPLING_DEFAULTS).map((key) => [key, merged[key as keyof SamplingOptions]]);
-  return Object.fromEntries(known) as SamplingOptions; // every key of the defaults is there
+  return Object.fromEntries(known) as SamplingOptions; // has every key of the defaults
 }
 
-/** Refuses to generate with a model that was made for embedding. */
+/** Refuses to generate with an embedding model. */
 export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
   if (runner.info.embedsOnly) throw new AppError("bad_request", `${quoteGo(model)} does not support ${task}`);
 }

@@ -1,40 +1,40 @@
-/** What the pool knows of models and of its settings, and the message that loads one with the other. */
+/** Facts on models and the pool's settings, and the message that loads a model with them. */
 import { availableParallelism } from "node:os";
 import type { KernelChoice, KvCacheType, NamedFile } from "../base/index.ts";
 import type { LoadingOptions, LoadMessage, TemplateChoice } from "../engine/index.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
-/** Values of the setting that may come to a GPU. */
+/** Backend settings that may use a GPU. */
 const GPU_BACKENDS: ReadonlySet<string> = new Set(["auto", "webgpu"]);
-/** The files that make a loaded model: names that share them share a runner. */
+/** The files of a loaded model: names with the same files share a runner. */
 export interface PoolWeights {
   readonly path: string;
-  /** In the order in which they are laid over the model. */
+  /** In the order of application. */
   readonly adapters: readonly string[];
-  /** Makes rows of images; undefined: the model's own file does, where anything does. */
+  /** Encodes images; undefined: the model's own file does, if any. */
   readonly projector?: string | undefined;
-  /** Drafts for it; undefined: nothing does. */
+  /** Draft model for speculative decoding; undefined: none. */
   readonly draft?: string | undefined;
-  /** What the model is, where the file at `path` only describes it. */
+  /** The model's files, if the file at `path` only describes it. */
   readonly files?: readonly NamedFile[];
 }
 
-/** What the pool must know of a model in the store. */
+/** A stored model, as the pool needs it. */
 export interface PoolModel extends PoolWeights {
-  /** Name with tag, for people. */
+  /** Name with tag, for messages. */
   readonly name: string;
   readonly digest: string;
-  /** Bytes of all its files. */
+  /** Bytes of all files together. */
   readonly weightBytes: number;
-  /** Of the name that is asked for; names that share weights may differ in it. */
+  /** The template of the requested name; names that share weights may differ in it. */
   readonly template: TemplateChoice;
-  /** Called before a runner is started: throws what is wrong with the files. */
+  /** Called before a runner starts; throws if the files are unusable. */
   readonly check?: () => Promise<void>;
 }
 
 export interface PoolOptions {
   readonly backend: string;
-  /** Of models whose requests do not say; `auto`: as there is memory. */
+  /** Default for requests without one; `auto`: depends on memory. */
   readonly ctxLen: number | "auto";
   readonly numParallel: number;
   /** undefined: the pool decides. */
@@ -42,26 +42,26 @@ export interface PoolOptions {
   readonly maxQueue: number;
   readonly keepAliveMs: number;
   readonly cacheDir: string | undefined;
-  /** Bytes that snapshots of prefixes may take in that folder; undefined or 0: none are kept. */
+  /** Bytes for snapshots of prefixes in that folder; undefined or 0: none are stored. */
   readonly snapshotBytes?: number | undefined;
-  /** Bytes that models may take on the GPU together; undefined: what there is. */
+  /** Bytes that all models together may take on the GPU; undefined: all that is free. */
   readonly gpuMemory?: number | undefined;
-  /** Which kernels a GPU runs; undefined: `auto`. */
+  /** The GPU kernels to run; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  /** Level of the SIMD kernels; undefined: the machine's best. */
   readonly simdLevel?: string | undefined;
-  /** How keys and values are kept; undefined: `f16`. */
+  /** Format of the KV cache; undefined: `f16`. */
   readonly kvType?: KvCacheType | undefined;
-  /** How long a runner may show no progress while requests wait for it; undefined or Infinity: as long as it likes. */
+  /** The longest time without progress while requests wait; undefined or Infinity: no limit. */
   readonly stepTimeoutMs?: number | undefined;
-  /** Told of a runner that took longer, before it is ended. */
+  /** Called for a runner that exceeded it, before that is killed. */
   readonly onHang?: (name: string, pid: number | undefined) => void;
   readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
-  /** Bytes of memory that a new process could use now. */
+  /** Bytes of memory available to a new process. */
   readonly freeBytes: () => number;
 }
 
-/** Equal where the files are. */
+/** A key that is equal for equal files. */
 export const weightsKey = ({ path, projector = "", draft = "", files = [], adapters }: PoolWeights): string =>
   JSON.stringify([path, projector, draft, files, ...adapters]);
 
@@ -90,7 +90,7 @@ export function loadMessage(model: PoolModel, options: LoadingOptions, pool: Poo
   };
 }
 
-/** A negative number, like none, leaves it open; a backend without a GPU has nothing to put there. */
+/** A negative or missing number leaves it open; backends without a GPU have no layers on one. */
 function gpuLayersOf({ num_gpu = -1 }: LoadingOptions, { backend }: PoolOptions): number | undefined {
   return num_gpu < 0 || !GPU_BACKENDS.has(backend) ? undefined : num_gpu;
 }

@@ -1,6 +1,4 @@
-/**
- * The runtime of this machine: models from the store, in runner processes of the pool.
- */
+/** The runtime of this machine: models of the store, in the pool's runner processes. */
 import type { Store } from "../library/portable.ts";
 import { countTokens, renderChat, runChat } from "./chat.ts";
 import { runEmbed } from "./embed.ts";

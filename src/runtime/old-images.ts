@@ -1,12 +1,12 @@
 /**
  * Replaces images by a line of text for a model without vision: images in tool results and in answered messages.
- * Clients send the whole conversation each time, so without this one image would make every later request fail.
+ * Clients send the whole conversation each time, so one image would otherwise make every later request fail.
  */
 import { AppError } from "../base/index.ts";
 import type { Message } from "./runtime.ts";
 
 /**
- * Throws `bad_request` for an image in a new message of the user.
+ * Throws `bad_request` for an image in the user's new message.
  * @param about.why why the model has no vision, if known
  */
 export function withoutImages(

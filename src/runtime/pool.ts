@@ -1,5 +1,5 @@
 /**
- * The models in memory: one runner process each. Requests lease a runner; the pool loads on demand (one load at a
+ * The models in memory, one runner process each. Requests lease a runner; the pool loads on demand (one load at a
  * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
  * models or too little memory.
  */
@@ -14,25 +14,25 @@ import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, HungModel, LoadedModel, ModelActivity } from "./runtime.ts";
 
-/** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
+/** Default number of loaded models on a machine without a GPU. */
 const MAX_LOADED_AUTO = 3;
-/** A model is loaded beside others only where it fits in this share of the free memory. */
+/** A model is loaded besides others only if it fits into this share of the free memory. */
 const MEMORY_SHARE = 0.8;
 const NO_ROOM = { used: 0, room: 0 };
 /** setTimeout's longest delay. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
-/** Hangs are shown for so long, and so many of them. */
+/** Limits of the list of hangs: age and length. */
 const HUNG_SHOWN_MS = 10 * 60_000;
 const HUNG_MAX = 20;
-/** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
+/** `expires_at` of a model that never expires: far away, yet a valid time in every client. */
 const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
 
-/** The use of a runner by one request. */
+/** One request's use of a runner. */
 export interface Lease<R extends RunnerClient = RunnerClient> {
   readonly runner: R;
-  /** Whether the runner has died without a word since it was last idle: it may have heard nothing of what was asked. */
+  /** Returns whether the runner died without a message since it was last idle: it may not have received the request. */
   wasUnheard(): boolean;
-  /** Resolves once a runner that has died is forgotten: another one is started for the next lease. */
+  /** Resolves once a dead runner is removed: the next lease starts another. */
   readonly ended: Promise<void>;
   release(): void;
 }
@@ -46,24 +46,24 @@ interface LeaseRequest {
 /** Owns the runners; `close` ends them all. */
 export class Pool {
   readonly #options: PoolOptions;
-  /** By weights. */
+  /** By weights key. */
   readonly #entries = new Map<string, Entry>();
   #loading: Promise<void> = Promise.resolve();
-  /** Of each request that waits for a load. */
+  /** Models of requests that wait for a load. */
   readonly #queued: PoolModel[] = [];
-  /** Aborted by `close`, for those that wait for a model. */
+  /** Aborted by `close`, for requests that wait for a model. */
   readonly #closing = new AbortController();
   readonly #events = { load: 0, unload: 0, evict: 0, crash: 0, hang: 0 };
-  /** Runners that hung, the last at the end. */
+  /** Runners that hung; the latest is last. */
   #hung: HungModel[] = [];
-  /** Of runners that have ended. */
+  /** Counts of runners that have ended. */
   readonly #images = { encoded: 0, reused: 0 };
 
   constructor(options: PoolOptions) {
     this.#options = options;
   }
 
-  /** A runner of that model, loaded if need be. The caller releases it. */
+  /** A runner of that model, loaded if needed. The caller releases it. */
   async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
     const wanted = loadMessage(model, request.options, this.#options);
     for (;;) {
@@ -88,7 +88,7 @@ export class Pool {
 
   /** Models in memory, the one that expires last first. */
   loaded(): LoadedModel[] {
-    const isShown = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // not one that is about to end
+    const isShown = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // hides an expiring model once idle
     const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive && isShown(entry));
     return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
   }
@@ -113,7 +113,7 @@ export class Pool {
     };
   }
 
-  /** By name: models in memory, those that are being loaded, and those that are waited for. */
+  /** Activity by model name: loaded models, loading ones, and ones that requests wait for. */
   #modelActivity(): ModelActivity[] {
     const { numParallel: slots } = this.#options;
     const found = new Map<string, ModelActivity>();
@@ -137,7 +137,7 @@ export class Pool {
     return [...found.values()];
   }
 
-  /** Refuses who waits for a model, lets the others finish for `graceMs` at most, then ends every runner. */
+  /** Refuses requests that wait for a model, lets the others finish for `graceMs` at most, then ends every runner. */
   async close(graceMs: number): Promise<void> {
     this.#closing.abort(shuttingDown());
     const deadline = Date.now() + graceMs;
@@ -174,7 +174,7 @@ export class Pool {
     this.#expireInTime(entry);
   }
 
-  /** No request waits for this load any more; those that come from here on wait for the next. */
+  /** The last request that waited for this load has left; later requests wait for the next load. */
   #giveUp(entry: Entry): void {
     entry.expiring = true;
     entry.abort.abort();
@@ -187,7 +187,7 @@ export class Pool {
     entry.timer = setTimeout(rest, Math.min(leftMs, TIMER_MS_MAX));
   }
 
-  /** At the start of each use and at its end. */
+  /** Called at the start of each use and at its end. */
   #touch(entry: Entry): void {
     entry.usedAtMs = Date.now();
     entry.expiresAtMs = entry.usedAtMs + Math.min(entry.keepAliveMs, FOREVER_MS);
@@ -208,7 +208,7 @@ export class Pool {
     entry.runner?.end(why);
   }
 
-  /** A runner showed no progress for too long: its requests fail, and the next one gets another. */
+  /** Handles a runner without progress: its requests fail, and the next one gets a new runner. */
   #hang(entry: Entry): void {
     const { onHang, stepTimeoutMs = Infinity } = this.#options;
     const { name } = entry.model;
@@ -232,7 +232,7 @@ export class Pool {
     entry.closed.resolve();
   }
 
-  /** Runs `work` after all that came before; refused when too many wait. */
+  /** Runs `work` after all earlier work; refuses if too many requests wait. */
   async #inTurn<T>(model: PoolModel, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (this.#queued.length >= this.#options.maxQueue) throw tooBusy();
     this.#queued.push(model);
@@ -244,11 +244,11 @@ export class Pool {
       return await work();
     } finally {
       this.#queued.splice(this.#queued.indexOf(model), 1);
-      void before.then(turn.resolve); // a client that left the queue early must not let the next one overtake
+      void before.then(turn.resolve); // a client that leaves the queue must not let the next one overtake
     }
   }
 
-  /** What a promise resolves to; throws sooner where the client leaves or the pool closes. */
+  /** Awaits a promise; throws sooner if the client leaves or the pool closes. */
   #wait<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
     return abortable(promise, [signal, this.#closing.signal]);
   }
@@ -257,7 +257,7 @@ export class Pool {
     for (const each of [signal, this.#closing.signal]) if (each.aborted) throw reasonOf(each);
   }
 
-  /** Makes room and loads; undefined where another request loaded the model in the meantime. */
+  /** Makes room and loads; undefined if another request loaded the model meanwhile. */
   async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease<RunnerProcess> | undefined> {
     const present = this.#entries.get(weightsKey(model));
     if (present && stays(present) && compatible(present, wanted, request.options)) return undefined;
@@ -290,14 +290,14 @@ export class Pool {
         this.#events.load++;
         runner.watch(this.#options.stepTimeoutMs ?? Infinity, () => this.#hang(entry));
         void runner.exited.then(() => this.#forget(entry));
-        if (entry.abort.signal.aborted) void this.#end(entry); // it was ready before it heard of that
+        if (entry.abort.signal.aborted) void this.#end(entry); // it finished loading before it saw the abort
       },
       () => this.#forget(entry),
     );
     try {
       return await this.#lease(entry, request);
     } finally {
-      await settled; // one load at a time, also when its first client has gone
+      await settled; // one load at a time, even if its first client has left
     }
   }
 
@@ -312,7 +312,7 @@ export class Pool {
     });
   }
 
-  /** Half of what a model would leave free: texts of other programs, and the next model, need some too. */
+  /** Half of the memory that the model would leave free: other programs, and the next model, need some too. */
   #cacheMemory(model: PoolModel): number {
     const promised = promisedBytes(this.#residents());
     return Math.max(0, this.#freeBytes() - promised - neededBytes(model, this.#options.backend)) / 2;
@@ -337,7 +337,7 @@ export class Pool {
     }
   }
 
-  /** Ends an entry when its requests are done. */
+  /** Ends an entry once its requests are done. */
   async #retire(entry: Entry, signal: AbortSignal): Promise<void> {
     entry.expiring = true;
     if (entry.users === 0) await this.#end(entry);

@@ -1,4 +1,4 @@
-/** Rank: documents scored for a query, by a model that was made for that. */
+/** Rank: scores documents for a query with a reranking model. */
 import { AppError, nowNs, quoteGo } from "../base/index.ts";
 import { modelOf, onRunner, type RuntimeParts } from "./lease.ts";
 import type { RankRequest, RankResult } from "./runtime.ts";

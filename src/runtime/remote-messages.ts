@@ -1,4 +1,4 @@
-/** What goes to a model server elsewhere and comes from it: requests as `/api/chat` reads them, and its answers. */
+/** Messages to and from a remote model server: `/api/chat` requests, and its answers. */
 import { Type } from "@sinclair/typebox";
 import { type Parsed, reader } from "../base/schema.ts";
 import type { ChatRequest, InferenceEvent, Message, ToolCall } from "./runtime.ts";
@@ -47,7 +47,7 @@ export const modelList = reader(Type.Object({ models: Type.Array(Listed) }));
 
 type SaidCall = NonNullable<NonNullable<AnswerLine["message"]>["tool_calls"]>[number];
 
-/** The body of a request. What is for us alone, its signal and its session, stays here. */
+/** The body of a request, without the local fields (signal, session). */
 export function bodyOf(request: ChatRequest): object {
   const { model, messages, tools, options, format, think, toolChoice, truncate, shift, keepAliveMs } = request;
   return {
@@ -65,7 +65,7 @@ export function bodyOf(request: ChatRequest): object {
   };
 }
 
-/** Images stand before the text there. */
+/** That API places images before the text. */
 function messageBody({ images, ...message }: Message): object {
   return { ...message, ...(images ? { images: images.map((image) => Buffer.from(image).toString("base64")) } : {}) };
 }

@@ -1,6 +1,6 @@
 /**
- * Models of a server elsewhere, by the API that this one has itself: `models.url`, which may be a router's. Every
- * failure names that server; what may be over by the next try is `upstream` or `busy`.
+ * Models of a remote server, over this server's own API: `models.url`, possibly a router. Every failure names that
+ * server; temporary failures are `upstream` or `busy`.
  */
 import { createHash } from "node:crypto";
 import { AppError, type Code, linesOf, messageOf } from "../base/index.ts";
@@ -9,44 +9,44 @@ import { formatTraceparent, type Trace } from "../base/tracing.ts";
 import { answerLine, bodyOf, eventsOf, modelList, tokenCount } from "./remote-messages.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent } from "./runtime.ts";
 
-/** By which routers send requests of one session to where its prefix is warm. */
+/** Lets routers send a session's requests to the server that has its prefix cached. */
 const SESSION_HEADER = "x-session-id";
-/** A line of a stream, and a whole answer that is no stream: far above any of ours. */
+/** Maximum length of a line of a stream, and of a whole answer: far above any real one. */
 const LENGTH_MAX = 64 * 1024 * 1024;
 const ERROR_LENGTH_MAX = 4096;
-/** How long the names of its models are taken for what it has. */
+/** Lifetime of the cached list of model names. */
 const NAMES_MS = 5000;
 const NAMES_WAIT_MS = 10_000;
-/** How long who has names of before waits for new ones: senders of webhooks wait meanwhile. */
+/** The longest wait for new names if old ones are known: webhook senders wait meanwhile. */
 const NAMES_PATIENCE_MS = 1000;
-/** Of a busy server that does not say. */
+/** Default delay for a busy server without `Retry-After`. */
 const RETRY_MS = 5000;
 const DIGEST_SHOWN = 32;
 
 export interface RemoteOptions {
-  /** Where `/api` is below. */
+  /** Base address: `/api` is below it. */
   readonly url: string;
   /** Sent as a bearer token. */
   readonly key: string | undefined;
-  /** The server has failed where nothing came from it for so long; Infinity: never. */
+  /** The server has failed after so much silence; Infinity: never. */
   readonly silenceMs: number;
-  /** How long it may take to name its models; undefined: ten seconds. */
+  /** The longest wait for its model names; undefined: ten seconds. */
   readonly namesWaitMs?: number;
   readonly fetch: typeof fetch;
   readonly now: () => number;
 }
 
 export interface RemoteRuntime extends ChatRuntime {
-  /** Display names of its models, as of some seconds ago; throws where it was never heard of. */
+  /** Display names of its models, at most some seconds old; throws if the server never answered. */
   modelNames(): Promise<readonly string[]>;
-  /** Whether one of them writes text, as far as the server said. */
+  /** Returns whether one of its models generates text, as far as the server said. */
   canChat(name: string): Promise<boolean>;
 }
 
-/** What the server last said of its models. */
+/** The last known state of the server. */
 interface Known {
   readonly names: readonly string[];
-  /** Of those, the ones that write no text. */
+  /** Models that do not generate text. */
   readonly mute: readonly string[];
   readonly atMs: number;
 }
@@ -60,10 +60,10 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** What can be asked of the server; ends when it is silent for too long, or its caller is done. */
+/** One request to the server; ends if the server is silent for too long, or its caller is done. */
 interface Exchange {
   readonly response: Response;
-  /** The body, each piece of which is a sign of life. */
+  /** The body; each piece counts as a sign of life. */
   readonly body: AsyncIterable<Uint8Array>;
   [Symbol.dispose](): void;
 }
@@ -135,7 +135,7 @@ async function* answer(
   throw new AppError("upstream", `${server} ended its answer in the middle`);
 }
 
-/** Throws `cancelled` where the signal was aborted, and what the server says where it refuses. */
+/** Throws `cancelled` if the signal was aborted, and the server's message if it refuses. */
 async function open(options: RemoteOptions, server: string, asked: Asked): Promise<Exchange> {
   const { url, key, silenceMs, fetch: ask } = options;
   const ending = new AbortController();
@@ -157,7 +157,7 @@ async function open(options: RemoteOptions, server: string, asked: Asked): Promi
   };
   const close = (): void => {
     clearTimeout(timer);
-    ending.abort(); // the server hears that nobody reads on
+    ending.abort(); // tells the server that the reader has left
   };
   heard();
   try {
@@ -170,7 +170,7 @@ async function open(options: RemoteOptions, server: string, asked: Asked): Promi
         ...(asked.trace ? { traceparent: formatTraceparent(asked.trace) } : {}),
         ...(asked.session === undefined ? {} : { [SESSION_HEADER]: digestOf(asked.session) }),
       },
-      redirect: "error", // the key is for this server alone
+      redirect: "error", // the key is meant for this server alone
       signal: AbortSignal.any([asked.signal, ending.signal]),
       timeout: false, // a model may take minutes to load
     } as RequestInit);
@@ -214,7 +214,7 @@ function parsed<T>(text: string, schema: Reader<T>, server: string): T {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new AppError("upstream", `${server} sent what is no JSON: ${text.slice(0, 120)}`);
+    throw new AppError("upstream", `${server} sent invalid JSON: ${text.slice(0, 120)}`);
   }
   const read = schema.safeParse(value);
   if (read.success) return read.data;
@@ -222,10 +222,10 @@ function parsed<T>(text: string, schema: Reader<T>, server: string): T {
   throw new AppError("upstream", `${server} sent ${problem?.path.join(".") ?? ""}: ${problem?.message ?? "nothing"}`);
 }
 
-/** What its refusals are here; others are its failure. */
+/** The codes of its refusals; other statuses count as its failure. */
 const CODES: Readonly<Record<number, Code>> = {
   400: "bad_request",
-  401: "forbidden", // not our caller's key: ours
+  401: "forbidden", // our key is wrong, not our caller's
   403: "forbidden",
   404: "not_found",
   413: "too_large",
@@ -233,7 +233,7 @@ const CODES: Readonly<Record<number, Code>> = {
   503: "busy",
 };
 
-/** A server that takes no request now, and a proxy that finds none behind it. */
+/** Statuses of a server that accepts no requests now, or of a proxy without a backend. */
 const TAKES_NONE: ReadonlySet<number> = new Set([429, 502, 503]);
 /** Codes of errors before a request could be sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
@@ -273,7 +273,7 @@ function errorIn(text: string): string | undefined {
   }
 }
 
-/** What a session is called outside: equal for equal keys, and nothing to be read in it. */
+/** The public name of a session: a digest that is equal for equal keys and reveals nothing. */
 const digestOf = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, DIGEST_SHOWN);
 
 const causeOf = (error: unknown): string => {

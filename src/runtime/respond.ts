@@ -1,9 +1,10 @@
 /**
- * From what a runner says to the events of an answer: thinking told apart from text, tool calls taken out of it, and
- * what a schema or a required tool demands held to.
+ * Turns a runner's events into the events of an answer: separates thinking from text, extracts tool calls, and applies
+ * the grammar of a schema or a required tool.
  *
  * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
- * thoughts, and is then asked again, with them in the prompt and under the grammar; what it computed is still cached.
+ * thoughts, and is then asked again, with the thoughts in the prompt and under the grammar; its computed prefix is
+ * still cached.
  */
 import { AppError, nowNs } from "../base/index.ts";
 import type { AnswerSettings, Asked, Ending, ThinkingTags } from "../engine/index.ts";
@@ -24,37 +25,37 @@ import type { InferenceEvent, Statistics, Think, Tool } from "./runtime.ts";
 type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
 type DoneEvent = Extract<RunnerEvent, { kind: "done" }>;
 
-/** What a model is asked, and how it is to answer. */
+/** A request to a model, and the form of its answer. */
 export interface Question {
   readonly asked: Asked;
   readonly settings: AnswerSettings;
-  /** Whether `done` carries the ids of prompt and answer. */
+  /** True if `done` carries the ids of prompt and answer. */
   readonly wantsContext: boolean;
 }
 
 export interface Shape {
-  /** Of what renders the prompt. */
+  /** Facts on the template that renders the prompt. */
   readonly facts: TemplateFacts;
   readonly think: Think | undefined;
-  /** What the model may call; none: calls are text. */
+  /** Tools that the model may call; empty: calls stay text. */
   readonly tools: readonly Tool[];
   /** One of these must be called. */
   readonly required?: readonly Tool[] | undefined;
 }
 
-/** How a model's answers are to be read. */
+/** Rules for reading a model's answers. */
 interface Reading {
   readonly format: ToolFormat;
   readonly tags: ThinkingTags | undefined;
 }
 
-/** An answer whose text is passed on as it is. */
+/** An answer whose text is passed on unchanged. */
 export function unread(loaded: Loaded, question: Question): Phase {
   const tell = teller(loaded, question);
   return { request: requestOf(question), read: (event) => [tell(event)] };
 }
 
-/** An answer that is read as the model's template means it. */
+/** An answer that is parsed by the model's template. */
 export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
   const format = formatOf(shape.facts);
   const tags = format.marks ? format.marks.thinking : shape.facts.thinking;
@@ -65,7 +66,7 @@ export function respond(loaded: Loaded, question: Question, shape: Shape): Phase
   return shape.required || settings.format ? constrained(loaded, asked, reading) : free(loaded, asked, reading);
 }
 
-/** The format that the model's parser names, else the one that its template shows. */
+/** The format of the model's parser, else the one that its template shows. */
 function formatOf({ format, source }: TemplateFacts): ToolFormat {
   const named = Object.entries<ToolFormat>(toolFormats).find(([name]) => name === format)?.[1];
   return named ?? toolFormats[detectToolFormat(source)];
@@ -73,7 +74,7 @@ function formatOf({ format, source }: TemplateFacts): ToolFormat {
 
 const requestOf = ({ asked, settings }: Question): Phase["request"] => ({ asked, ...settings });
 
-/** What the runner says in the words of the runtime. */
+/** Makes a converter from the runner's events to the runtime's. */
 function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (event: RunnerEvent) => InferenceEvent {
   return (event) => {
     if (event.kind === "prompt") {
@@ -94,7 +95,7 @@ function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (eve
   };
 }
 
-/** Whether a prompt ends inside thinking. */
+/** Returns whether a prompt ends inside thinking. */
 const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags | undefined): boolean =>
   tags !== undefined && end.endsWith(tags.open);
 
@@ -162,16 +163,16 @@ function endedBy(asked: Asked, ending: Ending): Asked {
 }
 
 interface Thought {
-  /** Undefined where the model answered at once. */
+  /** Undefined: the model answered without thinking. */
   readonly text: string | undefined;
-  /** Tokens that are left for the answer; negative: as many as it takes. */
+  /** Tokens left for the answer; negative: unlimited. */
   readonly predictMax: number;
-  /** What thinking took, where it counts. */
+  /** Statistics of the thinking pass, if it counts. */
   readonly statistics: Statistics | undefined;
 }
 
 interface Thinking {
-  /** Of the request, whose prompt the answer continues. */
+  /** Id of the request whose prompt the answer continues. */
   readonly id: number;
   readonly tags: ThinkingTags;
   readonly answer: (thought: Thought) => Phase;
@@ -190,7 +191,7 @@ function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thin
   const end = (event: DoneEvent): InferenceEvent[] => {
     const { reason, stopSequence, statistics } = event;
     const isStopped = reason === "length" || (stopSequence !== undefined && stopSequence !== tags.close);
-    const last = isStopped ? [] : splitter.push(tags.close); // the stop string took it
+    const last = isStopped ? [] : splitter.push(tags.close); // the stop string consumed it
     const thoughts = [...last, ...splitter.end()].filter(isThinking).map(toEvent);
     const predictMax = options.num_predict > 0 ? options.num_predict - statistics.evalCount : options.num_predict;
     const done = tell(event);
@@ -230,7 +231,7 @@ function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thin
 
 const isThinking = (event: ParsedEvent) => event.kind === "thinking";
 
-/** @param about.after what the model thought before, where it was asked to */
+/** @param about.after the model's thoughts from an earlier pass, if any */
 function underGrammar(
   loaded: Loaded,
   question: Question,
@@ -242,7 +243,7 @@ function underGrammar(
     request: requestOf(question),
     ...(required ? { explain: namingTools } : {}),
     read(event) {
-      if (event.kind === "prompt") return after ? [] : [tell(event)]; // of the prompt without thoughts it was told
+      if (event.kind === "prompt") return after ? [] : [tell(event)]; // the prompt without thoughts is out already
       if (event.kind === "done") {
         const calls = required ? forcedCalls(text, required) : [];
         return [...calls.map(toEvent), withThinking(tell(event), after?.statistics)];
@@ -254,7 +255,7 @@ function underGrammar(
   };
 }
 
-/** Reads a required call. If it was cut before its name and only one tool is allowed, that tool was meant. */
+/** Reads a required call. If the call was cut before its name and only one tool is allowed, it calls that tool. */
 function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
   const calls = callsInJson(text);
   if (calls.length > 0 || text.trim() === "") return calls;
@@ -271,7 +272,7 @@ const isOffered = (name: string, tools: readonly Tool[]): boolean => tools.some(
 const orText = (event: ParsedEvent, tools: readonly Tool[]): ParsedEvent =>
   event.kind === "cutCall" && !isOffered(event.name, tools) ? { kind: "text", text: event.text } : event;
 
-/** Adds what thinking took to the statistics of the answer. */
+/** Adds the thinking pass to the statistics of the answer. */
 function withThinking(event: InferenceEvent, thinking: Statistics | undefined): InferenceEvent {
   if (event.kind !== "done" || !event.statistics || !thinking) return event;
   return { ...event, statistics: sum(thinking, event.statistics) };
@@ -286,13 +287,13 @@ const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
   evalNs: thinking.evalNs + rest.evalNs,
 });
 
-/** The schema of a forced call is made of the tools' own, so what is wrong with it is said of them. */
+/** The schema of a forced call is made of the tools' schemas, so its errors name the tools. */
 function namingTools(error: unknown): unknown {
   const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
   return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
 }
 
-/** Log-probabilities are emitted at once, even while the parser holds the text back. */
+/** Log-probabilities are emitted at once, even while the parser holds back the text. */
 function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): InferenceEvent[] {
   const events = found.map(toEvent);
   return logprobs ? [{ kind: "text", text: "", logprobs }, ...events] : events;

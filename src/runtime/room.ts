@@ -1,10 +1,10 @@
 /**
- * What of the machine's memory a model takes. Weights are mapped in place: they lie in the file cache, which the system
- * counts as free, so that those of loaded models are taken off here. ONNX Runtime alone keeps repacked copies.
+ * Memory of loaded models. Mapped weights lie in the file cache, which the system counts as free, so this module
+ * subtracts the weights of loaded models. Only ONNX Runtime keeps repacked copies.
  */
 import type { EngineInfo } from "../engine/index.ts";
 
-/** Of a runner beside its weights and its KV cache. */
+/** Bytes of a runner besides its weights and its KV cache. */
 const RUNNER_BYTES = 150 * 2 ** 20;
 const REPACKED = 1.5;
 
@@ -19,14 +19,14 @@ interface Resident {
 export const neededBytes = ({ weightBytes }: { readonly weightBytes: number }, backend: string): number =>
   backend === "onnx" ? REPACKED * weightBytes : weightBytes + RUNNER_BYTES;
 
-/** What is left of the free bytes where loaded models keep their weights in the file cache. */
+/** Free bytes without the loaded models' weights in the file cache. */
 export function freeBeside(residents: readonly Resident[], free: number, backend: string): number {
   if (backend === "onnx") return free;
   const mapped = residents.map(({ model, info }) => Math.max(0, model.weightBytes - (info?.vramBytes ?? 0)));
   return free - sum(mapped);
 }
 
-/** Bytes that loaded models may still grow to: their caches are reserved, and get memory only when they are written. */
+/** Bytes by which loaded models may still grow: reserved caches get memory only when written. */
 export const promisedBytes = (residents: readonly Resident[]): number =>
   sum(residents.map(({ load, info }) => Math.min(info?.bytes.kv ?? 0, load.cacheMemory ?? 0)));
 

@@ -1,7 +1,7 @@
 /**
- * The client side of a runner: turns its messages into promises and async generators, and makes sure that it
- * ends. A runner that dies fails the requests on its own model and nothing else. What carries the messages is given: a
- * child process (`runner-process.ts`) or a Worker of a page.
+ * The client side of a runner: turns its messages into promises and async generators, and ends it reliably. A runner
+ * that dies fails only the requests on its own model. The channel is a parameter: a child process (`runner-process.ts`)
+ * or a Worker of a page.
  */
 import { AppError, assert } from "../base/index.ts";
 import {
@@ -22,16 +22,16 @@ import { toError, type Connected, type Heard, type ImageCounts, type Listener, t
 import { makeQueue } from "./event-queue.ts";
 import { makeHeartbeat } from "./heartbeat.ts";
 
-/** How long a runner may take to close before it is killed. */
+/** The longest time for a runner to close before it is killed. */
 const CLOSE_GRACE_MS = 2000;
 
-/** How long a killed one may take to end: the system keeps it while a driver hangs. */
+/** The longest time for a killed runner to end: the system keeps it while a driver hangs. */
 const KILL_MS = 3000;
 
-/** Templates that a runner is asked to render with, one beside the other; the rest are defined anew when they come. */
+/** Templates that a runner keeps compiled; others are sent again when needed. */
 const TEMPLATES_MAX = 16;
 
-/** A generation's events. */
+/** Events of a generation. */
 export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 
 /** A template that a runner knows by number. */
@@ -43,20 +43,20 @@ export interface KnownTemplate {
 /** Owns the runner; `close` or `kill` ends it. */
 export class RunnerClient {
   readonly info: EngineInfo;
-  /** So far. */
+  /** Counts so far. */
   readonly images: ImageCounts;
   readonly #transport: Transport;
   readonly #listeners: Map<number, Listener>;
-  /** By choice, used last at the end. */
+  /** By choice, most recently used last. */
   readonly #templates = new Map<string, { readonly number: number; readonly reply: Promise<TemplateReply> }>();
   readonly #heard: Heard;
-  /** Tokens of each generation, prompt and answer: what its slot keeps. */
+  /** Tokens of each generation, prompt and answer: the use of its slot. */
   readonly #kept = new Map<number, number>();
   #nextId = 1;
   #nextTemplate = LOADED_TEMPLATE + 1;
   #dead: AppError | undefined;
   readonly #ended = Promise.withResolvers<AppError>();
-  /** Why it is being closed, for requests that it was still at. */
+  /** Why it is being closed; the error of its unfinished requests. */
   #why: AppError | undefined;
 
   constructor({ transport, load, ready, listeners, heard, images }: Connected) {
@@ -77,7 +77,7 @@ export class RunnerClient {
     this.#ended.resolve(error);
   }
 
-  /** From here on a runner that shows no progress for so long, while requests wait for it, is handed to `onHang`. */
+  /** From now on, calls `onHang` if the runner makes no progress for `timeoutMs` while requests wait for it. */
   watch(timeoutMs: number, onHang: () => void): void {
     if (!Number.isFinite(timeoutMs)) return;
     this.#heard.heartbeat = makeHeartbeat({
@@ -90,33 +90,33 @@ export class RunnerClient {
     });
   }
 
-  /** Fails its requests and kills it, without waiting for either. */
+  /** Fails its requests and kills it, without waiting. */
   end(why: AppError): void {
     this.#fail(why);
     this.kill();
   }
 
-  /** False once it has ended, or said that it is about to. */
+  /** False once it has ended, or has announced its end. */
   get alive(): boolean {
     return !this.#dead && !this.#heard.isLeaving;
   }
 
-  /** Resolves, with why, when it has ended, or was given up. */
+  /** Resolves with the cause once it has ended or was given up. */
   get exited(): Promise<AppError> {
     return this.#ended.promise;
   }
 
-  /** Messages that came from it: the same number twice means that it was silent meanwhile. */
+  /** Number of messages received: an equal number later means silence in between. */
   get heard(): number {
     return this.#heard.count;
   }
 
-  /** Tokens that the slots of running generations keep, as far as was heard. */
+  /** Tokens in the slots of running generations, by the last messages. */
   get kvTokens(): number {
     return this.#kept.values().reduce((sum, tokens) => sum + tokens, 0);
   }
 
-  /** An id for one request, which later messages can name. */
+  /** An id for one request, for later messages. */
   newId(): number {
     return this.#nextId++;
   }
@@ -155,12 +155,12 @@ export class RunnerClient {
     }
   }
 
-  /** Lets go of the prompt that a request held. */
+  /** Releases the prompt that a request held. */
   forget(id: number): void {
     if (this.alive) this.#send({ kind: "forget", id });
   }
 
-  /** A template that prompts can name. Throws what is wrong with it. */
+  /** Registers a template for prompts. Throws if the template is invalid. */
   async template(choice: TemplateChoice): Promise<KnownTemplate> {
     const key = keyOf(choice);
     const known = this.#templates.get(key) ?? this.#define(choice);
@@ -175,7 +175,7 @@ export class RunnerClient {
   #define(choice: TemplateChoice): { number: number; reply: Promise<TemplateReply> } {
     const number = this.#nextTemplate++;
     const asked = this.#ask("template", (id) => ({ kind: "template", id, number, choice }));
-    asked.catch(() => this.#templates.delete(keyOf(choice))); // the runner died: who waits hears why
+    asked.catch(() => this.#templates.delete(keyOf(choice))); // the runner died: its waiting requests get the error
     return { number, reply: asked.then(({ reply }) => reply) };
   }
 
@@ -186,24 +186,24 @@ export class RunnerClient {
     this.#send({ kind: "drop", number: oldest[1].number });
   }
 
-  /** How many tokens the whole prompt has that a generation would begin with. */
+  /** The number of tokens in a generation's whole prompt. */
   async countTokens(asked: Asked): Promise<number> {
     return (await this.#ask("count", (id) => ({ kind: "count", id, asked }))).tokens;
   }
 
-  /** The text that a generation with these settings would begin with. */
+  /** The prompt text of a generation with these settings. */
   async render(asked: Asked, settings: AnswerSettings): Promise<string> {
     return (await this.#ask("text", (id) => ({ kind: "render", id, asked, settings }))).text;
   }
 
-  /** The ids of a text, and the bytes of each where they are wanted. */
+  /** The ids of a text, and on request the bytes of each. */
   async tokenize(
     question: Omit<Extract<ToRunner, { kind: "tokenize" }>, "kind" | "id">,
   ): Promise<{ tokens: Int32Array; pieces?: readonly Uint8Array[] }> {
     return this.#ask("tokens", (id) => ({ kind: "tokenize", id, ...question }));
   }
 
-  /** Throws `bad_request` where an id is not one of the vocabulary. */
+  /** Throws `bad_request` for an id outside the vocabulary. */
   async detokenize(tokens: readonly number[]): Promise<string> {
     return (await this.#ask("text", (id) => ({ kind: "detokenize", id, tokens }))).text;
   }
@@ -220,13 +220,13 @@ export class RunnerClient {
       const reply = await promise;
       if (reply.kind === "refused") throw toError(reply);
       assert(reply.kind === kind, `the runner answered '${reply.kind}' where '${kind}' was asked for`);
-      return reply as Extract<Reply, { kind: K }>; // the line above
+      return reply as Extract<Reply, { kind: K }>; // checked in the line above
     } finally {
       this.#listeners.delete(id);
     }
   }
 
-  /** Vectors of texts, in their order, and their tokens together. Aborting the signal stops the model. */
+  /** Vectors of texts, in order, and the total of their tokens. Aborting the signal stops the model. */
   async embed(
     request: Omit<EmbedMessage, "kind" | "id">,
     signal: AbortSignal,
@@ -261,7 +261,7 @@ export class RunnerClient {
   }
 
   /**
-   * Ends the runner: asked first, killed if it does not listen.
+   * Ends the runner: asks first, and kills it if it does not end.
    * @param why the error of its unfinished requests
    */
   async close(why?: AppError): Promise<void> {
@@ -286,7 +286,7 @@ export class RunnerClient {
     this.#heard.heartbeat.wake();
   }
 
-  /** Where the way is closed the runner is ending: those who listen will hear why. */
+  /** A closed channel means that the runner is ending: listeners will get the error. */
   #send(message: ToRunner): void {
     if (this.#dead) throw this.#dead;
     try {

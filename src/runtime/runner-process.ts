@@ -1,4 +1,4 @@
-/** A runner in a child process: starts it, and tells what its last words were. */
+/** A runner in a child process: starts it, and quotes its last output if it dies. */
 import { AppError } from "../base/index.ts";
 import type { FromRunner, LoadMessage } from "../engine/index.ts";
 import { fromWire, toWire } from "../base/system.ts";
@@ -6,7 +6,7 @@ import type { StartedRunner } from "./spare-runner.ts";
 import { connect, type Connected, type ConnectOptions } from "./connect.ts";
 import { RunnerClient } from "./runner-client.ts";
 
-/** Bytes of a dead runner's last words that an error quotes. */
+/** Bytes of a dead runner's stderr that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;
 
 interface RunnerCommand {
@@ -16,7 +16,7 @@ interface RunnerCommand {
 }
 
 interface SpawnOptions extends ConnectOptions, RunnerCommand {
-  /** Gives a process of this command; undefined: a new one is started. */
+  /** Takes a prestarted process of this command; undefined: a new one is started. */
   readonly take?: () => StartedRunner;
 }
 
@@ -29,7 +29,7 @@ export class RunnerProcess extends RunnerClient {
     this.pid = pid;
   }
 
-  /** Starts a process and loads a model in it. Where that fails, or the signal is aborted, nothing of it stays. */
+  /** Starts a process and loads a model in it. On failure, or if the signal is aborted, the process is gone. */
   static async start(load: LoadMessage, options: SpawnOptions, signal: AbortSignal): Promise<RunnerProcess> {
     signal.throwIfAborted();
     let pid = 0;
@@ -51,12 +51,12 @@ export class RunnerProcess extends RunnerClient {
   }
 }
 
-/** Starts a process that waits for its model. */
+/** Starts a process without a model. */
 export function spawnRunner({ command, env }: RunnerCommand): StartedRunner {
   let hear: (message: FromRunner) => void = () => {};
   const child = Bun.spawn([...command], {
-    // In the real environment, because native code reads it there: no usage reports; freed weights go back to the
-    // system.
+    // In the real environment, because native code reads it there: disables usage reports, and returns freed weights to
+    // the system.
     env: { ...env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
     stdin: "ignore",
     stdout: "ignore",
@@ -67,7 +67,7 @@ export function spawnRunner({ command, env }: RunnerCommand): StartedRunner {
   return { child, listen: (receive) => void (hear = receive) };
 }
 
-/** Resolves with the error that requests on a dead runner get; quotes the end of what it said. */
+/** Resolves with the error for requests on a dead runner, which quotes the end of its output. */
 async function watchExit(child: Bun.Subprocess, path: string): Promise<AppError> {
   const tail = await readTail(child.stderr as ReadableStream<Uint8Array>); // a stream, because spawned with "pipe"
   await child.exited;

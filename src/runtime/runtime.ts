@@ -1,7 +1,6 @@
 /**
- * What the server can ask of the models: the one interface between HTTP and inference. Requests are validated before
- * they get here; every answer is an async generator of events, and ending the generator (or its signal) stops the
- * model.
+ * The one interface between HTTP and inference. Requests are validated before they arrive here; every answer is an
+ * async generator of events, and ending the generator (or aborting its signal) stops the model.
  */
 import type { Trace } from "../base/tracing.ts";
 import type { Options } from "../engine/index.ts";
@@ -19,7 +18,7 @@ export interface CutCall {
   readonly function: {
     readonly index?: number;
     readonly name: string;
-    /** The beginning of the arguments as JSON; complete if the model finished them, empty if it had not begun. */
+    /** The beginning of the arguments as JSON: complete if the model finished them, empty if it had not begun. */
     readonly arguments: string;
   };
   /** The call as the model wrote it, for APIs that can only show complete calls. */
@@ -32,7 +31,7 @@ export interface Message {
   readonly thinking?: string;
   /** Raw bytes of each image. */
   readonly images?: readonly Uint8Array[];
-  /** Where in `content` each of them stands, in UTF-16 units, in order; left out: all before it. */
+  /** Position of each image in `content`, in UTF-16 units, ascending; absent: all images come first. */
   readonly imagesAt?: readonly number[];
   readonly tool_calls?: readonly ToolCall[];
   readonly tool_name?: string;
@@ -47,7 +46,7 @@ export interface Tool {
 /** `"json"`: any JSON object; an object: a JSON schema. */
 export type Format = "json" | Record<string, unknown>;
 
-/** Whether a model that can think does so before it answers, and how hard where it has levels. */
+/** Thinking, for a model that can: on or off, or a level where it has levels. */
 export type Think = boolean | "low" | "medium" | "high" | "max";
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
@@ -56,19 +55,19 @@ export type ToolChoice = "auto" | "none" | "required" | { readonly name: string 
 export interface NamedModel {
   /** As the client wrote it; echoed in errors. */
   readonly model: string;
-  /** What it names, where that was looked up already; undefined: the runtime looks it up. */
+  /** The model, if already looked up; undefined: the runtime looks it up. */
   readonly ref?: ModelRef;
 }
 
 /** A token and the natural logarithm of its probability. */
 export interface TokenLogprob {
   readonly token: string;
-  /** UTF-8 bytes of the token: part of a character where it ends inside one. */
+  /** UTF-8 bytes of the token, possibly part of a character. */
   readonly bytes: readonly number[];
   readonly logprob: number;
 }
 
-/** The token that was chosen, and the likeliest ones, best first. */
+/** The chosen token and the likeliest ones, best first. */
 export interface ChosenLogprob extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
@@ -76,15 +75,15 @@ export interface ChosenLogprob extends TokenLogprob {
 export interface InferenceRequest extends NamedModel {
   readonly options: Options;
   readonly format?: Format;
-  /** Undefined: as the model does by itself. */
+  /** Undefined: the model's default. */
   readonly think?: Think;
-  /** How many alternatives to report for every token; 0: the chosen one's own; undefined: nothing. */
+  /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
   readonly logprobs?: number;
-  /** Whether a prompt that is longer than the context is cut (the default) or refused. */
+  /** For a prompt longer than the context: true (default) cuts it, false refuses it. */
   readonly truncate?: boolean;
-  /** Whether a full context drops its oldest half and goes on (the default) or ends the answer. */
+  /** For a full context: true (default) drops its oldest half and continues, false ends the answer. */
   readonly shift?: boolean;
-  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -94,14 +93,14 @@ export interface GenerateRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly prompt: string;
   readonly suffix?: string;
-  /** To unload the model at once: its requests fail. */
+  /** Unloads the model at once: its running requests fail. */
   readonly force?: boolean;
   readonly system?: string;
   /** Go template that replaces the model's. */
   readonly template?: string;
   /** Token ids of an earlier answer, put before the prompt. */
   readonly context?: readonly number[];
-  /** No template; no context in the answer. */
+  /** Uses no template; the answer has no context. */
   readonly raw: boolean;
   readonly images?: readonly Uint8Array[];
 }
@@ -112,11 +111,11 @@ export interface ChatRequest extends InferenceRequest {
   readonly tools?: readonly Tool[];
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
-  /** Whose conversation it is, for who chooses a server by what that has in its cache. */
+  /** Key of the conversation, for routing to a server that has its prefix cached. */
   readonly session?: string;
-  /** Where it belongs, for servers elsewhere. */
+  /** The trace context for remote servers. */
   readonly trace?: Trace;
-  /** What the messages say came from outside: texts of the model's control tokens in them are text. */
+  /** True if the messages come from outside: control tokens in them are read as plain text. */
   readonly isOutside?: boolean;
 }
 
@@ -125,7 +124,7 @@ export interface Statistics {
   readonly totalNs: number;
   readonly loadNs: number;
   readonly promptEvalCount: number;
-  /** How many of them the model had in its cache. */
+  /** Prompt tokens that were cached. */
   readonly promptCachedCount: number;
   readonly promptEvalNs: number;
   readonly evalCount: number;
@@ -133,8 +132,8 @@ export interface Statistics {
 }
 
 /**
- * The last event is always `done`; a failure is thrown. `prompt` comes once, with the first token and before what it
- * says. `statistics` is absent for load and unload.
+ * The last event is always `done`; failures are thrown. `prompt` comes once, with the first token and before its text.
+ * `statistics` is absent for load and unload.
  */
 export type InferenceEvent =
   | { readonly kind: "prompt"; readonly promptEvalCount: number; readonly promptCachedCount: number }
@@ -148,7 +147,7 @@ export type InferenceEvent =
       readonly statistics?: Statistics;
       /** Ids of prompt and answer (generate without `raw`). */
       readonly context?: readonly number[];
-      /** Whether part of the prompt was left out to fit the context. */
+      /** True if part of the prompt was left out to fit the context. */
       readonly truncated?: boolean;
       /** The stop sequence that ended the answer. */
       readonly stopSequence?: string;
@@ -159,19 +158,19 @@ export interface RankRequest extends NamedModel {
   /** At least one. */
   readonly documents: readonly string[];
   readonly options: Options;
-  /** Whether a document that is longer than the context loses its end (the default) or is refused. */
+  /** For a document longer than the context: true (default) cuts its end, false refuses it. */
   readonly truncate?: boolean;
-  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
 
-/** Durations in integer nanoseconds. */
+/** Durations are integer nanoseconds. */
 export interface RankResult {
-  /** What the model says, one per document. */
+  /** The model's raw outputs, one per document. */
   readonly scores: readonly number[];
-  /** The same from 0 to 1. */
+  /** The scores mapped to 0 … 1. */
   readonly relevances: readonly number[];
   readonly totalNs: number;
   readonly loadNs: number;
@@ -183,19 +182,19 @@ export interface EmbedRequest extends NamedModel {
   /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
   readonly inputs: readonly string[];
   readonly options: Options;
-  /** Whether an input that is longer than the context loses its end (the default) or is refused. */
+  /** For an input longer than the context: true (default) cuts its end, false refuses it. */
   readonly truncate?: boolean;
-  /** Only the first so many values of each embedding, of unit length again; no effect where it has no more. */
+  /** Keeps only the first values of each embedding, normalized again; no effect on shorter ones. */
   readonly dimensions?: number;
-  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
 
-/** Durations in integer nanoseconds. */
+/** Durations are integer nanoseconds. */
 export interface EmbedResult {
-  /** One per input, in order, of unit length; a vector of zeros stays so. */
+  /** One per input, in order, of unit length; zero vectors stay zero. */
   readonly embeddings: readonly Float32Array[];
   readonly totalNs: number;
   readonly loadNs: number;
@@ -205,7 +204,7 @@ export interface EmbedResult {
 
 interface VocabularyRequest extends NamedModel {
   readonly options: Options;
-  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -213,14 +212,14 @@ interface VocabularyRequest extends NamedModel {
 
 export interface TokenizeRequest extends VocabularyRequest {
   readonly text: string;
-  /** Add BOS and EOS where the model wants them. */
+  /** Adds BOS and EOS if the model wants them. */
   readonly addSpecial: boolean;
-  /** Read the text of control tokens as those tokens. */
+  /** Reads the text of control tokens as those tokens. */
   readonly parseSpecial: boolean;
   readonly wantsPieces: boolean;
 }
 
-/** Durations in integer nanoseconds. */
+/** Durations are integer nanoseconds. */
 export interface TokenizeResult {
   readonly tokens: readonly number[];
   /** The bytes of each token. */
@@ -233,7 +232,7 @@ export interface DetokenizeRequest extends VocabularyRequest {
   readonly tokens: readonly number[];
 }
 
-/** Durations in integer nanoseconds. */
+/** Durations are integer nanoseconds. */
 export interface DetokenizeResult {
   readonly text: string;
   readonly totalNs: number;
@@ -245,7 +244,7 @@ export interface LoadedModel {
   readonly name: string;
   /** Hex digest of its manifest. */
   readonly digest: string;
-  /** What it was loaded from: names that share these files share it. */
+  /** The loaded files: names with the same files share the model. */
   readonly paths: Pick<ModelRef["paths"], "model" | "adapters" | "files">;
   /** Bytes of weights, KV cache and scratch together. */
   readonly sizeBytes: number;
@@ -256,16 +255,16 @@ export interface LoadedModel {
   readonly pid: number;
 }
 
-/** What a model is at that is in memory, or wanted there. */
+/** Activity of a model that is loaded, loading or waited for. */
 export interface ModelActivity {
   readonly name: string;
-  /** Requests that it works on. */
+  /** Requests in progress. */
   readonly running: number;
-  /** Requests that wait for a slot, or for it to be loaded. */
+  /** Requests that wait for a slot or for the load. */
   readonly waiting: number;
   readonly isLoaded: boolean;
   readonly hasAdapters: boolean;
-  /** Tokens that slots of running requests keep, and that all slots have room for. */
+  /** Tokens in the slots of running requests, and the capacity of all slots. */
   readonly kv: { readonly used: number; readonly room: number };
 }
 
@@ -276,24 +275,24 @@ export interface HungModel {
   readonly at: number;
 }
 
-/** What the runtime does and has done since it started. */
+/** Activity of the runtime, and its counts since the start. */
 export interface Activity {
-  /** Requests that models work on. */
+  /** Requests in progress. */
   readonly running: number;
   /** Requests that wait for a model. */
   readonly waiting: number;
-  /** How often each happened; `evict`: those unloads that made room for another model. */
+  /** Number of each; `evict`: unloads that made room for another model. */
   readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash" | "hang", number>>;
-  /** Models whose runners hung in the last ten minutes and were ended. */
+  /** Models whose runners hung in the last ten minutes and were killed. */
   readonly hung: readonly HungModel[];
-  /** What became of the images of prompts: made rows of, or known already. */
+  /** Images of prompts that were encoded, and images whose rows were cached. */
   readonly images: Readonly<Record<"encoded" | "reused", number>>;
   readonly models: readonly ModelActivity[];
-  /** Models that are kept in memory at once, where there is room for them. */
+  /** Maximum number of models in memory, if there is room. */
   readonly modelsMax: number;
 }
 
-/** What turns of agents need of models, wherever these are. */
+/** The models for agents' turns, local or remote. */
 export interface ChatRuntime extends Pick<Runtime, "chat" | "countTokens"> {
   loaded(): readonly Pick<LoadedModel, "name" | "ctxLen">[];
 }
@@ -301,19 +300,19 @@ export interface ChatRuntime extends Pick<Runtime, "chat" | "countTokens"> {
 export interface Runtime {
   generate(request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void>;
   chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
-  /** Tokens of the whole prompt that a chat would give the model, which is loaded for that. */
+  /** The number of tokens in a chat's whole prompt; loads the model. */
   countTokens(request: ChatRequest): Promise<number>;
-  /** The text that a model would be given, which is loaded for that. */
+  /** The prompt text of a request; loads the model. */
   render(request: GenerateRequest | ChatRequest): Promise<string>;
-  /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
+  /** Throws `bad_request` if an input is too long; aborting the signal stops the model. */
   embed(request: EmbedRequest): Promise<EmbedResult>;
-  /** Throws `bad_request` where the model does not rank, or a text is too long. */
+  /** Throws `bad_request` if the model is not a reranker, or a text is too long. */
   rank(request: RankRequest): Promise<RankResult>;
   /** The ids of a text for a model. */
   tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
-  /** Throws `bad_request` where an id is not one of the model's. */
+  /** Throws `bad_request` for an id outside the model's vocabulary. */
   detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
-  /** Takes a model out of memory once it is idle, also one that is no longer in the store. */
+  /** Unloads a model once it is idle, even if the store no longer has it. */
   unload(model: Pick<ModelRef, "paths">): void;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];

@@ -1,25 +1,25 @@
 /**
- * A runner process that is started ahead and waits for a model: a load then begins at once, instead of after the tenth
- * of a second that a process takes to start and to import its code. It has no model, and is counted as none.
+ * A runner process that is started in advance: a load then begins at once, instead of after the 0.1 s that a process
+ * takes to start and to import its code. It has no model and does not count as one.
  */
 import type { FromRunner } from "../engine/index.ts";
 
 /** A runner process without a model. */
 export interface StartedRunner {
   readonly child: Bun.Subprocess;
-  /** Says who hears it; before, it says nothing. */
+  /** Sets the receiver of messages; the process sends none before. */
   listen(receive: (message: FromRunner) => void): void;
 }
 
 interface SpareOptions {
   readonly spawn: () => StartedRunner;
-  /** Whether nobody waits for this machine, and it has room. */
+  /** Returns whether the machine is idle and has memory for another process. */
   readonly isIdle: () => boolean;
-  /** How long after a load the next is started, where the machine is idle; else it looks again after as long. */
+  /** Delay from a load to the next start, if the machine is idle; otherwise the delay to the next check. */
   readonly delayMs: number;
 }
 
-/** Owns the runner that waits, if any; `close` ends it. */
+/** Owns the waiting runner, if any; `close` ends it. */
 export class SpareRunner {
   readonly #options: SpareOptions;
   #waiting: StartedRunner | undefined;
@@ -30,14 +30,14 @@ export class SpareRunner {
     this.#options = options;
   }
 
-  /** The runner that waits, else a new one. It is the caller's from here on. */
+  /** The waiting runner, or a new one; the caller owns it. */
   take(): StartedRunner {
     const taken = this.#waiting;
     this.#waiting = undefined;
     return taken && isRunning(taken.child) ? taken : this.#options.spawn();
   }
 
-  /** Has one started once the machine is idle. Called again, it begins to wait anew. */
+  /** Schedules a start for when the machine is idle. Another call restarts the wait. */
   prepare(): void {
     clearTimeout(this.#timer);
     if (this.#closed) return;

@@ -1,8 +1,8 @@
-/** Log lines about a load that differs from what its user may expect. */
+/** Logs loads that differ from a user's expectations. */
 import type { Logger } from "../base/index.ts";
 import type { EngineInfo, LoadMessage } from "../engine/index.ts";
 
-/** Weights that take more memory than the file times this are logged. */
+/** Logged if weights take this many times the bytes of the file. */
 const WIDENED_MIN = 2;
 
 type Told = Pick<
@@ -10,7 +10,7 @@ type Told = Pick<
   "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused" | "samplersUnused"
 >;
 
-/** @param load of which files */
+/** @param load the message that loaded it */
 export function tellLoad(
   log: Pick<Logger, "info" | "warn">,
   info: Told,

@@ -1,4 +1,4 @@
-/** Text to the ids of a model and back. The model is loaded for it, as for any other request. */
+/** Tokenize and detokenize. The model is loaded for it, as for any other request. */
 import { nowNs } from "../base/index.ts";
 import { onRunner, type RuntimeParts } from "./lease.ts";
 import type { DetokenizeRequest, DetokenizeResult, TokenizeRequest, TokenizeResult } from "./runtime.ts";

@@ -1,6 +1,6 @@
-/** A limit on how long nothing may be heard. */
+/** A limit on silence. */
 
-/** Calls `expire` when it was not touched for `ms`; 0 or Infinity: never. Stopped, it stays so. */
+/** Calls `expire` after `ms` without `touch`; 0 or Infinity: never. `stop` is final. */
 export function makeWatchdog(ms: number, expire: () => void): { touch(): void; stop(): void } {
   if (!(ms > 0) || ms === Infinity) return { touch() {}, stop() {} };
   let timer = setTimeout(expire, ms);

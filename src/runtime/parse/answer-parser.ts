@@ -6,20 +6,20 @@ import { makeThinkingSplitter } from "./thinking.ts";
 interface AnswerParts {
   /** Undefined: the model does not think. */
   readonly tags: ThinkingTags | undefined;
-  /** Whether the prompt ends inside thinking. */
+  /** True if the prompt ends inside thinking. */
   readonly isOpen: boolean;
-  /** Finds the calls in what is not thinking; undefined: there are none to find. */
+  /** Finds calls in the text after thinking; undefined: the format has no calls. */
   readonly calls: TextParser | undefined;
 }
 
-/** Undefined where all is text. */
+/** Undefined if the whole answer is text. */
 export function makeAnswerParser({ tags, isOpen, calls }: AnswerParts): TextParser | undefined {
   if (!tags) return calls;
   const splitter = makeThinkingSplitter(tags, isOpen);
   return calls ? chain(splitter, calls) : splitter;
 }
 
-/** What the first finds to be text goes to the second. */
+/** Passes the text that the first parser finds to the second. */
 function chain(first: TextParser, second: TextParser): TextParser {
   const pass = (event: ParsedEvent): ParsedEvent[] => (event.kind === "text" ? second.push(event.text) : [event]);
   return {

@@ -1,4 +1,4 @@
-/** Reads the calls in a body that was cut: the last one has only part of its arguments. */
+/** Reads the calls in a body that was cut: the arguments of the last one are partial. */
 import { closePrefix } from "../json-prefix.ts";
 import type { CallEvent, CutCallEvent } from "./format.ts";
 import { parseJson } from "./json-calls.ts";
@@ -7,7 +7,7 @@ interface CutBody {
   /** The body as the model wrote it, with the white space before it. */
   readonly text: string;
   readonly callsIn: (body: string) => readonly CallEvent[];
-  /** Texts that can complete a body of this format, beside brackets; tried in order. */
+  /** Texts, besides brackets, that can complete a body of this format; tried in order. */
   readonly closings?: readonly string[] | undefined;
 }
 
@@ -27,7 +27,7 @@ export function cutCallsIn(body: string, { text, callsIn, closings = [] }: CutBo
   return [...calls.slice(0, -1), { kind: "cutCall", name: last.name, arguments: args, text }];
 }
 
-/** How many open brackets can be the start of the arguments. */
+/** Maximum number of open brackets that are tried as the start of the arguments. */
 const DEPTH_MAX = 8;
 
 /** The arguments exactly as the model wrote them; undefined if the format does not write them as JSON. */
@@ -39,8 +39,8 @@ function writtenAs(json: string, body: string, open: readonly number[]): string 
 
 /**
  * Completes the last bracketed value of a body.
- * @returns `kept`: the part of the body that stayed; `more`: see `Closed`, empty if there is none; `open`: positions of
- * open brackets
+ * @returns `kept`: the part of the body before it and within; `more`: see `Closed`, empty if absent; `open`: positions
+ * of open brackets
  */
 function closeLast(body: string) {
   for (let start = nextBracket(body, 0); start >= 0;) {

@@ -1,6 +1,6 @@
 /**
- * Calls as Qwen3-Coder, Nemotron 3 and others write them: a tag for the function and one for each argument, whose text
- * is no JSON unless the tool's schema says so.
+ * Calls of Qwen3-Coder, Nemotron 3 and others: a tag for the function and one for each argument. An argument is plain
+ * text unless the tool's schema says otherwise.
  *
  *     <tool_call>
  *     <function=get_weather>
@@ -43,7 +43,7 @@ export const functionTags: ToolFormat = {
 /** An outer tag ends with its own closing tag; a function inside it does not end it. */
 const scanOuter = (): Scan => scanToTag({ opens: [OPEN], closes: ["</tool_call>"] });
 
-/** One call or several; none where one of them has no name. */
+/** One call or several; empty if one of them has no name. */
 function callsInTags(text: string, tools: readonly Tool[]): CallEvent[] {
   const functions = text.split(FUNCTION).slice(1);
   const calls = functions.map((each) => callIn(each, tools));
@@ -61,7 +61,7 @@ function callIn(text: string, tools: readonly Tool[]): CallEvent | undefined {
   const body = text.slice(end + 1).replace(/<\/function>\s*$/, "");
   if (body.trimStart().startsWith("{")) return makeCall(name, body);
   const parameters = body.split("<parameter=");
-  if (parameters[0]!.trim() !== "") return undefined; // split gives one part at least
+  if (parameters[0]!.trim() !== "") return undefined; // split returns at least one part
   const args = parameters.slice(1).map((part) => argumentIn(part, name, tools));
   return args.every((arg) => arg !== undefined) ? makeCall(name, Object.fromEntries(args)) : undefined;
 }

@@ -1,6 +1,5 @@
 /**
- * Functionary 3.2: an answer is a row of messages, each with the name of who it is for on a line of its own. `all` is
- * text.
+ * Functionary 3.2: an answer is a sequence of messages, each with its recipient on a line of its own. `all` is text.
  *
  *     all
  *     Let me see.>>>get_weather

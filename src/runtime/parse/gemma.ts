@@ -51,9 +51,9 @@ function toJson(text: string, quote: string): string {
     .join("");
 }
 
-/** What is in quotes, a quote that never ends, or a word. */
+/** A quoted text (the closing quote may be missing), or a word. */
 const WORDS = /"(?:[^"\\]|\\.)*"|"[^]*$|[^\s{}[\],:"]+/g;
 
-/** Words that are neither numbers nor constants get quotes; what is quoted stays. */
+/** Quotes words that are neither numbers nor constants; quoted texts stay unchanged. */
 const quoteWords = (text: string): string =>
   text.replace(WORDS, (word) => (parseJson(word) === undefined ? JSON.stringify(word) : word));

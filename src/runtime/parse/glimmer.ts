@@ -1,6 +1,6 @@
 /**
- * Glimmer: an answer is a row of messages, each with the name of who it is for. The model's own name for itself is
- * thinking, the user's is text, a tool's is a call.
+ * Glimmer: an answer is a sequence of messages, each with a recipient. A message to the model itself is thinking, one
+ * to the user is text, one to a tool is a call.
  *
  *      to=self<|message|>The user wants …<|eom|>
  *     <|start|>assistant to=weather<|message|><atem:function_calls>
@@ -21,7 +21,7 @@ const OPEN = "<atem:function_calls>";
 const CLOSE = "</atem:function_calls>";
 
 export const glimmer: ToolFormat = {
-  isIn: (source) => source.includes(OPEN), // its only one
+  isIn: (source) => source.includes(OPEN), // the format's only tag
   markup: [...ENDS, START, MESSAGE, OPEN, CLOSE],
   forced: { ...plainForced, open: ` to=user${MESSAGE}` },
   makeParser: (tools) =>

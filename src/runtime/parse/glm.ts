@@ -29,7 +29,7 @@ export const glm: ToolFormat = {
     }),
 };
 
-/** The call in a text without its outer tags; none where it is no call. */
+/** The call in a text without its outer tags; empty if the text is not a call. */
 export function callsInPairs(body: string, tools: readonly Tool[]): CallEvent[] {
   const [head = "", ...pairs] = body.split("<arg_key>");
   const name = head.trim();

@@ -1,12 +1,12 @@
 /**
- * Harmony, the format of gpt-oss: an answer is a row of messages, each with a header that names its channel.
+ * Harmony, the format of gpt-oss: an answer is a sequence of messages, each with a header that names its channel.
  *
  *     <|channel|>analysis<|message|>The user wants …<|end|>
  *     <|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>
  *     <|start|>assistant<|channel|>final<|message|>It is cold.<|return|>
  *
- * Analysis is thinking; a message with a recipient is a call; everything else is text. A call whose arguments are no
- * JSON object comes out as text.
+ * Analysis is thinking; a message with a recipient is a call; everything else is text. A call with invalid arguments
+ * comes out as text.
  */
 import { plainForced, type ToolFormat } from "./format.ts";
 import { makeCall } from "./json-calls.ts";

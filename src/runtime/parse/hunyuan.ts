@@ -1,5 +1,5 @@
 /**
- * Calls as Hunyuan 3 writes them: GLM's pairs of tags, all of whose names end alike, in one block.
+ * Calls as Hunyuan 3 writes them: GLM's pairs of tags with a common suffix, in one block.
  *
  *     <tool_calls:opensource>
  *     <tool_call:opensource>get_weather<tool_sep:opensource>
@@ -21,7 +21,7 @@ const CLOSES = [`</tool_calls${END}`];
 const CALL = `<tool_call${END}`;
 
 export const hunyuan: ToolFormat = {
-  isIn: (source) => source.includes(":opensource"), // templates put it behind the names
+  isIn: (source) => source.includes(":opensource"), // templates append it to the names
   markup: [...OPENS, ...CLOSES, CALL, `</tool_call${END}`, `<tool_sep${END}`],
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
   makeParser: (tools) =>
@@ -33,7 +33,7 @@ export const hunyuan: ToolFormat = {
     }),
 };
 
-/** None where one of them is no call. */
+/** Empty if any part is not a call. */
 function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
   const [before = "", ...parts] = body.replaceAll(/<tool_sep:opensource>/g, "").split(CALL);
   const calls = parts.map((part) =>

@@ -1,6 +1,6 @@
 /**
- * Tool-call formats by name, and which of them a model's template uses. The first that fits counts, so one whose signs
- * are part of another's comes later.
+ * Tool-call formats by name, and detection by a model's template. The first match counts, so a format whose signs are
+ * part of another's comes after it.
  */
 import type { ToolFormat } from "./format.ts";
 import { deepseek } from "./deepseek.ts";
@@ -68,7 +68,7 @@ export const toolFormats = {
 
 export type ToolFormatName = keyof typeof toolFormats;
 
-/** `plain` where a template shows calls in no format of the others, or none at all. */
+/** `plain` if the template shows calls in none of the other formats, or shows no calls. */
 export function detectToolFormat(templateSource: string): ToolFormatName {
   const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
   return names.find((name) => toolFormats[name].isIn(templateSource)) ?? "plain";

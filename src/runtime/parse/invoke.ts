@@ -1,5 +1,5 @@
 /**
- * Calls as MiniMax M2 and DeepSeek V3.2 write them: XML with attributes, under a name of the model's own.
+ * Calls of MiniMax M2 and DeepSeek V3.2: XML with attributes, in a model-specific namespace.
  *
  *     <minimax:tool_call>
  *     <invoke name="get_weather">
@@ -37,7 +37,7 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
 /** MiniMax M2. */
 export const minimax = invokeBetween(["minimax:tool_call"]);
 
-/** DeepSeek V4 and V3.2. Each argument says whether it is a text: `string="true"`. */
+/** DeepSeek V4 and V3.2. Each argument says whether it is text: `string="true"`. */
 export const dsml = invokeBetween(["tool_calls", "function_calls"], "｜DSML｜");
 
 interface Dialect {
@@ -46,7 +46,7 @@ interface Dialect {
   readonly tools: readonly Tool[];
 }
 
-/** None where one of them is no call. */
+/** Empty if any part is not a call. */
 export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
   const [before = "", ...parts] = body.split(`<${dialect.prefix}invoke `);
   const calls = parts.map((part) => callIn(part, dialect));
@@ -64,7 +64,7 @@ function callIn(text: string, { prefix, tools }: Dialect): CallEvent | undefined
     if (!key || end < 0) return undefined;
     const at = { name: name[1]!, argument: key[1]! }; // the groups always match
     const text = part.slice(key[0].length, end);
-    const says = /\bstring="(true|false)"/.exec(key[2]!)?.[1]; // the group matches nothing at least
+    const says = /\bstring="(true|false)"/.exec(key[2]!)?.[1]; // the group may be empty but always matches
     if (says === "true") return [at.argument, text];
     return [at.argument, (says === "false" ? parseJson(text) : undefined) ?? typedValue(tools, at, text)];
   });

@@ -1,4 +1,4 @@
-/** Formats that write calls as JSON behind an opening tag, and mostly in front of a closing one. */
+/** Formats that write calls as JSON after an opening tag, mostly with a closing tag. */
 import { plainForced, type CallEvent, type ForcedCall, type ToolFormat } from "./format.ts";
 import { callsByName, callsInJson } from "./json-calls.ts";
 import { scanBalanced, scanToTagOutsideStrings } from "./scan.ts";
@@ -7,12 +7,12 @@ import { makeTaggedParser } from "./tagged.ts";
 interface JsonBetweenTags {
   readonly isIn: (source: string) => boolean;
   readonly open: string;
-  /** Other spellings of it. */
+  /** Other spellings of the opening tag. */
   readonly also?: readonly string[];
   /** Absent: a call ends with its JSON. */
   readonly close?: string;
   readonly forced?: Partial<ForcedCall>;
-  /** The calls in a body; absent: each has its name under a key of its own. */
+  /** Reads the calls in a body; absent: each call has its name under a key. */
   readonly callsIn?: (body: string) => readonly CallEvent[];
 }
 

@@ -1,14 +1,14 @@
-/** Calls written in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
+/** Calls in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
 import type { CallEvent } from "./format.ts";
 
-/** The calls in a text: one, a list, or one to a line; none where any part of it is no call. */
+/** The calls in a text: one, a list, or one per line; empty if any part is not a call. */
 export function callsInJson(text: string): CallEvent[] {
   const parsed = parseJson(text) ?? text.trim().split("\n").map(parseJson);
   const calls = (Array.isArray(parsed) ? parsed : [parsed]).map(callOf);
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** The calls in a list whose objects have the tool's name as their only key; none where any of them has not. */
+/** The calls in a list of objects whose only key is the tool's name; empty if any object differs. */
 export function callsByName(text: string): CallEvent[] {
   const parsed = parseJson(text);
   const calls = (Array.isArray(parsed) ? parsed : [parsed]).map((value) => {
@@ -18,7 +18,7 @@ export function callsByName(text: string): CallEvent[] {
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** A name with arguments as an object or as JSON text; undefined where they are none. */
+/** A call with arguments from an object or JSON text; undefined if they are neither. */
 export function makeCall(name: unknown, args: unknown): CallEvent | undefined {
   if (typeof name !== "string" || name === "") return undefined;
   const given = typeof args === "string" ? parseJson(args) : args;
@@ -34,7 +34,7 @@ function callOf(value: unknown): CallEvent | undefined {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Undefined for what is no JSON. */
+/** Undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * Calls as Kimi K2 writes them: each under an id, which has the name of the tool and the call's number in it.
+ * Calls as Kimi K2 writes them: each has an id that contains the tool's name and the call's number.
  *
  *     <|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{"city": "Oslo"}
  *     <|tool_call_end|><|tool_calls_section_end|>

@@ -1,7 +1,6 @@
 /**
- * Llama 3.1 and later: bare JSON as the whole answer, or behind a tag; several calls are separated by semicolons. The
- * tools that these models know by themselves are called in Python. Bare JSON without arguments that names none of the
- * tools is an answer.
+ * Llama 3.1 and later: bare JSON as the whole answer, or after a tag; several calls are separated by semicolons. The
+ * built-in tools of these models are called in Python. Bare JSON without arguments that names no tool is an answer.
  *
  *     {"name": "get_weather", "parameters": {"city": "Oslo"}}
  *     <|python_tag|>brave_search.call(query="weather in Oslo")
@@ -36,7 +35,7 @@ export const llama3: ToolFormat = {
     }),
 };
 
-/** JSON ends with its brackets, Python with the answer. */
+/** JSON ends at its closing bracket, Python at the end of the answer. */
 function scanTagged(): Scan {
   let scan: Scan | undefined;
   return (body) => {

@@ -1,5 +1,5 @@
 /**
- * The machine behind formats whose answers are a row of messages, each with a header that says what it is: thinking, a
+ * The parser for formats whose answers are a sequence of messages, each with a header that says what it is: thinking, a
  * call, or text. The prompt ends inside the first header.
  */
 import { cutCallsIn } from "./cut-calls.ts";
@@ -8,26 +8,26 @@ import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextPar
 type Kind = "text" | "thinking";
 
 interface Messages {
-  /** What headers begin with, after the first. */
+  /** Texts that begin headers, except the first. */
   readonly starts: readonly string[];
-  /** What else may begin the first header. */
+  /** Further texts that may begin the first header. */
   readonly firsts: readonly string[];
   /** Tags that end a header. */
   readonly bodies: readonly string[];
   /** Tags that end a message. */
   readonly ends: readonly string[];
-  /** What a message is, from its header and the tag behind it; undefined: that was no header but text. */
+  /** The kind of a message, from its header and the tag after it; undefined: the header was text. */
   readonly kindOf: (header: string, tag: string) => Kind | { readonly call: string } | undefined;
-  /** None where the body is no call: it comes out as text. */
+  /** Empty if the body is not a call: it comes out as text. */
   readonly callsIn: (body: string, name: string) => readonly CallEvent[];
-  /** Texts that can complete the body of a call that was cut, beside brackets. */
+  /** Texts, besides brackets, that can complete the body of a cut call. */
   readonly closings?: readonly string[];
 }
 
-/** Longer text without a message behind it is no header. */
+/** A header is not longer: more text without a tag is an answer. */
 const HEADER_LENGTH_MAX = 256;
 
-/** What stands between two boundaries: a header, or the body of a message. */
+/** The part between two boundaries: a header, or the body of a message. */
 type State =
   | { readonly in: "header" }
   | { readonly in: "message"; readonly kind: Kind }
@@ -37,8 +37,8 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
   const headerStarts = [...starts, ...firsts, ...bodies];
   const tags = [...ends, ...starts, ...bodies.filter((tag) => tag.trim() !== "")]; // bodies have line breaks
   let pending = "";
-  let body = ""; // of a call, so far
-  let lead = ""; // the tag that ended the message before
+  let body = ""; // the current call
+  let lead = ""; // the tag that ended the previous message
   let state: State = { in: "header" };
 
   const takeHeader = (events: ParsedEvent[]): boolean => {
@@ -54,7 +54,7 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     }
     if (isBegun && pending.length <= HEADER_LENGTH_MAX + Math.max(...bodies.map(({ length }) => length))) return false;
     const tag = starts.find((each) => pending.trimStart().startsWith(each));
-    if (tag !== undefined) pending = pending.trimStart().slice(tag.length); // the model does not keep to the format
+    if (tag !== undefined) pending = pending.trimStart().slice(tag.length); // the model deviates from the format
     state = { in: "message", kind: "text" };
     return true;
   };
@@ -104,7 +104,7 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
   };
 }
 
-/** Whether a text begins with a tag, or may once there is more of it. */
+/** Returns whether a text begins with a tag, or may do so once it is longer. */
 const begins = (text: string, tag: string): boolean => {
   const start = text.trimStart();
   return start.startsWith(tag) || tag.startsWith(start);

@@ -1,6 +1,6 @@
 /**
- * Calls as MiniMax M3 writes them: XML whose tags stand behind a mark, so that no value can hold one. An argument has
- * the name of its tag, lists have `item`s.
+ * Calls as MiniMax M3 writes them: XML whose tags stand after a mark, so that values cannot contain tags. An argument
+ * has the name of its tag; lists have `item`s.
  *
  *     ]<]minimax[>[<tool_call>
  *     ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Oslo]<]minimax[>[</city>]<]minimax[>[</invoke>
@@ -17,7 +17,7 @@ const MARK = "]<]minimax[>[";
 const OPENS = [`${MARK}<tool_call>`];
 const CLOSES = [`${MARK}</tool_call>`];
 
-/** Elements inside one another. */
+/** Maximum nesting of elements. */
 const DEPTH_MAX = 32;
 
 export const minimaxM3: ToolFormat = {
@@ -46,7 +46,7 @@ function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** The elements of a text under one; undefined where they do not nest. */
+/** The elements of a text under one; undefined if they do not nest. */
 function readElements(body: string): Element | undefined {
   const [before = "", ...parts] = body.split(MARK);
   const open: Element[] = [{ tag: "", children: [], text: before }];

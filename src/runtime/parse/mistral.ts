@@ -1,5 +1,5 @@
 /**
- * Calls as Mistral models write them: a list behind a tag, or, since 2025, each call behind its own.
+ * Calls as Mistral models write them: a list after a tag, or, since 2025, each call after its own tag.
  *
  *     [TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Oslo"}}]
  *     [TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}
@@ -28,7 +28,7 @@ function callsIn(body: string): CallEvent[] {
   if (/^\s*[[{]/.test(body)) return callsInJson(body);
   const start = body.indexOf("{");
   const head = body.slice(0, Math.max(0, start)).trim();
-  const name = head.split("[", 1)[0]!.trim(); // one part at least
+  const name = head.split("[", 1)[0]!.trim(); // at least one part
   const isMarked = /^(?:\[CALL_ID\][^[]*)?(?:\[ARGS\])?$/.test(head.slice(name.length).trim());
   const call = isMarked && !/\s/.test(name) ? makeCall(name, body.slice(start)) : undefined;
   return call ? [call] : [];

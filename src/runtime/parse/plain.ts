@@ -1,9 +1,9 @@
 /**
- * Calls of a template whose format we do not know: JSON with the name of a tool, behind the text that the template puts
- * in front of a call, or as the whole answer. Only tools that were offered are called; other JSON is text.
+ * Calls of a template with an unknown format: JSON with the name of a tool, after the text that the template puts
+ * before a call, or as the whole answer. Only offered tools are called; other JSON is text.
  *
- * What counts, in this order: an object with a `name` and `arguments` or `parameters`; an object under the name of a
- * tool; such an object inside another; the arguments themselves behind the name of a tool in plain text.
+ * Accepted, in this order: an object with a `name` and `arguments` or `parameters`; an object under the name of a tool;
+ * such an object inside another; the arguments themselves after the name of a tool in plain text.
  */
 import type { Tool } from "../runtime.ts";
 import { plainForced, type CallEvent, type TextParser, type ToolFormat } from "./format.ts";
@@ -11,10 +11,10 @@ import { isObject, makeCall, parseJson } from "./json-calls.ts";
 import { scanBalanced } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
-/** Objects and lists inside one another that are searched for a call. */
+/** Maximum nesting that is searched for a call. */
 const DEPTH_MAX = 16;
 
-/** @param tag what the template puts in front of a call; `{` or `[`: nothing */
+/** @param tag the text that the template puts before a call; `{` or `[`: none */
 export const makePlainParser = (tools: readonly Tool[], tag: string): TextParser => {
   const isBracket = tag === "{" || tag === "[";
   const names = tools.map((tool) => tool.function.name).sort((a, b) => b.length - a.length);

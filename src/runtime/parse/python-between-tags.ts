@@ -5,7 +5,7 @@ import { callsInPython } from "./python-calls.ts";
 import { scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
-/** @param signs what else in a template shows the format */
+/** @param signs further texts in a template that show the format */
 function pythonBetweenTags(open: string, close: string, signs: readonly string[] = []): ToolFormat {
   const opens = [open];
   const closes = [close];
@@ -32,5 +32,5 @@ export const lfm2 = pythonBetweenTags("<|tool_call_start|>", "<|tool_call_end|>"
   '"List of tools: ["',
 ]);
 
-/** OLMo 3: a call per line. */
+/** OLMo 3: one call per line. */
 export const olmo3 = pythonBetweenTags("<function_calls>", "</function_calls>");

@@ -1,15 +1,15 @@
-/** Calls that are written as Python: `[get_weather(city="Oslo", days=2)]`, with literals as arguments. */
+/** Calls in Python: `[get_weather(city="Oslo", days=2)]`, with literals as arguments. */
 import type { CallEvent } from "./format.ts";
 
-/** Nesting of lists and dicts in an argument. */
+/** Maximum nesting of lists and dicts in an argument. */
 const DEPTH_MAX = 64;
 
-/** A text that is no call in this format. */
+/** The text is not a call in this format. */
 class NotPython extends Error {}
 
 /**
- * The calls in a text: in brackets, or one after another. None where any part of it is no call.
- * @param options.suffix what follows a function's name and is not part of it
+ * The calls in a text: in brackets, or one after another. Empty if any part is not a call.
+ * @param options.suffix text after a function's name that does not belong to it
  */
 export function callsInPython(text: string, { suffix = "" }: { suffix?: string } = {}): CallEvent[] {
   const reader = makeReader(text);
@@ -43,7 +43,7 @@ export function literalInPython(text: string): unknown {
 
 type Reader = ReturnType<typeof makeReader>;
 
-/** Reads tokens, past white space. */
+/** Reads tokens and skips white space. */
 function makeReader(text: string) {
   let at = 0;
   const skip = (): void => {
@@ -104,7 +104,7 @@ const WORDS: Readonly<Record<string, unknown>> = {
   null: null,
 };
 
-/** A literal of Python, or of JSON. */
+/** A literal of Python or JSON. */
 function readValue(reader: Reader, depth: number): unknown {
   if (depth > DEPTH_MAX) throw new NotPython();
   if (reader.takes("[")) return readItems(reader, { close: "]", depth });
@@ -147,6 +147,6 @@ function unquote(literal: string): string {
     .replace(/\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^]))/g, (_, long?: string, short?: string, c?: string) => {
       const code = long ?? short;
       if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
-      return ESCAPES[c!] ?? c!; // one of the three matched
+      return ESCAPES[c!] ?? c!; // one of the three groups matched
     });
 }

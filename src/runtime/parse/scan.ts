@@ -1,25 +1,22 @@
-/**
- * Where the body of a call ends. A scan is given the body so far again and again, each time longer, and looks at every
- * character once.
- */
+/** Finds the end of a call's body. A scan gets the growing body repeatedly and reads every character once. */
 
-/** Where a body ends, and how many characters to skip there. */
+/** The end of a body, and the number of characters to skip there. */
 export interface Cut {
   readonly at: number;
   readonly length: number;
 }
 
-/** Undefined: the body goes on, as far as one can see. */
+/** Undefined: the body does not end yet. */
 export type Scan = (body: string) => Cut | undefined;
 
 interface BodyTags {
-  /** Texts that begin another call, so end this one in front of them. */
+  /** Texts that begin another call, and so end this one before them. */
   readonly opens: readonly string[];
   /** Texts that end a call. */
   readonly closes: readonly string[];
 }
 
-/** Ends at the first tag, whatever stands in front of it. */
+/** Ends at the first tag, whatever precedes it. */
 export function scanToTag({ opens, closes }: BodyTags): Scan {
   const tags = [...opens, ...closes];
   let at = 0;
@@ -34,20 +31,21 @@ export function scanToTag({ opens, closes }: BodyTags): Scan {
 }
 
 /**
- * Ends at the first tag outside strings: a tag inside one is part of it. A string that a line break ends was none.
- * @param options.quotes characters that begin and end a string
+ * Ends at the first tag outside strings: a tag inside one is part of it. A line break in a string means that its quote
+ * did not begin one.
+ * @param options.quotes characters that delimit strings
  */
 export function scanToTagOutsideStrings({ opens, closes, quotes = '"' }: BodyTags & { quotes?: string }): Scan {
   const tags = [...opens, ...closes];
   let at = 0;
-  let quote = ""; // inside a string
+  let quote = ""; // the quote of the current string
   let isBroken = false;
   return (body) => {
     for (; at < body.length; at++) {
       const c = body[at]!;
       if (quote !== "") {
         if (c === "\\") {
-          if (at + 1 >= body.length) return undefined; // what it escapes is still to come
+          if (at + 1 >= body.length) return undefined; // the escaped character has not arrived
           at++;
         } else if (c === "\n" || c === quote) {
           isBroken ||= c !== quote;
@@ -65,9 +63,9 @@ export function scanToTagOutsideStrings({ opens, closes, quotes = '"' }: BodyTag
 }
 
 /**
- * Ends behind the first JSON object or array, where its brackets balance, and behind a closing text after it; or in
- * front of another call, where none has begun.
- * @param options.isStart tells which bracket begins it; text in front of it belongs to the body
+ * Ends after the first JSON object or array, where its brackets balance, and after a closing text behind it; or before
+ * another call, if none has begun.
+ * @param options.isStart returns whether a bracket begins it; text before it belongs to the body
  */
 export function scanBalanced({
   opens = [],
@@ -103,7 +101,7 @@ export function scanBalanced({
   };
 }
 
-/** The end of a body whose closing text may be left out. */
+/** The end of a body whose closing text is optional. */
 function closeBehind(body: string, at: number, closes: readonly string[]): Cut | undefined {
   const rest = body.slice(at).trimStart();
   const close = closes.find((each) => rest.startsWith(each));
@@ -113,7 +111,7 @@ function closeBehind(body: string, at: number, closes: readonly string[]): Cut |
 
 const isBracket = (body: string, at: number): boolean => body[at] === "{" || body[at] === "[";
 
-/** The longest tag that stands at a place; "maybe" where the text ends inside one. */
+/** The longest tag at a place; "maybe" if the text ends inside one. */
 function tagAt(text: string, at: number, tags: readonly string[]): string | undefined {
   let found: string | undefined;
   for (const tag of tags) {

@@ -1,5 +1,5 @@
 /**
- * Solar Open: an answer is a row of messages, each with a tag that says what it is.
+ * Solar Open: an answer is a sequence of messages, each with a tag that says what it is.
  *
  *     <|think|>The user wants …<|end|>
  *     <|begin|>assistant<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>weather<|tool_call:args|>{"city":
@@ -43,7 +43,7 @@ export const solar: ToolFormat = {
   marks: { thinking: { open: THINK, close: "<|end|>" }, next: `${START}assistant`, answer: CONTENT },
 };
 
-/** None where one of them is no call. */
+/** Empty if any part is not a call. */
 function callsIn(body: string): CallEvent[] {
   const [before = "", ...parts] = body.split(CALL);
   const calls = parts.map((part) => {

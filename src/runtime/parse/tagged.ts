@@ -1,9 +1,9 @@
 /**
- * The machine behind most formats: text, an opening tag, the body of a call, and where it ends.
+ * The parser for most formats: text, an opening tag, the body of a call, and its end.
  *
- * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags
- * and is no call comes out as text, without them. A call without its closing tag counts where the text ends or another
- * call begins. At a cut it is a cut call, whose last argument may be partial.
+ * Tags are never part of the text, nor is the white space around a call. A body that is not a call comes out as text,
+ * without its tags. A call without its closing tag counts if the text ends or another call begins. At a cut it is a cut
+ * call, whose last argument may be partial.
  */
 import { cutCallsIn } from "./cut-calls.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
@@ -12,22 +12,22 @@ import type { Cut, Scan } from "./scan.ts";
 interface Tagged {
   /** Texts that begin a call. */
   readonly opens: readonly string[];
-  /** Texts that end one, and never come out as text behind one. */
+  /** Texts that end a call; after a call they are never text. */
   readonly closes: readonly string[];
-  /** Finds the end of a body. */
+  /** Makes a scan for the end of a body. */
   readonly makeScan: (open: string) => Scan;
-  /** The calls in a body, none where any part of it is no call. */
+  /** The calls in a body; empty if any part is not a call. */
   readonly callsIn: (body: string, open: string) => readonly CallEvent[];
-  /** Texts that can complete a body that was cut, beside brackets. */
+  /** Texts, besides brackets, that can complete a cut body. */
   readonly closings?: readonly string[];
-  /** An opening text that counts only where nothing but white space stands before it; it belongs to the body. */
+  /** An opening text that counts only after nothing but white space; it belongs to the body. */
   readonly openAtStart?: string;
 }
 
 export function makeTaggedParser(format: Tagged): TextParser {
-  let pending = ""; // text that is not decided yet; inside a call, its body so far
-  let body: { readonly scan: Scan; readonly open: string } | undefined; // inside a call
-  let gap = ""; // white space in front of the call
+  let pending = ""; // undecided text; inside a call, its body so far
+  let body: { readonly scan: Scan; readonly open: string } | undefined; // the current call, if any
+  let gap = ""; // white space before the call
   let isAfterCall = false; // white space here belongs to the call
   let isStart = format.openAtStart !== undefined; // a call may begin here without a tag
 
@@ -38,7 +38,7 @@ export function makeTaggedParser(format: Tagged): TextParser {
     return true;
   };
 
-  /** A call that needs no tag, at the start or behind another; false: more is needed. */
+  /** Takes a call without a tag, at the start or after another; false: needs more text. */
   const takeStart = (open: string): boolean => {
     const text = pending.replace(isAfterCall ? /^[\s;,]+/ : /^\s+/, "");
     if (text.length < open.length && open.startsWith(text)) return false;
@@ -47,7 +47,7 @@ export function makeTaggedParser(format: Tagged): TextParser {
     return text.startsWith(open) ? enter("", { before, rest: text }) : true;
   };
 
-  /** Text up to an opening tag; false: more is needed. */
+  /** Takes text up to an opening tag; false: needs more text. */
   const takeText = (events: ParsedEvent[]): boolean => {
     const { text, gap, open, rest } = splitText(pending, { opens: format.opens, isAfterCall });
     isAfterCall &&= text === "";
@@ -57,7 +57,10 @@ export function makeTaggedParser(format: Tagged): TextParser {
     return false;
   };
 
-  /** Ends the call at a cut; one that is none, at the first tag in it: a quote before that tag began no string. */
+  /**
+   * Ends the call at a cut. A body that is not a call ends at the first tag in it: a quote before that tag began no
+   * string.
+   */
   const closeCall = (events: ParsedEvent[], cut: Cut, { open, isCut }: { open: string; isCut?: boolean }): void => {
     const found = pending.slice(0, cut.at);
     const callsIn = (text: string): readonly CallEvent[] => format.callsIn(text, open);
@@ -102,8 +105,8 @@ export function makeTaggedParser(format: Tagged): TextParser {
 }
 
 /**
- * Text up to an opening tag, or as much as is sure to be text; the white space behind it; and what follows the tag, or
- * may become one. White space behind a call is dropped.
+ * Splits off text up to an opening tag, or as much as is certain; the white space after it; and the rest, which may
+ * become a tag. Drops white space after a call.
  */
 function splitText(pending: string, { opens, isAfterCall }: { opens: readonly string[]; isAfterCall: boolean }) {
   const found = findFirst(pending, opens);
@@ -114,7 +117,7 @@ function splitText(pending: string, { opens, isAfterCall }: { opens: readonly st
   return { text, gap: whole.slice(text.length), open: found?.tag, rest };
 }
 
-/** The first tag in a text; an opening one is left for the next call. */
+/** The first tag in a text; an opening tag is left for the next call. */
 function firstTag(text: string, { opens, closes }: Tagged): Cut | undefined {
   const found = findFirst(text, [...opens, ...closes]);
   return found && { at: found.at, length: closes.includes(found.tag) ? found.tag.length : 0 };

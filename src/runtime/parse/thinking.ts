@@ -1,7 +1,7 @@
 /**
- * Splits thinking from the answer by the tags that the model's template puts around thoughts. An opening tag counts
- * only where nothing but white space stands before it, or where the prompt ends with it; after the closing tag
- * everything is the answer. White space beside the tags is dropped.
+ * Splits thinking from the answer by the template's tags around thoughts. An opening tag counts only after nothing but
+ * white space, or at the end of the prompt; after the closing tag everything is the answer. White space beside the tags
+ * is dropped.
  */
 import type { ThinkingTags } from "../../engine/index.ts";
 import { heldLength, type ParsedEvent, type TextParser } from "./format.ts";
@@ -14,7 +14,7 @@ export function makeThinkingSplitter({ open, close }: ThinkingTags, isOpen: bool
 
   const takeStart = (): boolean => {
     const text = pending.trimStart();
-    if (open.startsWith(text) && text !== open) return false; // may become the tag
+    if (open.startsWith(text) && text !== open) return false; // a possible start of the tag
     state = text.startsWith(open) ? "thinking" : "answer";
     if (state === "answer") return true;
     pending = text.slice(open.length);
@@ -22,7 +22,7 @@ export function makeThinkingSplitter({ open, close }: ThinkingTags, isOpen: bool
     return true;
   };
 
-  /** Drops white space behind a tag; false: there may be more of it. */
+  /** Drops white space after a tag; false: more may follow. */
   const dropWhite = (): boolean => {
     pending = pending.trimStart();
     isBehindTag = pending === "";
@@ -33,7 +33,7 @@ export function makeThinkingSplitter({ open, close }: ThinkingTags, isOpen: bool
     if (isBehindTag && !dropWhite()) return false;
     const end = pending.indexOf(close);
     const text = pending.slice(0, end < 0 ? pending.length - heldLength(pending, close) : end);
-    const kept = text.trimEnd(); // white space in front of the closing tag belongs to it
+    const kept = text.trimEnd(); // white space before the closing tag belongs to it
     if (kept !== "") events.push({ kind: "thinking", text: kept });
     if (end < 0) {
       pending = pending.slice(kept.length);

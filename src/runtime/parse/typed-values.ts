@@ -1,12 +1,12 @@
-/** Arguments that a format writes as bare text: what they mean is in the tool's schema. */
+/** Types for arguments that a format writes as bare text, from the tool's schema. */
 import type { Tool } from "../runtime.ts";
 import { isObject, parseJson } from "./json-calls.ts";
 import { literalInPython } from "./python-calls.ts";
 
 /**
- * The value of an argument that was written as text. Texts stay texts where the schema wants one; else JSON is read
- * where it is JSON of a type that the schema allows. Some templates print lists and objects as Python does: these are
- * read where the schema names them.
+ * The value of an argument that was written as text. It stays text if the schema wants text; otherwise JSON is parsed
+ * if its type is allowed. Some templates print lists and objects as Python does: these are parsed if the schema allows
+ * them.
  */
 export function typedValue(tools: readonly Tool[], at: { name: string; argument: string }, text: string): unknown {
   const types = typesOf(tools, at);
@@ -26,7 +26,7 @@ const ofType = (types: ReadonlySet<string>, value: unknown): unknown => (types.h
 
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** JSON types that an argument may have; undefined: the schema does not say. */
+/** Allowed JSON types of an argument; undefined: the schema does not say. */
 function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
   const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
   const properties = isObject(parameters) ? parameters["properties"] : undefined;
@@ -37,7 +37,7 @@ function typesOf(tools: readonly Tool[], { name, argument }: { name: string; arg
 
 const UNIONS_DEEP = 8;
 
-/** Adds the types that a schema names; false where it allows some without naming them. */
+/** Adds the types that a schema names; false if it allows unnamed ones. */
 function collectTypes(schema: unknown, types: Set<string>, depth: number): boolean {
   if (!isObject(schema) || depth > UNIONS_DEEP) return false;
   const { type, anyOf, oneOf, enum: values } = schema;
