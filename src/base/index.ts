@@ -22,7 +22,20 @@ export { makeLogger, makeStreamLogger, type Logger } from "./log.ts";
 export { isLoopback } from "./loopback.ts";
 export { isPlainName, type NamedFile } from "./named-file.ts";
 export { nearest, unknownNameMessage } from "./nearest.ts";
-export { ownValue } from "./own-value.ts";
 export { quoteGo } from "./quote.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
+export {
+  isObject,
+  optional,
+  ownValue,
+  readBoolean,
+  readFields,
+  readList,
+  readName,
+  readText,
+  shown,
+  unexpected,
+  type Fields,
+  type Read,
+} from "./untrusted.ts";
 export { API_VERSION, VERSION } from "./version.ts";

@@ -3,7 +3,7 @@
  * stores and registries of others can be read and ours be read by them.
  */
 import { readFile, stat } from "node:fs/promises";
-import { AppError } from "../base/index.ts";
+import { AppError, isObject } from "../base/index.ts";
 import { digestOf, hexOf, parseDigest, type Digest } from "./digest.ts";
 import { writeBytes, writeDurably } from "../base/system.ts";
 
@@ -85,8 +85,8 @@ export function parseJson(text: string, path: string): unknown {
 /** A JSON object, or `bad_file` naming the file. */
 export function parseJsonObject(text: string, path: string): Record<string, unknown> {
   const value = parseJson(text, path);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw bad(path, "root", "an object", value);
-  return value as Record<string, unknown>; // an object that is no array has string keys
+  if (!isObject(value)) throw bad(path, "root", "an object", value);
+  return value;
 }
 
 /** Throws `bad_file`, and what `node:fs` says of a missing one. */
@@ -119,8 +119,8 @@ function checkSize(bytes: number, path: string): void {
 }
 
 function parseLayer(value: unknown, at: { path: string; field: string }): Layer {
-  if (typeof value !== "object" || value === null) throw bad(at.path, at.field, "an object", value);
-  const { mediaType, digest, size, from, name } = value as Record<string, unknown>; // every field is checked below
+  if (!isObject(value)) throw bad(at.path, at.field, "an object", value);
+  const { mediaType, digest, size, from, name } = value;
   if (typeof mediaType !== "string") throw bad(at.path, `${at.field}.mediaType`, "a string", mediaType);
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
     throw bad(at.path, `${at.field}.size`, "a number of bytes", size);

@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mapAtOnce } from "./at-once.ts";
-import { AppError, messageOf, type NamedFile } from "../base/index.ts";
+import { AppError, messageOf, type NamedFile, isObject } from "../base/index.ts";
 import { type Options, parseOptions } from "../engine/index.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import {
@@ -375,10 +375,7 @@ function parseParameters(text: string, what: string): Options {
 function parseMessages(text: string, what: string): StoredMessage[] {
   const list = parseJson(text, what);
   const isMessage = (value: unknown): value is StoredMessage =>
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as StoredMessage).role === "string" && // being checked just here
-    typeof (value as StoredMessage).content === "string";
+    isObject(value) && typeof value["role"] === "string" && typeof value["content"] === "string";
   if (!Array.isArray(list) || !list.every(isMessage)) {
     throw new AppError("bad_file", `${what}: expected an array of {role, content}, got ${text.slice(0, 80)}`);
   }

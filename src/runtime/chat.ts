@@ -1,12 +1,11 @@
 /** Chat: turns a conversation, the model's own messages and the tools into requests to a runner. */
-import { AppError } from "../base/index.ts";
+import { AppError, isObject } from "../base/index.ts";
 import { type Asked, type AskedMessage, forgetsThoughts, withoutNulls, withoutOldThoughts } from "../engine/index.ts";
 import { fullName, type ModelRef } from "../library/portable.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import { withoutImages } from "./old-images.ts";
-import { isObject } from "./parse/json-calls.ts";
 import { respond, type Shape } from "./respond.ts";
 import type { ChatRequest, InferenceEvent, Tool } from "./runtime.ts";
 

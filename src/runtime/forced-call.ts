@@ -1,8 +1,7 @@
 /** The JSON schema for a required tool call: one of the tools, with arguments that fit its parameters. */
-import { AppError } from "../base/index.ts";
+import { AppError, isObject } from "../base/index.ts";
 import { DATA, MAPS, TOO_DEEP, tooDeepAt } from "../engine/index.ts";
 import type { ForcedCall } from "./parse/format.ts";
-import { isObject } from "./parse/json-calls.ts";
 import type { Tool, ToolChoice } from "./runtime.ts";
 
 interface Choice {

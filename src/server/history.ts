@@ -3,10 +3,9 @@
  * a line in its place and a warning in the log. New messages of the user are stricter: a known kind of part that cannot
  * be read is an error, and so is a message with only unknown parts.
  */
-import { AppError, type Logger } from "../base/index.ts";
+import { AppError, type Logger, isObject, type Fields } from "../base/index.ts";
 import { fieldsOfPrefix } from "../runtime/index.ts";
 import type { ContentPart } from "./answers/content-parts.ts";
-import { isFields, type Fields } from "./fields.ts";
 import { parseFirstJson } from "./http/json.ts";
 
 /** Types of the content that was left out, for the log. */
@@ -54,7 +53,7 @@ export class PartReader {
   /** Throws `bad_request` for a known type that cannot be read in a new message. */
   read(part: unknown, path: string): readonly ContentPart[] {
     const { readers, unknown, isNew, isAnswer, left } = this.#reading;
-    const fields: Fields = typeof part === "string" ? { type: "text", text: part } : isFields(part) ? part : {};
+    const fields: Fields = typeof part === "string" ? { type: "text", text: part } : isObject(part) ? part : {};
     const { type, text } = fields;
     const reader = typeof type === "string" && Object.hasOwn(readers, type) ? readers[type] : undefined;
     try {
@@ -84,7 +83,7 @@ export function toldOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return isData(value) ? placeholder("data") : value.toWellFormed();
   if (Array.isArray(value)) return value.map(toldOf).join("\n");
-  if (!isFields(value)) return String(value);
+  if (!isObject(value)) return String(value);
   const text = value["text"] ?? value["logs"];
   if (typeof text === "string") return text.toWellFormed();
   const shown = (_: string, each: unknown): unknown =>
@@ -103,11 +102,11 @@ const NO_JSON = "invalid_json";
  */
 export function readArguments(value: unknown, left: LeftOut): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (isFields(value)) return { ...value };
+  if (isObject(value)) return { ...value };
   const text = typeof value === "string" ? value.toWellFormed() : JSON.stringify(value);
   if (text.trim() === "") return {};
   const whole = tryParse(text);
-  if (isFields(whole)) return { ...whole };
+  if (isObject(whole)) return { ...whole };
   left.push("arguments that are no JSON object");
   return fieldsOfPrefix(text) ?? { [NO_JSON]: text };
 }

@@ -1,5 +1,5 @@
 /** The fields of a request that say how to generate, and whose errors have wordings of their own. */
-import { AppError, type Logger, quoteGo } from "../base/index.ts";
+import { AppError, type Logger, quoteGo, isObject } from "../base/index.ts";
 import type { Format, GenerateRequest } from "../runtime/portable.ts";
 import { parseOptions } from "../engine/index.ts";
 import { wantedLogprobs } from "./answers/logprobs.ts";
@@ -34,7 +34,7 @@ export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
 function parseFormat(value: unknown): Format | undefined {
   if (value === undefined || value === "") return undefined;
   if (value === "json") return value;
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>; // JSON
+  if (isObject(value)) return value;
   const raw = quoteGo(JSON.stringify(value));
   throw new AppError("bad_request", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
 }

@@ -318,7 +318,7 @@ describe("errors", () => {
     [{ messages: [] }, "[] is too short - 'messages'"],
     [{ messages: null }, "[] is too short - 'messages'"],
     [{ n: 2 }, "n: expected 1, got 2: a request gets one choice; send several requests"],
-    [{ logit_bias: 7 }, 'option "logit_bias": expected an object, got number'],
+    [{ logit_bias: 7 }, 'option "logit_bias": expected an object, got 7'],
     [{ logit_bias: { "5": 101 } }, 'option "logit_bias": expected numbers from -100 to 100, got 101 for token 5'],
     [{ logit_bias: { hello: 1 } }, 'option "logit_bias": expected ids of tokens as keys, got "hello"'],
     [{ stop: 7 }, "invalid type for 'stop' field: expected text or texts, got number"],

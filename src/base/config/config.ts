@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { AppError, messageOf } from "../errors.ts";
 import { unknownNameMessage } from "../nearest.ts";
-import { ownValue } from "../own-value.ts";
+import { ownValue, isObject } from "../untrusted.ts";
 import type { KernelChoice } from "../kernel-tuning.ts";
 import type { KvCacheType } from "../kv-cache-type.ts";
 import { readDocument, readPartly, type Document } from "./document.ts";
@@ -274,7 +274,7 @@ const keyOf = (name: string): string =>
 /** Grouped settings have a key below that of their group. */
 function pathsBelow(root: Document["root"], name: string): string[][] {
   const value = root[name];
-  if (name !== "models" || typeof value !== "object" || value === null || Array.isArray(value)) return [[name]];
+  if (name !== "models" || !isObject(value)) return [[name]];
   return Object.keys(value).map((key) => [name, key]);
 }
 

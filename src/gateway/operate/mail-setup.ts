@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ConfigSources, type Document, type Edit, readConfigFile } from "../../base/config/index.ts";
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import { mailAccount, mailSchema, type MailAccount } from "../hooks/mail/config.ts";
 import { changeConfig, configFile, makeToken, writePrivateFile, type ChangedConfig } from "./change-config.ts";
 
@@ -74,12 +74,9 @@ type Section = Readonly<Record<string, unknown>>;
 /** Empty if it is missing; the check of the whole file reports a section that is not an object. */
 function sectionOf(document: Document | undefined, ...path: readonly string[]): Section {
   let value: unknown = document?.root;
-  for (const key of path) value = isSection(value) ? value[key] : undefined;
-  return isSection(value) ? value : {};
+  for (const key of path) value = isObject(value) ? value[key] : undefined;
+  return isObject(value) ? value : {};
 }
-
-const isSection = (value: unknown): value is Section =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The previous settings to keep; another server's settings are dropped. */
 function kept(before: Section, host: string): Section {
@@ -121,6 +118,6 @@ function presetEdits(document: Document | undefined): Edit[] {
   const hasPreset = Array.isArray(presets) && presets.includes("mail");
   const hasMapping =
     Array.isArray(mappings) &&
-    mappings.some((each: unknown) => isSection(each) && isSection(each["match"]) && each["match"]["path"] === "mail");
+    mappings.some((each: unknown) => isObject(each) && isObject(each["match"]) && each["match"]["path"] === "mail");
   return hasPreset || hasMapping ? [] : [{ kind: "append", path: ["hooks", "presets"], value: "mail" }];
 }

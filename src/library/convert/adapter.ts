@@ -5,12 +5,12 @@
  * (rank, vocabulary). What was done to the rows of the base model's weight is done to those of B.
  * (convert_lora_to_gguf.py of llama.cpp; mlx_lm/tuner/lora.py)
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import { f32 as f32Quant, writeNewGguf, type WriteTensor } from "../../engine/formats/index.ts";
 import { f32, type Architecture } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";
-import { getJson, isObject, rootedAt, type ModelFolder } from "./folder.ts";
+import { getJson, rootedAt, type ModelFolder } from "./folder.ts";
 import { bareName, findRule } from "./plan.ts";
 import { readSafetensors, type SafeTensor } from "./safetensors.ts";
 import { checkHeads, shapeOf, sourceType, tensorData, type TensorSource } from "./tensor-data.ts";

@@ -2,8 +2,8 @@
  * Typed access to `config.json`. Every error names the folder, the key, what was expected and what was there. Values
  * are bounded here as loosely as the loader bounds them: it has the last word on every hyperparameter.
  */
-import { AppError } from "../../base/index.ts";
-import { describe, isObject, type JsonObject } from "./folder.ts";
+import { AppError, isObject } from "../../base/index.ts";
+import { describe, type JsonObject } from "./folder.ts";
 
 /** Far above any published model; keeps sizes that are computed from a configuration exact. */
 const COUNT_MAX = 2 ** 31 - 1;

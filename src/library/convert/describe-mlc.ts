@@ -3,21 +3,12 @@
  * say of the model. Nothing of it runs in this process; the files are kept for pages, whole and each under its digest.
  */
 import { statSync } from "node:fs";
-import { AppError, messageOf, type NamedFile } from "../../base/index.ts";
+import { AppError, messageOf, type NamedFile, isObject } from "../../base/index.ts";
 import { pathBeside, type WriteValue } from "../../engine/formats/index.ts";
 import { defined, u32 } from "./architecture.ts";
 import { configOf } from "./config.ts";
 import { nameOf, type Described } from "./describe-onnx.ts";
-import {
-  describe,
-  findJson,
-  getJson,
-  isObject,
-  MLC_CONFIG,
-  rootedAt,
-  type JsonObject,
-  type ModelFolder,
-} from "./folder.ts";
+import { describe, findJson, getJson, MLC_CONFIG, rootedAt, type JsonObject, type ModelFolder } from "./folder.ts";
 
 /** The list of shards: today's name, and the one before. */
 const CACHES = ["tensor-cache.json", "ndarray-cache.json"];

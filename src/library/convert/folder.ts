@@ -4,7 +4,7 @@
  */
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, messageOf, isObject } from "../../base/index.ts";
 import { reading } from "../../base/system.ts";
 
 /** The largest `tokenizer.json` in use has 35 MB. */
@@ -142,10 +142,6 @@ export function parseObject(text: string, what: string): JsonObject {
   }
   if (!isObject(value)) throw new AppError("bad_file", `${what}: expected an object, got ${describe(value)}`);
   return value;
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A value of unknown size, in a few words. */

@@ -3,8 +3,8 @@
  * are compared as text and never run, since a pattern from a file may take for ever. A rule that no row has is refused:
  * another would give other ids.
  */
-import { AppError } from "../../base/index.ts";
-import { describe, isObject, type JsonObject } from "./folder.ts";
+import { AppError, isObject } from "../../base/index.ts";
+import { describe, type JsonObject } from "./folder.ts";
 
 const raw = String.raw;
 const CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";

@@ -3,9 +3,9 @@
  * it is read, and no tensor reaches outside of the file or into another. Format: README.md of huggingface/safetensors.
  */
 import { open, stat } from "node:fs/promises";
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, messageOf, isObject } from "../../base/index.ts";
 import { reading } from "../../base/system.ts";
-import { describe, isObject, parseObject, type JsonObject, type ModelFolder } from "./folder.ts";
+import { describe, parseObject, type JsonObject, type ModelFolder } from "./folder.ts";
 
 /** MAX_HEADER_SIZE of the format's own library. */
 const HEADER_BYTES_MAX = 100_000_000;

@@ -1,6 +1,6 @@
 /** What sentence-transformers does with the vectors of a text's tokens, as its files in a model folder describe it. */
-import { AppError } from "../../base/index.ts";
-import { describe, findJson, findText, isObject, parseObject, type ModelFolder } from "./folder.ts";
+import { AppError, isObject } from "../../base/index.ts";
+import { describe, findJson, findText, parseObject, type ModelFolder } from "./folder.ts";
 
 /** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */
 const POOLING: Readonly<Record<string, number>> = { mean: 1, cls: 2, lasttoken: 3 };

@@ -2,10 +2,10 @@
  * Which tokens begin, end, pad and part text, and the chat template: from `tokenizer_config.json`, `config.json`,
  * `generation_config.json` and `chat_template.jinja`. Keys: gguf.md.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32 } from "./architecture.ts";
-import { findJson, findText, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
+import { findJson, findText, type JsonObject, type ModelFolder } from "./folder.ts";
 
 /** GGUF's word for each kind of token; its spelling of "separator" included. */
 const KINDS: Readonly<Record<string, string>> = {

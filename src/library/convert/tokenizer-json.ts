@@ -3,9 +3,9 @@
  * bytes for what is unknown (SentencePiece's way, whose scores follow from the order of merges), and WordPiece.
  * Format: the `tokenizers` library.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
-import { describe, isObject, type JsonObject } from "./folder.ts";
+import { describe, type JsonObject } from "./folder.ts";
 import { preTokenizerName } from "./pre-tokenizer.ts";
 import { addedTokens, BYTE, completeVocabulary, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
 import type { AddedToken, Vocabulary } from "./vocabulary.ts";

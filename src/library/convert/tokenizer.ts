@@ -2,10 +2,10 @@
  * The tokenizer of a model folder as GGUF metadata: from `tokenizer.model` where SentencePiece made it, else from
  * `tokenizer.json`, with the special tokens of both.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32, type Architecture } from "./architecture.ts";
-import { describe, findBytes, findJson, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
+import { describe, findBytes, findJson, type JsonObject, type ModelFolder } from "./folder.ts";
 import { parseSentencePieceModel } from "./sentence-piece-model.ts";
 import { specialMetadata } from "./special-ids.ts";
 import { isByteLevel, readTokenizerJson, type Tokens, type TokensPlace } from "./tokenizer-json.ts";

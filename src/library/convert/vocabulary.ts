@@ -2,9 +2,9 @@
  * A vocabulary on its way into a GGUF, and what all kinds of tokenizer files share: added tokens, and places that no
  * token fills. Token types are those of gguf.md.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
-import { describe, isObject, type JsonObject } from "./folder.ts";
+import { describe, type JsonObject } from "./folder.ts";
 
 export const NORMAL = 1;
 export const UNKNOWN = 2;

@@ -5,8 +5,9 @@
  *     <start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>
  *     <|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:2}<tool_call|>
  */
+import { isObject } from "../../base/index.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInJson, isObject, makeCall, parseJson } from "./json-calls.ts";
+import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { scanToTag, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 

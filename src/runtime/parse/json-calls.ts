@@ -1,4 +1,5 @@
 /** Calls in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
+import { isObject } from "../../base/index.ts";
 import type { CallEvent } from "./format.ts";
 
 /** The calls in a text: one, a list, or one per line; empty if any part is not a call. */
@@ -30,9 +31,6 @@ function callOf(value: unknown): CallEvent | undefined {
   const call = isObject(value["function"]) ? value["function"] : value;
   return makeCall(call["name"] ?? call["tool_name"], call["arguments"] ?? call["parameters"] ?? {});
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Undefined for invalid JSON. */
 export function parseJson(text: string): unknown {

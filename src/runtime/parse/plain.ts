@@ -5,9 +5,10 @@
  * Accepted, in this order: an object with a `name` and `arguments` or `parameters`; an object under the name of a tool;
  * such an object inside another; the arguments themselves after the name of a tool in plain text.
  */
+import { isObject } from "../../base/index.ts";
 import type { Tool } from "../runtime.ts";
 import { plainForced, type CallEvent, type TextParser, type ToolFormat } from "./format.ts";
-import { isObject, makeCall, parseJson } from "./json-calls.ts";
+import { makeCall, parseJson } from "./json-calls.ts";
 import { scanBalanced } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 

@@ -1,6 +1,7 @@
 /** Types for arguments that a format writes as bare text, from the tool's schema. */
+import { isObject } from "../../base/index.ts";
 import type { Tool } from "../runtime.ts";
-import { isObject, parseJson } from "./json-calls.ts";
+import { parseJson } from "./json-calls.ts";
 import { literalInPython } from "./python-calls.ts";
 
 /**

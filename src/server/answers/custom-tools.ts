@@ -2,9 +2,9 @@
  * Custom tools of the OpenAI API: what the client gets is a text of any form, not JSON. The model is given a function
  * whose one argument is that text, and calls of the history are shown as calls of that function.
  */
+import { optional, readFields, readName, readText, type Fields } from "../../base/index.ts";
 import { fieldsOfPrefix } from "../../runtime/index.ts";
 import type { Tool, ToolCall } from "../../runtime/portable.ts";
-import { optional, readFields, readName, readText, type Fields } from "../fields.ts";
 
 const ARGUMENT = "input";
 

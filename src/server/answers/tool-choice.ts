@@ -1,7 +1,6 @@
 /** The field `tool_choice`: a word, the tool that must be called, or in the OpenAI API the tools that may be. */
-import { AppError } from "../../base/index.ts";
+import { AppError, readFields, readList, unexpected, type Fields, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
-import { readFields, readList, unexpected, type Fields, type Read } from "../fields.ts";
 
 const WORDS = ["auto", "none", "required"] as const;
 const EXPECTED = '"auto", "none", "required" or {"type": "function", "function": {"name": "…"}}';

@@ -3,13 +3,9 @@
  * thinking and tool calls, and tool results become messages of their own.
  * Blocks: https://docs.anthropic.com/en/api/messages
  */
-import { AppError } from "../../base/index.ts";
-import type { Message, ToolCall } from "../../runtime/portable.ts";
-import { joinParts, type ContentPart } from "../answers/content-parts.ts";
-import { decodeBase64 } from "../http/base64.ts";
-import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import {
-  isFields,
+  AppError,
+  isObject,
   optional,
   readBoolean,
   readFields,
@@ -18,12 +14,16 @@ import {
   unexpected,
   type Fields,
   type Read,
-} from "../fields.ts";
+} from "../../base/index.ts";
+import type { Message, ToolCall } from "../../runtime/portable.ts";
+import { joinParts, type ContentPart } from "../answers/content-parts.ts";
+import { decodeBase64 } from "../http/base64.ts";
+import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 
 /** Throws `bad_request`. @param left collects what was left out */
 export function readConversation(body: { system?: unknown; messages?: unknown[] }, left: LeftOut = []): Message[] {
   const callNames = new Map<string, string>(); // tool by the id of its call
-  const answers = (body.messages ?? []).findLastIndex((each) => isFields(each) && each["role"] === "assistant");
+  const answers = (body.messages ?? []).findLastIndex((each) => isObject(each) && each["role"] === "assistant");
   const system = optional(readSystem)(body.system, "system");
   const turns = (body.messages ?? []).flatMap((value, i) =>
     readTurn(value, { path: `messages.${i}`, isNew: i > answers, callNames, left }),

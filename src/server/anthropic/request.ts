@@ -2,10 +2,9 @@
  * An Anthropic request as a chat of ours. Settings that a request leaves out stay the model's own. Cache marks,
  * metadata and service tiers have no meaning here and are not read.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, optional, readFields, unexpected, type Fields } from "../../base/index.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
-import { optional, readFields, unexpected, type Fields } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";

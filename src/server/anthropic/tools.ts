@@ -1,8 +1,8 @@
 /**
  * The tools of an Anthropic request, and which of them the model may or must call.
  */
+import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
-import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../fields.ts";
 import { isDispensable } from "../answers/server-tools.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";

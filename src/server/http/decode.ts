@@ -4,7 +4,7 @@
  * (Elysia's own validation answers 422 and takes no part.)
  */
 import type { Static, TSchema } from "elysia";
-import { AppError, assert } from "../../base/index.ts";
+import { AppError, assert, isObject } from "../../base/index.ts";
 import { decodeBase64 } from "./base64.ts";
 
 /** Of Go's int, less one, which a float64 has not. */
@@ -126,8 +126,4 @@ function goType(schema: TSchema): string {
 export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return "array";
   return typeof value === "boolean" ? "bool" : typeof value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,9 +1,8 @@
 /** The body of `POST /v1/chat/completions`, and what it asks of the runtime. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/index.ts";
+import { AppError, readFields, readText, isObject } from "../../base/index.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
-import { readFields, readText } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
@@ -114,7 +113,3 @@ const CHOICE: ChoiceShape = {
   },
   allowedKey: "allowed_tools",
 };
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

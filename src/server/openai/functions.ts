@@ -3,8 +3,7 @@
  * answer: as those, of which an answer has one call at most.
  */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/index.ts";
-import { readFields, unexpected } from "../fields.ts";
+import { AppError, readFields, unexpected } from "../../base/index.ts";
 import { Tool } from "../schema/message.ts";
 
 export const functionFields = {

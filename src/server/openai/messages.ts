@@ -1,11 +1,10 @@
 /** Messages of the OpenAI API as our own. The parts of a message stay one message, and their texts are lines. */
 import { t, type Static } from "elysia";
-import { AppError } from "../../base/index.ts";
+import { AppError, isObject, type Fields } from "../../base/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
-import { isFields, type Fields } from "../fields.ts";
 import { PartReader, readArguments, type LeftOut } from "../history.ts";
 
 const FunctionBody = t.Object({
@@ -132,7 +131,7 @@ function textOf(value: unknown, place: string): string {
 
 /** A data URI, bare or under `url`. */
 export function readImage(value: unknown, place: string): Uint8Array {
-  const url = isFields(value) ? value["url"] : value;
+  const url = isObject(value) ? value["url"] : value;
   if (typeof url === "string" && /^https?:/i.test(url)) {
     throw new AppError("bad_request", "image URLs are not currently supported, please use base64 encoded data instead");
   }

@@ -2,7 +2,7 @@
  * Turns items of OpenAI's own tools (shell, patches, searches, MCP) into function calls and their results. Some items
  * come in pairs, such as `shell_call` and `shell_call_output`; others contain their result.
  */
-import { isFields, type Fields } from "../fields.ts";
+import { isObject, type Fields } from "../../base/index.ts";
 import { readArguments, toldOf, type LeftOut } from "../history.ts";
 
 interface ForeignCall {
@@ -49,6 +49,6 @@ const ABOUT: ReadonlySet<string> = new Set(
 
 function argumentsOf(item: Fields, left: LeftOut): Record<string, unknown> {
   const whole = ["arguments", "action", "operation"].map((key) => item[key]).find((value) => value !== undefined);
-  if (typeof whole === "string" || isFields(whole)) return readArguments(whole, left);
+  if (typeof whole === "string" || isObject(whole)) return readArguments(whole, left);
   return Object.fromEntries(Object.entries(item).filter(([key, value]) => !ABOUT.has(key) && value !== null));
 }

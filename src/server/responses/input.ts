@@ -3,9 +3,17 @@
  * of the assistant: its reasoning, its words and its calls become one message.
  * Items: https://platform.openai.com/docs/api-reference/responses/create
  */
-import { AppError } from "../../base/index.ts";
+import {
+  AppError,
+  isObject,
+  optional,
+  readFields,
+  readList,
+  readText,
+  unexpected,
+  type Fields,
+} from "../../base/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
-import { isFields, optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { joinParts } from "../answers/content-parts.ts";
@@ -170,7 +178,7 @@ class Conversation {
   #addResult(item: Fields, path: string): true {
     const id = optional(readText)(item["call_id"] ?? item["id"], `${path}.call_id`);
     const output = item["output"] ?? item["status"];
-    const parts = Array.isArray(output) ? output : isFields(output) ? [output] : undefined;
+    const parts = Array.isArray(output) ? output : isObject(output) ? [output] : undefined;
     const about = { isNew: false, left: this.#left };
     this.#told(parts?.some(hasReader) ? readContent(parts, `${path}.output`, about) : { content: toldOf(output) }, id);
     return true;
@@ -239,7 +247,7 @@ const READERS = {
   },
 };
 
-const hasReader = (part: unknown): boolean => isFields(part) && Object.hasOwn(READERS, String(part["type"]));
+const hasReader = (part: unknown): boolean => isObject(part) && Object.hasOwn(READERS, String(part["type"]));
 
 const unknown = (type: unknown, path: string): AppError =>
   unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', type);

@@ -2,10 +2,9 @@
  * A Responses request as a chat of ours. Settings that a request leaves out stay the model's own. Nothing is stored, so
  * that what refers to an earlier response is refused.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, optional, readFields, unexpected } from "../../base/index.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/portable.ts";
 import type { Options } from "../../engine/index.ts";
-import { optional, readFields, unexpected } from "../fields.ts";
 import type { LeftOut } from "../history.ts";
 import { checkTopLogprobs } from "../answers/logprobs.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";

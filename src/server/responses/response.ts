@@ -2,9 +2,9 @@
  * The response object of the Responses API: what was asked, as it was understood, and what came of it.
  * Fields: https://platform.openai.com/docs/api-reference/responses/object
  */
+import { type Fields } from "../../base/index.ts";
 import type { Statistics } from "../../runtime/portable.ts";
 import type { Options } from "../../engine/index.ts";
-import type { Fields } from "../fields.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 
 type Status = "in_progress" | "completed" | "incomplete";

@@ -2,7 +2,7 @@
  * What models said lately, item by item: clients that take responses for stored name an item by its id in the place of
  * the item. It is a courtesy: what was said too long ago, before a restart or by another server is gone.
  */
-import type { Fields } from "../fields.ts";
+import { type Fields } from "../../base/index.ts";
 import type { Item } from "./response.ts";
 
 const ITEMS_MAX = 4096;

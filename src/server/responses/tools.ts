@@ -1,9 +1,9 @@
 /**
  * The tools of a Responses request, and which of them the model may or must call.
  */
+import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../../base/index.ts";
 import type { Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
-import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../fields.ts";
 import { isDispensable } from "../answers/server-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 

@@ -2,7 +2,7 @@
  * Biases: what a request adds to the logits of single tokens before anything else is done with them, as `logit_bias` of
  * the OpenAI API does; −100 forbids a token, 100 leaves nothing beside it.
  */
-import { AppError } from "../../../base/index.ts";
+import { AppError, isObject, shown } from "../../../base/index.ts";
 
 /** By token id in decimal. */
 export type LogitBias = Readonly<Record<string, number>>;
@@ -12,15 +12,16 @@ const BIASES_MAX = 1024;
 
 /** Ignores biases that are null. Throws `bad_request`. */
 export function parseLogitBias(given: unknown): LogitBias {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong("an object", kindOf(given));
+  if (!isObject(given)) throw wrong("an object", shown(given));
   const entries = Object.entries(given).filter(([, bias]) => bias !== null);
   if (entries.length > BIASES_MAX) throw wrong(`at most ${BIASES_MAX} tokens`, `${entries.length}`);
-  for (const [id, bias] of entries) {
-    if (!/^\d{1,9}$/.test(id)) throw wrong("ids of tokens as keys", JSON.stringify(id));
-    if (typeof bias === "number" && Math.abs(bias) <= BIAS_MAX) continue;
-    throw wrong(`numbers from -${BIAS_MAX} to ${BIAS_MAX}`, `${JSON.stringify(bias)} for token ${id}`);
-  }
-  return Object.fromEntries(entries);
+  return Object.fromEntries(
+    entries.map(([id, bias]) => {
+      if (!/^\d{1,9}$/.test(id)) throw wrong("ids of tokens as keys", JSON.stringify(id));
+      if (typeof bias === "number" && Math.abs(bias) <= BIAS_MAX) return [id, bias];
+      throw wrong(`numbers from -${BIAS_MAX} to ${BIAS_MAX}`, `${JSON.stringify(bias)} for token ${id}`);
+    }),
+  );
 }
 
 /**
@@ -41,8 +42,6 @@ export function makeLogitBias(biases: LogitBias, vocabSize: number): ((logits: F
     for (const { id, bias } of entries) logits[id]! += bias;
   };
 }
-
-const kindOf = (given: unknown): string => (Array.isArray(given) ? "an array" : typeof given);
 
 const wrong = (expected: string, got: string): AppError =>
   new AppError("bad_request", `option "logit_bias": expected ${expected}, got ${got}`);

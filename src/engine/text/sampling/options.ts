@@ -3,7 +3,7 @@
  * request; load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these
  * are the field's.)
  */
-import { AppError } from "../../../base/index.ts";
+import { AppError, isObject, unexpected } from "../../../base/index.ts";
 import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
 
 /**
@@ -140,12 +140,7 @@ const FLOAT32_MAX = 3.4028234663852886e38;
  */
 export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
   if (value === undefined || value === null) return { options: {}, unknown: [] };
-  if (typeof value !== "object" || Array.isArray(value)) {
-    throw new AppError(
-      "bad_request",
-      `options must be an object, got ${Array.isArray(value) ? "an array" : typeof value}`,
-    );
-  }
+  if (!isObject(value)) throw unexpected("options", "an object", value);
   const options: Record<string, unknown> = {};
   const unknown: string[] = [];
   for (const [key, given] of Object.entries(value)) {

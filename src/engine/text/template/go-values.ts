@@ -3,13 +3,11 @@
  * print as JSON. The fields, their order in JSON and what is left out when empty follow `api/types.go` of the server
  * that made these templates; keys of a schema that it does not know are left out too.
  */
+import { isObject } from "../../../base/index.ts";
 import { checkDepth, type GoList, type GoMap, type GoStruct, type GoValue, goFrom, goMap, toJson } from "./go/value.ts";
 import type { PromptMessage, PromptTool, PromptToolCall } from "./messages.ts";
 
 type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const asObject = (value: unknown): Json => (isObject(value) ? value : {});
 const asText = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -2,6 +2,7 @@
  * Reads the fields of a body one by one. A harmless mistake is read as an absent field and becomes a finding: a warning
  * in the answer, or a refusal if the ingress is strict.
  */
+import { isObject } from "../../../base/index.ts";
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import { Refusal, type FieldProblem } from "./problems.ts";
@@ -36,8 +37,8 @@ export class Fields<S extends Shape> {
 
   /** Throws if the body is not an object. */
   constructor(payload: unknown, set: FieldSet<S>) {
-    if (typeof payload !== "object" || payload === null || Array.isArray(payload)) throw new Refusal("invalid_body");
-    this.#object = payload as Readonly<Record<string, unknown>>; // parsed JSON
+    if (!isObject(payload)) throw new Refusal("invalid_body");
+    this.#object = payload;
     this.#set = set;
     const strange = Object.keys(payload).filter((name) => !Object.hasOwn(set.shape, name));
     for (const name of strange.slice(0, FINDINGS_MAX))

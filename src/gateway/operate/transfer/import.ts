@@ -2,7 +2,7 @@
  * Imports an export into an empty database, in one transaction: all of it, with the counts in the file, or nothing.
  * Sequence numbers and ids are kept. Triggers recompute their counts.
  */
-import { AppError, messageOf } from "../../../base/index.ts";
+import { AppError, messageOf, isObject } from "../../../base/index.ts";
 import { beginPause, endPause } from "../../database/pauses.ts";
 import { execute, queryOne, type Script, type Store, type Value } from "../../database/store.ts";
 import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
@@ -96,7 +96,7 @@ function* importLines(path: string, progress: Progress): Script<void> {
   yield* finish(readAs(end, last, path), path);
 }
 
-const isEnd = ({ value }: Line): boolean => typeof value === "object" && value !== null && "counts" in value;
+const isEnd = ({ value }: Line): boolean => isObject(value) && "counts" in value;
 
 /** Rows with the same columns of one table. */
 interface Batch {

@@ -1,4 +1,5 @@
 /** Chats as files: out of this browser, and back in, whoever wrote the file. */
+import { isObject } from "../../../base/index.ts";
 import { makeId } from "../base/ids.ts";
 import type { Folder, Prompt } from "./library-types.ts";
 import { isPlace, isTitleAuthor, type Chat, type Message } from "./tree.ts";
@@ -151,7 +152,7 @@ const statsOf = (fields: Fields): NonNullable<Message["stats"]> => ({
 });
 
 function record(value: unknown, what: string): Fields {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+  if (isObject(value)) return value;
   throw new Error(`${what}: expected an object`);
 }
 

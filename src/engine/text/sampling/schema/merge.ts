@@ -3,6 +3,7 @@
  * Exact for what a grammar can say; an `additionalProperties: false` closes the merged object, not each part of it.
  */
 
+import { isObject } from "../../../../base/index.ts";
 import { listAt } from "./read.ts";
 
 /** A schema without `$ref`, `allOf`, `anyOf` and `oneOf`: constraints on one value. */
@@ -136,7 +137,7 @@ export function fittingValues(flat: Flat, types: readonly Type[] | undefined, pa
 export function isOfType(value: unknown, type: Type): boolean {
   if (type === "null") return value === null;
   if (type === "array") return Array.isArray(value);
-  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (type === "object") return isObject(value);
   return type === "integer" ? Number.isInteger(value) : typeof value === type;
 }
 
@@ -178,14 +179,12 @@ function commonValues(a: readonly unknown[], b: readonly unknown[]): unknown[] |
 }
 
 function mergeMaps(a: unknown, b: unknown): unknown {
-  if (!isMap(a)) return a; // whoever reads the keyword says what is wrong
-  if (!isMap(b)) return b;
+  if (!isObject(a)) return a; // whoever reads the keyword says what is wrong
+  if (!isObject(b)) return b;
   const out: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) out[key] = Object.hasOwn(out, key) ? both(out[key], value) : value;
   return out;
 }
-
-const isMap = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function mergeTuples(a: unknown, b: unknown): unknown {
   const [left, right] = [toList(a), toList(b)];

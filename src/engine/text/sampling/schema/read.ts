@@ -2,7 +2,7 @@
  * Reading a client's JSON schema: size, depth, kinds of keywords, and where `$ref` points. Errors are
  * `bad_request` and name the place as a JSON path.
  */
-import { AppError } from "../../../../base/index.ts";
+import { AppError, isObject, shown } from "../../../../base/index.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -62,24 +62,23 @@ export function tooDeepAt(schema: unknown, path = "$", depth = 1): string | unde
 
 export function asSchema(value: unknown, path: string): Schema | boolean {
   if (typeof value === "boolean") return value;
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Schema; // just checked
-  return failAt(path, `expected a schema, got ${kindOf(value)}`);
+  if (isObject(value)) return value;
+  return failAt(path, `expected a schema, got ${shown(value)}`);
 }
 
 /** A keyword that holds a map of schemas; empty where absent. */
 export function mapAt(schema: Schema, key: string, path: string): Readonly<Record<string, unknown>> {
   const value = schema[key];
   if (value === undefined) return {};
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return value as Readonly<Record<string, unknown>>;
-  return failAt(`${path}.${key}`, `expected an object, got ${kindOf(value)}`);
+  if (isObject(value)) return value;
+  return failAt(`${path}.${key}`, `expected an object, got ${shown(value)}`);
 }
 
 /** A keyword that holds a list; undefined where absent. */
 export function listAt(schema: Schema, key: string, path: string): readonly unknown[] | undefined {
   const value = schema[key];
   if (value === undefined || Array.isArray(value)) return value;
-  return failAt(`${path}.${key}`, `expected an array, got ${kindOf(value)}`);
+  return failAt(`${path}.${key}`, `expected an array, got ${shown(value)}`);
 }
 
 /** A keyword that holds strings; empty where absent. */
@@ -93,13 +92,13 @@ export function stringsAt(schema: Schema, key: string, path: string): readonly s
 export function stringAt(schema: Schema, key: string, path: string): string | undefined {
   const value = schema[key];
   if (value === undefined || typeof value === "string") return value;
-  return failAt(`${path}.${key}`, `expected a string, got ${kindOf(value)}`);
+  return failAt(`${path}.${key}`, `expected a string, got ${shown(value)}`);
 }
 
 export function numberAt(schema: Schema, key: string, path: string): number | undefined {
   const value = schema[key];
   if (value === undefined || typeof value === "number") return value;
-  return failAt(`${path}.${key}`, `expected a number, got ${kindOf(value)}`);
+  return failAt(`${path}.${key}`, `expected a number, got ${shown(value)}`);
 }
 
 /** A keyword that holds a count. */
@@ -134,6 +133,3 @@ function decodePart(part: string): string {
     return part;
   }
 }
-
-const kindOf = (value: unknown): string =>
-  value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;

@@ -3,7 +3,7 @@
  * as `mail/message.ts` makes it. Each message becomes a run in its own conversation; a message with an id is handled
  * once, however often it is sent.
  */
-import { AppError } from "../../../../base/index.ts";
+import { AppError, isObject } from "../../../../base/index.ts";
 import { shortHash } from "../filters.ts";
 import type { View } from "../request.ts";
 import { type Fields, fieldsOf } from "./fields.ts";
@@ -79,7 +79,7 @@ function sizeText(bytes: number, isCut: boolean): string {
 }
 
 function messageOf({ item, index }: View) {
-  if (typeof item === "object" && item !== null && !Array.isArray(item)) return fieldsOf(item);
+  if (isObject(item)) return fieldsOf(item);
   throw new AppError("bad_request", `messages[${index}]: expected an object`);
 }
 
