@@ -3,12 +3,11 @@
  * too. A reader sees the old file or the new one, never half a file.
  */
 import { constants } from "node:fs";
-import { copyFile, mkdir, open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { copyFile, mkdir, open, readdir, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { inBlocks } from "./blocks.ts";
 import { AppError } from "./errors.ts";
-
-const TEMPORARY_PREFIX = ".tmp-";
+import { removeHeld, replaceFile, SYNC_FLAGS, TEMPORARY_PREFIX } from "./held-files.ts";
 
 /** Removes temporary files of killed processes; young ones may still be in use. */
 export async function removeLeftovers(
@@ -19,7 +18,7 @@ export async function removeLeftovers(
   for (const name of names.filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
     const path = join(folder, name);
     const found = await stat(path).catch(() => undefined);
-    if (found && nowMs - found.mtimeMs > olderThanMs) await rm(path, { force: true });
+    if (found && nowMs - found.mtimeMs > olderThanMs) await removeHeld(path);
   }
 }
 
@@ -44,8 +43,13 @@ export async function writeDurably(path: string, fill: (temporary: string) => Pr
 /** Renames a complete file within its folder, once its content is on the disk. */
 export async function putInPlace({ from, to }: { from: string; to: string }): Promise<void> {
   await sync(from);
-  await rename(from, to);
-  if (process.platform !== "win32") await sync(dirname(to)); // where folders can be opened
+  await replaceFile({ from, to });
+  await syncFolder(dirname(to));
+}
+
+/** Has the disk keep which files are in a folder. Windows cannot open folders, and keeps that by itself. */
+export async function syncFolder(folder: string): Promise<void> {
+  if (process.platform !== "win32") await sync(folder);
 }
 
 /** Error codes of a disk that refuses a write, with their messages. */
@@ -67,7 +71,7 @@ export function storageError(error: unknown, folder: string): unknown {
 
 /** Removes a file that may be gone already. Throws `storage`. */
 export async function removeFile(path: string): Promise<void> {
-  await rm(path, { force: true }).catch((error: unknown) => {
+  await removeHeld(path).catch((error: unknown) => {
     throw storageError(error, dirname(path));
   });
 }
@@ -98,7 +102,7 @@ export async function writeChunks(file: FileHandle, chunks: AsyncIterable<Uint8A
 }
 
 async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
+  const handle = await open(path, SYNC_FLAGS);
   try {
     await handle.sync();
   } finally {

@@ -7,10 +7,12 @@ export {
   removeFile,
   removeLeftovers,
   storageError,
+  syncFolder,
   writeBytes,
   writeChunks,
   writeDurably,
 } from "./durable.ts";
+export { replaceFile } from "./held-files.ts";
 export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";

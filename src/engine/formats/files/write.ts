@@ -3,11 +3,11 @@
  * shape that does not fit its block type, data of another length than the shape says) are asserts, not `AppError`s.
  */
 import { randomBytes } from "node:crypto";
-import { open, rename, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { assert, inBlocks } from "../../../base/index.ts";
 import { alignUp, isPowerOfTwo } from "../bytes.ts";
-import { writeChunks } from "../../../base/system.ts";
+import { replaceFile, syncFolder, writeChunks } from "../../../base/system.ts";
 import type { Quant } from "../quant/quant.ts";
 import type { MetadataArray } from "../gguf/gguf.ts";
 import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";
@@ -40,14 +40,12 @@ export async function writeGguf(path: string, model: WriteModel): Promise<void> 
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     await writeNewGguf(temporary, model);
-    await rename(temporary, path);
+    await replaceFile({ from: temporary, to: path });
+    await syncFolder(dirname(path));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  const folder = await open(dirname(path), "r");
-  await folder.sync(); // makes the rename last
-  await folder.close();
 }
 
 /** Writes a file that is not yet visible to others, and flushes it to disk. A failure may leave a partial file. */
