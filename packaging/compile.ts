@@ -51,6 +51,7 @@ async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
     `node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`,
     "node_modules/webgpu/{package.json,index.js}",
     `node_modules/webgpu/dist/${dawn}/*`,
+    "src/gateway/hooks/mapping/transforms/child.toml",
     "node_modules/swagger-ui-dist/{swagger-ui-bundle.js,swagger-ui.css}",
   ];
   const found = patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: ROOT, dot: true })));

@@ -54,8 +54,13 @@ function unpack(program: Shipped, path: string): string {
 }
 
 /** In the user's cache, or without a home in a temporary folder of this user. */
+function placesOf(platform: NodeJS.Platform): string[] {
+  if (platform === "win32") return [join(homedir(), "AppData/Local/hearth")];
+  return [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
+}
+
 function unpackFolder(id: string): string {
-  const places = [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
+  const places = placesOf(process.platform);
   const problems: string[] = [];
   for (const place of places) {
     const folder = join(place, `program-${id}`);
@@ -70,8 +75,12 @@ function unpackFolder(id: string): string {
   throw new AppError("storage", `no folder to unpack this program's files into: ${problems.join("; ")}`);
 }
 
-/** Refuses a folder that another user could have filled: code is loaded from it. */
+/**
+ * Refuses a folder that other users can change: code is loaded from it. On Windows access lists decide that: the
+ * user's folder for the data of programs is private, and each mode is 0o666.
+ */
 function checkOwn(folder: string): void {
+  if (process.platform === "win32") return;
   const { uid, mode } = lstatSync(folder);
   const othersWrite = 0o022;
   const isOwn = process.getuid === undefined || uid === process.getuid();
@@ -88,6 +97,7 @@ function writeWhole(target: string, bytes: Uint8Array): void {
     writeFileSync(partial, bytes, { mode: 0o755 });
     renameSync(partial, target);
   } catch (error) {
+    if (lstatSync(target, { throwIfNoEntry: false })?.isFile()) return; // Windows: another process opened its own
     throw new AppError("storage", `'${target}': cannot be unpacked: ${messageOf(error)}`, { cause: error });
   } finally {
     rmSync(own, { recursive: true, force: true });

@@ -4,7 +4,7 @@
  * below `cached/` for each model that came this way says so, and when it was used last.
  */
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { AppError, type Logger, messageOf } from "../base/index.ts";
 import type { Digest } from "./digest.ts";
 import type { Library } from "./library.ts";
@@ -185,7 +185,7 @@ class ModelCache {
     const found: Cached[] = [];
     const files = await readdir(join(library.root, FOLDER), { recursive: true }).catch(() => []);
     for (const file of files) {
-      const [host = "", namespace = "", model = "", tag = "", more] = file.split("/");
+      const [host = "", namespace = "", model = "", tag = "", more] = file.split(sep);
       if (tag === "" || more !== undefined) continue;
       const name = makeName({ host, namespace, model, tag });
       const manifest = await readManifest(manifestPath(library.root, name)).catch(() => undefined);

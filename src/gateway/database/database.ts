@@ -40,8 +40,12 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
   }
 }
 
-/** Owner-only file mode; SQLite gives the files beside it the same mode. */
+/**
+ * Owner-only file mode; SQLite gives the files beside it the same mode. On Windows the folder's access list counts, and
+ * the mode of an open file cannot be changed.
+ */
 function keepPrivate(path: string): void {
+  if (process.platform === "win32") return;
   closeSync(openSync(path, "a", 0o600));
   for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
 }

@@ -3,21 +3,12 @@
  * them instead of packing again. An entry is a folder named after everything that its content depends on; it is made
  * under another name and renamed when complete, and checked before use.
  */
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, renameSync } from "node:fs";
 import { statSync, utimesSync, writeFileSync } from "node:fs";
 import { arch, cpus } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../../base/index.ts";
+import { removeFolder } from "./folders.ts";
 import type { Program } from "../../program/backend.ts";
 
 /** A file that is named by its content: its modification time is its last use. */
@@ -65,7 +56,7 @@ export function findEntry(cacheDir: string, name: string): string | undefined {
     utimesSync(folder, new Date(), new Date());
     return folder;
   } catch {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
     return undefined;
   }
 }
@@ -86,7 +77,7 @@ export function makeEntry(cacheDir: string, name: string, build: (folder: string
     writeFileSync(join(unfinished, MANIFEST_NAME), JSON.stringify({ format: FORMAT, files } satisfies Manifest));
     renameSync(unfinished, folder);
   } catch (error) {
-    rmSync(unfinished, { recursive: true, force: true });
+    removeFolder(unfinished);
     if (!findEntry(cacheDir, name)) throw error;
   }
   return folder;
@@ -100,7 +91,7 @@ export function pruneEntries(cacheDir: string, keep: string, bytesMax = CACHE_BY
     try {
       const usedAtMs = statSync(path).mtimeMs;
       if (name.startsWith(UNFINISHED_PREFIX) && Date.now() - usedAtMs > UNFINISHED_MS_MAX) {
-        rmSync(path, { recursive: true, force: true });
+        removeFolder(path);
       } else if (name.startsWith(ENTRY_PREFIX)) entries.push({ path, usedAtMs, byteLength: folderBytes(path) });
     } catch {
       continue; // removed meanwhile by another process
@@ -110,7 +101,7 @@ export function pruneEntries(cacheDir: string, keep: string, bytesMax = CACHE_BY
   for (const { path, byteLength } of entries.toSorted((a, b) => a.usedAtMs - b.usedAtMs)) {
     if (total <= bytesMax) return;
     if (path === join(cacheDir, keep)) continue;
-    rmSync(path, { recursive: true, force: true }); // a process that has it mapped keeps its pages
+    removeFolder(path); // a process that has it mapped keeps its pages
     total -= byteLength;
   }
 }

@@ -3,8 +3,7 @@
  * of packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
  */
 import type { Pointer } from "bun:ffi";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lower, ops, variants } from "../../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../../kernels/onnx/weights.ts";
@@ -17,6 +16,7 @@ import { statesEnd } from "../../program/states.ts";
 import type { Weight } from "../../program/step.ts";
 import { bindApi } from "./api.ts";
 import { entryName, findEntry, makeEntry, MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "./cache.ts";
+import { makeFolder, removeFolder } from "./folders.ts";
 import type { Executor, KvCache } from "./executor.ts";
 import { makeFallbackExecutor } from "./fallback.ts";
 import { makeKvCache } from "./kv-cache.ts";
@@ -104,23 +104,23 @@ async function openFallback({ program, options, threads, cache }: Opening): Prom
   const found = findLibrary();
   if ("reason" in found) throw new AppError("unsupported", found.reason);
   checkTelemetryOff();
-  const folder = mkdtempSync(join(tmpdir(), "hearth-onnx-"));
+  const folder = makeFolder();
   try {
     writeGraph(program, folder, options);
     return await makeFallbackExecutor(join(folder, MODEL_NAME), { threads, cache });
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 
 /** Opens a session on files that are gone when it is open: the library has packed or mapped what it needs. */
 function openDirect({ program, options, runtime, threads }: Loading): Pointer {
-  const folder = mkdtempSync(join(tmpdir(), "hearth-onnx-"));
+  const folder = makeFolder();
   try {
     writeGraph(program, folder, options);
     return createSession(runtime, join(folder, MODEL_NAME), { threads });
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 
@@ -132,7 +132,7 @@ function openCached(loading: Loading, cacheDir: string): Pointer {
     try {
       return openEntry(loading, found);
     } catch {
-      rmSync(found, { recursive: true, force: true }); // damaged in a part that was not checked
+      removeFolder(found); // damaged in a part that was not checked
     }
   }
   const entry = makeEntry(cacheDir, name, (folder) => buildEntry(loading, folder));
@@ -152,7 +152,7 @@ function buildEntry({ program, options, runtime, threads }: Loading, folder: str
   writeGraph(program, source, options);
   const saveTo = { model: join(folder, MODEL_NAME), weightsName: WEIGHTS_NAME };
   runtime.api.ReleaseSession(createSession(runtime, join(source, MODEL_NAME), { threads, saveTo }));
-  rmSync(source, { recursive: true, force: true });
+  removeFolder(source);
 }
 
 /** Writes a program's graph and packed weights to a folder. */

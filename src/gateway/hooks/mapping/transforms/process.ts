@@ -23,6 +23,7 @@ export interface CallLimits {
 
 /** Path in the source tree. */
 const CHILD = "src/gateway/hooks/mapping/transforms/child.ts";
+const CHILD_CONFIG = "src/gateway/hooks/mapping/transforms/child.toml";
 
 /** Owns the process; `kill` ends it. */
 export class TransformProcess {
@@ -37,8 +38,9 @@ export class TransformProcess {
 
   /** @param folder used to resolve packages */
   constructor(folder: string) {
+    const config = `--config=${programFile(CHILD_CONFIG)}`;
     this.#child = Bun.spawn(
-      [process.execPath, "--smol", "--no-install", "--no-env-file", "--config=/dev/null", programFile(CHILD)],
+      [process.execPath, "--smol", "--no-install", "--no-env-file", config, programFile(CHILD)],
       { cwd: folder, env: scriptEnv(), stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // passes none of our secrets
     );
     this.#read().catch(() => {}); // the exit handler reports an ended process

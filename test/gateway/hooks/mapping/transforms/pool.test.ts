@@ -79,6 +79,13 @@ describe("what JSON would lose is an error", () => {
 });
 
 describe("a module is called", () => {
+  test("without what a bunfig.toml of its folder wants", async () => {
+    write("bunfig.toml", 'preload = ["./first.js"]');
+    write("first.js", "globalThis.first = true;");
+    write("a.js", "export default () => ({ message: `${globalThis.first}` });");
+    expect(await run("a.js")).toEqual({ message: "undefined" });
+  });
+
   test("with the request, by its default export", async () => {
     write(
       "a.ts",
