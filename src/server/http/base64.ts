@@ -1,6 +1,6 @@
 /**
- * Base64 as Go's encoding/base64 reads it in JSON: standard alphabet, padding required, line breaks ignored, and an
- * error that tells the offset of the first bad byte.
+ * Decodes base64 as Go's encoding/base64 does in JSON: standard alphabet, padding required, line breaks ignored, and an
+ * error with the offset of the first bad byte.
  */
 import { AppError } from "../../base/index.ts";
 
@@ -11,9 +11,9 @@ export function decodeBase64(text: string): Uint8Array {
   return Buffer.from(text, "base64");
 }
 
-/** Offset of the first byte that cannot be there, or −1: decodeQuantum in base64.go. */
+/** Offset of the first invalid byte, or −1: decodeQuantum in base64.go. */
 function faultIn(text: string): number {
-  let sextets = 0; // of the current group of four
+  let sextets = 0; // in the current group of four
   let i = 0;
   for (; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -25,7 +25,7 @@ function faultIn(text: string): number {
   return sextets === 0 ? -1 : i - sextets;
 }
 
-/** A first `=` must be the last or the last but one of its group, and nothing may follow the group. */
+/** A first `=` must be the last or the last but one of its group, and the end of the text must follow the group. */
 function paddingFault(text: string, { at, sextets }: { at: number; sextets: number }): number {
   if (sextets < 2) return at;
   let end = at;

@@ -1,6 +1,4 @@
-/**
- * Request bodies as text, never more than a named limit in memory. Whatever the content type says, a body is JSON.
- */
+/** Request bodies as text, with bounded memory. Whatever the content type says, a body is JSON. */
 import type { Static, TSchema } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { contentCoding, decompressed } from "./content-coding.ts";
@@ -10,13 +8,13 @@ import { parseFirstJson } from "./json.ts";
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
+/** A client that is silent for this long in the middle of a body is gone, or malicious. */
 const BODY_IDLE_MS = 60_000;
 
-/** A body of at most so many bytes comes in few packets, and is waited for as a whole. */
+/** A body of at most this size arrives in few packets and is read at once. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Throws `bad_request` with Go's wording, and `too_large`. */
+/** Throws `bad_request` with Go's error texts, and `too_large`. */
 export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
   const text = await readText(request, JSON_BYTES_MAX);
   if (/^[ \t\r\n]*$/.test(text)) throw new AppError("bad_request", "missing request body");
@@ -38,15 +36,15 @@ async function readText(request: Request, limit: number): Promise<string> {
   return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
 }
 
-/** The body without its compression. Throws `unsupported_coding`. */
+/** The decompressed body. Throws `unsupported_coding`. */
 export function decoded(request: Request): AsyncIterable<Uint8Array> {
   const coding = contentCoding(request.headers);
   return coding === undefined ? received(request) : decompressed(received(request), coding);
 }
 
 /**
- * The body as it comes in. A connection that breaks is a client that went away; one from which nothing comes for
- * `idleMs` is given up, however slow a steady one may be.
+ * The body as it arrives. A broken connection means that the client left; a connection silent for `idleMs` is dropped,
+ * but a slow steady one is not.
  */
 export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncGenerator<Uint8Array, void, void> {
   const reader = request.body?.getReader();
@@ -58,11 +56,11 @@ export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncG
       yield value;
     }
   } finally {
-    reader.cancel().catch(() => undefined); // it broke, or it is at its end
+    reader.cancel().catch(() => undefined); // the stream is broken or at its end
   }
 }
 
-/** Throws `cancelled` where the promise fails, and `timeout` where it takes too long. */
+/** Throws `cancelled` if the promise fails, `timeout` if it takes too long. */
 async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
   const expected = `expected more of it within ${ms / 1000} s`;
@@ -77,7 +75,7 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** @param found undefined: it is compressed, and was read no further */
+/** @param found undefined: the body is compressed, and was not read to its end */
 function tooLarge(limit: number, found: number | undefined): AppError {
   const got = found === undefined ? "got more once decompressed" : `got ${found}`;
   return new AppError("too_large", `request body: expected at most ${limit} bytes, ${got}`);

@@ -1,13 +1,13 @@
-/** The one range of a file that a request asks for (RFC 9110, section 14). */
+/** The byte range that a request asks for (RFC 9110, section 14). */
 
-/** Bytes `start` up to `end`, which is outside. */
+/** Bytes from `start` up to `end`, exclusive. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * Undefined: all of it, which is also the answer to several ranges, to other units and to what cannot be read.
+ * Undefined: the whole file, also for several ranges, other units and invalid headers.
  * @param size of the file, in bytes
  */
 export function byteRangeOf(header: string | null, size: number): ByteRange | "unsatisfiable" | undefined {

@@ -1,12 +1,12 @@
 /**
- * Bodies that come compressed, as some agents and proxies send long conversations. Whoever reads the chunks bounds
- * them: a few bytes can stand for gigabytes.
+ * Compressed bodies, which some agents and proxies send for long conversations. The reader of the chunks must bound
+ * them: a few bytes can expand to gigabytes.
  */
 import { pipeline, Readable, type Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { AppError, messageOf } from "../../base/index.ts";
 
-/** What RFC 8878 wants every decoder to take, 8 MiB: the decoder allocates it. */
+/** RFC 8878 requires every decoder to support 8 MiB, which the decoder allocates. */
 const WINDOW_LOG_MAX = 23;
 
 type Chunks = AsyncIterable<Uint8Array>;
@@ -19,10 +19,10 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: zlib.createBrotliDecompress,
   zstd: () => zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } }),
 };
-/** As `Accept-Encoding` names them. */
+/** Names for `Accept-Encoding`. */
 export const CONTENT_CODINGS = "gzip, deflate, br, zstd";
 
-/** The coding of a body; undefined: it comes as it is. Throws `unsupported_coding`, also for several at once. */
+/** The coding of a body; undefined: not compressed. Throws `unsupported_coding`, also for several at once. */
 export function contentCoding(headers: Headers): string | undefined {
   const name = headers.get("content-encoding")?.trim().toLowerCase() || "identity";
   if (name === "identity") return undefined;
@@ -31,14 +31,14 @@ export function contentCoding(headers: Headers): string | undefined {
   throw new AppError("unsupported_coding", `content-encoding: expected one of ${CONTENT_CODINGS}, got '${shown}'`);
 }
 
-/** The chunks without their coding. Throws `bad_request` where they are something else, and what `chunks` throws. */
+/** Decompresses the chunks. Throws `bad_request` for invalid data, and passes on errors of `chunks`. */
 export async function* decompressed(chunks: Chunks, coding: string): AsyncGenerator<Uint8Array, void, void> {
   const { bare, whole } = coding === "deflate" ? await peeked(chunks) : { bare: false, whole: chunks };
   const decoder = bare ? zlib.createInflateRaw() : DECODERS[coding]!();
   let failure: unknown;
   const source = Readable.from(whole, { objectMode: false });
   source.once("error", (error) => (failure = error));
-  pipeline(source, decoder, () => {}); // both ends are destroyed together; errors come out of the decoder
+  pipeline(source, decoder, () => {}); // both ends are destroyed together; the decoder raises the errors
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
   } catch (error) {
@@ -49,7 +49,7 @@ export async function* decompressed(chunks: Chunks, coding: string): AsyncGenera
   }
 }
 
-/** RFC 9110 means zlib's format by deflate; some senders mean the bare one. */
+/** RFC 9110 means zlib's format by deflate; some senders send raw deflate. */
 async function peeked(chunks: Chunks): Promise<{ bare: boolean; whole: Chunks }> {
   const rest = chunks[Symbol.asyncIterator]();
   let start: Uint8Array = new Uint8Array();

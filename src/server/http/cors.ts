@@ -1,17 +1,17 @@
 /**
- * Who may call from a browser: pages of this machine, of this server and of the configured origins. A server without
- * API keys also checks the `Host` header (`hosts.ts`).
+ * Origins that may call from a browser: pages of this machine, of this server and of the configured origins. A server
+ * without API keys also checks the `Host` header (`hosts.ts`).
  */
 import { AppError } from "../../base/index.ts";
 import type { Config } from "../../base/config/index.ts";
 import { bareHost, isLocalName, makeIsOwnHost } from "./hosts.ts";
 
-/** Beside the names that `isLocalName` knows. */
+/** In addition to the names of `isLocalName`. */
 const LOCAL_ADDRESSES = ["127.0.0.1", "0.0.0.0", "::1"];
-/** Pages of programs on this machine. */
+/** Pages of local programs. */
 const BUILT_IN = ["app://*", "file://*", "tauri://*", "vscode-webview://*", "vscode-file://*"];
 
-/** Characters of a refused header that an error quotes: the longest name that DNS allows. */
+/** Characters of a refused header in an error: the longest DNS name. */
 const SHOWN = 253;
 
 const STAINLESS =
@@ -39,11 +39,11 @@ const PREFLIGHT = {
   "access-control-max-age": "43200",
 };
 
-/** What of an answer a page of another origin may read, beside what every page may. */
+/** Response headers that pages of other origins may read, in addition to the safelisted ones. */
 const EXPOSED_HEADERS = "Accept-Ranges,Content-Length,Content-Range,ETag,Request-Id,Retry-After,X-Request-Id";
 
 export type Verdict =
-  /** `preflight`: the answer is these headers alone. */
+  /** `preflight`: the answer consists of these headers. */
   | { readonly kind: "passes" | "preflight"; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: "refused"; readonly error: AppError };
 
@@ -51,10 +51,10 @@ type GuardParts = Pick<Config, "host" | "hosts" | "origins" | "apiKeys">;
 
 export function makeGuard({ host: { hostname }, hosts, origins, apiKeys }: GuardParts): (request: Request) => Verdict {
   const isOwnHost = makeIsOwnHost({ hostname, hosts });
-  const hasKeys = apiKeys.length > 0; // which a page that rebinds a name has not
+  const hasKeys = apiKeys.length > 0; // a page that rebinds a DNS name lacks the key
   const isKnownHost = (host: string): boolean => isOwnHost(host) || isHostOf(origins, host);
   return ({ method, headers }) => {
-    const host = headers.get("host"); // only HTTP/1.0, which browsers no longer speak, has none
+    const host = headers.get("host"); // only HTTP/1.0, which browsers no longer use, allows requests without Host
     if (!hasKeys && host !== null && !isKnownHost(host)) return { kind: "refused", error: foreignHost(host) };
     const origin = headers.get("origin");
     if (!origin) return { kind: method === "OPTIONS" ? "preflight" : "passes", headers: {} };
@@ -82,13 +82,16 @@ function isAllowed(origin: string, patterns: readonly string[]): boolean {
   return isLocalName(host) || LOCAL_ADDRESSES.includes(host) || matchesAny(patterns, origin);
 }
 
-/** The host of an origin of the web as browsers write one: a scheme, a host and perhaps a port, nothing else. */
+/** The host of a web origin as browsers write it: a scheme, a host and an optional port. */
 function webHost(origin: string): string | undefined {
   const [, authority] = /^https?:\/\/(.+)$/i.exec(origin) ?? [];
   return authority === undefined ? undefined : bareHost(authority);
 }
 
-/** Whether pages of a host are among the configured origins. Ports do not count: proxies hand the name on without. */
+/**
+ * True if pages of a host are among the configured origins. Ports are ignored: proxies forward the name without its
+ * port.
+ */
 function isHostOf(patterns: readonly string[], host: string): boolean {
   const bare = bareHost(host);
   if (bare === undefined) return false;
@@ -99,7 +102,7 @@ function isHostOf(patterns: readonly string[], host: string): boolean {
 const matchesAny = (patterns: readonly string[], origin: string): boolean =>
   patterns.some((pattern) => matches(pattern, origin));
 
-/** A `*` in a pattern stands for any text. */
+/** A `*` in a pattern matches any text. */
 function matches(pattern: string, origin: string): boolean {
   const text = origin.toLowerCase();
   const [before = "", after] = pattern.toLowerCase().split("*");

@@ -1,18 +1,18 @@
 /**
- * JSON → request, by a TypeBox schema, with the semantics of Go's encoding/json: keys match whatever their case,
- * unknown keys are ignored, null is absent, and a wrong type is an error that names struct, path and type as Go does.
- * (Elysia's own validation answers 422 and takes no part.)
+ * Decodes a JSON request by a TypeBox schema, with the semantics of Go's encoding/json: keys match in any case, unknown
+ * keys are ignored, null is absent, and a wrong type is an error that names struct, path and type as Go does. (Elysia's
+ * own validation answers 422 and is not used.)
  */
 import type { Static, TSchema } from "elysia";
 import { AppError, assert, isObject } from "../../base/index.ts";
 import { decodeBase64 } from "./base64.ts";
 
-/** Of Go's int, less one, which a float64 has not. */
+/** Go's largest int plus one, because a float64 cannot hold the largest int. */
 const INT64_MAX = 2 ** 63;
 
-/** Where in the request a value stands; its path is made of it only where something is wrong. */
+/** The place of a value in the request; its path is built only for errors. */
 interface Place {
-  /** As Go would name it. */
+  /** Go's name of the struct. */
   readonly struct: string;
   /** Empty at the root. */
   readonly name: string;
@@ -22,18 +22,18 @@ interface Place {
 /** Throws `bad_request`. The schema's `title` is the name of the struct. */
 export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
   const struct = schema.title ?? "Request";
-  if (value === null) return {} as Static<T>; // as every field is optional
+  if (value === null) return {} as Static<T>; // every field is optional
   if (!isObject(value)) {
     throw new AppError("bad_request", `json: cannot unmarshal ${kindOf(value)} into Go value of type api.${struct}`);
   }
   const root = { struct, name: "", within: undefined };
-  return decodeStruct(schema, value, root) as Static<T>; // every value was checked by its schema
+  return decodeStruct(schema, value, root) as Static<T>; // each value passed its schema
 }
 
 function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Place): Record<string, unknown> {
   const properties = schema["properties"] as Record<string, TSchema>; // an object schema
   const out: Record<string, unknown> = {};
-  let inLower: ReadonlyMap<string, string> | undefined; // made once, for the first key that is no property
+  let inLower: ReadonlyMap<string, string> | undefined; // made for the first key that matches no property exactly
   for (const [key, item] of Object.entries(value)) {
     const name = Object.hasOwn(properties, key) ? key : (inLower ??= lowerNames(properties)).get(key.toLowerCase());
     if (name === undefined || item === null) continue;
@@ -42,7 +42,7 @@ function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Pl
   return out;
 }
 
-/** Properties by their names in lower case, as keys in any case stand for them. */
+/** Properties by lower-case name, for keys in any case. */
 const lowerNames = (properties: Readonly<Record<string, TSchema>>): ReadonlyMap<string, string> =>
   new Map(Object.keys(properties).map((name) => [name.toLowerCase(), name]));
 
@@ -85,7 +85,7 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
   );
 }
 
-/** Null in an array is a zero value. */
+/** Null in an array is the zero value. */
 function decodeItem(schema: TSchema, value: unknown, place: Place): unknown {
   if (value !== null) return decodeValue(schema, value, place);
   switch (schema["type"]) {
@@ -103,7 +103,7 @@ function decodeItem(schema: TSchema, value: unknown, place: Place): unknown {
   }
 }
 
-/** The Go type that a schema stands for; `goType` where the rule below does not hold. */
+/** The Go type of a schema; `goType` overrides the rule below. */
 function goType(schema: TSchema): string {
   if (schema["goType"]) return String(schema["goType"]);
   switch (schema["type"]) {
@@ -122,7 +122,7 @@ function goType(schema: TSchema): string {
   }
 }
 
-/** What a JSON value is called in Go's messages. */
+/** The name of a JSON value's type in Go's messages. */
 export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return "array";
   return typeof value === "boolean" ? "bool" : typeof value;

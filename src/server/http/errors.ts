@@ -1,6 +1,4 @@
-/**
- * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
- */
+/** Failures as HTTP: the table from error code to status, and the error bodies of each API. */
 import { AppError, type Code, messageOf } from "../../base/index.ts";
 import { Refusal } from "../../gateway/index.ts";
 
@@ -23,15 +21,18 @@ const STATUS = {
   upstream: 502,
 } as const satisfies Record<Code, number>;
 
-/** The status of anything thrown: a refusal of the hooks has its own, what is not an `AppError` is a bug of ours. */
+/**
+ * The status of any thrown value: a refusal of the hooks has its own; a value that is not an `AppError` is a bug of
+ * ours.
+ */
 export function statusOf(error: unknown): number {
   if (error instanceof Refusal) return error.status;
   if (!(error instanceof AppError)) return 500;
-  // a database that is away comes back; a disk that is full does not by itself
+  // an outage of the database ends; a full disk does not by itself
   return error.code === "storage" && error.retryAfterMs !== undefined ? 503 : STATUS[error.code];
 }
 
-/** The body of an error reply to the request of that id. */
+/** Makes the body of an error reply; `requestId` is the request's id. */
 type ErrorBody = (error: unknown, requestId: string) => object;
 
 /** The shape of the native API. */
@@ -72,16 +73,16 @@ export function anthropicErrorBody(error: unknown, requestId: string) {
   return { type: "error", error: { type, message: messageOf(error), ...details }, request_id: requestId };
 }
 
-/** The error in the shape of the dialect that was called. */
+/** The error format of the requested API. */
 export function errorBodyFor(request: Request): ErrorBody {
   if (!isV1(request)) return errorBody;
   return isAnthropic(request) ? anthropicErrorBody : openaiErrorBody;
 }
 
-/** Whether a request is for one of the APIs that other servers have made known. */
+/** True if a request is for `/v1`, the path of the OpenAI and Anthropic APIs. */
 export const isV1 = (request: Request): boolean => /^\/v1(\/|$)/i.test(new URL(request.url).pathname);
 
-/** Whether a client of the Anthropic API sent a request to `/v1`. */
+/** True if a client of the Anthropic API sent a request to `/v1`. */
 export function isAnthropic(request: Request): boolean {
   return request.headers.has("anthropic-version") || /^\/v1\/messages(\/|$)/i.test(new URL(request.url).pathname);
 }

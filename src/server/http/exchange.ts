@@ -1,6 +1,6 @@
 /**
- * One request and its answer: runs a handler, turns its reply or its failure into a response, and has the end of it
- * recorded. What is noted for the log is counts, never text.
+ * One request and its answer: runs a handler, turns its reply or its error into a response, and records the end. Log
+ * fields are counts, never text.
  */
 import { AppError, type Logger, messageOf, retryAfter } from "../../base/index.ts";
 import { Refusal, refusalReply } from "../../gateway/index.ts";
@@ -16,22 +16,22 @@ import { streamed, type Encoding } from "./stream.ts";
 export type Reply =
   | { readonly kind: "json"; readonly body: object; readonly status?: 503; readonly contentType?: string }
   | { readonly kind: "text"; readonly body: string; readonly status?: 201; readonly contentType?: string }
-  /** Part of a file that never changes; no body where the client has it, or nothing of it was asked for. */
+  /** Part of an immutable file; without a body if the client has it, or wanted only headers. */
   | { readonly kind: "file"; readonly status: 200 | 206 | 304 | 416; readonly headers: Headers; readonly body?: Blob }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
   | {
       readonly kind: "events";
       readonly frames: AsyncGenerator<Frame, void, void>;
-      /** The frames that end a stream which failed. */
+      /** The frames that end a failed stream. */
       readonly failed: (error: unknown) => readonly Frame[];
     };
 
-/** What a handler gets. */
+/** A handler's view of its request. */
 export interface Exchange {
   readonly request: Request;
-  /** By which the client and the log know this request. */
+  /** Identifies the request to the client and in the log. */
   readonly requestId: string;
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
   /** Adds fields to the log line. */
   note(fields: Readonly<Record<string, unknown>>): void;
@@ -84,10 +84,10 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
 
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
 
-/** `Retry-After` without better knowledge: an answer or a load takes a few seconds. */
+/** Default of `Retry-After`: an answer or a load takes a few seconds. */
 const RETRY_AFTER_MS = 5000;
 
-/** A failure in the words of the API that was called. */
+/** An error in the format of the requested API. */
 export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {
   if (error instanceof Refusal) {
     const { status, headers, body } = refusalReply(error, requestId);

@@ -1,26 +1,26 @@
 /**
- * By which names a request may call this server. A page can point a name of its own at this machine (DNS rebinding):
- * for the browser it then has our origin, but its requests still carry that name as `Host`. An address cannot be
- * pointed elsewhere.
+ * Host names by which a request may call this server. A page can point a name of its own at this machine (DNS
+ * rebinding): the browser then treats the server as the page's origin, but its requests still carry that name as
+ * `Host`. An address cannot be pointed elsewhere.
  */
 import { BlockList, isIP } from "node:net";
 import { hostname as machineName, networkInterfaces } from "node:os";
 import { isLoopback } from "../../base/index.ts";
 
-/** A name or an IPv4 address, or an IPv6 address in brackets; then perhaps a port. */
+/** A name or an IPv4 address, or an IPv6 address in brackets; then an optional port. */
 const HOST = /^(?:([a-z0-9._-]{1,253})|\[([0-9a-f:.]{2,45})\])(?::\d{0,5})?$/i;
 
-/** What Docker and Podman call the machine that their containers run on. */
+/** Names of Docker and Podman for the machine that runs their containers. */
 const CONTAINER_NAMES = ["host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 
 interface OwnHosts {
   /** The address that the server listens on. */
   readonly hostname: string;
-  /** Names that proxies and clusters have for it: a name, `*.name` or `*`. */
+  /** Names used by proxies and clusters: a name, `*.name` or `*`. */
   readonly hosts: readonly string[];
 }
 
-/** @returns whether a Host header, with or without a port, names this server */
+/** @returns a function: true if a Host header, with or without a port, names this server */
 export function makeIsOwnHost({ hostname, hosts }: OwnHosts): (host: string) => boolean {
   const privates = privateAddresses();
   const isLocal = isLoopback(hostname);
@@ -34,21 +34,21 @@ export function makeIsOwnHost({ hostname, hosts }: OwnHosts): (host: string) => 
 }
 
 /**
- * Without port, brackets and the dot that may end a whole name, in lower case; undefined where the text is no host, or
- * one that no browser writes.
+ * Removes port, brackets and the final dot, and lowers the case; undefined if the text is not a host in a browser's
+ * spelling.
  */
 export function bareHost(header: string): string | undefined {
   const [, name, address] = HOST.exec(header) ?? [];
   if (name !== undefined) return name.toLowerCase().replace(/\.$/, "");
   const url = address === undefined ? null : URL.parse(`http://[${address}]`);
   const bare = url?.hostname.slice(1, -1);
-  return bare?.startsWith("::ffff:") ? undefined : bare; // IPv4 has a form of its own
+  return bare?.startsWith("::ffff:") ? undefined : bare; // a browser writes IPv4 in its own form
 }
 
-/** Browsers know these names without asking a name server. */
+/** Browsers resolve these names without DNS. */
 export const isLocalName = (host: string): boolean => host === "localhost" || host.endsWith(".localhost");
 
-/** The name that the machine has, whole or only its first label, and its name on the local network. */
+/** The machine's host name, whole or its first label, and its name on the local network. */
 function isMachineName(host: string): boolean {
   const whole = machineName().toLowerCase();
   const [first = whole] = whole.split(".");

@@ -1,6 +1,6 @@
 /**
- * A value as JSON that is one line to every reader: Python's `splitlines`, by which httpx and requests read streams,
- * ends lines at characters that JSON may have in a text.
+ * A value as JSON on one line for every reader: Python's `splitlines`, which httpx and requests use to read streams,
+ * breaks lines at characters that JSON strings may hold.
  */
 export const jsonLine = (value: object): string => JSON.stringify(value).replace(BREAKS, escaped);
 

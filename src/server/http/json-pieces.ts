@@ -1,20 +1,20 @@
 /**
- * JSON of values too large for one call: a model's vocabulary is a million items, and `JSON.stringify` of it holds up
- * every other request. Here it is written a little at a time, and between two times others have their turn.
+ * JSON of large values: a model's vocabulary has a million items, and `JSON.stringify` of it would block every other
+ * request. This writes a little at a time and yields to the event loop in between.
  */
 import { setImmediate } from "node:timers/promises";
 import { AppError } from "../../base/index.ts";
 
-/** Items of a list written by one call: strings of a metadata array have 16 MB at most, and usually 10 bytes. */
+/** List items written by one call: strings of a metadata array have at most 16 MB, and usually 10 bytes. */
 const SLICE_ITEMS = 64;
-/** Text is encoded when there is so much of it, in UTF-16 units. */
+/** Text is encoded in parts of this size, in UTF-16 units. */
 const PART_LENGTH = 64 * 1024;
-/** Then others have their turn. */
+/** Milliseconds until it yields. */
 const TURN_MS = 4;
 
 /**
- * The JSON text of a value, in UTF-8: what `JSON.stringify` gives, and typed arrays as lists.
- * Throws `cancelled` when the client has gone.
+ * The JSON text of a value, in UTF-8: equal to `JSON.stringify`, with typed arrays as lists. Throws `cancelled` if the
+ * client disconnected.
  */
 export async function encodeJson(value: unknown, signal: AbortSignal): Promise<Blob> {
   const parts: Uint8Array<ArrayBuffer>[] = [];
@@ -35,12 +35,12 @@ export async function encodeJson(value: unknown, signal: AbortSignal): Promise<B
   return new Blob([...parts, encoder.encode(text)]);
 }
 
-/** Throws `cancelled` when the client has gone. */
+/** Throws `cancelled` if the client disconnected. */
 export function checkPresent(signal: AbortSignal): void {
   if (signal.aborted) throw new AppError("cancelled", "the client went away");
 }
 
-/** The text of a value, in pieces that are short unless a string in it is long. */
+/** The text of a value, in pieces that are short unless they contain a long string. */
 export function* jsonPieces(value: unknown): Generator<string, void, void> {
   if (isList(value)) {
     yield "[";
@@ -79,8 +79,8 @@ const jsonItem = (item: unknown): unknown =>
   typeof item === "number" || typeof item === "bigint" ? jsonNumber(item) : item;
 
 /**
- * A number as JSON has it. Integers beyond 2^53 are rounded, as readers of JSON would. A float32 read as a double has a
- * tail of digits that nobody wrote, and loses it: 1e-5 comes out as 0.000009999999747378752.
+ * A number for JSON. Integers beyond 2^53 are rounded, as readers of JSON do. A float32 read as a double has a tail of
+ * meaningless digits, and loses it: 1e-5 instead of 0.000009999999747378752.
  */
 export function jsonNumber(value: number | bigint): number {
   if (typeof value === "bigint") return Number(value);
@@ -88,12 +88,12 @@ export function jsonNumber(value: number | bigint): number {
   return shortFloat(value);
 }
 
-/** Sizes for which the powers of ten below are exact in a double, and which a normal float32 can have. */
+/** Range in which the powers of ten below are exact in a double, and which a normal float32 can have. */
 const [SIZE_MIN, SIZE_MAX] = [1e-13, 1e22];
 
 /**
- * The shortest decimal that reads as this float32. Six digits are always told apart, so that shorter ones come out of
- * rounding to six; nine are always enough. `toPrecision` takes ten times as long.
+ * The shortest decimal that reads as this float32. Six digits are always distinct, so shorter ones follow from rounding
+ * to six; nine are always enough. `toPrecision` takes ten times as long.
  */
 function shortFloat(value: number): number {
   const size = Math.abs(value);
@@ -106,13 +106,13 @@ function shortFloat(value: number): number {
   return value;
 }
 
-/** A value to `power` places behind the point, or to tens, hundreds, … where that is negative. */
+/** Rounds to `power` decimal places, or to tens, hundreds, … for a negative `power`. */
 function rounded(value: number, power: number): number {
   const factor = 10 ** Math.abs(power);
   return power >= 0 ? Math.round(value * factor) / factor : Math.round(value / factor) * factor;
 }
 
-/** Arrays of every kind have these two methods alike. */
+/** True for lists and typed arrays. */
 function isList(value: unknown): value is unknown[] {
   return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
 }

@@ -1,15 +1,15 @@
 /**
- * Reads request bodies as Go's encoding/json does: only the first value counts, and errors have the wording that
- * clients know (scanner.go). The engine's own parser does the work; ours only finds where the first value ends, or what
- * is wrong.
+ * Reads request bodies as Go's encoding/json does: only the first value counts, and errors have Go's texts, which
+ * clients know (scanner.go). The engine's parser does the work; ours only finds the end of the first value, or the
+ * error.
  */
 import { AppError, jsonExcess, type JsonLimits, quoteGo } from "../../base/index.ts";
 
-/** What no client sends, and what would keep the event loop from all others for seconds. */
+/** Beyond any client's needs, and low enough not to block the event loop for seconds. */
 const LIMITS: JsonLimits = {
   depth: 1000, // schemas nest tens of levels; every walk over a body may recurse this deep
   texts: 100_000, // the longest conversations of agents have some ten thousand
-  values: 2_000_000, // a context of a million tokens is an array of as many numbers
+  values: 2_000_000, // a context of a million tokens is an array of a million numbers
 };
 
 interface Scan {
@@ -17,7 +17,7 @@ interface Scan {
   at: number;
 }
 
-/** The first JSON value of a text. Throws `bad_request`, and `too_large` for one that has too many parts. */
+/** The first JSON value of a text. Throws `bad_request`, and `too_large` for a value with too many parts. */
 export function parseFirstJson(text: string): unknown {
   const excess = jsonExcess(text, LIMITS);
   if (excess === "depth") throw new AppError("bad_request", "exceeded max depth");
@@ -32,7 +32,7 @@ export function parseFirstJson(text: string): unknown {
   }
 }
 
-/** Index after the first value. Throws `bad_request` at the first character that cannot be there. */
+/** Index after the first value. Throws `bad_request` at the first invalid character. */
 function endOfFirstValue(text: string): number {
   const scan: Scan = { text, at: 0 };
   const open: ("}" | "]")[] = [];
@@ -46,7 +46,7 @@ function endOfFirstValue(text: string): number {
   }
 }
 
-/** Reads a whole scalar, or the opening of an object or array; returns what will close that. */
+/** Reads a whole scalar, or the opening of an object or array; returns the closing character of that. */
 function scanOpening(scan: Scan): "}" | "]" | undefined {
   skipSpace(scan);
   const char = scan.text[scan.at];
@@ -76,7 +76,7 @@ function scanOpening(scan: Scan): "}" | "]" | undefined {
   }
 }
 
-/** True where the object or array just opened is empty; else an object's first key is read. */
+/** True if the object or array just opened is empty; else reads an object's first key. */
 function closesAtOnce(scan: Scan, closer: "}" | "]"): boolean {
   skipSpace(scan);
   if (scan.text[scan.at] === closer) {
@@ -87,7 +87,7 @@ function closesAtOnce(scan: Scan, closer: "}" | "]"): boolean {
   return false;
 }
 
-/** After a value: true at a comma (an object's next key is read too), false where one level closes. */
+/** After a value: true at a comma (also reads an object's next key), false if one level closes. */
 function scanSeparator(scan: Scan, open: ("}" | "]")[]): boolean {
   skipSpace(scan);
   const closer = open.at(-1);
@@ -163,7 +163,7 @@ function scanWord(scan: Scan, word: string): void {
 
 const skipSpace = (scan: Scan): void => skip(scan, /[ \t\r\n]*/y);
 
-/** @param run a sticky pattern, which may match nothing: megabytes take no longer than to read them */
+/** @param run a sticky pattern, which may match nothing; takes linear time */
 function skip(scan: Scan, run: RegExp): void {
   run.lastIndex = scan.at;
   run.test(scan.text);
@@ -173,11 +173,11 @@ function skip(scan: Scan, run: RegExp): void {
 function unexpected({ text, at }: Scan, context: string): AppError {
   const code = text.codePointAt(at);
   if (code === undefined) return new AppError("bad_request", "unexpected EOF");
-  const [byte = 0] = new TextEncoder().encode(String.fromCodePoint(code)); // Go looks at bytes
+  const [byte = 0] = new TextEncoder().encode(String.fromCodePoint(code)); // Go reports bytes
   return new AppError("bad_request", `invalid character ${quoteChar(String.fromCharCode(byte))} ${context}`);
 }
 
-/** A character as scanner.go quotes it: in single quotes, with Go's escapes. */
+/** A character in scanner.go's format: in single quotes, with Go's escapes. */
 function quoteChar(char: string): string {
   if (char === "'") return `'\\''`;
   if (char === '"') return `'"'`;

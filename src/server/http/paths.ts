@@ -1,6 +1,6 @@
-/** Paths and the patterns of routes, in which `:name` stands for one segment and `*` for all that follow. */
+/** Paths and route patterns, in which `:name` matches one segment and `*` all further ones. */
 
-/** Whether a path fits a pattern. */
+/** True if a path matches a pattern. */
 export function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split("/");
   const given = path.length > 1 ? path.replace(/\/$/, "").split("/") : path.split("/");

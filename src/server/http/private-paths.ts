@@ -1,10 +1,7 @@
-/**
- * Paths in errors for clients: relative to the store or the home, never absolute. The log
- * has the whole path.
- */
+/** Paths in errors for clients: relative to the store or the home, never absolute. The log has the whole path. */
 import { AppError, messageOf } from "../../base/index.ts";
 
-/** Returns an error that says the same of the same code, without the folders that the settings name. */
+/** Returns the same error without the folders that the settings name. */
 export type HidePaths = (error: unknown) => unknown;
 
 export function makeHidePaths({ models, home }: { models: readonly string[]; home: string }): HidePaths {

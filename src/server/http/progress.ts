@@ -8,7 +8,7 @@ export async function progressReply(
   { stream = true }: { stream?: boolean | undefined },
 ): Promise<Reply> {
   if (stream) return { kind: "stream", values: steps };
-  return { kind: "json", body: await lastOf(steps), contentType: "application/json" }; // without a charset, as clients know it
+  return { kind: "json", body: await lastOf(steps), contentType: "application/json" }; // clients expect no charset
 }
 
 async function lastOf(steps: AsyncIterable<Progress>): Promise<Progress> {

@@ -1,6 +1,6 @@
 /**
- * The id of a request: it stands in the log line and in a header of the response, so that a client's report can be
- * matched with what happened here. Each family of clients has its own name for the header; the native API has none.
+ * The id of a request: it is in the log line and in a header of the response, so that a client's report can be matched
+ * with the log. Each API has its own name for the header; the native API has no such header.
  */
 import { isAnthropic, isV1 } from "./errors.ts";
 

@@ -1,12 +1,12 @@
-/** Requests as spans of the traces that they come with. */
+/** Requests as spans of the traces that they belong to. */
 import { formatTraceparent, parseTraceparent, type Span, type Tracer } from "../../base/tracing.ts";
 
-/** What supervisors and monitors ask all the time. */
+/** Paths that supervisors and monitors poll. */
 const UNTRACED = new Set(["/livez", "/readyz", "/startupz", "/health", "/metrics", "/metrics/vllm"]);
 const FAILED = 500;
 
 export interface RequestSpans {
-  /** The headers of a request, as one that comes from its span. */
+  /** The headers of a request, with its span as the parent. */
   headersOf(request: Request): Headers;
   ended(request: Request, end: RequestEnd): void;
 }
@@ -16,7 +16,7 @@ export interface RequestEnd {
   readonly status: number;
   /** Absent: it was refused before it began. */
   readonly ms?: number | undefined;
-  /** Of the log line. */
+  /** Fields of the log line. */
   readonly notes: Readonly<Record<string, unknown>>;
 }
 

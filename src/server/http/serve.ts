@@ -1,6 +1,4 @@
-/**
- * Puts an application on a socket and takes it off again.
- */
+/** Starts an application on a socket, and stops it. */
 import type { BunRequest, Server } from "bun";
 import { AppError, messageOf } from "../../base/index.ts";
 import type { Address, Config } from "../../base/config/index.ts";
@@ -8,14 +6,14 @@ import { errorBody, statusOf } from "./errors.ts";
 import { jsonResponse } from "./exchange.ts";
 import { DOUBLED_ROUTES, isResolved, SEEN_ROUTES } from "./raw-target.ts";
 
-/** Uploads of models are bounded by the disk, not here; JSON bodies have a limit of their own. */
+/** The disk bounds uploads of models; JSON bodies have a limit of their own. */
 const BODY_BYTES_MAX = 2 ** 44;
 const POLL_MS = 20;
-/** Characters of a bad Host header that an error quotes: the longest that DNS allows. */
+/** Characters of a bad Host header in an error: the longest DNS name. */
 const HOST_SHOWN = 253;
 
 export interface RunningServer {
-  /** `http://host:port`, as a client on this machine would write it. */
+  /** `http://host:port`, for clients on this machine. */
   readonly url: string;
   /** Accepts nothing more, lets running requests finish for up to `graceMs`, then cuts them off. */
   stop(graceMs: number): Promise<void>;
@@ -23,11 +21,11 @@ export interface RunningServer {
 
 interface App {
   readonly fetch: (request: Request) => Response | Promise<Response>;
-  /** Where handlers learn the address of a client. */
+  /** Gives handlers the address of a client. */
   server?: Server<unknown> | null;
 }
 
-/** Throws `conflict` where the port is taken, `bad_request` where the address cannot be used. */
+/** Throws `conflict` if the port is in use, `bad_request` if the address is unusable. */
 export function startServer(app: App, { host }: Pick<Config, "host">): RunningServer {
   const fetch = (request: Request, segments?: readonly string[]) => app.fetch(checked(withUrl(request), segments));
   const seen = (request: BunRequest) => fetch(request, Object.values(request.params));
@@ -49,7 +47,7 @@ export function startServer(app: App, { host }: Pick<Config, "host">): RunningSe
   return { url: urlOf(host.hostname, server), stop: stopOf(server) };
 }
 
-/** A server that hands every request, as it is, to one function. Throws as `startServer` does. */
+/** A server that passes every request unchanged to one function. Throws like `startServer`. */
 export function startBare(
   at: Address | { readonly unix: string },
   answer: (request: Request, server: Server<undefined>) => Promise<Response>,
@@ -83,13 +81,13 @@ function listen(options: Place & Handlers): Server<undefined> {
     return Bun.serve({
       ...options,
       error: (error) => jsonResponse(errorBody(error), statusOf(error)),
-      development: false, // else an uncaught error is answered with a page that shows our source
-      idleTimeout: 0, // a model may take minutes to load, and a token seconds to come
+      development: false, // true would answer an uncaught error with a page that shows our source
+      idleTimeout: 0, // a model may take minutes to load, and seconds per token
       maxRequestBodySize: BODY_BYTES_MAX,
-      reusePort: false, // else a second server would share the port without a word
+      reusePort: false, // true would let a second server share the port silently
     } as Bun.Serve.Options<undefined>);
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code; // Bun.serve throws nothing else
+    const code = (error as NodeJS.ErrnoException).code; // Bun.serve throws no other type
     if (code === "EADDRINUSE") {
       throw new AppError("conflict", `cannot listen on ${shown}: the address is already in use`);
     }
@@ -100,7 +98,7 @@ function listen(options: Place & Handlers): Server<undefined> {
 
 const NO_ADDRESS = "no address of this machine has that name or number";
 
-/** What is wrong with a host and port, by the system's code; a name that nobody knows has either of the first two. */
+/** The problem of a host and port, by the system's error code; an unknown name has one of the first two codes. */
 const REFUSALS: Readonly<Record<string, string>> = {
   ENOENT: NO_ADDRESS,
   EADDRNOTAVAIL: NO_ADDRESS,
@@ -114,8 +112,8 @@ function checked(request: Request, segments: readonly string[] | undefined): Req
 }
 
 /**
- * A request whose URL can be read. One without a Host header, as HTTP/1.0 allows, is for this machine; a Host that is
- * none throws `bad_request`.
+ * A request with a valid URL. One without a Host header, which HTTP/1.0 allows, is for this machine; an invalid Host
+ * throws `bad_request`.
  */
 function withUrl(request: Request): Request {
   if (URL.canParse(request.url)) return request;

@@ -1,6 +1,6 @@
 /**
  * A stream of frames as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). While a
- * model loads or reads a long prompt, comments tell the client, and whatever stands between, that we are still here.
+ * model loads or processes a long prompt, comments keep the connection alive.
  */
 import { jsonLine } from "./json-line.ts";
 import type { Encoding } from "./stream.ts";
@@ -9,13 +9,13 @@ import type { Encoding } from "./stream.ts";
 const KEEP_ALIVE_MS = 15_000;
 
 export interface Frame {
-  /** The name of the event, where the protocol has names. */
+  /** The event's name, for protocols with names. */
   readonly event?: string;
   /** An object is sent as JSON. */
   readonly data: object | string;
 }
 
-/** @param failed the frames that end a stream which failed, in the words of its protocol */
+/** @param failed the frames that end a failed stream, in the format of its protocol */
 export function sse(
   failed: (error: unknown) => readonly Frame[],
   { keepAliveMs = KEEP_ALIVE_MS }: { keepAliveMs?: number } = {},
@@ -24,7 +24,7 @@ export function sse(
     headers: {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-cache",
-      "x-accel-buffering": "no", // else nginx collects frames
+      "x-accel-buffering": "no", // stops nginx from buffering frames
     },
     value: textOf,
     error: (error) => failed(error).map(textOf).join(""),

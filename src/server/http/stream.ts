@@ -1,36 +1,36 @@
 /**
- * A stream of values as the body of a response. Nothing is produced before the client has room for it; a client that
- * hangs up ends the producer; a failure after the first value is the stream's last words, for the status is spent by
- * then.
+ * A stream of values as the body of a response. Values are produced only when the client has room; a disconnect ends
+ * the producer; an error after the first value is written into the stream, because the status has been sent by then.
  */
 import { AppError } from "../../base/index.ts";
 
 interface StreamHooks {
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly gone: AbortController;
-  /** Called once, when the stream has ended; with what went wrong, if anything did. */
+  /** Called once, at the end of the stream, with the error if there was one. */
   readonly onEnd: (error?: unknown) => void;
 }
 
-/** How values are put into text. */
+/** Converts values to text. */
 export interface Encoding<T> {
   readonly headers: Readonly<Record<string, string>>;
   readonly value: (value: T) => string;
-  /** What ends a stream that failed. */
+  /** The text that ends a failed stream. */
   readonly error: (error: unknown) => string;
-  /** Whether each value is a separate HTTP chunk: some clients parse chunks instead of lines. */
+  /** True if each value is a separate HTTP chunk: some clients parse chunks instead of lines. */
   readonly isApart?: boolean;
-  /** Sent whenever nothing else was for `everyMs`; absent: silence may last. */
+  /** Sent after `everyMs` of silence; absent: silence is allowed. */
   readonly keepAlive?: { readonly text: string; readonly everyMs: number };
 }
 
 type Values<T> = AsyncGenerator<T, void, void>;
 type Item<T> = IteratorResult<T, void>;
 
-/** Waits for the first value, so that a failure before it still has a status of its own: it is thrown. */
+/** Waits for the first value, and throws an error before it, so that it still has a status of its own. */
 export async function streamed<T>(values: Values<T>, encoding: Encoding<T>, hooks: StreamHooks): Promise<Response> {
   const first = values.next();
-  const item = await within(first, encoding.keepAlive?.everyMs); // after that long, signs of life outweigh the status
+  // after that long, a sign of life is more important than the status
+  const item = await within(first, encoding.keepAlive?.everyMs);
   const opening = item === undefined ? encoding.keepAlive?.text : undefined;
   return new Response(body({ values, first, opening, encoding, hooks }), { headers: encoding.headers });
 }
@@ -60,8 +60,8 @@ function body<T>(parts: {
     values.return().catch(() => {}); // already reported as gone
   };
   gone.signal.addEventListener("abort", hangUp, { once: true });
-  if (gone.signal.aborted) hangUp(); // while the first value was waited for: nobody reads this body
-  /** The next piece of text; undefined at the end. */
+  if (gone.signal.aborted) hangUp(); // the client left during the wait for the first value
+  /** the next piece of text; undefined at the end */
   const next = async (): Promise<string | undefined> => {
     const before = opening;
     opening = undefined;
@@ -104,7 +104,7 @@ function makeTurns(): () => Promise<void> {
   };
 }
 
-/** What a promise resolves to, or undefined where that takes longer than `ms`. */
+/** The result of a promise, or undefined after `ms`. */
 async function within<T>(promise: Promise<T>, ms: number | undefined): Promise<T | undefined> {
   if (ms === undefined) return promise;
   let timer: ReturnType<typeof setTimeout> | undefined;
