@@ -1,6 +1,6 @@
 /**
- * What clients ask of accounts and of a cloud, of which this server has neither: answers that they understand, without
- * a word to anyone else.
+ * Requests about accounts and a cloud, which this server does not have: answers that clients understand, without
+ * contacting any other server.
  */
 import { Elysia, t } from "elysia";
 import { AppError } from "../../base/index.ts";
@@ -15,7 +15,7 @@ const notSignedIn = (): Reply => {
   throw new AppError("unauthorized", "you are not currently signed in: this server has no accounts");
 };
 
-/** A request that a cloud would answer: read, then refused. */
+/** A request for a cloud: read, then refused. */
 const noCloud =
   (what: string) =>
   async ({ request }: Exchange): Promise<Reply> => {

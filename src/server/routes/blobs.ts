@@ -1,6 +1,6 @@
 /**
- * `HEAD`, `GET` and `POST /api/blobs/:digest`: whether a file is there, its bytes or a range of them, and putting it
- * there. What is uploaded goes to the disk as it comes in; the answer is the path to name in a Modelfile.
+ * `HEAD`, `GET` and `POST /api/blobs/:digest`: checks, reads (whole or a range) and uploads a file. An upload is
+ * written to the disk as it arrives; the answer is the path to name in a Modelfile.
  */
 import { resolve } from "node:path";
 import { Elysia } from "elysia";
@@ -34,17 +34,17 @@ export const blobRoutes = (deps: RouteDeps) =>
       },
     );
 
-/** What has a digest never changes: a client may keep it for good. */
+/** Content with a digest is immutable: a client may cache it for ever. */
 const DOWNLOAD_HEADERS = {
   "accept-ranges": "bytes",
   "cache-control": "private, max-age=31536000, immutable",
   "content-type": "application/octet-stream",
-  "cross-origin-resource-policy": "same-origin", // of pages that ask without CORS
+  "cross-origin-resource-policy": "same-origin", // for pages that ask without CORS
 };
 
 /**
- * All of a file, or the range that was asked for; to HEAD its size. Whoever asks is about to use it: after HEAD for a
- * model of its own, which takes files of our store alone.
+ * All of a file, or the requested range; its size for HEAD. The client is about to use it: after HEAD for a new model,
+ * which takes files only from our own store.
  */
 async function download(deps: RouteDeps, { text, request }: { text: string; request: Request }): Promise<Reply> {
   const digest = parseDigest(text);
@@ -55,9 +55,9 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   const etag = `"${digest}"`;
   const headers = new Headers({ ...DOWNLOAD_HEADERS, etag });
   if (hasTag(request.headers.get("if-none-match"), etag)) return { kind: "file", status: 304, headers };
-  if (root === deps.store.root) await touchBlob(root, digest); // others' stores are read only
+  if (root === deps.store.root) await touchBlob(root, digest); // other stores are read-only
   const file = Bun.file(blobPath(root, digest));
-  if (isHead) return { kind: "file", status: 200, headers, body: file }; // ranges are for GET alone
+  if (isHead) return { kind: "file", status: 200, headers, body: file }; // ranges are for GET only
   const condition = request.headers.get("if-range");
   const range = condition === null || condition === etag ? byteRangeOf(request.headers.get("range"), size) : undefined;
   if (range === "unsatisfiable") {
@@ -69,7 +69,7 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   return { kind: "file", status: 206, headers, body: file.slice(range.start, range.end) };
 }
 
-/** In the first of these stores that has it. */
+/** The blob in the first of these stores that has it. */
 async function findIn(roots: readonly string[], digest: Digest) {
   for (const root of roots) {
     const size = await findBlob(root, digest);
@@ -78,11 +78,11 @@ async function findIn(roots: readonly string[], digest: Digest) {
   return undefined;
 }
 
-/** Whether a list of tags has this one. */
+/** True if a list of tags contains this one. */
 const hasTag = (list: string | null, etag: string): boolean =>
   (list ?? "").split(",").some((each) => each.trim().replace(/^W\//, "") === etag || each.trim() === "*");
 
-/** 200 for what is there already, without reading the body; 201 for what is new. */
+/** 200 for an existing file, without reading the body; 201 for a new one. */
 async function upload(
   { store, library }: RouteDeps,
   { text, exchange }: { text: string; exchange: Exchange },
@@ -100,8 +100,8 @@ async function upload(
 }
 
 /**
- * The body, each chunk's memory given back as soon as the next is asked for. The collector would come to it late: an
- * upload of 1 GB costs 25 MB this way, 75 MB without.
+ * Frees each chunk's memory when the next is requested. Garbage collection would come late: an upload of 1 GB costs 25
+ * MB this way, 75 MB without.
  */
 async function* released(request: Request): AsyncGenerator<Uint8Array, void, void> {
   if (contentCoding(request.headers) !== undefined) return yield* decoded(request); // its chunks share their memory

@@ -1,4 +1,4 @@
-/** `GET /api/catalogue`: models of the public library that people run, and which of them fit this machine. */
+/** `GET /api/catalogue`: popular models of the public library, and which of them fit this machine. */
 import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { StaticDecode } from "@sinclair/typebox";

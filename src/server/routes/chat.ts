@@ -39,7 +39,7 @@ export const chatRoutes = (deps: RouteDeps) =>
       }),
     });
 
-/** The request that a body stands for. */
+/** Reads the request from a body. */
 async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: ChatBody; request: ChatRequest }> {
   const body = await readRequest(exchange.request, ChatBody);
   const { keepAliveMs, think } = earlySettings(body);
@@ -141,7 +141,7 @@ async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): 
 async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
   const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
   const said = text + (cutCall?.text ?? ""); // this API has no partial arguments
-  const content = calls.length > 0 ? said.trim() : said; // blanks around a call are no answer
+  const content = calls.length > 0 ? said.trim() : said; // blanks around a call are layout
   return {
     model,
     created_at: formatTime(now().getTime()),

@@ -1,4 +1,4 @@
-/** `POST /api/create`: a new model, told step by step. Without streaming, the last step is the answer. */
+/** `POST /api/create`: a new model, with progress. Without streaming, the last step is the answer. */
 import { Elysia } from "elysia";
 import { type CreateRequest, parseAddress, type Progress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
@@ -22,7 +22,7 @@ export const createRoutes = (deps: RouteDeps) =>
 async function create(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
-  const { createRequest, idleInfo } = await import("../ollama/create-request.ts"); // reads model files
+  const { createRequest, idleInfo } = await import("../ollama/create-request.ts"); // loads the readers of model files
   const wanted = await createRequest(body, deps.library);
   const idle = idleInfo(body.info).slice(0, 16);
   if (idle.length > 0)
@@ -30,7 +30,7 @@ async function create(deps: RouteDeps, { request, signal, note }: Exchange): Pro
   return progressReply(withBase(deps, { wanted, insecure: body.insecure === true, signal }), body);
 }
 
-/** A base that is not here is pulled first, told as a pull is; what came of it stays when the client leaves. */
+/** Pulls a missing base first, with its progress; a pulled base stays if the client disconnects. */
 async function* withBase(
   { store, registry, library }: RouteDeps,
   { wanted, insecure, signal }: { wanted: CreateRequest; insecure: boolean; signal: AbortSignal },

@@ -1,6 +1,6 @@
 /**
- * `DELETE /api/delete`: a model, and the blobs that only it has. Where those are its weights, its runner ends too, once
- * it is idle: it would hold memory, and room on the disk, under a name that nobody can ask for any more.
+ * `DELETE /api/delete`: a model, and its unshared blobs. If the weights are among these, its runner ends too, once it
+ * is idle: it would hold memory and disk space under a name that no longer exists.
  */
 import { Elysia } from "elysia";
 import { AppError, quoteGo } from "../../base/index.ts";
@@ -25,13 +25,13 @@ async function remove(deps: RouteDeps, { request, note }: Exchange): Promise<{ k
   const model = requireModel(body.model || body.name);
   note({ model });
   const name = checkedName(model);
-  const entry = await store.load(model).catch(() => undefined); // one that cannot be read can be deleted all the same
+  const entry = await store.load(model).catch(() => undefined); // a model that cannot be read can still be deleted
   if (!(await library.remove(name))) throw new AppError("not_found", `model '${model}' not found`);
   if (entry && !(await store.list()).some((other) => sharesWeights(other, entry))) runtime.unload(entry);
   return { kind: "text", body: "" };
 }
 
-/** Whether two models are the same files to a runner, which reads one projector and one draft. */
+/** True if a runner uses the same files for both models; it reads one projector and one draft. */
 function sharesWeights(a: StoredModel, b: StoredModel): boolean {
   const digests = ({ layers }: StoredModel): string =>
     JSON.stringify(

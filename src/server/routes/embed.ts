@@ -45,7 +45,7 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
   return encodeJson({ model, embeddings, ...(inputs.length > 0 ? { ...durations, ...counts } : {}) }, signal);
 }
 
-/** One text or several; a lone empty one is none, but in a list it counts. Throws `bad_request`. */
+/** One text or several; a lone empty one counts as absent, but in a list it counts. Throws `bad_request`. */
 function inputsOf(input: unknown): readonly string[] {
   if (input === undefined || input === "") return [];
   const texts: unknown[] = Array.isArray(input) ? input : [input];

@@ -1,4 +1,4 @@
-/** `GET /health`: whether this server can do its work, for supervisors and load balancers. */
+/** `GET /health`: the server's health, for supervisors and load balancers. */
 import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/index.ts";
@@ -6,7 +6,7 @@ import type { RouteDeps } from "../deps.ts";
 import { gatewayStatus, problemsOf } from "../readiness.ts";
 import { describe } from "../schema/describe.ts";
 
-/** Less than this and uploads, downloads and caches fail. */
+/** With less free space uploads, downloads and caches fail. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 export const healthRoutes = (deps: RouteDeps) =>
@@ -23,10 +23,10 @@ export const healthRoutes = (deps: RouteDeps) =>
 interface Health {
   readonly status: "ok" | "failing";
   readonly version: string;
-  /** What is wrong. */
+  /** One line per problem. */
   readonly problems: readonly string[];
   readonly disk: { readonly free: number | null };
-  /** Absent: none is configured, or it cannot say. */
+  /** Absent: none is configured, or its database does not answer. */
   readonly gateway?: GatewayStatus;
   readonly models: {
     readonly loaded: number;

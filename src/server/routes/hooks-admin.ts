@@ -25,7 +25,7 @@ import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
 
 type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
 
-/** What the API description says of one of these routes. */
+/** The API description of one of these routes. */
 const operation = (summary: string, answer: TSchema, more: Pick<RouteNote, "body" | "parameters"> = {}) =>
   describe({ api: "gateway", summary, reply: "json", answer: jsonSchemaOf(answer), ...more });
 
@@ -92,7 +92,7 @@ export function hooksAdminRoutes(deps: RouteDeps) {
     );
 }
 
-/** How the gateway is set up, and whether it works. */
+/** Routes about the gateway's setup and state. */
 const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
   new Elysia()
     .get("/hooks-admin/mappings", (at) => answer(at, (admin) => ({ mappings: admin.mappings() })), {
@@ -141,5 +141,5 @@ function bytesOf(base64: string): Uint8Array {
 function texts(fields: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, string>> {
   const bad = Object.entries(fields).find(([, value]) => typeof value !== "string");
   if (bad) throw new AppError("bad_request", `${name}.${bad[0]}: expected a text, got ${typeof bad[1]}`);
-  return fields as Record<string, string>; // just checked
+  return fields as Record<string, string>; // checked above
 }

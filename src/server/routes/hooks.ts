@@ -1,7 +1,7 @@
 /**
- * Everything below `hooks.path`: handed to the ingress as it is, before the guards of the model API, because webhooks
- * bring credentials of their own, come by any host name, and never from a page. The path can change while we run, so
- * this is no route of Elysia's.
+ * Everything below `hooks.path`: passed to the ingress unchanged, before the guards of the model API, because webhooks
+ * bring their own credentials, use any host name, and never come from a page. The path can change at run time, so this
+ * is not an Elysia route.
  */
 import { type HookReply, type Ingress, isOver, Refusal, refusalReply, type RunNews } from "../../gateway/index.ts";
 import type { CountHook } from "../metrics/gateway-metrics.ts";
@@ -17,11 +17,11 @@ import { streamed } from "../http/stream.ts";
 type Peer = () => string | undefined;
 
 export interface HookAnswers {
-  /** Undefined: the request is no hook's. */
+  /** Undefined: the request is not for a hook. */
   answer(request: Request, peer: Peer): Promise<Response> | undefined;
-  /** On a listener where nothing else exists. */
+  /** For a listener that serves only hooks. */
   answerAlone(request: Request, peer: Peer): Promise<Response>;
-  /** Whether a path that is no hook's could be one to a proxy that decodes before it looks. */
+  /** True if a proxy that decodes paths first could take this one for a hook's. */
   isMeant(pathname: string): boolean;
 }
 
@@ -31,7 +31,7 @@ const ROUTES_MAX = 2000;
 interface HookParts {
   readonly record: Recorder;
   readonly count: CountHook;
-  /** Undefined: nothing is traced. */
+  /** Undefined: tracing is off. */
   readonly spans?: RequestSpans | undefined;
 }
 
@@ -60,13 +60,13 @@ async function answer(
 ): Promise<Response> {
   const startedMs = performance.now();
   const { method, signal } = request;
-  const headers = spans?.headersOf(request) ?? request.headers; // what is stored leads back to the span of this request
+  const headers = spans?.headersOf(request) ?? request.headers; // stored work refers to the span of this request
   const reply = await hooks.receive({
     id: makeRequestId(),
     method,
     url,
     headers,
-    // a stream is made when it is asked for
+    // a stream is made on demand
     get body() {
       return request.body;
     },
@@ -82,7 +82,7 @@ async function answer(
   return new Response(reply.body ?? null, { status: reply.status, headers: { ...reply.headers } });
 }
 
-/** News of a run as server-sent events: `status` and `text`, at last `end`, upon which a client need not come again. */
+/** News of a run as server-sent events: `status` and `text`, finally `end`, after which a client need not reconnect. */
 async function newsResponse(
   news: NonNullable<HookReply["news"]>,
   { signal, headers }: { signal: AbortSignal; headers: HookReply["headers"] },
@@ -95,7 +95,7 @@ async function newsResponse(
   return response;
 }
 
-/** Its status is spent when the first of them is asked for: where they cannot be read, a frame says so. */
+/** The status has been sent when the first news is read: a failure becomes a frame. */
 async function* framesOf(news: AsyncGenerator<RunNews>): AsyncGenerator<Frame, void, void> {
   let isEnded = false;
   try {
@@ -106,7 +106,7 @@ async function* framesOf(news: AsyncGenerator<RunNews>): AsyncGenerator<Frame, v
         : { event: "status", data: { run: each.status } };
     }
   } catch {
-    return yield FAILED; // whoever looks after runs logs why
+    return yield FAILED; // the worker logs the reason
   }
   if (isEnded) yield { event: "end", data: {} };
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats as clients of the Anthropic API ask for them. */
+/** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats in the Anthropic API. */
 import { Elysia } from "elysia";
 import { assert } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";

@@ -1,4 +1,4 @@
-/** `GET /metrics`: what a monitoring system reads; `/metrics/vllm`: what routers do, in the words of vLLM. */
+/** `GET /metrics`: metrics for a monitoring system; `/metrics/vllm`: metrics for routers, with vLLM's names. */
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";
 import type { Reply } from "../http/exchange.ts";

@@ -1,4 +1,4 @@
-/** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
+/** `POST /v1/chat/completions`: chat in the OpenAI API. */
 import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
@@ -49,7 +49,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
 }
 
-/** A completion of nothing, with the prompt beside it. */
+/** A completion without text, with the prompt beside it. */
 async function renderOnly({ runtime, now }: RouteDeps, request: ChatRequest): Promise<object> {
   const message = { role: "assistant", content: "" };
   const choices = [{ index: 0, message, finish_reason: null }];

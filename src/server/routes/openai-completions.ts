@@ -1,4 +1,4 @@
-/** `POST /v1/completions`: generate, in the words of the OpenAI API. */
+/** `POST /v1/completions`: generate in the OpenAI API. */
 import { Elysia } from "elysia";
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { withoutBlanks } from "../answers/blanks.ts";

@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings`: embed, in the words of the OpenAI API. */
+/** `POST /v1/embeddings`: embed in the OpenAI API. */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API, or of the Anthropic one
- * where a client of that asks.
+ * `GET /v1/models` and `GET /v1/models/:model`: the store, in the format of the OpenAI API, or of the Anthropic API for
+ * its clients.
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
@@ -20,7 +20,7 @@ export const openaiModelRoutes = (deps: RouteDeps) =>
     .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps, request)), {
       detail: describe({ api: "OpenAI", summary: "The models of the store", reply: "json" }),
     })
-    // names hold slashes
+    // names contain slashes
     .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)), {
       detail: describe({ api: "OpenAI", summary: "One model", reply: "json" }),
     });

@@ -1,6 +1,6 @@
 /**
- * `GET /openapi.json` and `GET /docs`: the description of every endpoint, made of what stands beside the routes, and a
- * page to read and try it. The page's parts come from this server and nowhere else.
+ * `GET /openapi.json` and `GET /docs`: the description of every endpoint, made from the notes beside the routes, and a
+ * page to read and try it. The page loads nothing from other servers.
  */
 import { join } from "node:path";
 import type { toOpenAPISchema } from "@elysiajs/openapi";
@@ -11,13 +11,13 @@ import type { IngressDescription } from "../../gateway/index.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 
-/** What the page is made of, by the name that it asks for. */
+/** The page's files, by requested name. */
 const ASSETS: Readonly<Record<string, string>> = {
   "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
   "swagger-ui.css": "text/css; charset=utf-8",
 };
 
-/** Its addresses begin beside it: a proxy may have them below a path of its own. */
+/** Its URLs are relative: a proxy may serve it below another path. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -37,11 +37,11 @@ const PAGE = `<!doctype html>
 
 type Described = Parameters<typeof toOpenAPISchema>[0];
 
-/** @param app gives the application once all its routes are there */
+/** @param app returns the application once all its routes exist */
 export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () => Described) => {
   let described: Promise<Description> | undefined;
   let last: { readonly ingress: IngressDescription | undefined; readonly json: Blob } | undefined;
-  /** Its text is long, and is written anew only where a changed configuration changed it. */
+  /** The text is long, so it is rewritten only after a change of the configuration. */
   const description = async (): Promise<Blob> => {
     const api = await (described ??= describeApi(app(), version));
     const ingress = gateway?.ingress.describe();
@@ -78,7 +78,7 @@ const SECURITY_SCHEMES = {
 
 type Description = Awaited<ReturnType<typeof describeApi>>;
 
-/** Webhooks come in beside the routes, wherever the configuration says now. */
+/** Webhooks are not routes: their paths follow the current configuration. */
 function withIngress(description: Description, ingress: IngressDescription | undefined): object {
   if (!ingress) return description;
   const securitySchemes = { ...description.components.securitySchemes, ...ingress.securitySchemes };
@@ -86,8 +86,8 @@ function withIngress(description: Description, ingress: IngressDescription | und
 }
 
 async function describeApi(app: Described, version: string) {
-  const { toOpenAPISchema } = await import("@elysiajs/openapi"); // few servers are asked
-  const { paths } = toOpenAPISchema(app, { staticFile: false }); // else it leaves out every path with a dot
+  const { toOpenAPISchema } = await import("@elysiajs/openapi"); // loaded on demand, because it is rarely used
+  const { paths } = toOpenAPISchema(app, { staticFile: false }); // true would omit every path with a dot
   return {
     openapi: "3.1.0",
     info: {
@@ -96,14 +96,14 @@ async function describeApi(app: Described, version: string) {
       description: "Language models on this machine: the native API, those of OpenAI and Anthropic, and webhooks.",
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "./" }], // beside this description, wherever a proxy has it
+    servers: [{ url: "./" }], // relative to this description, below any proxy's path
     paths: withNamedRests(paths),
     components: { securitySchemes: SECURITY_SCHEMES },
     security: [{ key: [] }, {}],
   };
 }
 
-/** A route for all that follows, `/models/*`, has a parameter like others: the name of a model, slashes and all. */
+/** A wildcard route, `/models/*`, gets a named parameter: the name of a model, with its slashes. */
 function withNamedRests(paths: Readonly<Record<string, object | undefined>>): object {
   const parameters = [{ name: "model", in: "path", required: true, schema: { type: "string" } }];
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** `POST /api/parts`: what a model is made of, by digest, for whoever runs it elsewhere, as the page does. */
+/** `POST /api/parts`: the files of a model, by digest, for clients that run it elsewhere, such as the page. */
 import { basename } from "node:path";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";

@@ -1,7 +1,7 @@
 /**
- * `GET /livez`, `/readyz` and `/startupz`: three questions of a supervisor of many servers. Alive: this process
- * answers, whatever is wrong around it, where a restart would help nobody. Ready: requests are welcome. Started: it has
- * taken up what an earlier process left. None of them writes.
+ * `GET /livez`, `/readyz` and `/startupz`: probes for a supervisor. Alive: this process answers; faults that a restart
+ * cannot fix do not count. Ready: requests are welcome. Started: the work of an earlier process is recovered. None of
+ * them writes.
  */
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";

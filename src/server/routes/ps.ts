@@ -1,4 +1,4 @@
-/** `GET /api/ps`: the models in memory, the one that expires last first. */
+/** `GET /api/ps`: the models in memory, latest expiry first. */
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
@@ -34,10 +34,10 @@ async function itemOf({ store, inspect }: RouteDeps, loaded: LoadedModel): Promi
   };
 }
 
-/** The name that a model was loaded by, or, where that was deleted since, another of the same weights. */
+/** The name that a model was loaded by; if that was deleted since, another model with the same weights. */
 async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<StoredModel | undefined> {
   const isLoaded = async (other: string): Promise<boolean> => {
-    // one that is not here is not wanted, and one that is broken is no answer
+    // skip a missing or broken one
     const found = await store.find(other).then(
       (there) => there && store.resolve(other),
       () => undefined,

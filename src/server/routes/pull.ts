@@ -1,4 +1,4 @@
-/** `POST /api/pull`: a model from the registry in its name, told step by step. */
+/** `POST /api/pull`: pulls a model from its registry, with progress. */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { parseAddress } from "../../library/index.ts";

@@ -1,4 +1,4 @@
-/** `POST /api/push`: a model to the registry in its name, told step by step. */
+/** `POST /api/push`: pushes a model to its registry, with progress. */
 import { Elysia } from "elysia";
 import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";

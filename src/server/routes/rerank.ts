@@ -1,4 +1,4 @@
-/** `POST /api/rerank` and `/v1/rerank`: documents by how well they fit a query, the best first. */
+/** `POST /api/rerank` and `/v1/rerank`: ranks documents by relevance to a query, the best first. */
 import { Elysia } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { RankResult } from "../../runtime/portable.ts";
@@ -11,7 +11,7 @@ import { warnUnknown } from "../unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";
 
-/** Pairs of one request: each is a pass of the model. */
+/** Most documents of one request: each is a forward pass of the model. */
 const DOCUMENTS_MAX = 2048;
 
 const SUMMARY = "Documents by how well they fit a query";
@@ -27,7 +27,7 @@ export const rerankRoutes = (deps: RouteDeps) =>
       detail: describe({ api: "OpenAI", summary: SUMMARY, body: RerankBody, reply: "json" }),
     });
 
-/** What an answer has beside its results. */
+/** Fields of an answer besides its results. */
 type MoreFields = (result: RankResult) => object;
 
 const nativeFields: MoreFields = ({ totalNs, loadNs, promptEvalCount }) => ({

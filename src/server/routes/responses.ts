@@ -1,4 +1,4 @@
-/** `POST /v1/responses` and `POST /v1/responses/input_tokens`: chat, in the words of the OpenAI Responses API. */
+/** `POST /v1/responses` and `POST /v1/responses/input_tokens`: chat in the OpenAI Responses API. */
 import { Elysia } from "elysia";
 import { assert } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";

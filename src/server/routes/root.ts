@@ -1,6 +1,4 @@
-/**
- * `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. Browsers get the page.
- */
+/** `GET /` and `GET /api/version`: clients probe them to detect the server and its version. Browsers get the page. */
 import { Elysia } from "elysia";
 import { API_VERSION } from "../../base/index.ts";
 import type { RouteDeps } from "../deps.ts";

@@ -1,4 +1,4 @@
-/** `POST /api/show`: everything that is known of one model. */
+/** `POST /api/show`: all details of one model. */
 import { Elysia } from "elysia";
 import { AppError, formatTime } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
@@ -15,7 +15,7 @@ import { modelfileText, parameterLines } from "../ollama/model-text.ts";
 import { ShowBody } from "../schema/show.ts";
 import { describe } from "../schema/describe.ts";
 
-/** A client that asks whether a model is here does not wait longer for another machine. */
+/** A client that asks for a model's presence does not wait longer for another machine. */
 const SOURCE_MS_MAX = 3000;
 
 export const showRoutes = (deps: RouteDeps) => {
@@ -35,7 +35,7 @@ export const showRoutes = (deps: RouteDeps) => {
   );
 };
 
-/** Runs one after the other: Gemma 4 costs 160 MB while its vocabulary is shown, and many at a time all memory. */
+/** Runs one at a time: showing Gemma 4's vocabulary costs 160 MB, and many at once would exhaust the memory. */
 function makeTurns(): <T>(run: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (run) => {
@@ -73,7 +73,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   return encodeJson(reply, signal);
 }
 
-/** Says where else the model is, if that can be told soon: to show it would be to pull it. */
+/** Tells where else the model is, if that is known quickly: showing it would mean pulling it. */
 async function notFound(
   { store }: RouteDeps,
   { name, signal }: { name: string; signal: AbortSignal },
@@ -82,18 +82,19 @@ async function notFound(
   const text = `model '${displayName(reference)}' not found`;
   const soon = AbortSignal.any([signal, AbortSignal.timeout(SOURCE_MS_MAX)]);
   const isOffered = await store.isOffered?.(reference, soon).catch((error: unknown) => {
-    if (error instanceof AppError) return false; // a source that does not answer: the model is not here all the same
+    // a source that fails to answer does not change that the model is missing here
+    if (error instanceof AppError) return false;
     throw error;
   });
   const hint = ": it is at the source of models, from where a pull or its first use brings it";
   return new AppError("not_found", isOffered ? `${text} here${hint}` : text);
 }
 
-/** A client that takes the base name for the name of the model. */
+/** True for a client that takes the base name for the name of the model. */
 const isCopilot = ({ headers }: Request): boolean =>
   headers.get("user-agent")?.startsWith("GitHubCopilotChat/") ?? false;
 
-/** A request may ask what the model would look like with another system message or other options. */
+/** Applies the request's system message and options to the shown model. */
 function withOverrides(entry: ModelEntry, { system, options }: ShowBody): ModelEntry {
   const parameters = { ...entry.parameters, ...parseOptions(options).options };
   return { ...entry, parameters, ...(system ? { system } : {}) };
@@ -106,7 +107,7 @@ interface FileFields {
   readonly tensors: readonly object[];
 }
 
-/** What stands in the GGUF files. What reads them is loaded with the first that is shown. */
+/** Fields from the GGUF files; loads their readers on first use. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
   const { readHeader } = await import("../../engine/formats/index.ts");
   const { effectiveTemplate } = await import("../ollama/effective-template.ts");

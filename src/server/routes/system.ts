@@ -1,4 +1,4 @@
-/** `GET /api/system` and `GET /api/requests`: what this server runs on, and what it was asked last. */
+/** `GET /api/system` and `GET /api/requests`: the server's hardware and settings, and its recent requests. */
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";

@@ -1,4 +1,4 @@
-/** `GET /api/tags`: the models of the store, the one changed last first. */
+/** `GET /api/tags`: the models of the store, latest change first. */
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { StoredModel } from "../../library/portable.ts";

@@ -65,7 +65,7 @@ function checkLength(field: string, length: number, unit: string): void {
   throw new AppError("too_large", `${field}: expected at most ${CONTENT_CHARS_MAX} ${unit}, got ${length}`);
 }
 
-/** Text where the bytes are text, else the bytes: a token may be half a character. */
+/** Text if the bytes are valid text, else the bytes: a token may be half a character. */
 function pieceOf(bytes: Uint8Array): string | number[] {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

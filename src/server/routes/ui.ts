@@ -1,6 +1,6 @@
 /**
- * `GET /ui`: the page, and `GET /ui/:file`, what it loads. Nothing of it comes from elsewhere, no script but its own
- * runs in it, and it is isolated, so that WebAssembly may have threads.
+ * `GET /ui`: the page, and `GET /ui/:file`, its files. It loads nothing from other servers, runs only its own scripts,
+ * and is isolated, so that WebAssembly may use threads.
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
@@ -9,7 +9,7 @@ import type { RouteDeps } from "../deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
-/** What the page may do: run its own scripts, talk to this server, and show pictures that it was given. */
+/** The page may run its own scripts, talk to this server, and show pictures that it was given. */
 const policy = (): string[] => [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'", // the kernels and grammars of a model in the page
@@ -52,7 +52,7 @@ export const uiRoutes = ({ answer, findAsset }: RouteDeps) =>
       { detail: { hide: true } },
     );
 
-/** Whether a browser asks, for somebody to look at. */
+/** True if a browser asks for a document. */
 export const wantsPage = (request: Request): boolean =>
   (request.headers.get("accept") ?? "").split(",").some((type) => type.trim().split(";")[0] === "text/html");
 

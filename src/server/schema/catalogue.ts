@@ -1,4 +1,4 @@
-/** What `GET /api/catalogue` answers. */
+/** The answer of `GET /api/catalogue`. */
 import { Type } from "@sinclair/typebox";
 import { nullable, oneOfTexts, strictObject } from "../../base/schema.ts";
 import { catalogueFields } from "../../library/index.ts";

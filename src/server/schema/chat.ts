@@ -8,7 +8,7 @@ export const ChatBody = t.Object(
     messages: t.Optional(t.Array(Message)),
     tools: t.Optional(t.Array(Tool)),
     tool_choice: t.Optional(t.Unknown()),
-    /** The messages came from outside: texts of the model's control tokens in them stay text. */
+    /** True if the messages came from outside: control tokens in them stay text. */
     outside: t.Optional(t.Boolean()),
   },
   { title: "ChatRequest" },

@@ -1,6 +1,6 @@
 /**
- * The body of `POST /api/create`, in both shapes: a Modelfile as text or by its path, or a base with what changes. What
- * is of several types, or has errors of its own, is checked where it is used.
+ * The body of `POST /api/create`, in both shapes: a Modelfile as text or by its path, or a base with changes. Fields
+ * with several types, or errors of their own, are checked where they are used.
  */
 import { t } from "elysia";
 import { Message } from "./message.ts";
@@ -11,22 +11,22 @@ const OpenMap = t.Record(t.String(), t.Unknown());
 export const CreateBody = t.Object(
   {
     model: t.Optional(t.String()),
-    /** What `model` was called at first. */
+    /** The former name of `model`. */
     name: t.Optional(t.String()),
     stream: t.Optional(t.Boolean()),
     quantize: t.Optional(t.String()),
-    /** What `quantize` was called at first. */
+    /** The former name of `quantize`. */
     quantization: t.Optional(t.String()),
 
     modelfile: t.Optional(t.String()),
     path: t.Optional(t.String()),
 
     from: t.Optional(t.String()),
-    /** When the base has to be pulled: allow http and unverified certificates. */
+    /** Allows http and unverified certificates when the base is pulled. */
     insecure: t.Optional(t.Boolean()),
     files: t.Optional(Texts),
     adapters: t.Optional(Texts),
-    /** The name of a model whose weights draft. */
+    /** The name of a model whose weights are the draft. */
     draft: t.Optional(t.String()),
     draft_files: t.Optional(Texts),
     draft_quantize: t.Optional(t.String()),

@@ -4,7 +4,7 @@ import { t } from "elysia";
 export const DeleteBody = t.Object(
   {
     model: t.Optional(t.String()),
-    /** What `model` was called at first. */
+    /** The former name of `model`. */
     name: t.Optional(t.String()),
   },
   { title: "DeleteRequest" },

@@ -1,10 +1,10 @@
-/** What the API description says of a route: put beside the route, as its `detail`. */
+/** The API description of a route: placed beside the route, as its `detail`. */
 import type { TSchema } from "@sinclair/typebox";
 import type { DocumentDecoration } from "elysia";
 
 type Api = "native" | "OpenAI" | "Anthropic" | "server" | "gateway";
 
-/** How a reply comes; several where the request chooses. */
+/** The kind of a reply; several if the request chooses. */
 type ReplyKind = "json" | "ndjson" | "events" | "text" | "html" | "bytes" | "empty";
 
 export interface RouteNote {
@@ -12,11 +12,11 @@ export interface RouteNote {
   readonly summary: string;
   readonly body?: TSchema | "bytes";
   readonly reply: ReplyKind | readonly ReplyKind[];
-  /** Of a JSON reply, where there is one. */
+  /** Schema of a JSON reply, if there is one. */
   readonly answer?: object;
-  /** OpenAPI parameters beside those of the path. */
+  /** OpenAPI parameters besides the path's. */
   readonly parameters?: DocumentDecoration["parameters"];
-  /** Of success; 200 where absent. */
+  /** Status of success; 200 by default. */
   readonly status?: 200 | 201;
 }
 

@@ -12,5 +12,5 @@ export const DryRunBody = t.Object(
 );
 export type DryRunBody = typeof DryRunBody.static;
 
-/** Nothing: everything is in the address. */
+/** No fields: everything is in the URL. */
 export const NoBody = t.Object({}, { title: "NoFields" });

@@ -1,15 +1,15 @@
 /**
- * What requests that run a model share. Every field is optional: what must be there is checked where its absence has a
- * message of its own. `title`, `goStruct` and `goType` are the names that type errors print.
+ * Shared fields of requests that run a model. Every field is optional: a required one is checked where its absence has
+ * an error text of its own. `title`, `goStruct` and `goType` are the names in type errors.
  */
 import { t } from "elysia";
 
 export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64", goType: "api.ImageData" });
 
-/** Elysia's own Integer also takes texts. */
+/** Elysia's own Integer also accepts strings. */
 export const Int = t.Unsafe<number>({ type: "integer" });
 
-/** Values that are parsed where they are used: their errors have wordings of their own. */
+/** Values that are parsed where they are used: their errors have texts of their own. */
 export const inferenceFields = {
   model: t.Optional(t.String()),
   stream: t.Optional(t.Boolean()),

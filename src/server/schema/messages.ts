@@ -1,6 +1,6 @@
 /**
- * The body of `POST /v1/messages` and `POST /v1/messages/count_tokens`. What may have several shapes is read where it
- * is translated.
+ * The body of `POST /v1/messages` and `POST /v1/messages/count_tokens`. Fields of several shapes are read during
+ * conversion.
  */
 import { t } from "elysia";
 import { Int } from "./message.ts";
@@ -21,7 +21,7 @@ export const MessagesBody = t.Object(
     thinking: t.Optional(t.Unknown()),
     thread: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
-    output_format: t.Optional(t.Unknown()), // where the format was before output_config
+    output_format: t.Optional(t.Unknown()), // the format's place before output_config
   },
   { title: "MessagesRequest" },
 );

@@ -1,4 +1,4 @@
-/** The body of `POST /api/rerank` and `/v1/rerank`, as the rerank APIs of Jina and Cohere have it. */
+/** The body of `POST /api/rerank` and `/v1/rerank`, as in the rerank APIs of Jina and Cohere. */
 import { t } from "elysia";
 import { inferenceFields, Int } from "./message.ts";
 
@@ -10,11 +10,11 @@ export const RerankBody = t.Object(
     query: t.Optional(t.String()),
     /** Texts, or objects with a `text`. */
     documents: t.Optional(t.Array(t.Unknown())),
-    /** How many of the best are answered; all where absent. */
+    /** Number of results; all by default. */
     top_n: t.Optional(Int),
-    /** Answers with the texts too. */
+    /** True includes the texts in the answer. */
     return_documents: t.Optional(t.Boolean()),
-    /** What the model says instead of numbers from 0 to 1. */
+    /** True returns the model's raw scores instead of numbers from 0 to 1. */
     raw_scores: t.Optional(t.Boolean()),
     truncate,
     options,

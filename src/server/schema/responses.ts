@@ -1,4 +1,4 @@
-/** The body of `POST /v1/responses`. What may have several shapes is read where it is translated. */
+/** The body of `POST /v1/responses`. Fields of several shapes are read during conversion. */
 import { t } from "elysia";
 import { samplingFields } from "../openai/settings.ts";
 import { Int } from "./message.ts";

@@ -4,7 +4,7 @@ import { t } from "elysia";
 export const ShowBody = t.Object(
   {
     model: t.Optional(t.String()),
-    /** What `model` was called at first. */
+    /** The former name of `model`. */
     name: t.Optional(t.String()),
     system: t.Optional(t.String()),
     verbose: t.Optional(t.Boolean()),

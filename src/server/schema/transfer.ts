@@ -3,9 +3,9 @@ import { t } from "elysia";
 
 const fields = {
   model: t.Optional(t.String()),
-  /** What `model` was called at first. */
+  /** The former name of `model`. */
   name: t.Optional(t.String()),
-  /** Speak http with the registry. */
+  /** Uses http for the registry. */
   insecure: t.Optional(t.Boolean()),
   stream: t.Optional(t.Boolean()),
 };
