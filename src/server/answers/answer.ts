@@ -1,4 +1,4 @@
-/** What became of a request to generate: its events, all of them together, and the last object's fields. */
+/** Answers to generate requests: the stream of events, the whole answer, and the fields of the last object. */
 import { AppError, assert } from "../../base/index.ts";
 import type {
   ChatRequest,
@@ -13,15 +13,15 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { counter } from "../metrics/metered.ts";
 
-/** What an answer says. */
+/** An event of an answer. */
 export type AnswerEvent = Exclude<InferenceEvent, { kind: "prompt" }>;
 
-/** Changes what an answer says, event by event; made anew for each answer. */
+/** Transforms the events of an answer; made anew for each answer. */
 export type Stage = (event: AnswerEvent) => readonly AnswerEvent[];
 
 export type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
 
-/** The fields of the last object: why it ended, and what it took. */
+/** The fields of the last object: the reason of the end, and the statistics. */
 export function doneFields({ reason, context, truncated, statistics }: DoneEvent): object {
   return {
     done: true,
@@ -44,7 +44,7 @@ function statisticsFields(statistics: Statistics): object {
   };
 }
 
-/** What the log line says of a finished answer. */
+/** Fields of a finished answer in the log line. */
 function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
   const counts = statistics && { prompt_eval_count: statistics.promptEvalCount, eval_count: statistics.evalCount };
   return { done_reason: reason, ...counts };
@@ -52,13 +52,13 @@ function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
 
 interface Answering {
   readonly note: Exchange["note"];
-  /** In their order. */
+  /** Applied in order. */
   readonly stages?: readonly Stage[];
-  /** Told before the first event. */
+  /** Called before the first event. */
   readonly onPrompt?: (event: Extract<InferenceEvent, { kind: "prompt" }>) => void;
 }
 
-/** What a model says to a request, counted, ending with `done`, which the log line notes. */
+/** A model's answer to a request, counted in the metrics; ends with `done`, which adds its fields to the log line. */
 export function answerEvents(
   { runtime, metrics }: Pick<RouteDeps, "runtime" | "metrics">,
   request: ChatRequest | GenerateRequest,
@@ -68,7 +68,7 @@ export function answerEvents(
   return staged(events, { ...answering, count: counter(metrics, request) });
 }
 
-/** Throws `runner` where `done` never comes. */
+/** Throws `runner` if `done` never comes. */
 async function* staged(
   events: AsyncGenerator<InferenceEvent, void, void>,
   { note, stages = [], onPrompt, count }: Answering & { readonly count: (event: AnswerEvent) => void },
@@ -94,14 +94,14 @@ export interface Answer {
   readonly text: string;
   readonly thinking: string;
   readonly calls: readonly ToolCall[];
-  /** The last call, if the end of the answer cut it. */
+  /** The last call, if the end of the answer cut it off. */
   readonly cutCall: CutCall | undefined;
-  /** Empty where none were asked for. */
+  /** Empty unless requested. */
   readonly logprobs: readonly ChosenLogprob[];
   readonly done: DoneEvent;
 }
 
-/** Gathers the events of an answer, which end with `done`. */
+/** Collects the events of an answer, which end with `done`. */
 export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
   let text = "";
   let thinking = "";

@@ -1,14 +1,11 @@
 /**
- * Blanks around tool calls and before an answer are how models lay out their text, not what they say. They are held
- * until it is clear which they are.
+ * Blanks around tool calls and before an answer are a model's layout, not part of its answer. They are held back until
+ * it is clear which they are.
  */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
 import type { AnswerEvent, Stage } from "./answer.ts";
 
-/**
- * Blanks at the beginning of a text come with what follows it, or not at all where that is a tool call. An answer of
- * blanks alone stays.
- */
+/** Leading blanks come with the text after them, or are dropped before a tool call. An answer of blanks alone stays. */
 export function withoutBlanks(): Stage {
   let held = "";
   let logprobs: ChosenLogprob[] = [];
@@ -26,7 +23,7 @@ export function withoutBlanks(): Stage {
       speaking = event.text.trim() !== "";
       return speaking ? [release()] : [];
     }
-    if (event.kind === "thinking") logprobs = []; // they told of what was thought
+    if (event.kind === "thinking") logprobs = []; // they belong to the thinking
     if (event.kind === "toolCall" || event.kind === "cutCall") {
       called = true;
       [held, logprobs] = ["", []];

@@ -1,7 +1,7 @@
-/** Identity of tool calls: clients pair each result with its call by the id. */
+/** Ids of tool calls: clients pair each result with its call by the id. */
 import type { Stage } from "./answer.ts";
 
-/** Numbers tool calls from 0 and names those that have no id. */
+/** Numbers tool calls from 0 and adds missing ids. */
 export function withCallIds(): Stage {
   let index = 0;
   return (event) => {
@@ -20,7 +20,7 @@ function callId(): string {
   return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
 }
 
-/** Leaves out all tool calls after the first, for clients that take one at a time. */
+/** Drops all tool calls after the first, for clients that take one at a time. */
 export function firstCallOnly(): Stage {
   let called = false;
   return (event) => {

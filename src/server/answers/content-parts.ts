@@ -1,4 +1,4 @@
-/** Parts of a message, texts and images, as one content: what images are and where among the text they stand. */
+/** Joins the parts of a message, texts and images, into one content with the positions of the images. */
 import type { Message } from "../../runtime/portable.ts";
 
 /** A text, or the bytes of an image. */
@@ -6,7 +6,7 @@ export type ContentPart = string | Uint8Array;
 
 type Content = Pick<Message, "content" | "images" | "imagesAt">;
 
-/** @param between what stands between two texts; beside an image nothing does */
+/** @param between separator between two texts; none beside an image */
 export function joinParts(parts: readonly ContentPart[], between: string): Content {
   const images: Uint8Array[] = [];
   const imagesAt: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Custom tools of the OpenAI API: what the client gets is a text of any form, not JSON. The model is given a function
- * whose one argument is that text, and calls of the history are shown as calls of that function.
+ * Custom tools of the OpenAI API: the client gets free text, not JSON. The model is given a function whose one argument
+ * is that text, and sees earlier calls as calls of that function.
  */
 import { optional, readFields, readName, readText, type Fields } from "../../base/index.ts";
 import { fieldsOfPrefix } from "../../runtime/index.ts";
@@ -19,7 +19,7 @@ export function readCustomTool(tool: Fields, path: string): Tool["function"] {
   return { name, ...(description ? { description } : {}), parameters };
 }
 
-/** An expression holds a call that must be made; of another grammar the model is told, and may err. */
+/** A regular expression constrains a required call; other grammars are only described to the model, which may err. */
 function readFormat(value: unknown, path: string): { rule?: string; pattern?: string } {
   const format = optional(readFields)(value, path);
   if (format?.["type"] !== "grammar") return {};

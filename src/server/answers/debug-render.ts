@@ -1,4 +1,4 @@
-/** `_debug_render_only`: what the model would be given, instead of its answer. */
+/** `_debug_render_only`: replies with the model's prompt instead of its answer. */
 import type { ChatRequest, GenerateRequest, Runtime } from "../../runtime/portable.ts";
 
 /** The field `_debug_info` of a reply. */

@@ -1,8 +1,8 @@
-/** Log-probabilities as native requests ask for them and native replies show them. */
+/** Log-probabilities in native requests and replies. */
 import { AppError } from "../../base/index.ts";
 import type { ChosenLogprob, TokenLogprob } from "../../runtime/portable.ts";
 
-/** Alternatives that a request may ask for; what the other dialects allow too. */
+/** Most alternatives that a request may ask for; the limit of the other dialects too. */
 export const TOP_LOGPROBS_MAX = 20;
 
 interface LogprobsBody {
@@ -17,12 +17,12 @@ export function checkTopLogprobs({ top_logprobs: count = 0 }: LogprobsBody): voi
   }
 }
 
-/** How many alternatives are wanted; undefined: no log-probabilities at all, whatever `top_logprobs` says. */
+/** The number of alternatives; undefined: no log-probabilities at all, whatever `top_logprobs` says. */
 export function wantedLogprobs({ logprobs, top_logprobs: count = 0 }: LogprobsBody): number | undefined {
   return logprobs ? count : undefined;
 }
 
-/** The `logprobs` of a reply, where there are any. */
+/** The `logprobs` of a reply, if there are any. */
 export function logprobsField(logprobs: readonly ChosenLogprob[] | undefined): { logprobs?: object[] } {
   if (!logprobs || logprobs.length === 0) return {};
   return {

@@ -1,13 +1,13 @@
-/** Tools that run on the servers of others. A model may do without a search of the web; all others are refused. */
+/** Tools that run on a provider's servers. A web search is dropped with a warning; all others are refused. */
 import type { Logger } from "../../base/index.ts";
 
 const DISPENSABLE = /^web_search/;
 const SHOWN = 16;
 
-/** Whether a model that is not given a tool of this type may still answer. */
+/** True if a model may answer without a tool of this type. */
 export const isDispensable = (type: unknown): type is string => typeof type === "string" && DISPENSABLE.test(type);
 
-/** Says which types of tools the model was not given. */
+/** Warns of tool types that were dropped. */
 export function warnLeft(log: Logger, { model, left }: { model: string; left: readonly string[] }): void {
   if (left.length > 0) log.warn("tools that are not here were left out", { model, types: left.slice(0, SHOWN) });
 }

@@ -1,14 +1,16 @@
-/** `strict` of a JSON schema: what the grammar does not hold is refused, where it is left to the client otherwise. */
+/**
+ * `strict` of a JSON schema: refuses keywords that the grammar cannot enforce; otherwise the client has to check them.
+ */
 import { AppError } from "../../base/index.ts";
 import { checkSize, schemaGrammar } from "../../engine/index.ts";
 
-/** Without one of these, everything is held. */
+/** A schema without any of these is enforced completely. */
 const RARE =
   /"(not|if|contains|uniqueItems|multipleOf|dependent(Required|Schemas)|dependencies|\$(dynamic|recursive)Ref)":/;
 
 /**
- * Throws `bad_request` where a schema that must be held has keywords that no grammar holds.
- * @param path where the request has the schema
+ * Throws `bad_request` if a strict schema has keywords that no grammar enforces.
+ * @param path of the schema in the request
  */
 export function checkStrict(
   schema: Record<string, unknown>,

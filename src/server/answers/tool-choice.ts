@@ -1,4 +1,4 @@
-/** The field `tool_choice`: a word, the tool that must be called, or in the OpenAI API the tools that may be. */
+/** The field `tool_choice`: a word, the tool that must be called, or in the OpenAI API the allowed tools. */
 import { AppError, readFields, readList, unexpected, type Fields, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
 
@@ -7,7 +7,7 @@ const EXPECTED = '"auto", "none", "required" or {"type": "function", "function":
 
 const wordIn = (value: unknown) => WORDS.find((word) => word === value);
 
-/** Of a native request; undefined where absent. The runtime checks the name. Throws `bad_request`. */
+/** Parses the field of a native request; undefined if absent. The runtime checks the name. Throws `bad_request`. */
 export function parseToolChoice(value: unknown): ToolChoice | undefined {
   if (value === undefined) return undefined;
   const word = wordIn(value);
@@ -20,11 +20,11 @@ export function parseToolChoice(value: unknown): ToolChoice | undefined {
 /** The name in an object, or in its `function`. */
 function nativeName(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { name, function: target } = value as { name?: unknown; function?: unknown }; // any object has no more to offer
+  const { name, function: target } = value as { name?: unknown; function?: unknown }; // its fields are checked next
   return typeof name === "string" ? name : nativeName(target);
 }
 
-/** The tools that the model hears of, and which of them it may or must call. */
+/** The tools that the model sees, and its choice among them. */
 export interface ChosenTools {
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice;
@@ -35,15 +35,15 @@ interface PlacedName {
   readonly path: string;
 }
 
-/** Where an API writes what. */
+/** The places of names in an API's requests. */
 export interface ChoiceShape {
-  /** The name in `{"type": "function", …}` or `{"type": "custom", …}`, and where it stands. Throws `bad_request`. */
+  /** The name in `{"type": "function", …}` or `{"type": "custom", …}`, with its path. Throws `bad_request`. */
   readonly nameIn: (item: Fields, path: string) => PlacedName;
-  /** Key under which `{"type": "allowed_tools", …}` keeps its mode and tools; absent: in itself. */
+  /** Key of the mode and the tools in `{"type": "allowed_tools", …}`; absent: they are in the object itself. */
   readonly allowedKey?: string;
 }
 
-/** Of a request to the OpenAI API. Throws `bad_request`, also for tools that there are not. */
+/** Reads the choice of an OpenAI request. Throws `bad_request`, also for unknown tools. */
 export function chooseTools(
   value: unknown,
   { tools, shape: { nameIn, allowedKey } }: { tools: readonly Tool[]; shape: ChoiceShape },
@@ -67,7 +67,7 @@ export function chooseTools(
   return { tools: tools.filter((tool) => names.has(tool.function.name)), toolChoice: mode };
 }
 
-/** Throws `bad_request` where a choice asks for a call, and there is nothing to call. */
+/** Throws `bad_request` if a choice demands a call and there are no tools. */
 export function requireTools(tools: readonly Tool[], word: string): void {
   if (tools.length === 0) throw new AppError("bad_request", `tool_choice: expected tools with "${word}", got none`);
 }
@@ -78,7 +78,7 @@ export function knownName(tools: readonly Tool[], { name, path }: PlacedName): s
   throw unexpected(path, "the name of one of the tools", name);
 }
 
-/** As fields of a request: nothing is said of tools that there are not. */
+/** Fields for a runtime request; empty without tools. */
 export function toolFields({ tools, toolChoice }: ChosenTools): Partial<ChosenTools> {
   if (tools.length === 0) return {};
   return toolChoice === undefined ? { tools } : { tools, toolChoice };

@@ -1,6 +1,6 @@
 /**
- * Tools that the client runs and the API knows by their type: a request names them without a schema. What the model is
- * told of them is here. https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview
+ * Tools that the client runs and the API knows by their type: a request names them without a schema. Their schemas for
+ * the model are here. https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview
  */
 import type { Tool } from "../../runtime/portable.ts";
 
@@ -30,7 +30,7 @@ function editor(names: readonly string[], inserted: object): Definition {
 const EDITS = ["view", "create", "str_replace", "insert"];
 const OLD_INSERT = { new_str: text("str_replace: the text to put in its place; insert: the text to insert") };
 
-/** By type; those that are missing run on servers that are not here, or need a screen. */
+/** By type; the types not listed run on the provider's servers, or need a screen. */
 const DEFINITIONS: Readonly<Record<string, Definition>> = {
   bash_20250124: {
     description: "Run a command in a bash shell, which keeps its state from call to call",

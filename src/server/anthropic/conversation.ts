@@ -1,7 +1,7 @@
 /**
- * The conversation of an Anthropic request as messages of ours: content blocks are put together into texts, images,
- * thinking and tool calls, and tool results become messages of their own.
- * Blocks: https://docs.anthropic.com/en/api/messages
+ * Converts the conversation of an Anthropic request to our messages: content blocks are joined into texts, images,
+ * thinking and tool calls, and tool results become messages of their own. Blocks:
+ * https://docs.anthropic.com/en/api/messages
  */
 import {
   AppError,
@@ -20,9 +20,12 @@ import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
 
-/** Throws `bad_request`. @param left collects what was left out */
+/**
+ * Throws `bad_request`.
+ * @param left collects dropped content
+ */
 export function readConversation(body: { system?: unknown; messages?: unknown[] }, left: LeftOut = []): Message[] {
-  const callNames = new Map<string, string>(); // tool by the id of its call
+  const callNames = new Map<string, string>(); // tool name by call id
   const answers = (body.messages ?? []).findLastIndex((each) => isObject(each) && each["role"] === "assistant");
   const system = optional(readSystem)(body.system, "system");
   const turns = (body.messages ?? []).flatMap((value, i) =>
@@ -31,7 +34,7 @@ export function readConversation(body: { system?: unknown; messages?: unknown[] 
   return [...(system ? [{ role: "system", content: system }] : []), ...turns];
 }
 
-/** A text, or text blocks, which are joined as they are. */
+/** A text, or text blocks joined without a separator. */
 const readSystem: Read<string> = (value, path) =>
   typeof value === "string" ? readText(value, path) : readList(readTextBlock)(value, path).join("");
 
@@ -43,7 +46,7 @@ const readTextBlock: Read<string> = (value, path) => {
 
 interface Place {
   readonly path: string;
-  /** Whether no assistant message follows. */
+  /** True if no assistant message follows. */
   readonly isNew: boolean;
   readonly callNames: Map<string, string>;
   readonly left: LeftOut;
@@ -63,7 +66,10 @@ function readTurn(value: unknown, { path, ...place }: Place): Message[] {
   return draft.finish();
 }
 
-/** One turn in the making. A tool result ends what the assistant said before it; the user speaks after all of them. */
+/**
+ * Builds the messages of one turn: tool results end the assistant's message before them; the user's text follows all of
+ * them.
+ */
 class Draft {
   readonly #role: string;
   readonly #place: Omit<Place, "path">;
@@ -88,7 +94,7 @@ class Draft {
     const type = readText(block["type"], `${path}.type`);
     if (CALLS.has(type)) return this.#addCall(block, path);
     if (RESULT.test(type)) return this.#addResult(readResult(block, path, this.#place.left));
-    if (type === "redacted_thinking") return; // encrypted for someone else
+    if (type === "redacted_thinking") return; // encrypted for the provider
     if (type === "thinking") this.#thinking += optional(readText)(block["thinking"], `${path}.thinking`) ?? "";
     else this.#parts.push(...this.#reader.read(block, path));
     this.#begun = true;
@@ -172,7 +178,7 @@ const READERS = {
   web_search_result: (block: Fields, path: string) => [
     `${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`,
   ],
-  /** A tool that a tool search found. */
+  /** A tool found by a tool search. */
   tool_reference: (block: Fields, path: string) => [`tool ${readText(block["tool_name"], `${path}.tool_name`)}\n`],
   /** A summary of earlier messages. */
   compaction: (block: Fields, path: string) => [optional(readText)(block["content"], `${path}.content`) ?? ""],

@@ -1,7 +1,6 @@
 /**
- * An answer as the events of an Anthropic stream: one content block after the other, each opened, filled and closed.
- * The whole message is what these events add up to.
- * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
+ * An answer as the events of an Anthropic stream: content blocks in order, each opened, filled and closed. The whole
+ * message is the sum of these events. Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
 import { fieldsOfPrefix } from "../../runtime/index.ts";
@@ -58,16 +57,16 @@ export type StreamEvent =
 export interface Head {
   readonly id: string;
   readonly model: string;
-  /** Of the prompt, from the cache and not; asked once the answer begins. */
+  /** Counts of prompt tokens, cached and not; read once the answer begins. */
   readonly prompt: () => Pick<Statistics, "promptEvalCount" | "promptCachedCount">;
-  /** The request's own. The model has others, which end its turn. */
+  /** The request's stop sequences. The model has others, which end its turn. */
   readonly stopSequences: readonly string[];
 }
 
-/** What an event of an answer comes to, in the words of a stream. */
+/** Converts an event of an answer to stream events. */
 type Steps = (said: AnswerEvent) => Iterable<StreamEvent>;
 
-/** Nothing comes before the model's first word, so that what it refuses still has a status of its own. */
+/** Yields nothing before the model's first token, so that an earlier failure still has its own status. */
 export function streamSteps(head: Head): Steps {
   const blocks = new Blocks();
   const stage = withoutBlanks();
@@ -97,7 +96,7 @@ function* startOf({ id, model, prompt }: Head): Generator<StreamEvent> {
   yield { type: "ping" };
 }
 
-/** Which block is open, and what it was told. */
+/** The open block, and its content so far. */
 class Blocks {
   called = false;
   #index = -1;
@@ -150,7 +149,7 @@ class Blocks {
     yield { type: "content_block_stop", index: this.#index };
   }
 
-  /** Clients send thinking back only with a signature: this one is a digest of the text and is never checked. */
+  /** Clients return thinking only with a signature: this one is a digest of the text and is never verified. */
   *#close(): Generator<StreamEvent> {
     if (!this.#open) return;
     if (this.#open.type === "thinking") {
@@ -181,7 +180,7 @@ function stopOf({ reason, stopSequence }: Done, about: { called: boolean; stopSe
   return { stop_reason: "end_turn", stop_sequence: null };
 }
 
-/** `input_tokens` are those that were in no cache: the three kinds add up to the prompt. */
+/** `input_tokens` counts only uncached tokens: the three counts add up to the prompt. */
 const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: Partial<Statistics> = {}): Usage => ({
   input_tokens: promptEvalCount - promptCachedCount,
   cache_creation_input_tokens: 0,
@@ -192,7 +191,7 @@ const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: 
 /** `toolu_` and 24 hex digits. */
 const toolUseId = (): string => `toolu_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
 
-/** What a stream of an answer adds up to. */
+/** The message that a stream adds up to. */
 export async function wholeMessage(answer: AsyncIterable<AnswerEvent>, steps: Steps): Promise<Reply | undefined> {
   const events: StreamEvent[] = [];
   for await (const said of answer) events.push(...steps(said));

@@ -1,4 +1,4 @@
-/** Models in the words of the Anthropic API. All of them are one page. */
+/** Models in the format of the Anthropic API. All of them are on one page. */
 import type { StoredModel } from "../../library/portable.ts";
 
 export function anthropicModel({ modifiedAt, displayName }: StoredModel, id: string): object {
@@ -7,7 +7,7 @@ export function anthropicModel({ modifiedAt, displayName }: StoredModel, id: str
     id,
     display_name: displayName,
     created_at: modifiedAt.toISOString(),
-    max_input_tokens: null, // as the request says, or the server's settings
+    max_input_tokens: null, // depends on the request, or the server's settings
     max_tokens: null,
     capabilities: null,
     lifecycle: "active",

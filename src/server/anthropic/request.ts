@@ -1,6 +1,6 @@
 /**
- * An Anthropic request as a chat of ours. Settings that a request leaves out stay the model's own. Cache marks,
- * metadata and service tiers have no meaning here and are not read.
+ * Converts an Anthropic request to our chat request. Settings that a request omits stay at the model's defaults. Cache
+ * marks, metadata and service tiers have no meaning here and are ignored.
  */
 import { AppError, optional, readFields, unexpected, type Fields } from "../../base/index.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
@@ -10,15 +10,15 @@ import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readToolChoice, readTools, type Choice } from "./tools.ts";
 
-/** What a request asks, before it is known what the model can do. */
+/** A parsed request, before the model's capabilities are known. */
 export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolChoice" | "options" | "format"> {
-  /** A wish, which models that cannot think do not hear. */
+  /** A preference; models that cannot think ignore it. */
   readonly think?: Think;
   /** At most one tool call. */
   readonly singleCall: boolean;
-  /** Types of tools that the model is not given. */
+  /** Types of dropped tools. */
   readonly left: readonly string[];
-  /** Parts of the conversation that were left out. */
+  /** Dropped parts of the conversation. */
   readonly leftOut: LeftOut;
 }
 
@@ -42,7 +42,7 @@ export function readMessagesRequest(body: MessagesBody): Wanted {
   };
 }
 
-/** Throws `bad_request` where the field is missing or no count. */
+/** Throws `bad_request` if the field is missing or not a count. */
 export function requireMaxTokens(body: MessagesBody): void {
   if (body.max_tokens === undefined || body.max_tokens < 1) {
     throw new AppError("bad_request", "max_tokens is required and must be positive");
@@ -50,8 +50,8 @@ export function requireMaxTokens(body: MessagesBody): void {
 }
 
 /**
- * Throws `not_found` where earlier messages are to be had from a thread: nothing is stored here. Anthropic's SDK then
- * sends them all.
+ * Throws `not_found` for a request that continues a stored thread: nothing is stored here. Anthropic's SDK then sends
+ * all messages.
  */
 export function checkThread(body: MessagesBody): void {
   const thread = optional(readFields)(body.thread, "thread");
@@ -60,7 +60,7 @@ export function checkThread(body: MessagesBody): void {
   throw new AppError("not_found", message, { errorCode: "thread_not_found" });
 }
 
-/** Throws `bad_request` where there is nothing to answer. */
+/** Throws `bad_request` if there is nothing to answer. */
 export function requireMessages(body: MessagesBody): void {
   if (!body.messages || body.messages.length === 0) throw new AppError("bad_request", "messages is required");
 }
@@ -79,7 +79,7 @@ function optionsOf({ max_tokens, temperature, top_p, top_k, stop_sequences: stop
   return parseOptions({ ...given, ...(stop && stop.length > 0 ? { stop } : {}) }).options;
 }
 
-/** `thinking` decides whether, and where it leaves that open `effort` says how hard. */
+/** `thinking` switches it on or off; if it leaves that open, `effort` sets the level. */
 function readThinking(value: unknown, output: Fields): Think | undefined {
   const thinking = optional(readFields)(value, "thinking");
   const type = thinking?.["type"];

@@ -1,13 +1,11 @@
-/**
- * The tools of an Anthropic request, and which of them the model may or must call.
- */
+/** The tools of an Anthropic request, and the choice among them. */
 import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
 import { isDispensable } from "../answers/server-tools.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
 
-/** Throws `bad_request`, also for tools that run on servers that are not here, unless the model may do without. */
+/** Throws `bad_request`, also for tools of the provider's servers, unless the model may answer without them. */
 export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; left: readonly string[] } {
   const types = list.map((tool, i) => readFields(tool, `tools.${i}`)["type"]);
   const tools = list.flatMap((tool, i) => (isDispensable(types[i]) ? [] : [readTool(tool, `tools.${i}`)]));

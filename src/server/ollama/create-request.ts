@@ -1,6 +1,6 @@
 /**
- * From the body of a create request, in either shape, to what the store is asked for. Everything that can be said
- * without touching a model is said here, before the answer begins.
+ * Converts the body of a create request, in either shape, to a request to the store. All errors that need no model are
+ * raised here, before the answer begins.
  */
 import { AppError } from "../../base/index.ts";
 import {
@@ -17,7 +17,7 @@ import { checkRequires, type ModelName, parseReference, type StoredMessage } fro
 import { kindOf } from "../http/decode.ts";
 import type { CreateBody } from "../schema/create.ts";
 
-/** Fields of today's shape, which a Modelfile has its own commands for. */
+/** Fields of the current shape; a Modelfile has commands for them. */
 const FIELDS = [
   "from",
   "files",
@@ -37,7 +37,7 @@ const FIELDS = [
 
 type Place = Pick<Library, "root" | "importDirs">;
 
-/** Throws `bad_request`, `forbidden` for paths that may not be read, `unsupported` for what we cannot do yet. */
+/** Throws `bad_request`, `forbidden` for unreadable paths, `unsupported` for features that are not implemented. */
 export async function createRequest(body: CreateBody, library: Place): Promise<CreateRequest> {
   const { draft_quantize: type } = body;
   const request = await describedBy(body, library);
@@ -80,7 +80,7 @@ function checkSupported(body: CreateBody): void {
   refuse("remote_host", "models on other servers are");
 }
 
-/** Where there are weights of another format than GGUF, they and what stands beside them become a model together. */
+/** With weights of another format than GGUF, these and the files beside them become one model. */
 function splitSources(sources: readonly Source[], label: string): Pick<CreateRequest, "sources" | "folder"> {
   if (!kindOfFiles(sources.map((source) => source.label))) return { sources };
   const parts = sources.filter((source) => isModelFile(source.label));
@@ -103,7 +103,7 @@ interface FieldParts {
   readonly drafts: readonly Source[];
 }
 
-/** The one that was sent, or the name of a model. */
+/** The uploaded draft, or the name of a model. */
 function draftOf({ draft }: CreateBody, given: readonly Source[]): Pick<CreateRequest, "draft"> {
   const [own, ...more] = [...given, ...(draft ? [draft] : [])];
   if (more.length > 0) throw new AppError("bad_request", "only one draft model is currently supported");
@@ -135,7 +135,7 @@ function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
   };
 }
 
-/** Keys are paths on the client's side: we never use one, but refuse those that try to leave their folder. */
+/** Keys are paths on the client's side: they are never used, but paths that leave their folder are refused. */
 function fileSources(
   body: CreateBody,
   { field, root }: { field: "files" | "adapters" | "draft_files"; root: string },
@@ -158,7 +158,7 @@ function withoutNulls(parameters: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== null));
 }
 
-/** One text or many. */
+/** One text or several. */
 function parseLicenses(value: unknown): string[] {
   if (value === undefined || value === "") return [];
   if (typeof value === "string") return [value];
@@ -183,7 +183,7 @@ function storedMessage({
   return { role, content };
 }
 
-/** Names in `info`, what each must be, and the field of the configuration that it sets. */
+/** Names in `info`, with the type of each and the field of the configuration that it sets. */
 const INFO = {
   model_family: { kind: "string", sets: "model_family" },
   base_name: { kind: "string", sets: "base_name" },
@@ -193,7 +193,7 @@ const INFO = {
   embedding_length: { kind: "number", sets: "embedding_length" },
 } as const;
 
-/** Fields of `info` without an effect: unknown ones, and those for models on other servers. */
+/** Fields of `info` without an effect: unknown ones, and fields for models on other servers. */
 export function idleInfo(info: CreateBody["info"]): string[] {
   const used = new Set(["model_family", "quantization_level", "parameter_size", "capabilities"]);
   return Object.entries(info ?? {}).flatMap(([key, value]) => (value === null || used.has(key) ? [] : [key]));
@@ -208,7 +208,7 @@ function parseInfo(info: CreateBody["info"]): ConfigExtras & { capabilities?: re
     if (typeof value === "number" && !(Number.isSafeInteger(value) && value >= 0)) {
       throw new AppError("bad_request", `info field "${key}" must be a non-negative integer`);
     }
-    if (value !== "") extras[sets] = value as string | number; // its kind was checked
+    if (value !== "") extras[sets] = value as string | number; // its type was checked
   }
   const capabilities = info?.["capabilities"];
   if (capabilities === undefined || capabilities === null) return extras;

@@ -1,4 +1,4 @@
-/** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
+/** The template in force: the Go template of a model's TEMPLATE layer, or the Jinja template of its GGUF file. */
 import { AppError } from "../../base/index.ts";
 import type { Metadata } from "../../engine/formats/index.ts";
 import { hasOwnTemplate, type ModelEntry } from "../../library/portable.ts";
@@ -7,16 +7,16 @@ import { rendererOf } from "../../engine/index.ts";
 
 export interface EffectiveTemplate {
   readonly text: string;
-  /** The Jinja template of the file is in force. */
+  /** True if the Jinja template of the file is in force. */
   readonly native: boolean;
   readonly capabilities: Capabilities;
-  /** Why no prompt can be made with it. */
+  /** The reason why it is unusable. */
   readonly problem?: string;
 }
 
 const NO_CAPABILITIES: Capabilities = { tools: false, thinking: false, insert: false };
 
-/** A template that does not parse is still shown, and can do nothing. */
+/** A template that does not parse is still shown, without capabilities. */
 export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): EffectiveTemplate {
   const stored = metadata.get("tokenizer.chat_template");
   const jinja = typeof stored === "string" ? stored : undefined;

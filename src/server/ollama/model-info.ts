@@ -1,14 +1,14 @@
 /**
- * GGUF metadata as replies show it: the keys as they stand in the file, long arrays emptied unless all of it was asked
- * for. `json-pieces.ts` writes what comes out, whose arrays are those of the file.
+ * GGUF metadata in replies: the file's keys, with long arrays emptied unless all was requested. Arrays are not copied
+ * from the file's; `json-pieces.ts` writes them.
  */
 import type { ModelHeader } from "../../engine/formats/index.ts";
 import { describeGguf } from "../../library/index.ts";
 import { jsonNumber } from "../http/json-pieces.ts";
 
-/** Shown elsewhere in the reply, or of no interest. */
+/** Shown elsewhere in the reply, or irrelevant. */
 const HIDDEN: ReadonlySet<string> = new Set(["general.name", "tokenizer.chat_template"]);
-/** The vocabulary: emptied whatever its length. */
+/** The vocabulary: emptied at any length. */
 const VOCABULARY: ReadonlySet<string> = new Set([
   "tokenizer.ggml.merges",
   "tokenizer.ggml.token_type",

@@ -21,7 +21,7 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
     .join("\n");
 }
 
-/** What of a configuration a Modelfile has commands for. */
+/** The parts of a configuration that a Modelfile has commands for. */
 const textsIn = ({ renderer, parser, requires }: ModelConfig): Partial<Modelfile> => ({
   ...(renderer ? { renderer } : {}),
   ...(parser ? { parser } : {}),
@@ -29,10 +29,10 @@ const textsIn = ({ renderer, parser, requires }: ModelConfig): Partial<Modelfile
 });
 
 /**
- * A Modelfile that would make this model again, with a note on how to build upon it. Where files alone would not do, it
- * builds upon the model by its name, and adapters come with that: of several ADAPTER lines only the last counts, and
- * files have names in the manifest alone.
- * @param template what to print as TEMPLATE; none where the template in force stands in the GGUF file
+ * A Modelfile that recreates this model, with a note on how to build upon it. If files alone are not enough, it builds
+ * upon the model's name, which includes adapters: of several ADAPTER lines only the last counts, and only the manifest
+ * knows files by name.
+ * @param template TEMPLATE to print; absent if the template in force is in the GGUF file
  */
 export function modelfileText(entry: ModelEntry, template: string | undefined): string {
   const { files, adapters, model, projectors } = entry.paths;

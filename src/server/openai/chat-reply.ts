@@ -7,12 +7,12 @@ import { usageOf, type Head } from "./reply.ts";
 
 export interface ChatReplyOptions {
   readonly head: Head;
-  /** Whether a last chunk tells what it took. */
+  /** True if a last chunk has the usage. */
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
-  /** Names of the tools whose calls are texts. */
+  /** Names of custom tools, whose calls are free text. */
   readonly customTools: ReadonlySet<string>;
-  /** A call is the old `function_call`, of which an answer has one. */
+  /** True if a call is sent as the old `function_call`, of which an answer has one. */
   readonly hasFunctions: boolean;
 }
 
@@ -22,7 +22,7 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
   const all = [...calls, ...(cutCall ? [cutCall] : [])];
   const message = {
     role: "assistant",
-    content: all.length > 0 ? text.trim() : text, // blanks around a call are no answer
+    content: all.length > 0 ? text.trim() : text, // blanks around a call are layout
     ...(thinking === "" ? {} : { reasoning: thinking }),
     ...(all.length > 0 ? callFields(all, options) : {}),
   };
@@ -35,14 +35,14 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
   return { object: "chat.completion", ...options.head, choices: [choice], usage: usageOf(done) };
 }
 
-/** A frame per event, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
+/** A frame per event, one with the finish reason, one with the usage if requested, and the end mark. */
 export async function* chunks(
   events: AsyncIterable<AnswerEvent>,
   options: ChatReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
   const { head, includeUsage, wantsLogprobs } = options;
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
-  let role: object = { role: "assistant" }; // stands in the first delta only
+  let role: object = { role: "assistant" }; // only in the first delta
   let called = false;
   for await (const event of events) {
     if (event.kind === "done") {
@@ -60,7 +60,7 @@ export async function* chunks(
   yield { data: "[DONE]" };
 }
 
-/** `content` is always there: there are clients that add it up unseen. */
+/** `content` is always present: some clients concatenate it unchecked. */
 function deltaOf(event: Exclude<AnswerEvent, DoneEvent>, options: Calls): object {
   switch (event.kind) {
     case "text":

@@ -1,4 +1,4 @@
-/** The body of `POST /v1/chat/completions`, and what it asks of the runtime. */
+/** The body of `POST /v1/chat/completions`, and its conversion to a runtime request. */
 import { t, type Static } from "elysia";
 import { AppError, readFields, readText, isObject } from "../../base/index.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
@@ -40,7 +40,7 @@ export type ChatCompletionBody = Static<typeof ChatCompletionBody>;
 
 type Part = { readonly left: LeftOut } & Pick<ChatRequest, "messages" | "format" | "tools" | "toolChoice" | "logprobs">;
 
-/** What is said, and what may be answered. Throws `bad_request`. */
+/** Converts messages, tools and format. Throws `bad_request`. */
 export function toChat(body: ChatCompletionBody): Part {
   checkCount("n", body.n);
   const left: LeftOut = [];
@@ -100,7 +100,7 @@ function toTool({ type = "function", function: body = {}, custom }: Static<typeo
   return { type, function: { ...body, name: body.name } };
 }
 
-/** Names of the tools whose calls are texts. */
+/** Names of custom tools, whose calls are free text. */
 export function customNames({ tools = [] }: ChatCompletionBody): ReadonlySet<string> {
   return new Set(tools.flatMap((tool, i) => (tool.type === "custom" ? [toTool(tool, i).function.name] : [])));
 }

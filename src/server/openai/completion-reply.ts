@@ -1,4 +1,4 @@
-/** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking has no place in it. */
+/** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking is omitted. */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
 import { collect, type AnswerEvent } from "../answers/answer.ts";
 import type { Frame } from "../http/sse.ts";
@@ -6,7 +6,7 @@ import { usageOf, type Head } from "./reply.ts";
 
 export interface CompletionReplyOptions {
   readonly head: Head;
-  /** What the text begins with. */
+  /** The prompt, if the text begins with it; else "". */
   readonly echo: string;
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
@@ -27,7 +27,7 @@ export async function textCompletion(
   return { object: "text_completion", ...head, choices: [choice], usage: usageOf(done) };
 }
 
-/** A frame per text, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
+/** A frame per text, one with the finish reason, one with the usage if requested, and the end mark. */
 export async function* textChunks(
   events: AsyncIterable<AnswerEvent>,
   { head, echo, includeUsage, wantsLogprobs }: CompletionReplyOptions,

@@ -1,4 +1,4 @@
-/** The body of `POST /v1/completions`, and what it asks of the runtime. */
+/** The body of `POST /v1/completions`, and its conversion to a runtime request. */
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/index.ts";
 import type { GenerateRequest } from "../../runtime/portable.ts";
@@ -12,10 +12,10 @@ export const CompletionBody = t.Object(
     /** A text, or a list of one. */
     prompt: t.Optional(t.Unknown()),
     suffix: t.Optional(t.String()),
-    /** Whether the answer begins with the prompt. */
+    /** True if the answer begins with the prompt. */
     echo: t.Optional(t.Boolean()),
     best_of: t.Optional(Int),
-    /** How many alternatives to report for every token. */
+    /** Number of alternatives to report for every token. */
     logprobs: t.Optional(Int),
   },
   { title: "CompletionRequest" },

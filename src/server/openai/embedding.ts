@@ -41,7 +41,7 @@ const ENCODINGS = {
   base64: (embedding) => littleEndian(embedding).toString("base64"),
 } as const satisfies Record<string, Encode>;
 
-/** How each embedding is written; as numbers where the request does not say. Throws `bad_request`. */
+/** The encoding of embeddings; numbers by default. Throws `bad_request`. */
 export function toEncode({ encoding_format: format = "float" }: EmbeddingBody): Encode {
   const name = format.toLowerCase();
   if (name === "" || name === "float") return ENCODINGS.float;
@@ -57,7 +57,7 @@ function littleEndian(values: Float32Array): Buffer {
   return bytes;
 }
 
-/** Only the texts are counted, for an embedding has no tokens. */
+/** Counts only the texts' tokens: an embedding has no completion tokens. */
 export function embeddingList(
   { embeddings, promptEvalCount }: EmbedResult,
   { model, encode }: { model: string; encode: Encode },

@@ -1,6 +1,6 @@
 /**
- * `functions` and `function_call`, what `tools` and `tool_choice` were before there could be several calls in an
- * answer: as those, of which an answer has one call at most.
+ * `functions` and `function_call`, the predecessors of `tools` and `tool_choice`: converted to these, with at most one
+ * call in an answer.
  */
 import { t, type Static } from "elysia";
 import { AppError, readFields, unexpected } from "../../base/index.ts";
@@ -19,10 +19,10 @@ interface Body extends Static<typeof Functions> {
   readonly parallel_tool_calls?: boolean;
 }
 
-/** Whether a request speaks of functions, and wants its answer to. */
+/** True if a request uses functions, and its answer must. */
 export const hasFunctions = ({ functions = [] }: Body): boolean => functions.length > 0;
 
-/** A request that speaks of tools. Throws `bad_request`, also where it speaks of both. */
+/** Converts functions to tools. Throws `bad_request`, also for a request with both. */
 export function withTools<T extends Body>(body: T): T {
   const { functions = [], function_call: choice, tools = [] } = body;
   if (functions.length > 0 && tools.length > 0) {

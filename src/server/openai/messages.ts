@@ -1,4 +1,6 @@
-/** Messages of the OpenAI API as our own. The parts of a message stay one message, and their texts are lines. */
+/**
+ * Converts messages of the OpenAI API to ours. The parts of a message stay one message, and their texts become lines.
+ */
 import { t, type Static } from "elysia";
 import { AppError, isObject, type Fields } from "../../base/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
@@ -25,15 +27,15 @@ export const MessageBody = t.Object(
     role: t.Optional(t.String()),
     /** A text, or parts. */
     content: t.Optional(t.Unknown()),
-    /** Who speaks; of a `tool` message: the function. */
+    /** The speaker's name; in a `tool` message: the function. */
     name: t.Optional(t.String()),
     reasoning: t.Optional(t.String()),
-    /** What other servers call `reasoning`. */
+    /** Other servers' name of `reasoning`. */
     reasoning_content: t.Optional(t.String()),
-    /** What an answer without content says instead. */
+    /** Replaces the content of a refused answer. */
     refusal: t.Optional(t.String()),
     tool_calls: t.Optional(t.Array(CallBody)),
-    /** What `tool_calls` were before there could be several. */
+    /** The predecessor of `tool_calls`, with a single call. */
     function_call: t.Optional(FunctionBody),
     tool_call_id: t.Optional(t.String()),
   },
@@ -41,10 +43,13 @@ export const MessageBody = t.Object(
 );
 type MessageBody = Static<typeof MessageBody>;
 
-/** Throws `bad_request`. @param left collects what was left out */
+/**
+ * Throws `bad_request`.
+ * @param left collects dropped content
+ */
 export function toMessages(bodies: readonly MessageBody[] = [], left: LeftOut = []): Message[] {
   if (bodies.length === 0) throw new AppError("bad_request", "[] is too short - 'messages'");
-  const names = new Map<string, string>(); // of functions, by the ids of the calls so far
+  const names = new Map<string, string>(); // function names by call id
   const answers = bodies.findLastIndex((body) => roleOf(body) === "assistant");
   return bodies.map((body, i) => {
     const calls = callsOf(body).map((call) => toCall(call, left));
@@ -63,14 +68,14 @@ export function toMessages(bodies: readonly MessageBody[] = [], left: LeftOut = 
 const callsOf = ({ tool_calls = [], function_call }: MessageBody): readonly Static<typeof CallBody>[] =>
   function_call ? [...tool_calls, { function: function_call }] : tool_calls;
 
-/** `developer` is what newer models call `system`, and `function` what older ones call `tool`. */
+/** Newer models call `system` `developer`, and older ones call `tool` `function`. */
 function roleOf({ role = "" }: MessageBody): string {
   const name = role.toLowerCase();
   if (name === "developer") return "system";
   return name === "function" ? "tool" : name;
 }
 
-/** The function of a result, from its own name or from the call that it answers. */
+/** The function of a result, from its own name or from its call. */
 function toolFields(body: MessageBody, names: ReadonlyMap<string, string>): Partial<Message> {
   if (roleOf(body) !== "tool") return {};
   const { tool_call_id: id } = body;
@@ -88,7 +93,7 @@ function toCall({ id, function: body = {}, custom }: Static<typeof CallBody>, le
 
 interface Place {
   readonly place: string;
-  /** Whether the message is a new one of the user. */
+  /** True if it is a new message of the user. */
   readonly isNew: boolean;
   readonly left: LeftOut;
 }
@@ -117,7 +122,7 @@ const READERS = {
   file: (_: Fields, place: string) => {
     throw new AppError("bad_request", `${place}: file inputs are not currently supported`);
   },
-  thinking: () => [], // another model's thoughts
+  thinking: () => [], // another model's thinking
   reasoning: () => [],
 };
 

@@ -1,4 +1,4 @@
-/** What the replies of the OpenAI API have in common: ids, times, counts. */
+/** Shared parts of the OpenAI API's replies: ids, times, counts. */
 import type { DoneEvent } from "../answers/answer.ts";
 
 /** The fields that every object of one answer begins with. */
@@ -9,7 +9,7 @@ export interface Head {
   readonly system_fingerprint: string;
 }
 
-/** @param prefix says what the id is of: `chatcmpl`, `cmpl` */
+/** @param prefix the kind of the id: `chatcmpl`, `cmpl` */
 export function makeHead(prefix: string, { model, now }: { model: string; now: () => Date }): Head {
   const id = `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`;
   return { id, created: seconds(now()), model, system_fingerprint: "fp_hearth" };
@@ -18,7 +18,7 @@ export function makeHead(prefix: string, { model, now }: { model: string; now: (
 /** Whole seconds since 1970. */
 export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
-/** Counts; and, which is ours, that part of the prompt was left out to fit the context. */
+/** Token counts; as an extension, a mark that the prompt was truncated to fit the context. */
 export function usageOf({ statistics, truncated }: DoneEvent): object {
   const { promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 } = statistics ?? {};
   const cut = truncated ? { truncated } : {};

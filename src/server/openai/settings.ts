@@ -1,6 +1,6 @@
 /**
- * What the OpenAI API and a few extras of ours say of how to sample, as our options. What a request leaves out stays as
- * the model has it.
+ * Converts the sampling settings of the OpenAI API, and a few extensions, to our options. Settings that a request omits
+ * stay at the model's defaults.
  */
 import { t, type Static } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
@@ -36,7 +36,7 @@ export const settingsFields = {
   stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
   n: t.Optional(Int),
   max_tokens: t.Optional(Int),
-  /** A wish: every value is valid. */
+  /** A preference: every value is valid. */
   reasoning_effort: t.Optional(t.Unknown()),
   ...samplingFields,
 };
@@ -85,7 +85,7 @@ function toStop(value: unknown): string[] | undefined {
   throw new AppError("bad_request", `invalid type for 'stop' field: expected text or texts, got ${typeof wrong}`);
 }
 
-/** One answer per request is all that we give. Throws `bad_request`. */
+/** Only one answer per request is supported. Throws `bad_request`. */
 export function checkCount(name: string, count: number | undefined): void {
   if (count === undefined || count === 1) return;
   throw new AppError(
@@ -105,7 +105,7 @@ const EFFORTS: Readonly<Record<string, Think>> = {
   max: "max",
 };
 
-/** Undefined leaves it to the model, also for an unknown effort. */
+/** Undefined: the model's default, also for an unknown effort. */
 export function toThink(effort: unknown): Think | undefined {
   const name = typeof effort === "string" ? effort.toLowerCase() : "";
   return Object.hasOwn(EFFORTS, name) ? EFFORTS[name] : undefined;
@@ -114,7 +114,7 @@ export function toThink(effort: unknown): Think | undefined {
 type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift">;
 
 /**
- * What requests may say natively too: how long the model stays loaded, and what happens at the end of the context.
+ * Settings shared with native requests: how long the model stays loaded, and the behaviour at the end of the context.
  * Throws `bad_request`.
  */
 export function limitsOf({ keep_alive, truncate, shift }: Settings): Limits {

@@ -1,7 +1,6 @@
 /**
- * An answer as the events of a Responses stream: one output item after the other, each added, filled and done, and the
- * whole response at the end.
- * Events: https://platform.openai.com/docs/api-reference/responses-streaming
+ * An answer as the events of a Responses stream: output items in order, each added, filled and done, and the whole
+ * response at the end. Events: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { messageOf } from "../../base/index.ts";
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
@@ -13,12 +12,12 @@ import { isCustom, splitName } from "./tools.ts";
 
 interface Unnumbered {
   readonly type: string;
-  /** Of the events that begin and end a stream. */
+  /** Set in the events that begin and end a stream. */
   readonly response?: ResponseObject;
   readonly [field: string]: unknown;
 }
 
-/** An event with its place in the stream. */
+/** An event with its sequence number. */
 export type StreamEvent = Unnumbered & { readonly sequence_number: number };
 
 /** Turns one answer into events. */
@@ -32,11 +31,14 @@ export class ResponseWriter {
   /** The last item of the output, while it can grow. */
   #open: Extract<Item, { type: "reasoning" | "message" }> | undefined;
   #reasoningTokens = 0;
-  /** Log probabilities of text that is yet to come. */
+  /** Log probabilities of text that has not arrived yet. */
   #early: object[] = [];
   #sequence = 0;
 
-  /** @param now seconds since 1970; @param keep is given what was said, once all of it is */
+  /**
+   * @param now seconds since 1970
+   * @param keep called with the whole output at its end
+   */
   constructor(head: Head, now: () => number, keep: (items: readonly Item[]) => void) {
     this.#head = head;
     this.#now = now;
@@ -44,8 +46,8 @@ export class ResponseWriter {
   }
 
   /**
-   * What an event of the answer comes to. Nothing comes before the model's first word, so that what it refuses still
-   * has a status of its own.
+   * Converts an event of the answer. Yields nothing before the model's first token, so that an earlier failure still
+   * has its own status.
    */
   *write(said: AnswerEvent): Generator<StreamEvent> {
     for (const event of this.#stage(said)) {
@@ -55,7 +57,7 @@ export class ResponseWriter {
     }
   }
 
-  /** The event that ends a stream which failed. */
+  /** The event that ends a failed stream. */
   fail(error: unknown): StreamEvent {
     const failure = { code: "server_error", message: messageOf(error) };
     if (this.#open) this.#open.status = "incomplete";
@@ -92,7 +94,7 @@ export class ResponseWriter {
 
   *#think(text: string): Generator<Unnumbered> {
     if (text === "") return;
-    this.#reasoningTokens++; // an event is a token, or a few where they share a character
+    this.#reasoningTokens++; // an event is a token, or a few that share a character
     if (this.#open?.type !== "reasoning") {
       yield* this.#close("completed");
       const id = makeId("rs");
@@ -174,7 +176,7 @@ export class ResponseWriter {
       yield this.#of(item, { type: "response.reasoning_summary_text.done", ...at, text: part?.text });
       yield this.#of(item, { type: "response.reasoning_summary_part.done", ...at, part });
       if (this.#head.body.include?.includes("reasoning.encrypted_content")) {
-        item.encrypted_content = part?.text ?? null; // readable to all: nothing here needs to be hidden from its owner
+        item.encrypted_content = part?.text ?? null; // plain text: nothing here needs to be hidden from its owner
       }
     } else {
       const [part] = item.content;
@@ -186,7 +188,7 @@ export class ResponseWriter {
     yield this.#done(item);
   }
 
-  /** Puts an item into the output. All events of an item come while it is the last one. */
+  /** Adds an item to the output. All events of an item come while it is the last one. */
   #added(item: Item): Unnumbered {
     this.#output.push(item);
     return { type: "response.output_item.added", output_index: this.#index(), item: structuredClone(item) };
@@ -212,6 +214,6 @@ function logprobOf({ top, ...chosen }: ChosenLogprob): object {
   return { ...entry(chosen), top_logprobs: top.map(entry) };
 }
 
-/** The prefix, which says what the id is of, and 24 hex digits. */
+/** The prefix, which names the kind of the id, and 24 hex digits. */
 export const makeId = (prefix: string): string =>
   `${prefix}_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;

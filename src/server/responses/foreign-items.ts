@@ -18,7 +18,7 @@ const UNTOLD: ReadonlySet<string> = new Set(["image_generation_call", "tool_sear
 
 const CALL = /^(\w+)_call$/;
 
-/** Whether an item belongs to the assistant. */
+/** True if an item belongs to the assistant. */
 export const isAnswer = (type: string): boolean => CALL.test(type) || ANSWERS.test(type);
 
 const ANSWERS = /^(?:reasoning|item_reference|\w*compaction\w*)$/;
@@ -42,7 +42,7 @@ export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignC
   };
 }
 
-/** Keys that describe the item and are no arguments. */
+/** Keys that describe the item and are not arguments. */
 const ABOUT: ReadonlySet<string> = new Set(
   "type id call_id name status output outputs results error server_label approval_request_id".split(" "),
 );

@@ -1,7 +1,7 @@
 /**
- * The input of a Responses request as messages of ours. What stands between two turns of the user belongs to one turn
- * of the assistant: its reasoning, its words and its calls become one message.
- * Items: https://platform.openai.com/docs/api-reference/responses/create
+ * Converts the input of a Responses request to our messages. All items between two turns of the user belong to one turn
+ * of the assistant: its reasoning, text and calls become one message. Items:
+ * https://platform.openai.com/docs/api-reference/responses/create
  */
 import {
   AppError,
@@ -21,12 +21,12 @@ import { readImage } from "../openai/messages.ts";
 import { foreignCall, isAnswer, isForeignOutput } from "./foreign-items.ts";
 import { joinedName } from "./tools.ts";
 
-/** What was said under an id; undefined where that is not known any more. */
+/** The output item with an id; undefined if it is no longer kept. */
 export type FindItem = (id: string) => Fields | undefined;
 
 interface InputAids {
   readonly find?: FindItem;
-  /** Collects what was left out. */
+  /** Collects dropped content. */
   readonly left?: LeftOut;
 }
 
@@ -48,7 +48,7 @@ export function readInput(
 /** The position of an item. */
 interface Place {
   readonly path: string;
-  /** Whether no item of the assistant follows. */
+  /** True if no item of the assistant follows. */
   readonly isNew: boolean;
 }
 
@@ -62,7 +62,7 @@ class Conversation {
   readonly #find: FindItem;
   readonly #left: LeftOut;
   readonly #messages: Message[] = [];
-  readonly #callNames = new Map<string, string>(); // tool by the id of its call
+  readonly #callNames = new Map<string, string>(); // tool name by call id
   #thinking = "";
   /** The turn of the assistant that the next item may still belong to. */
   #turn: Turn | undefined;
@@ -87,7 +87,7 @@ class Conversation {
     throw new AppError("bad_request", `${pathOf(leftAt)}: unknown input item type: ${name}`);
   }
 
-  /** Returns whether the type of the item is known. */
+  /** Returns true if the type of the item is known. */
   #add(item: Fields, place: Place): boolean {
     const { path } = place;
     const type =
@@ -109,7 +109,7 @@ class Conversation {
       case "item_reference":
         return this.#add(this.#said(item, path), place);
       case "web_search_call":
-        return true; // says that there was a search, not what it found
+        return true; // it states that there was a search, not its result
       case undefined:
         throw new AppError("bad_request", `${path}: input item missing required 'type' field`);
       default:
@@ -130,7 +130,7 @@ class Conversation {
     return true;
   }
 
-  /** The assistant's words join its turn; anyone else ends it. */
+  /** The assistant's text joins its turn; another role ends it. */
   say({ role, ...said }: Message): void {
     if (role !== "assistant") {
       this.finish();
@@ -216,13 +216,13 @@ class Conversation {
 }
 
 interface About {
-  /** Whether the message is a new one of the user. */
+  /** True if it is a new message of the user. */
   readonly isNew: boolean;
   readonly isAnswer?: boolean;
   readonly left: LeftOut;
 }
 
-/** A text, or parts, whose texts become lines. */
+/** A text, or parts whose texts become lines. */
 function readContent(value: unknown, path: string, about: About): ReturnType<typeof joinParts> {
   if (typeof value === "string") return { content: value.toWellFormed() };
   if (!about.isNew && (value === undefined || value === null)) return { content: "" };
@@ -252,7 +252,7 @@ const hasReader = (part: unknown): boolean => isObject(part) && Object.hasOwn(RE
 const unknown = (type: unknown, path: string): AppError =>
   unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', type);
 
-/** What the model thought: as we sent it, or as others did. */
+/** The model's thinking: in our format, or in other servers'. */
 function readReasoning(item: Fields, path: string): string {
   const texts = (key: string): string =>
     (

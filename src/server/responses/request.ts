@@ -1,6 +1,6 @@
 /**
- * A Responses request as a chat of ours. Settings that a request leaves out stay the model's own. Nothing is stored, so
- * that what refers to an earlier response is refused.
+ * Converts a Responses request to our chat request. Settings that a request omits stay at the model's defaults. Nothing
+ * is stored, so a request that refers to an earlier response is refused.
  */
 import { AppError, optional, readFields, unexpected } from "../../base/index.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/portable.ts";
@@ -17,10 +17,10 @@ import { readTools, type Tools } from "./tools.ts";
 export interface Wanted {
   readonly chat: Omit<ChatRequest, "model" | "signal" | "think">;
   readonly think: Think | undefined;
-  /** The effort as the request has it. */
+  /** The effort in the request. */
   readonly effort: unknown;
   readonly tools: Tools;
-  /** Parts of the conversation that were left out. */
+  /** Dropped parts of the conversation. */
   readonly leftOut: LeftOut;
 }
 
@@ -53,7 +53,7 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wante
   };
 }
 
-/** Refuses what needs responses that were kept. */
+/** Refuses a request that needs stored responses. */
 function refuseState(body: ResponsesBody): void {
   for (const key of ["previous_response_id", "conversation", "prompt"] as const) {
     if (body[key] === undefined) continue;

@@ -1,6 +1,6 @@
 /**
- * The response object of the Responses API: what was asked, as it was understood, and what came of it.
- * Fields: https://platform.openai.com/docs/api-reference/responses/object
+ * The response object of the Responses API: the request as it was understood, and the output. Fields:
+ * https://platform.openai.com/docs/api-reference/responses/object
  */
 import { type Fields } from "../../base/index.ts";
 import type { Statistics } from "../../runtime/portable.ts";
@@ -44,7 +44,7 @@ export type Item =
       input: string;
     };
 
-/** What stays the same from the first event to the last. */
+/** The fields that are equal in all events. */
 export interface Head {
   readonly id: string;
   readonly model: string;
@@ -53,7 +53,7 @@ export interface Head {
   readonly body: ResponsesBody;
   /** The tools that the model was given. */
   readonly tools: readonly Fields[];
-  /** What sampling follows: the request's options, and the model's where it has none. */
+  /** The effective sampling options: the request's, or the model's. */
   readonly sampling: Required<Pick<Options, "temperature" | "top_p" | "presence_penalty" | "frequency_penalty">>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What models said lately, item by item: clients that take responses for stored name an item by its id in the place of
- * the item. It is a courtesy: what was said too long ago, before a restart or by another server is gone.
+ * Recent output items of models: clients that assume stored responses send an item's id instead of the item. This is a
+ * convenience: items of a distant past, from before a restart, or of another server are unknown.
  */
 import { type Fields } from "../../base/index.ts";
 import type { Item } from "./response.ts";
@@ -14,7 +14,7 @@ interface Kept {
 }
 
 export class SaidItems {
-  /** By id, those that were kept or found last behind the others. */
+  /** By id, most recently used last. */
   readonly #kept = new Map<string, Kept>();
   #chars = 0;
 

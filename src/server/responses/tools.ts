@@ -1,6 +1,4 @@
-/**
- * The tools of a Responses request, and which of them the model may or must call.
- */
+/** The tools of a Responses request, and the choice among them. */
 import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../../base/index.ts";
 import type { Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
@@ -8,9 +6,9 @@ import { isDispensable } from "../answers/server-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 
 export interface Tools extends ChosenTools {
-  /** As the request has them: the ones that the model was given. */
+  /** The tools that the model was given, in the request's format. */
   readonly given: readonly Fields[];
-  /** Types of tools that the model was not given. */
+  /** Types of dropped tools. */
   readonly left: readonly string[];
 }
 
@@ -53,11 +51,11 @@ function toTools(tool: Fields, path: string, namespace?: string): Tool[] {
   ];
 }
 
-/** The name under which the model knows a function. */
+/** The model's name of a function. */
 export const joinedName = (namespace: string | undefined, name: string): string =>
   namespace === undefined ? name : `${namespace}.${name}`;
 
-/** The two names of a function, from the one that the model knows. */
+/** Splits the model's name of a function into namespace and name. */
 export function splitName(name: string, given: readonly Fields[]): { name: string; namespace?: string } {
   for (const tool of given) {
     if (tool["type"] !== "namespace") continue;
@@ -66,12 +64,15 @@ export function splitName(name: string, given: readonly Fields[]): { name: strin
     if (joinedName(space, own) === name && membersOf(tool).some((each) => each["name"] === own))
       return { name: own, namespace: space };
   }
-  return { name }; // there may be dots in the name of a function, and in that of a namespace
+  return { name }; // a function's name may have dots, and so may a namespace's
 }
 
 const membersOf = (namespace: Fields): Fields[] => readList(readFields)(namespace["tools"], "tools");
 
-/** Whether calls of that name, as the model knows it, are texts. */
+/**
+ * True if the tool is a custom (free-text) tool.
+ * @param name the model's name of it
+ */
 export function isCustom(name: string, given: readonly Fields[]): boolean {
   const { name: own, namespace } = splitName(name, given);
   const space = given.find((tool) => tool["type"] === "namespace" && tool["name"] === namespace);
