@@ -1,6 +1,6 @@
 /**
- * Says when the process has no file descriptor left. New connections then wait, without an error that anybody sees: the
- * system does not hand them over.
+ * Logs when the process has no file descriptor left. New connections then wait without any error, because the system
+ * does not hand them over.
  */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
@@ -9,7 +9,7 @@ import type { Logger } from "../base/index.ts";
 const EVERY_MS = 5000;
 const USED_UP: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE"]);
 
-/** One line when they are used up, and one when there are some again. */
+/** Logs one line when they are used up, and one when some are free again. */
 export function watchDescriptors(log: Pick<Logger, "error" | "info">, everyMs = EVERY_MS): void {
   let wereLeft = true;
   const look = (): void => {

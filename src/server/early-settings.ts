@@ -1,4 +1,4 @@
-/** The fields of a request whose errors come before any other: those that Go reads while it decodes a body. */
+/** Fields of a request whose errors come before all others, because Go reads them while it decodes a body. */
 import { AppError, parseKeepAlive, quoteGo } from "../base/index.ts";
 import type { Think } from "../runtime/portable.ts";
 import { checkTopLogprobs } from "./answers/logprobs.ts";
@@ -17,7 +17,7 @@ export function earlySettings(body: EarlyBody): { keepAliveMs?: number; think?: 
 const THINK_LEVELS = ["high", "medium", "low", "max"] as const;
 const THINK_VALUES = `"high", "medium", "low", "max", true, or false`;
 
-/** Whether the request asks for thinking, and how much; undefined where it does not say. */
+/** The requested thinking level; undefined if absent. */
 function parseThink(value: unknown): Think | undefined {
   if (value === undefined || typeof value === "boolean") return value;
   const level = THINK_LEVELS.find((each) => each === value);

@@ -1,17 +1,17 @@
-/** The model that a request names: whether there is one, and whether it can do what is asked of it. */
+/** Finds the model that a request names, and checks its capabilities. */
 import { AppError, type Logger, quoteGo } from "../base/index.ts";
 import type { Think } from "../runtime/portable.ts";
 import type { ModelRef, Store } from "../library/portable.ts";
 import type { Inspect } from "./inspect.ts";
 
-/** Throws `bad_request` where the name is malformed, `not_found` where there is no such model. */
+/** Throws `bad_request` for a malformed name, `not_found` for an unknown model. */
 export async function findModel(store: Pick<Store, "resolve">, name: string): Promise<ModelRef> {
   const model = name.trim() === "" ? undefined : await store.resolve(name);
   if (!model) throw new AppError("not_found", `model '${name}' not found`);
   return model;
 }
 
-/** As `findModel`; throws `bad_request` too, where a model shall think that cannot. */
+/** Like `findModel`; also throws `bad_request` if the request demands thinking of a model that cannot think. */
 export async function findThinker(
   { store, inspect }: { store: Store; inspect: Inspect },
   { model, think }: { model: string; think?: Think | undefined },
@@ -25,20 +25,20 @@ export async function findThinker(
   return ref;
 }
 
-/** Characters of a wish that the log shows. */
+/** Characters of an unknown value in the log. */
 const WISH_SHOWN = 80;
 
 interface ThinkWish {
   readonly model: string;
-  /** The wish as the runtime knows it; undefined if it is unknown. */
+  /** The requested level; undefined if it is unknown. */
   readonly think: Think | undefined;
-  /** As the request has it. */
+  /** The value in the request. */
   readonly said: unknown;
 }
 
 /**
- * As `findModel`; drops a wish for thinking if the model cannot think. It is not an error, because clients have one
- * setting for all models.
+ * Like `findModel`, but drops the thinking level if the model cannot think. That is not an error, because clients have
+ * one setting for all models.
  */
 export async function findWisher(
   { store, inspect, log }: { store: Store; inspect: Inspect; log: Logger },
@@ -54,7 +54,7 @@ export async function findWisher(
   return { ref };
 }
 
-/** As `findModel`, in the words of the routes that embed. */
+/** Like `findModel`, with the error texts of the embedding routes. */
 export async function findEmbedder(store: Store, name: string): Promise<ModelRef> {
   if (name.trim() === "") throw new AppError("not_found", "model '' not found");
   const model = await store.resolve(name);
@@ -62,7 +62,7 @@ export async function findEmbedder(store: Store, name: string): Promise<ModelRef
   return model;
 }
 
-/** Throws `bad_request` where no model was named. */
+/** Throws `bad_request` if the name is missing. */
 export function requireModel(name: string | undefined): string {
   if (!name?.trim()) throw new AppError("bad_request", "model is required");
   return name;

@@ -1,4 +1,4 @@
-/** What stands between a request and the routes: its path, the end of the server, its origin and host, its key. */
+/** Checks before the routes: the path, a stopping server, origin and host, the API key. */
 import { AppError, shuttingDown } from "../base/index.ts";
 import type { AppDeps } from "./deps.ts";
 import { makeAuth } from "./http/auth.ts";
@@ -7,17 +7,20 @@ import { errorResponse } from "./http/exchange.ts";
 import { isSeen } from "./http/raw-target.ts";
 import { notFound } from "./no-route.ts";
 
-/** What is answered while the server stops. */
+/** Paths that are answered while the server stops. */
 const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
 
 interface GateParts extends Pick<AppDeps, "config" | "gateway"> {
-  /** Whether a path is one of the hooks for a proxy that decodes it. */
+  /** True if a proxy that decodes the path could take it for a hook. */
   readonly isHook: (pathname: string) => boolean;
-  /** Learns whose key a request came with. */
+  /** Remembers the name of each request's key. */
   readonly keyNames: WeakMap<Request, string>;
 }
 
-/** @param headers of the answer, which get what the guards add @returns the answer to a request that goes no further */
+/**
+ * @param headers of the answer; the guards add theirs
+ * @returns the answer to a rejected request
+ */
 type Gate = (request: Request, headers: object) => Response | undefined;
 
 export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate {
@@ -27,7 +30,7 @@ export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate
     const { pathname } = new URL(request.url);
     if (!isSeen(pathname) || isHook(pathname)) return notFound(request);
     if (gateway?.isDraining() && !PROBES.test(pathname)) {
-      // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
+      // the listener stays open until the gateway has stopped, so that senders get a definite answer
       return errorResponse(request, shuttingDown(gateway.backInMs()));
     }
     const verdict = guard(request);

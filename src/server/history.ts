@@ -1,14 +1,14 @@
 /**
- * Lets conversations continue that started with another provider. Content that no model here can read is left out, with
- * a line in its place and a warning in the log. New messages of the user are stricter: a known kind of part that cannot
- * be read is an error, and so is a message with only unknown parts.
+ * Lets conversations continue that started with another provider. Content that models here cannot read is replaced by a
+ * line, with a warning in the log. New messages of the user are stricter: an unreadable part of a known type is an
+ * error, and so is a message with only unknown parts.
  */
 import { AppError, type Logger, isObject, type Fields } from "../base/index.ts";
 import { fieldsOfPrefix } from "../runtime/index.ts";
 import type { ContentPart } from "./answers/content-parts.ts";
 import { parseFirstJson } from "./http/json.ts";
 
-/** Types of the content that was left out, for the log. */
+/** Types of dropped content, for the log. */
 export type LeftOut = string[];
 
 const SHOWN = 16;
@@ -21,11 +21,11 @@ export function warnLeftOut(log: Logger, { model, left }: { model: string; left:
 
 const TYPE_LENGTH_MAX = 40;
 
-/** A type, safe to show in a line or in the log. */
+/** A type, made safe for a line or the log. */
 const nameOf = (type: unknown): string =>
   typeof type === "string" ? type.replace(/\W+/g, "_").slice(0, TYPE_LENGTH_MAX) : "part";
 
-/** The line in place of content that was left out. */
+/** The line that replaces dropped content. */
 const placeholder = (type: unknown): string => `[${nameOf(type)} left out]`;
 
 interface Reading {
@@ -33,9 +33,9 @@ interface Reading {
   readonly readers: Readonly<Record<string, (part: Fields, path: string) => readonly ContentPart[]>>;
   /** The error for a type without a reader. */
   readonly unknown: (type: unknown, path: string) => AppError;
-  /** Whether the message is a new one of the user. */
+  /** True if it is a new message of the user. */
   readonly isNew: boolean;
-  /** Whether the message is a model's. It gets no lines, which the model would imitate. */
+  /** True if the message is a model's. It gets no replacement lines, which the model would imitate. */
   readonly isAnswer?: boolean;
   readonly left: LeftOut;
 }

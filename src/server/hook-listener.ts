@@ -1,6 +1,6 @@
 /**
- * The listener that hooks have for themselves, `hooks.listen`: nothing but `hooks.path` exists there, whatever a proxy
- * in front makes of a path. It follows the configuration: a new place is opened before the old one is left.
+ * The separate listener of hooks, `hooks.listen`: it serves only `hooks.path`, however a proxy in front rewrites a
+ * path. It follows the configuration: a new address is opened before the old one is closed.
  */
 import { lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -9,26 +9,26 @@ import { type HooksListen, parseListen, UNIX_PEER } from "../gateway/index.ts";
 import type { HookAnswers } from "./routes/hooks.ts";
 import { startBare, type RunningServer } from "./http/serve.ts";
 
-/** Owner and group may connect: a proxy of another user is in the group. */
+/** Owner and group may connect: a proxy that runs as another user joins the group. */
 const SOCKET_UMASK = 0o117;
-/** How long requests may go on at a place that the configuration has left. */
+/** Time for running requests to finish at a former address. */
 const LEAVE_MS = 30_000;
 
 export interface HookListenerParts {
   readonly hooks: Pick<HookAnswers, "answerAlone">;
-  /** `hooks.listen` as it is now; undefined: hooks are off, or have no listener of their own. */
+  /** The current `hooks.listen`; undefined: hooks are off, or have no separate listener. */
   readonly listen: () => string | undefined;
   readonly onChange: (listener: () => void) => void;
   readonly log: Logger;
 }
 
 export interface HookListener {
-  /** Undefined: there is none now. */
+  /** Undefined: there is no listener. */
   url(): string | undefined;
   stop(graceMs: number): Promise<void>;
 }
 
-/** Throws `conflict` where the place is taken, `bad_request` where it cannot be used. */
+/** Throws `conflict` if the address is in use, `bad_request` if it is unusable. */
 export async function startHookListener({ hooks, listen, onChange, log }: HookListenerParts): Promise<HookListener> {
   let text = listen();
   let open = text === undefined ? undefined : await openAt(text, hooks);
@@ -60,7 +60,7 @@ export async function startHookListener({ hooks, listen, onChange, log }: HookLi
 
 async function openAt(text: string, hooks: HookListenerParts["hooks"]): Promise<RunningServer> {
   const place = parseListen(text);
-  if (!place) throw new AppError("bad_request", `hooks.listen: cannot be read: '${text}'`); // checked with the file
+  if (!place) throw new AppError("bad_request", `hooks.listen: cannot be read: '${text}'`); // validated with the file
   if ("unix" in place) return openSocket(place, hooks);
   return startBare(place, (request, server) => hooks.answerAlone(request, () => server.requestIP(request)?.address));
 }
@@ -70,7 +70,7 @@ async function openSocket(
   hooks: HookListenerParts["hooks"],
 ): Promise<RunningServer> {
   await removeStale(place.unix);
-  const umask = process.umask(SOCKET_UMASK); // the socket never has another mode
+  const umask = process.umask(SOCKET_UMASK); // set before the socket exists, so that it never has another mode
   try {
     return startBare(place, (request) => hooks.answerAlone(request, () => UNIX_PEER));
   } finally {
@@ -78,7 +78,7 @@ async function openSocket(
   }
 }
 
-/** Removes the socket that a killed server left behind; not one in use, nor any other file. */
+/** Removes the socket of a killed server; never one in use, nor any other file. */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return;

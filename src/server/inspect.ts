@@ -1,20 +1,20 @@
 /**
- * What only the GGUF file and the templates of a model can tell: labels, lengths, capabilities. Read once per model and
- * remembered, for a header may hold a vocabulary of 260,000 words, which is stepped over.
+ * Facts from a model's GGUF file and templates: labels, lengths, capabilities. Read once per model and cached, because
+ * a header may hold a vocabulary of 260,000 words, which is skipped.
  */
 import { AppError, type Logger, messageOf } from "../base/index.ts";
 import { layersOf } from "../library/index.ts";
 import type { Store, StoredModel } from "../library/portable.ts";
 import type { ModelFacts } from "./model-facts.ts";
 
-/** Models that are remembered; each costs about a kilobyte. */
+/** Most cached models; each costs about a kilobyte. */
 export const KNOWN_MAX = 1024;
 
-/** undefined where the model's files cannot be read: it can be listed, but nothing more is known. */
+/** Undefined if the model's files cannot be read: it is listed without facts. */
 export type Inspect = (model: StoredModel) => Promise<ModelFacts | undefined>;
 
 export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
-  const known = new Map<string, Promise<ModelFacts>>(); // by digest of the manifest, used last at the end
+  const known = new Map<string, Promise<ModelFacts>>(); // by digest of the manifest, least recently used first
   return async (model) => {
     const facts = known.get(model.digest) ?? inspect(parts.store, model);
     known.delete(model.digest);
@@ -25,14 +25,14 @@ export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
     } catch (error) {
       known.delete(model.digest); // its files may be repaired
       const isBroken = error instanceof AppError && error.code === "bad_file";
-      const level = isBroken ? "warn" : "debug"; // models that we cannot serve are none of the operator's business
+      const level = isBroken ? "warn" : "debug"; // a model of an unsupported kind is not the operator's problem
       parts.log[level]("model cannot be inspected", { model: model.displayName, error: messageOf(error) });
       return undefined;
     }
   };
 }
 
-/** What listings say of a model: its configuration, and the file where that is silent. */
+/** Details of a model in listings: its configuration, with the file's values as defaults. */
 export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) {
   const { config } = model;
   const family = config.model_family || facts?.gguf.family || "";
@@ -48,7 +48,7 @@ export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) 
   };
 }
 
-/** What reads model files and templates is loaded with the first model that somebody asks about. */
+/** Loads the parsers of model files and templates on first use. */
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
   const { readFacts } = await import("./model-facts.ts");
   return readFacts(await store.load(model.displayName));

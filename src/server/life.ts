@@ -1,6 +1,6 @@
-/** Where the server is between its start and its end, as probes and load balancers are told. */
+/** The phase of the server's life, for probes and load balancers. */
 
 export interface Life {
-  /** `draining`: it was told to stop, still answers, and wants no new senders. */
+  /** `draining`: it is stopping, still answers, and wants no new clients. */
   phase: "starting" | "serving" | "draining";
 }

@@ -1,4 +1,4 @@
-/** What the files of a model say of it, and what a runner of it could do. */
+/** Facts from a model's files, and the capabilities of a runner for it. */
 import { AppError } from "../base/index.ts";
 import { type Options, RANK, statedPooling } from "../engine/index.ts";
 import { type Metadata, type ModelHeader, projectorHeader, readHeader, repairHeader } from "../engine/formats/index.ts";
@@ -12,11 +12,11 @@ export interface ModelFacts {
   readonly gguf: GgufDetails;
   /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. */
   readonly capabilities: readonly string[];
-  /** Options that the file recommends for sampling. */
+  /** Sampling options that the file recommends. */
   readonly parameters: Options;
 }
 
-/** Throws `bad_file` where the files cannot be read, `not_found` where they are gone. */
+/** Throws `bad_file` if the files cannot be read, `not_found` if they are gone. */
 export async function readFacts(entry: ModelEntry): Promise<ModelFacts> {
   const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
   const header = repairHeader(file);
@@ -28,7 +28,9 @@ export async function readFacts(entry: ModelEntry): Promise<ModelFacts> {
   };
 }
 
-/** Whether a runner of the model would take images: by a projector file, or by what lies in the model's own. */
+/**
+ * True if a runner of the model would accept images: through a projector file, or an encoder in the model's own file.
+ */
 async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<boolean> {
   const [path] = projectors;
   const header = path === undefined ? file : await readHeader(path, { arrayItemsMax: 0 });
@@ -36,12 +38,12 @@ async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHead
     const projector = projectorHeader(header);
     return projector !== undefined && hasProjector(projectorKind(projector.metadata));
   } catch (error) {
-    if (error instanceof AppError && error.code === "bad_file") return false; // its text may be sound
+    if (error instanceof AppError && error.code === "bad_file") return false; // the model's text part may be fine
     throw error;
   }
 }
 
-/** Models that can fill in the middle are known by their tokens. */
+/** Models that can fill in the middle are recognised by their tokens. */
 const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
 /**
@@ -50,7 +52,7 @@ const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? I
  */
 const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
-/** In the order in which clients are used to seeing them. */
+/** In the customary order. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
   const arch = String(metadata.get("general.architecture"));
   const pooling = statedPooling(metadata, arch);

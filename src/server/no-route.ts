@@ -1,4 +1,4 @@
-/** Paths and methods that do not exist. Clients of `/api` and `/v1` read errors in the shape of their API. */
+/** Answers for unknown paths and methods. Clients of `/api` and `/v1` get errors in the format of their API. */
 import { AppError } from "../base/index.ts";
 import { errorBodyFor, isV1 } from "./http/errors.ts";
 import { jsonResponse, textResponse } from "./http/exchange.ts";
@@ -18,13 +18,14 @@ export function notFound(request: Request): Response {
   return failure(request, 404, `there is no ${request.method} ${pathname.slice(0, SHOWN)}`);
 }
 
-/** 405 where the path exists with other methods, else 404. */
+/** 405 if the path exists with other methods, else 404. */
 export function noSuchRoute(request: Request, routes: readonly Route[]): Response {
   const { pathname } = new URL(request.url);
   const methods = routes.filter((route) => matches(route.path, pathname)).map((route) => route.method);
   if (methods.length === 0) return notFound(request);
   const allow = [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))].join(", ");
-  if (!isV1(request)) return textResponse("405 method not allowed", 405, { allow }); // as native clients know it
+  // the text that native clients know
+  if (!isV1(request)) return textResponse("405 method not allowed", 405, { allow });
   const response = failure(request, 405, `${pathname.slice(0, SHOWN)} takes ${allow}, got ${request.method}`);
   response.headers.set("allow", allow);
   return response;

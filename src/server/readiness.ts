@@ -1,17 +1,17 @@
-/** What keeps this server from doing its work. */
+/** Problems that keep this server from working. */
 import { access, constants } from "node:fs/promises";
 import type { GatewayStatus } from "../gateway/index.ts";
 import type { RouteDeps } from "./deps.ts";
 
-/** A folder or database that has said nothing for so long is away. */
+/** Time limit for a folder or database to answer. */
 const ANSWER_MS = 2000;
 
-/** Until it has taken up what an earlier process left. */
+/** The problem until the work of an earlier process is recovered. */
 export const STARTING = "the server is starting";
 
 type Examined = Pick<RouteDeps, "store" | "gateway" | "life">;
 
-/** A line for people for each problem, without paths; none: requests are welcome. Writes nothing where all is well. */
+/** One line for people per problem, without paths; empty: ready. Writes nothing if all is well. */
 export async function problemsOf(deps: Examined): Promise<string[]> {
   const { store, gateway } = deps;
   const reading = within(ANSWER_MS, access(store.root, constants.R_OK)).then(
@@ -31,13 +31,13 @@ const listed = (problems: readonly (string | undefined)[]): string[] => problems
 
 const isEnding = ({ gateway, life }: Examined): boolean => life?.phase === "draining" || gateway?.isDraining() === true;
 
-/** What the gateway is at; undefined where it ends, or its database does not say. */
+/** The gateway's status; undefined if it is stopping, or its database does not answer. */
 export async function gatewayStatus({ gateway }: Examined): Promise<GatewayStatus | undefined> {
   if (!gateway || gateway.isDraining()) return undefined;
   return await within(ANSWER_MS, gateway.status()).catch(() => undefined);
 }
 
-/** What `work` resolves to; rejects where that takes longer. */
+/** The result of `work`; rejects after `ms`. */
 async function within<T>(ms: number, work: Promise<T> | undefined): Promise<T | undefined> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("no answer")), ms);

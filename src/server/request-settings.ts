@@ -1,4 +1,4 @@
-/** The fields of a request that say how to generate, and whose errors have wordings of their own. */
+/** Generation settings of a request whose errors have texts of their own. */
 import { AppError, type Logger, quoteGo, isObject } from "../base/index.ts";
 import type { Format, GenerateRequest } from "../runtime/portable.ts";
 import { parseOptions } from "../engine/index.ts";
@@ -6,7 +6,7 @@ import { wantedLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 import { warnUnknown } from "./unknown-options.ts";
 
-/** The fields that generate and chat have both. */
+/** The fields that generate and chat share. */
 type InferenceBody = Pick<
   GenerateBody,
   "model" | "format" | "options" | "logprobs" | "top_logprobs" | "truncate" | "shift"
@@ -14,7 +14,7 @@ type InferenceBody = Pick<
 
 type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "truncate" | "shift">;
 
-/** Throws `bad_request`. Unknown options are logged, not refused: clients send those of other servers. */
+/** Throws `bad_request`. Unknown options are logged, not refused: clients send options of other servers. */
 export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   const format = parseFormat(body.format);
   const logprobs = wantedLogprobs(body);

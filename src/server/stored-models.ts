@@ -1,12 +1,12 @@
-/** The models of the store as agents ask for them. */
+/** The models of the store, for agents. */
 import type { ModelSource } from "../gateway/index.ts";
 import { AppError, type Logger, messageOf } from "../base/index.ts";
 import { parseReference, type Store } from "../library/portable.ts";
 import { makeInspect } from "./inspect.ts";
 
-/** How long the source of models may take to say whether it has one. */
+/** Time limit for the source of models to answer. */
 const OFFER_MS = 5000;
-/** How long its answer holds. */
+/** Lifetime of its answer. */
 const KNOWN_MS = 10_000;
 const KNOWN_MAX = 100;
 
@@ -17,13 +17,13 @@ export function storedModels(store: Store, log: Logger): ModelSource {
     async canChat(name) {
       const model = await store.find(name);
       const facts = model && (await inspect(model));
-      return facts?.capabilities.includes("completion") ?? true; // what cannot be read is told elsewhere
+      return facts?.capabilities.includes("completion") ?? true; // an unreadable model is reported elsewhere
     },
     ...(store.isOffered && { isOffered: rememberOffers(store) }),
   };
 }
 
-/** Probes ask again and again: an answer of the source holds for a while. */
+/** Caches the source's answers, because probes ask repeatedly. */
 function rememberOffers(store: Store): (name: string) => Promise<boolean> {
   const known = new Map<string, { readonly isThere: boolean; readonly atMs: number }>();
   return async (name) => {

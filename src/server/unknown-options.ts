@@ -1,4 +1,4 @@
-/** Options of a request that Hearth does not know: clients send those of other servers. */
+/** Options of a request that Hearth does not know: clients send options of other servers. */
 import type { Logger } from "../base/index.ts";
 
 /** Warns of unknown options. */

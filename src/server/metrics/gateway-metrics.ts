@@ -1,9 +1,9 @@
-/** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
+/** Metrics of the gateway: requests by outcome, the queue, runs and replies. */
 import { Counter, Gauge, Histogram, type Registry } from "./prom-client.ts";
 import { configurations, type Gateway, type GatewayStatus } from "../../gateway/index.ts";
 import { watchMail } from "./mail-metrics.ts";
 
-/** How long the database may take to say how much waits: Prometheus gives up after 10 s. */
+/** Time limit for the database's counts: Prometheus gives up after 10 s. */
 const ANSWER_MS = 3000;
 const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
@@ -11,7 +11,11 @@ export interface WatchedGateway extends Pick<Gateway, "observe" | "status" | "no
   readonly mail: Pick<Gateway["mail"], "status">;
 }
 
-/** Counts one request. @param route what it was for, of a bounded set; @param notes of its reply */
+/**
+ * Counts one request.
+ * @param route label, of a bounded set
+ * @param notes of its reply
+ */
 export type CountHook = (route: string, notes: Readonly<Record<string, unknown>>) => void;
 
 export function makeGatewayMetrics(gateway: WatchedGateway, registers: Registry[]): CountHook {
@@ -62,7 +66,7 @@ function watchRuns(gateway: WatchedGateway, registers: Registry[]): void {
   });
 }
 
-/** Channels are those of the configuration, and `last` where none was found. */
+/** Channels are the configured ones, and `last` if no target was found. */
 function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
   const replies = new Counter({
     name: "hearth_hook_replies_total",
@@ -89,7 +93,7 @@ function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
   });
 }
 
-/** Absent while the database does not say: what else there is to know goes on. */
+/** Absent while the database does not answer; other metrics are still reported. */
 function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
   const status = shared(() => whileOpen(gateway, () => gateway.status()));
   const gauge = (name: string, help: string, read: (status: GatewayStatus) => number): void =>
@@ -130,7 +134,7 @@ function watchNodes(gateway: WatchedGateway, registers: Registry[]): void {
   });
 }
 
-/** Undefined where the database is closed, away or too slow. */
+/** Undefined if the database is closed, down or too slow. */
 async function whileOpen<T>(gateway: WatchedGateway, read: () => Promise<T>): Promise<T | undefined> {
   if (gateway.isDraining()) return undefined;
   const answer = read().catch(() => undefined);
@@ -139,7 +143,7 @@ async function whileOpen<T>(gateway: WatchedGateway, read: () => Promise<T>): Pr
   return await Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** One reading for all who ask while it is on its way. */
+/** Concurrent callers share one read. */
 function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let underway: Promise<T> | undefined;
   return () => (underway ??= read().finally(() => (underway = undefined)));

@@ -1,6 +1,6 @@
 /** Values of a metric label, bounded: callers choose some of these names and must not fill memory with them. */
 
-/** The first so many names as they are, later ones as `other`. */
+/** Keeps the first `max` names, and maps later ones to `other`. */
 export function capped(max: number): (name: string) => string {
   const known = new Set<string>();
   return (name) => {

@@ -1,4 +1,4 @@
-/** What a monitoring system reads of the mailbox that the gateway listens to; nothing where there is none. */
+/** Metrics of the watched mailbox; empty without one. */
 import { Counter, Gauge, type Registry } from "./prom-client.ts";
 import type { Gateway } from "../../gateway/index.ts";
 

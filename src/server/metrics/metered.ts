@@ -1,10 +1,10 @@
-/** Answers are counted, whichever API asked for them, by the names that models have in the store. */
+/** Counts answers of all APIs, by the models' names in the store. */
 import type { InferenceEvent, NamedModel, Runtime } from "../../runtime/portable.ts";
 import type { Metrics } from "./metrics.ts";
 
 const NO_ANSWER = { promptCachedCount: 0, evalCount: 0, evalNs: 0 };
 
-/** A runtime whose embeddings and rankings are counted. */
+/** A runtime that counts embeddings and rankings. */
 export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
   ...runtime,
   async embed(request) {
@@ -37,5 +37,5 @@ export function counter(
   };
 }
 
-/** One name however it was written: with or without its tag, in any case. */
+/** One name for all spellings: with or without its tag, in any case. */
 const nameOf = ({ ref }: NamedModel): string => ref?.displayName ?? "other";

@@ -1,6 +1,6 @@
 /**
- * Metrics for OpenTelemetry: sent to a collector now and then, as OTLP over HTTP in JSON. Sums are cumulative, so what
- * could not be sent once is in the next; no request ever waits for a collector.
+ * Exports metrics to an OpenTelemetry collector at intervals, as OTLP over HTTP in JSON. Sums are cumulative, so a
+ * failed export is made up for by the next; no request ever waits for a collector.
  */
 import { type OtlpOptions, OtlpSender } from "../../base/tracing.ts";
 import type { Metrics } from "./metrics.ts";
@@ -12,7 +12,7 @@ export interface MetricExporterOptions extends OtlpOptions {
   readonly gather: Metrics["gather"];
 }
 
-/** Owns a timer; `close` sends what there is at last. */
+/** Owns a timer; `close` exports one last time. */
 export class MetricExporter {
   readonly #options: MetricExporterOptions;
   readonly #sender: OtlpSender;
@@ -33,7 +33,7 @@ export class MetricExporter {
     await this.#export();
   }
 
-  /** One at a time: a slow collector gets fewer. */
+  /** One at a time: a slow collector gets fewer exports. */
   #export(): Promise<void> {
     this.#sending ??= this.#send().finally(() => (this.#sending = undefined));
     return this.#sending;

@@ -1,6 +1,6 @@
 /**
- * What a monitoring system reads: counts and times of requests, tokens, models and memory, in the Prometheus text
- * format. Numbers that live elsewhere are asked for when somebody reads; nothing is counted per token.
+ * Metrics for a monitoring system: counts and times of requests, tokens, models and memory, in the Prometheus text
+ * format. Values held elsewhere are read on demand; no work is done per token.
  */
 import { readFileSync } from "node:fs";
 import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";
@@ -11,7 +11,7 @@ import { makeRouterMetrics } from "./router-metrics.ts";
 import type { MetricsDialect } from "../../base/config/index.ts";
 import type { LoadedModel, Runtime, Statistics } from "../../runtime/portable.ts";
 
-/** Different values of one label: a client that makes names up must not fill the memory. */
+/** Most values of one label: a client that invents names must not fill the memory. */
 const NAMES_MAX = 100;
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -19,7 +19,7 @@ const TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
 interface RequestFacts {
   readonly method: string;
-  /** The pattern of its route; `other` for paths that have none. */
+  /** The pattern of its route; `other` for unknown paths. */
   readonly route: string;
   readonly status: number;
   /** Undefined for requests that were refused before they began. */
@@ -32,11 +32,11 @@ export interface Metrics {
   answer(model: string, statistics: Answered): void;
   /** A request to the webhook ingress. */
   hook: CountHook;
-  /** All of it, as text; with what routers read where the dialect says so. */
+  /** All metrics as text, including the router's if the dialect is on. */
   text(): Promise<string>;
   /** The same, as values. */
   gather(): Promise<MetricObjectWithValues<MetricValueWithName<string>>[]>;
-  /** What routers read, alone. */
+  /** The router's metrics alone. */
   routerText(): Promise<string>;
   readonly contentType: string;
 }
@@ -45,7 +45,7 @@ type Answered = Pick<Statistics, "promptEvalCount" | "promptCachedCount" | "eval
 type Watched = Pick<Runtime, "loaded" | "activity">;
 
 interface MetricsOptions {
-  /** Counted too, where there is one. */
+  /** Its metrics are included, if there is one. */
   readonly gateway?: WatchedGateway | undefined;
   readonly dialect?: MetricsDialect;
 }
@@ -117,7 +117,7 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 
 type Registers = Registry[];
 
-/** Requests that run and wait, and what became of runners. */
+/** Running and waiting requests, and events of runners. */
 function watchActivity(runtime: Watched, registers: Registers): void {
   const gauge = (name: string, help: string, read: () => number): void =>
     void new Gauge({
@@ -144,7 +144,7 @@ function watchActivity(runtime: Watched, registers: Registers): void {
   });
 }
 
-/** Images of prompts: whether a model had to make rows of them. */
+/** Images of prompts: encoded, or found in the cache. */
 function watchImages(runtime: Watched, registers: Registers): void {
   const counter = (how: "encoded" | "reused", help: string): void =>
     void new Counter({
@@ -191,10 +191,10 @@ function watchMemory(runtime: Watched, registers: Registers): void {
   perModel("hearth_model_vram_bytes", "The part of it on a GPU", (loaded) => loaded.vramBytes);
 }
 
-/** From Linux's `/proc`; undefined elsewhere, and for a process that is gone. */
+/** From Linux's `/proc`; undefined elsewhere, and for a process that has ended. */
 function residentBytes(pid: number): number | undefined {
   try {
-    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // none of a zombie
+    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // a zombie has no VmRSS
     return found ? Number(found[1]) * 1024 : undefined;
   } catch {
     return undefined;

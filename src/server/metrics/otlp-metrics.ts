@@ -1,4 +1,4 @@
-/** Metrics as OTLP has them: what `/metrics` says, by the same names, in cumulative sums. */
+/** Metrics in OTLP: the same as `/metrics`, with the same names, as cumulative sums. */
 import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";
 import { encodeAttributes, nanoseconds } from "../../base/tracing.ts";
 
@@ -6,28 +6,28 @@ type Gathered = MetricObjectWithValues<MetricValueWithName<string>>;
 
 /** `AGGREGATION_TEMPORALITY_CUMULATIVE` of OTLP. */
 const CUMULATIVE = 2;
-/** Units of UCUM, by the end of a name. */
+/** UCUM units by the suffix of a name. */
 const UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", total: "1" };
 
-/** Milliseconds since the epoch: since when sums count, and now. */
+/** Milliseconds since the epoch: the start of counting, and now. */
 export interface Period {
   readonly startMs: number;
   readonly nowMs: number;
 }
 
-/** Metrics without a value are left out. */
+/** Omits metrics without a value. */
 export function otlpMetrics(gathered: readonly Gathered[], { startMs, nowMs }: Period): object[] {
   const timeUnixNano = nanoseconds(nowMs);
   const times = { startTimeUnixNano: nanoseconds(startMs), timeUnixNano };
   const dataOf = ({ type, values }: Gathered): { data: object; points: readonly object[] } => {
-    // prom-client's types call them numbers; they are names
+    // prom-client's types say number; the values are names
     if (`${type}` === "histogram") {
       const dataPoints = histogramPoints(values).map((point) => ({ ...point, ...times }));
       return { points: dataPoints, data: { histogram: { dataPoints, aggregationTemporality: CUMULATIVE } } };
     }
     const isSum = `${type}` === "counter";
     const dataPoints = values
-      .filter(({ value }) => Number.isFinite(value)) // JSON has no others
+      .filter(({ value }) => Number.isFinite(value)) // JSON cannot hold others
       .map(({ labels, value }) => ({
         attributes: attributesOf(labels),
         asDouble: value,
@@ -45,17 +45,17 @@ export function otlpMetrics(gathered: readonly Gathered[], { startMs, nowMs }: P
 
 type Labels = MetricValueWithName<string>["labels"];
 
-/** Texts all of them, as in `/metrics`. */
+/** All values are texts, as in `/metrics`. */
 const attributesOf = (labels: Labels): object[] =>
   encodeAttributes(Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, String(value)])));
 
-/** Without the bound of a bucket. */
+/** Without the label of a bucket's bound. */
 function ownOf(labels: Labels): Labels {
   const { le: _, ...own } = labels;
   return own;
 }
 
-/** Prometheus counts what is up to each bound; OTLP what lies between two. */
+/** Prometheus counts values up to each bound; OTLP between two bounds. */
 function histogramPoints(values: readonly MetricValueWithName<string>[]): object[] {
   const bySeries = Map.groupBy(values, ({ labels }) => JSON.stringify(ownOf(labels)));
   return [...bySeries.values()].map((series) => {

@@ -1,6 +1,8 @@
-/** Of `prom-client`, what we use: the whole of it loads what measures a Node process, and OpenTelemetry with that. */
+/**
+ * The used parts of `prom-client`: its index would load the metrics of the Node process, and OpenTelemetry with them.
+ */
 import type * as library from "prom-client";
-// @ts-expect-error the types are those of the whole
+// @ts-expect-error the types describe the whole package
 import counter from "prom-client/lib/counter.js";
 // @ts-expect-error
 import gauge from "prom-client/lib/gauge.js";

@@ -1,8 +1,8 @@
-/** The last requests, for whoever looks at them: as the log has them, counts and names, never text. */
+/** The last requests, with the same fields as the log: counts and names, never text. */
 
-/** How many are kept. */
+/** Number of requests kept. */
 const KEPT_MAX = 200;
-/** What pages and monitors ask again and again is left out where it went well. */
+/** Requests that pages and monitors repeat are omitted if they succeeded. */
 const ASKED_OFTEN = /^\/(ui(\/|$)|hooks-admin\/|api\/(ps|tags|version|system|requests)$|health$|metrics$|$)/;
 
 export interface RecentRequest {
@@ -12,7 +12,7 @@ export interface RecentRequest {
   readonly path: string;
   readonly status: number;
   readonly ms?: number;
-  /** The name of the key that it came with. */
+  /** The name of its key. */
   readonly key?: string;
   readonly model?: string;
   readonly requestId?: string;
@@ -38,7 +38,7 @@ export function makeRecentRequests(): RecentRequests {
   };
 }
 
-/** Paths and names are a client's: bounded. */
+/** Most characters of paths and names, which a client chooses. */
 const CHARS_MAX = 200;
 
 /** The fields of a log line that are kept. */

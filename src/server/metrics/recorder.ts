@@ -1,4 +1,4 @@
-/** What is kept of every request: one line in the log, and its place in the metrics. */
+/** Records every request: one line in the log, and its place in the metrics. */
 import type { Logger } from "../../base/index.ts";
 import type { Metrics } from "./metrics.ts";
 import { recentOf, type RecentRequests } from "./recent.ts";
@@ -8,7 +8,7 @@ import { matches } from "../http/paths.ts";
 interface RequestEnd {
   readonly status: number;
   readonly ms?: number;
-  /** What the metrics count it as; the pattern that the path fits where absent. */
+  /** The label in the metrics; default: the pattern that matches the path. */
   readonly route?: string;
   /** Counts and names for the log; never text. */
   readonly notes?: Readonly<Record<string, unknown>>;
@@ -21,11 +21,11 @@ interface RecorderParts {
   readonly metrics: Metrics;
   readonly recent: RecentRequests;
   readonly now: () => Date;
-  /** Undefined: nothing is traced. */
+  /** Undefined: tracing is off. */
   readonly spans: RequestSpans | undefined;
-  /** Patterns of all routes; asked for once, when the first request ends. */
+  /** Patterns of all routes; read when the first request ends. */
   readonly routes: () => readonly { readonly path: string }[];
-  /** Names of the keys that requests came with. */
+  /** Names of the requests' keys. */
   readonly keyNames: Pick<WeakMap<Request, string>, "get">;
 }
 

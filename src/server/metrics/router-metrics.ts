@@ -1,12 +1,12 @@
 /**
- * What routers in front of several servers read to choose one: llm-d and the Gateway API Inference Extension, and
- * vLLM's router. They know vLLM's names, so those are spoken; a sample of each for every model that is in memory or
- * waited for. Where there is none, one without a name says that this server is idle, not unknown.
+ * Metrics for routers in front of several servers: llm-d and the Gateway API Inference Extension, and vLLM's router.
+ * They know vLLM's names, so this uses them; each has a sample for every model that is loaded or waited for. Without
+ * such a model, a sample without a model name says that this server is idle, not unknown.
  */
 import { Counter, Gauge, Registry } from "./prom-client.ts";
 import type { ModelActivity, Runtime, Statistics } from "../../runtime/portable.ts";
 
-/** Routers compare prompts in blocks of so many tokens; slots share prefixes of any length. */
+/** Routers compare prompts in blocks of this many tokens; slots share prefixes of any length. */
 const BLOCK_TOKENS = 16;
 
 const IDLE: ModelActivity = {
@@ -19,12 +19,12 @@ const IDLE: ModelActivity = {
 };
 
 export interface RouterMetrics {
-  /** Counts a prompt, and what of it the model had already. */
+  /** Counts a prompt, and its cached part. */
   prompt(model: string, tokens: Pick<Statistics, "promptEvalCount" | "promptCachedCount">): void;
   readonly registry: Registry;
 }
 
-/** @param label the value of a label for a model's name, of a bounded set */
+/** @param label maps a model's name to a label value of a bounded set */
 export function makeRouterMetrics(runtime: Pick<Runtime, "activity">, label: (name: string) => string): RouterMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -56,7 +56,7 @@ export function makeRouterMetrics(runtime: Pick<Runtime, "activity">, label: (na
 
 type Models = () => readonly ModelActivity[];
 
-/** The same gauge under each of its names: they changed from one version of vLLM to the next. */
+/** The same gauge under each of its names, which changed between versions of vLLM. */
 function watchModels(models: Models, registers: Registry[]): void {
   const gauges = (names: readonly string[], help: string, read: (model: ModelActivity) => number): void => {
     for (const name of names)
@@ -96,7 +96,9 @@ function watchCache(models: Models, registers: Registry[]): void {
   });
 }
 
-/** Here a model with adapters is a model of its own: `running` are those in memory, `waiting` those that are to be. */
+/**
+ * Here a model with adapters is a model of its own: `running` lists loaded models, `waiting` the models to be loaded.
+ */
 function watchAdapters(runtime: Pick<Runtime, "activity">, registers: Registry[]): void {
   new Gauge({
     name: "vllm:lora_requests_info",
