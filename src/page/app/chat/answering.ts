@@ -1,4 +1,4 @@
-/** Messages as they begin, and how a model writes an answer. */
+/** Creates messages, and has a model write an answer. */
 import { makeId } from "../base/ids.ts";
 import type { Answering, ChatParts, Draft } from "./chat-types.ts";
 import { endOf, explain, withoutEnd } from "./ends.ts";
@@ -22,7 +22,7 @@ export interface ToolResult {
   readonly content: string;
 }
 
-/** Each follows the one before it. */
+/** Each result follows the previous one. */
 export function resultsOf(chat: string, first: string, results: readonly ToolResult[]): Message[] {
   let parent = first;
   return results.map(({ name, id: call, content }): Message => {
@@ -34,7 +34,7 @@ export function resultsOf(chat: string, first: string, results: readonly ToolRes
   });
 }
 
-/** @param place of several answers at once, which keeps them in order */
+/** @param place of several simultaneous answers, to keep them in order */
 export function startOf(chat: Chat, { parent, goOnWith, model, place: where }: Answering, place = 0): Message {
   const by = { model: model ?? chat.model, place: where ?? chat.place, state: "running" } as const;
   if (goOnWith) return { ...withoutEnd(goOnWith), ...by };
@@ -44,13 +44,13 @@ export function startOf(chat: Chat, { parent, goOnWith, model, place: where }: A
 
 interface Writing {
   readonly chat: Chat;
-  /** The messages before the answer, and the answer itself where it goes on. */
+  /** The messages before the answer, and the answer itself if it is continued. */
   readonly path: readonly Message[];
   readonly live: Live;
   readonly signal: AbortSignal;
 }
 
-/** Has a model write an answer. Returns the message at its end, however that came. */
+/** Has a model write an answer. Returns the message in its final state, also after a failure. */
 export async function writeAnswer(parts: ChatParts, { chat, path, live, signal }: Writing): Promise<Message> {
   const { model = chat.model, place = chat.place } = live.message();
   const endWatch = place === "server" ? parts.watchLoad(live.wait) : () => {};

@@ -1,4 +1,4 @@
-/** What a model says to a chat, wherever it runs; and how the server is asked. */
+/** A model's answer to a chat, wherever the model runs; and the requests to the server. */
 import type { Api } from "../base/api.ts";
 import type { Words } from "../words/index.ts";
 import type { AnswerStats, ToolCall, WireMessage } from "./tree.ts";
@@ -15,7 +15,7 @@ export type AnswerEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "thinking"; readonly text: string }
   | { readonly kind: "call"; readonly call: ToolCall }
-  /** Nothing is said yet, and why. */
+  /** No text yet; `text` gives the reason. */
   | { readonly kind: "wait"; readonly text: string; readonly fraction?: number }
   | { readonly kind: "done"; readonly reason: string; readonly stats?: AnswerStats };
 
@@ -50,10 +50,10 @@ export const serverAnswerer = (api: Api): Answerer =>
     for await (const line of api.lines<ChatLine>("/api/chat", { body, signal })) yield* eventsOf(line);
   };
 
-/** How often it is asked how far a load is. */
+/** Interval of polling the progress of a load. */
 const LOOK_MS = 700;
 
-/** Tells how far the server is with loading a model, until the returned function is called. */
+/** Reports the server's progress in loading a model, until the returned function is called. */
 export function watchLoad(api: Api, words: () => Words, take: (event: AnswerEvent) => void): () => void {
   const timer = setInterval(() => {
     void api.json<{ loading?: readonly { fraction: number }[] }>("/api/system").then(
@@ -61,7 +61,7 @@ export function watchLoad(api: Api, words: () => Words, take: (event: AnswerEven
         const [first] = loading;
         if (first) take({ kind: "wait", text: words().engine.loading, fraction: first.fraction });
       },
-      () => {}, // the answer itself says what is wrong
+      () => {}, // the answer itself reports errors
     );
   }, LOOK_MS);
   return () => clearInterval(timer);
@@ -88,6 +88,6 @@ const statsOf = (line: ChatLine): AnswerStats => ({
   wasCut: line.truncated === true,
 });
 
-/** Tokens a second; undefined where that says nothing. */
+/** Tokens per second; undefined if the figures are meaningless. */
 export const rateOf = ({ tokens, ms }: { tokens: number; ms: number }): number | undefined =>
   tokens > 1 && ms > 0 ? (tokens * 1000) / ms : undefined;

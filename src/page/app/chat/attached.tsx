@@ -1,4 +1,4 @@
-/** What is attached to the message that is being written: taken, read, counted, shortened and removed. */
+/** The attachments of the message being written: adds, reads, counts, shortens and removes them. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -10,10 +10,10 @@ import { attach, type AttachedFile } from "./attachments.ts";
 import { PictureView } from "./picture.tsx";
 import type { Chat, Picture, Place } from "./tree.ts";
 
-/** A document that is being read. */
+/** A document being read. */
 interface Reading {
   readonly name: string;
-  /** 0: none yet, or they are not counted. */
+  /** 0: no page read yet, or pages are not counted. */
   readonly pages: number;
   readonly stop: () => void;
 }
@@ -109,7 +109,7 @@ export function Attachments({ attached, ...where }: AttachmentsProps) {
   );
 }
 
-/** Its size, its pages, and how many tokens it takes. */
+/** Its size, its pages, and its length in tokens. */
 function FileFacts({ file, tokens }: { file: AttachedFile; tokens: Count | undefined }) {
   const { attachments: texts } = useWords();
   const count = tokens && texts.tokens(tokens.count);
@@ -130,14 +130,14 @@ interface Count {
 type Counts = ReadonlyMap<AttachedFile, Count>;
 type Where = Omit<AttachmentsProps, "attached">;
 
-/** Of the context, what files may take: the question and the answer need room, too. */
+/** Share of the context that files may take: the question and the answer need room, too. */
 const FILES_SHARE = 0.75;
-/** A longer text is counted up to here, and the rest estimated: a model answers nobody else while it counts. */
+/** Longer texts are counted up to here, and the rest is estimated: a model serves no other request while it counts. */
 const COUNTED_CHARS_MAX = 200_000;
-/** Of most languages, where the model is not asked. */
+/** For most languages; used when the model is not asked. */
 const CHARS_PER_TOKEN = 4;
 
-/** How many tokens each file takes: the server counts for its models, others are estimated. */
+/** Tokens of each file: the server counts for its models, other models are estimated. */
 function useTokens(files: readonly AttachedFile[], { model, place, options }: Where): Counts | undefined {
   const { api, models } = useApp();
   const counts = useSignal<Counts>(new Map());
@@ -174,7 +174,7 @@ interface TooLongProps extends Where {
   readonly tokens: Counts;
 }
 
-/** Says that the files are longer than the model's context, and offers the beginning of each. */
+/** Warns that the files are longer than the model's context, and offers to shorten them. */
 function TooLong({ files, tokens, model, place }: TooLongProps) {
   const { models, engine, webllm, notices } = useApp();
   const { attachments: texts } = useWords();
@@ -204,7 +204,7 @@ function TooLong({ files, tokens, model, place }: TooLongProps) {
   );
 }
 
-/** Up to the end of a line, where one is near. */
+/** Cuts at the end of a line, if one is near. */
 function firstPart(file: AttachedFile, share: number): AttachedFile {
   const chars = Math.floor(file.text.length * share);
   const line = file.text.lastIndexOf("\n", chars);

@@ -1,4 +1,4 @@
-/** Files that somebody drops, pastes or picks: pictures for models that see, texts, and documents as their text. */
+/** Files that a user drops, pastes or picks: pictures for vision models, texts, and documents as their text. */
 import { bytesText } from "../base/format.ts";
 import { DOCUMENT_FAULTS, type DocumentFault, type DocumentText } from "../work/document.ts";
 import { work } from "../work/work.ts";
@@ -8,20 +8,20 @@ import type { Picture, TextFile } from "./tree.ts";
 const TEXT_BYTES_MAX = 1_000_000;
 const PICTURE_BYTES_MAX = 20_000_000;
 const DOCUMENT_BYTES_MAX = 100_000_000;
-/** A document that takes longer is hostile, or no model's to read. */
+/** A document that takes longer is hostile, or too large for any model. */
 const DOCUMENT_MS_MAX = 60_000;
-/** How PDF, archives, old Office files and RTF begin. */
+/** Magic bytes of PDF, archives, old Office files and RTF. */
 const DOCUMENTS = ["%PDF-", "PK\u0003\u0004", "\u00d0\u00cf\u0011\u00e0", "{\\rtf"] as const;
-/** What every model's decoder takes; others are drawn anew. */
+/** Formats that every model's decoder accepts; others are converted. */
 const KNOWN: ReadonlySet<string> = new Set(["image/png", "image/jpeg"]);
-/** The longer side of a picture; models see less than that. */
+/** Longest side of a picture; models downscale further. */
 const SIDE_MAX = 2048;
 
-/** A text, with what is shown of the file that it came from. */
+/** A text, with facts about its source file. */
 export interface AttachedFile extends TextFile {
   readonly bytes: number;
   readonly parts?: DocumentText["parts"];
-  /** Only its beginning is here. */
+  /** True if only its beginning was read. */
   readonly isCut?: boolean;
 }
 
@@ -30,11 +30,11 @@ type Attached = { readonly picture: Picture } | { readonly file: AttachedFile };
 interface AttachOptions {
   readonly words: Words["attachments"];
   readonly signal: AbortSignal;
-  /** Told of a document how many of its pages were read. */
+  /** Called with the number of a document's pages read so far. */
   readonly onProgress: (pages: number) => void;
 }
 
-/** Throws, naming the file, what is wrong with it; and the signal's reason. */
+/** Throws an error that names the file; and the signal's reason. */
 export async function attach(file: File, options: AttachOptions): Promise<Attached> {
   const { words } = options;
   if (await isDocument(file)) return { file: await documentOf(file, options) };

@@ -1,6 +1,6 @@
 /**
- * The chats of this browser: the list, the one that is open, and the answers that are being made. Every change is saved
- * and told to other tabs; of one chat, only one tab makes answers.
+ * The chats of this browser: the list, the open chat, and running answers. Every change is saved and announced to other
+ * tabs; only one tab at a time answers in a chat.
  */
 import { batch, signal, type ReadonlySignal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
@@ -39,11 +39,11 @@ export class Chats {
   readonly #list = signal<readonly Chat[]>([]);
   readonly #open = signal<OpenChat | undefined>(undefined);
   readonly #running = signal<ReadonlyMap<string, Running>>(new Map());
-  /** The chat that is to be shown. */
+  /** Id of the chat to show. */
   #wanted: string | undefined;
-  /** Those that are looked at, or answered. */
+  /** Chats that are shown, or being answered. */
   readonly #held = new Map<string, OpenChat>();
-  /** Those that another tab answers, which may be closed. */
+  /** Chats being answered in another tab, which may close. */
   readonly #followed = new Set<string>();
 
   constructor(parts: ChatParts) {
@@ -60,7 +60,7 @@ export class Chats {
     return this.#open;
   }
 
-  /** The message that somebody looks for: the chat scrolls to it. */
+  /** The message found by a search: the chat scrolls to it. */
   readonly sought = signal<string | undefined>(undefined);
 
   /** By chat. */
@@ -73,7 +73,7 @@ export class Chats {
     this.#list.value = chats.toSorted((a, b) => b.updated - a.updated);
   }
 
-  /** Shows a chat, or with `undefined` none: the one that was asked for last, whichever is read first. */
+  /** Shows a chat, or none for `undefined`. The last call wins, whichever read ends first. */
   async show(id: string | undefined): Promise<void> {
     this.#wanted = id;
     const found = id === undefined ? undefined : await this.#load(id);
@@ -83,7 +83,7 @@ export class Chats {
     if (isWanted) this.#open.value = found;
   }
 
-  /** A chat that begins with a question. Returns its id. */
+  /** Starts a chat with a question. Returns its id. */
   async begin(
     about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">,
     draft: Draft,
@@ -98,9 +98,9 @@ export class Chats {
   }
 
   /**
-   * Asks the next question of a chat, at its leaf or beside another message. Returns false where nothing was asked,
-   * because the chat is being answered.
-   * @param others models that answer beside the chat's own
+   * Asks the next question of a chat, at its leaf or beside another message. Returns false if the chat is being
+   * answered already.
+   * @param others models that answer in addition to the chat's own
    */
   async ask(id: string, draft: Draft, { parent, others }: Asking = {}): Promise<boolean> {
     const open = await this.#load(id);
@@ -115,7 +115,7 @@ export class Chats {
     return true;
   }
 
-  /** What a tool gave back; once every call of a message has something, the model goes on. */
+  /** Stores the results of tools; once every call of a message has one, the model continues. */
   async giveResults(id: string, parent: string, results: readonly ToolResult[]) {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
@@ -125,7 +125,7 @@ export class Chats {
     await this.answer(id, { parent: last });
   }
 
-  /** Has a model answer, and others beside it, until each is done, stopped, or fails: the messages say which. */
+  /** Has a model answer, and others beside it, until each is done, stopped, or failed, which the messages record. */
   async answer(id: string, answering: Answering, others: readonly AnsweredBy[] = []): Promise<void> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
@@ -142,7 +142,7 @@ export class Chats {
     this.#running.peek().get(id)?.stop();
   }
 
-  /** Another text for a message, in its place: what follows it stays. */
+  /** Replaces the text of a message; the messages after it stay. */
   async rewrite(id: string, message: string, content: string): Promise<void> {
     const open = await this.#load(id);
     const found = open?.messages.peek().get(message);
@@ -157,7 +157,7 @@ export class Chats {
     if (open) await this.#put(open, [], { leaf: leafUnder(open.messages.peek(), message) });
   }
 
-  /** Goes on with one of several answers that stand side by side; the others are branches from now on. */
+  /** Continues with one of several simultaneous answers; the others become branches. */
   async settle(id: string, message: Message): Promise<void> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
@@ -165,7 +165,7 @@ export class Chats {
     await this.#put(open, group.map(withoutMark), { leaf: message.id });
   }
 
-  /** Shows the newest path through a message, at that message. */
+  /** Shows the newest path through a message, scrolled to that message. */
   async reveal(id: string, message: string): Promise<void> {
     await this.choose(id, message);
     this.sought.value = message;
@@ -180,7 +180,7 @@ export class Chats {
     if (open) await this.#put(open, [], fields);
   }
 
-  /** Deletes a message and what follows it, on every branch. */
+  /** Deletes a message and everything after it, on every branch. */
   async removeMessage(id: string, message: Message): Promise<Removed | undefined> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return undefined;
@@ -197,12 +197,12 @@ export class Chats {
     return { messages: records.length, restore: () => this.#restoreMessages(id, records, { leaf, left }) };
   }
 
-  /** @param at the leaf before they were deleted, and the one that was left: a chat that went on stays where it is */
+  /** @param at the leaf before and after the deletion: a chat that has moved on keeps its leaf */
   async #restoreMessages(id: string, messages: readonly Message[], at: { leaf: string | null; left: string | null }) {
     const open = await this.#load(id);
     if (!open) return;
     const fields = open.chat.peek().leaf === at.left ? { leaf: at.leaf } : {};
-    // before they are shown: whoever sees them may close the tab
+    // saved before shown: the user may close the tab when they see it
     await this.#parts.db.save({ messages, chats: [{ ...open.chat.peek(), ...fields }] });
     await this.#put(open, messages, fields);
   }
@@ -220,7 +220,7 @@ export class Chats {
     return { messages: messages.length, restore };
   }
 
-  /** Chats from a file, beside those that are there. */
+  /** Adds the chats of a file. */
   async add(chats: readonly Chat[], messages: readonly Message[]): Promise<void> {
     await this.#parts.db.save({ chats, messages });
     await this.loadList();
@@ -259,7 +259,7 @@ export class Chats {
     return new Map(settled.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((each) => [each.id, each]));
   }
 
-  /** A tab that is closed says nothing: once no tab has a chat's lock, an answer of which no end is kept is over. */
+  /** A closed tab sends no message: once no tab holds a chat's lock, an unfinished answer is over. */
   async #follow(id: string): Promise<void> {
     const { locks } = this.#parts;
     if (!locks || this.#followed.has(id)) return;
@@ -303,10 +303,10 @@ export class Chats {
     await Promise.all(Array.from(lives.values(), write));
   }
 
-  /** An answer is shown as over once it is kept: from then on it can be answered again. */
+  /** Marks an answer as over only once it is saved: from then on it can be answered again. */
   async #end(open: OpenChat, message: Message): Promise<void> {
     const id = message.chat;
-    const isGone = (): boolean => this.#held.get(id) !== open; // somebody deleted the chat
+    const isGone = (): boolean => this.#held.get(id) !== open; // the chat was deleted
     if (!isGone()) await this.#save([message], id, { ...open.chat.peek(), updated: Date.now() });
     const running = this.#running.peek().get(id);
     const lives = new Map(running?.lives);
@@ -325,7 +325,7 @@ export class Chats {
     this.#running.value = all;
   }
 
-  /** Changes a chat and some of its messages, here and in the database. */
+  /** Changes a chat and some of its messages, in memory and in the database. */
   async #put(open: OpenChat, messages: readonly Message[], fields: Partial<Chat>): Promise<void> {
     const chat = this.#show(open, messages, fields);
     await this.#save(messages, chat.id, chat);
@@ -363,7 +363,7 @@ export class Chats {
     this.#parts.channel?.postMessage(news);
   }
 
-  /** What another tab did. */
+  /** Applies a change made in another tab. */
   async #hear(news: News): Promise<void> {
     if (news.kind === "list") return this.loadList();
     if (news.kind === "gone") {
@@ -376,7 +376,7 @@ export class Chats {
     const held = this.#held.get(news.id);
     const chat = this.#list.peek().find(({ id }) => id === news.id);
     if (!held || !chat) return;
-    const isBusy = this.#isBusy(news.id); // then it stands at the answer, and will be kept as it is here
+    const isBusy = this.#isBusy(news.id); // then the chat shows the answer, and its state here will be saved
     held.chat.value = isBusy ? { ...chat, leaf: held.chat.peek().leaf } : chat;
     if (isBusy) return;
     const { db } = this.#parts;

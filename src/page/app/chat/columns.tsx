@@ -1,4 +1,4 @@
-/** Answers of several models to one question, side by side, until one of them is chosen. */
+/** Simultaneous answers of several models to one question, until one is chosen. */
 import { useApp, useWords } from "../context.ts";
 import { shortName } from "../models/models.ts";
 import type { Running } from "./chat-types.ts";

@@ -1,4 +1,4 @@
-/** Which models answer a question beside the one of the chat. */
+/** Chooses models that answer a question in addition to the chat's own. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
@@ -6,7 +6,7 @@ import { Icon } from "../base/icons.tsx";
 import { shortName } from "../models/models.ts";
 import type { AnsweredBy } from "./chat-types.ts";
 
-/** More would be too narrow to read. */
+/** More columns would be too narrow to read. */
 const OTHERS_MAX = 2;
 
 interface CompareProps {
@@ -15,7 +15,7 @@ interface CompareProps {
   readonly others: Signal<readonly AnsweredBy[]>;
 }
 
-/** Those of them that can still answer, without the chat's own. */
+/** The chosen models that can still answer, without the chat's own. */
 export function useOthers({ model, others }: CompareProps): readonly AnsweredBy[] {
   const { models } = useApp();
   const own = models.find(model);
@@ -71,7 +71,7 @@ export function CompareButton({ model, others }: CompareProps) {
   );
 }
 
-/** Says who else will answer. */
+/** Lists the other models that will answer. */
 export function CompareLine({ model, others }: CompareProps) {
   const { compare: words } = useWords();
   const chosen = useOthers({ model, others });

@@ -1,4 +1,4 @@
-/** Where somebody writes: text, what they attach, the model, and the button that sends, or stops. */
+/** The composer: text, attachments, the model, and the button that sends or stops. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -14,15 +14,15 @@ import { pathTo, type Chat } from "./tree.ts";
 import type { Suggestion } from "./welcome.tsx";
 
 interface ComposerProps {
-  /** Undefined: a chat that has not begun. */
+  /** Undefined: a new chat. */
   readonly chat: Chat | undefined;
   readonly model: string;
   readonly place: Chat["place"];
   readonly onModel: (model: string, place: Chat["place"]) => void;
-  /** Gives false where nothing was sent. */
+  /** Returns false if it was not sent. */
   readonly onSend: (draft: Draft) => Promise<boolean>;
   readonly onEditLast: () => void;
-  /** Taken when it is set. */
+  /** Used when it is set. */
   readonly suggestion: Signal<Suggestion | undefined>;
 }
 
@@ -96,13 +96,13 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
   );
 }
 
-/** Whether the part of the chat that is shown has pictures, which a model would be given again. */
+/** True if the shown part of the chat has pictures, which would be sent to the model again. */
 const hasPictures = (open: OpenChat | undefined, chat: Chat | undefined): boolean =>
   open !== undefined &&
   open.chat.value.id === chat?.id &&
   pathTo(open.messages.value, open.chat.value.leaf).some(({ pictures = [] }) => pictures.length > 0);
 
-/** @param stop ends the answer that is being made, where one is */
+/** @param stop ends the running answer, if any */
 function SendButton({ stop, isReady }: { stop: (() => void) | undefined; isReady: boolean }) {
   const { composer: words } = useWords();
   if (stop) {
@@ -128,10 +128,13 @@ interface WritingProps {
   readonly suggestion: Signal<Suggestion | undefined>;
 }
 
-/** Text of an office program, which puts a picture of it beside it; one copied from a page has no plain text. */
+/**
+ * Formats that an office program puts on the clipboard beside a picture of the text; a picture copied from a page has
+ * no plain text.
+ */
 const FORMATTED = ["text/plain", "text/html"] as const;
 
-/** On a screen that is touched, Enter begins a new line. */
+/** On a touch screen, Enter begins a new line. */
 const isTouched = (): boolean => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: WritingProps) {

@@ -1,4 +1,4 @@
-/** Chats in the browser's own database (IndexedDB). A message is a record of its own: saving one writes one. */
+/** Chats in the browser's database (IndexedDB). Each message is a record: saving one writes one. */
 import type { RecordKind, Records } from "./library-types.ts";
 import type { Chat, Message } from "./tree.ts";
 
@@ -9,9 +9,9 @@ const VERSION = 2;
 export interface ChatDatabase {
   chats(): Promise<Chat[]>;
   messages(chat: string): Promise<Message[]>;
-  /** Those of them that are there. */
+  /** The existing messages among these. */
   some(ids: readonly string[]): Promise<Message[]>;
-  /** Looks at every message of every chat until `visit` says that it is enough. */
+  /** Visits every message of every chat until `visit` returns true. */
   scan(visit: (message: Message) => boolean): Promise<void>;
   save(change: { readonly chats?: readonly Chat[]; readonly messages?: readonly Message[] }): Promise<void>;
   removeChat(id: string): Promise<void>;
@@ -21,7 +21,7 @@ export interface ChatDatabase {
   removeRecord(kind: RecordKind, id: string): Promise<void>;
 }
 
-/** Throws where this browser keeps nothing, as in some private windows. */
+/** Throws if this browser stores nothing, as in some private windows. */
 export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
   const request = factory.open(NAME, VERSION);
   request.onupgradeneeded = ({ oldVersion }) => {
@@ -33,7 +33,7 @@ export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
     for (const name of ["folders", "prompts"] satisfies RecordKind[]) db.createObjectStore(name, { keyPath: "id" });
   };
   const db = await settled(request);
-  db.onversionchange = () => db.close(); // a newer page in another tab changes the layout
+  db.onversionchange = () => db.close(); // a newer page in another tab changes the schema
 
   const change = async (write: (chats: IDBObjectStore, messages: IDBObjectStore) => void): Promise<void> => {
     const transaction = db.transaction(["chats", "messages"], "readwrite");

@@ -1,4 +1,4 @@
-/** A message as text to change: in its place, or as a new branch beside it. */
+/** Edits a message: in place, or as a new branch beside it. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -7,7 +7,7 @@ import type { Message } from "./tree.ts";
 
 interface EditProps {
   readonly message: Message;
-  /** Begins where somebody threw a text away, and wants it back. */
+  /** The initial text, after an undone discard. */
   readonly text?: string | undefined;
   readonly onDone: () => void;
   readonly onReopen: (text: string) => void;

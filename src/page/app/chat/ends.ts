@@ -1,4 +1,4 @@
-/** How an answer ended, as its message keeps it. */
+/** The end of an answer, as its message stores it. */
 import { ServerGone } from "../base/api.ts";
 import { reasonOf } from "../base/reason.ts";
 import type { Words } from "../words/index.ts";
@@ -15,7 +15,7 @@ export function withoutEnd(message: Message): Message {
   return rest;
 }
 
-/** An answer that nobody makes any more. */
+/** An answer whose tab is gone. */
 export const asInterrupted = ({ chat }: Words, message: Message): Message =>
   message.state === "running" ? { ...message, state: "failed", error: chat.interrupted } : message;
 
@@ -23,7 +23,7 @@ export const asInterrupted = ({ chat }: Words, message: Message): Message =>
 export const asStopped = (message: Message): Message =>
   message.state === "running" ? { ...message, state: "stopped" } : message;
 
-/** Why an answer failed; where the server is gone, that depends on what had come of it. */
+/** The reason of a failure; for a lost connection it depends on the text received so far. */
 export function explain(words: Words, error: unknown, live: Pick<Live, "message">): string {
   if (!(error instanceof ServerGone)) return reasonOf(words, error);
   const { content, thinking } = live.message();

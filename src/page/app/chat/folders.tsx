@@ -8,7 +8,7 @@ import type { Folder } from "./library-types.ts";
 import { RenameField } from "./rename-field.tsx";
 import type { Chat } from "./tree.ts";
 
-/** Asks for a name, and makes a folder of it. */
+/** Asks for a name, and makes a folder. */
 export function useAddFolder(): () => Promise<Folder | undefined> {
   const { library, questions } = useApp();
   const { chats: words } = useWords();

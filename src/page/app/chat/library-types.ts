@@ -3,7 +3,7 @@
 export interface Folder {
   readonly id: string;
   readonly name: string;
-  /** The chats in it are hidden. */
+  /** True hides the chats in it. */
   readonly isClosed?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Folders and saved prompts of this browser. Every change is saved, and other tabs hear of it. */
+/** Folders and saved prompts of this browser. Every change is saved and announced to other tabs. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
 import type { ChatDatabase } from "./database.ts";
@@ -8,7 +8,7 @@ import type { Chat } from "./tree.ts";
 interface LibraryParts {
   readonly db: Pick<ChatDatabase, "records" | "saveRecords" | "removeRecord">;
   readonly channel: BroadcastChannel | undefined;
-  /** Is given what could not be saved. */
+  /** Called with an error of saving. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -25,7 +25,7 @@ export class Library {
     parts.channel?.addEventListener("message", () => void this.load());
   }
 
-  /** By name. */
+  /** Sorted by name. */
   get lists(): ReadonlySignal<Lists> {
     return this.#lists;
   }
@@ -46,7 +46,7 @@ export class Library {
     await this.save("prompts", [{ id: makeId(), kind, name: name.slice(0, 200), text }]);
   }
 
-  /** What is shown has been saved: a person who sees it may close the tab. */
+  /** Saves before it shows: the user may close the tab when they see it. */
   async save<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void> {
     if (records.length === 0) return;
     await this.#keep(() => this.#parts.db.saveRecords(kind, records));
@@ -55,7 +55,7 @@ export class Library {
     this.#show(kind, [...kept, ...records].toSorted(byName));
   }
 
-  /** Returns what brings it back. */
+  /** Returns a function that restores it. */
   async remove<K extends RecordKind>(kind: K, record: Records[K]): Promise<() => Promise<void>> {
     await this.#keep(() => this.#parts.db.removeRecord(kind, record.id));
     const left = this.#lists.peek()[kind].filter(({ id }) => id !== record.id);
@@ -63,7 +63,7 @@ export class Library {
     return () => this.save(kind, [record]);
   }
 
-  /** Adds what a file holds. Folders of one name become one; the chats are returned in the folders that they got. */
+  /** Adds the records of a file. Folders of one name are merged; returns the chats with their final folders. */
   async takeIn(file: {
     readonly chats: readonly Chat[];
     readonly folders: readonly Folder[];

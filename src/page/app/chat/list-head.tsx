@@ -1,4 +1,4 @@
-/** What stands above the chats of this browser. */
+/** The head of the list of chats. */
 import { useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
@@ -7,7 +7,7 @@ import { saveFile } from "../base/save-file.ts";
 import { useAddFolder } from "./folders.tsx";
 import { fileOf, readChatFile } from "./transfer.ts";
 
-/** The heading of the list, and its menu: a new folder, all chats out of this browser, or some into it. */
+/** The heading of the list, and its menu: new folder, export all chats, import chats. */
 export function ListHead() {
   const { chats, notices, library } = useApp();
   const { chats: words } = useWords();

@@ -1,4 +1,4 @@
-/** A chat in the list, and what can be done with it. */
+/** A chat in the list, with its actions. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
@@ -11,7 +11,7 @@ import { chatMarkdown } from "./markdown-export.ts";
 import { fileOf } from "./transfer.ts";
 import { pathTo, type Chat } from "./tree.ts";
 
-/** A chat that is dragged: its id. */
+/** Data type of a dragged chat: its id. */
 export const CHAT_TYPE = "application/x-hearth-chat";
 
 export function ChatItem({ chat }: { chat: Chat }) {
@@ -75,7 +75,7 @@ export function ChatItem({ chat }: { chat: Chat }) {
   );
 }
 
-/** What saves a chat as a file. */
+/** Functions that save a chat as a file. */
 function useExports(chat: Chat) {
   const { chats, db, library } = useApp();
   const { chat: words } = useWords();

@@ -65,7 +65,7 @@ const Items = ({ chats }: { chats: readonly Chat[] }) => (
 
 interface DropProps {
   readonly label: string;
-  /** What becomes of a chat that is dropped here. */
+  /** The fields to set in a chat that is dropped here. */
   readonly target: Partial<Chat>;
   readonly children: ComponentChildren;
 }

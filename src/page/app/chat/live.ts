@@ -1,4 +1,4 @@
-/** An answer while it is made: what has come of it is shown once a frame, and kept once a second. */
+/** A running answer: shown once per frame, and saved once per second. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { AnswerEvent } from "./answers.ts";
 import type { AnswerStats, Message, ToolCall } from "./tree.ts";
@@ -7,9 +7,9 @@ export interface LiveAnswer {
   readonly content: string;
   readonly thinking: string;
   readonly calls: readonly ToolCall[];
-  /** What it waits for. */
+  /** The reason for waiting. */
   readonly wait?: { readonly text: string; readonly fraction?: number };
-  /** Pieces since the first, about one a token, and the time that they took. */
+  /** Pieces since the first, about one per token, and the time that they took. */
   readonly pieces: number;
   readonly ms: number;
 }
@@ -17,15 +17,15 @@ export interface LiveAnswer {
 export interface Live {
   readonly shown: ReadonlySignal<LiveAnswer>;
   take(event: AnswerEvent): void;
-  /** News of what is waited for; of no interest once something was said. */
+  /** Progress while waiting; ignored once there is text. */
   wait(event: AnswerEvent): void;
-  /** The message as it stands. */
+  /** The message so far. */
   message(): Message;
   readonly stats: AnswerStats | undefined;
   readonly reason: string | undefined;
 }
 
-/** @param onFrame calls back before the next frame is drawn, or soon where none is */
+/** @param onFrame calls back before the next frame, or soon if there are no frames */
 export function makeLive(start: Message, onFrame: (show: () => void) => void): Live {
   let { content } = start;
   let thinking = start.thinking ?? "";
@@ -87,7 +87,7 @@ export function makeLive(start: Message, onFrame: (show: () => void) => void): L
   return live;
 }
 
-/** Frames where the page is seen; a hidden page has none, and goes on all the same. */
+/** Calls back at the next frame; a hidden page has no frames, so it uses a timer. */
 export function nextFrame(show: () => void): void {
   if (document.visibilityState === "visible") requestAnimationFrame(show);
   else setTimeout(show, 500);

@@ -1,4 +1,4 @@
-/** The messages of a chat. It stays at the end while an answer grows, unless somebody scrolled away. */
+/** The messages of a chat. It stays scrolled to the end while an answer grows, unless the user scrolls away. */
 import { useComputed, useSignal } from "@preact/signals";
 import { Component } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -11,13 +11,13 @@ import { elementId, MessageItem, type Editing, type MessageRow, type OnEdit } fr
 import { makeWatch, WatchContext, type Watch } from "./near.ts";
 import { branchCounts, branchKey, columnsOf, pathTo } from "./tree.ts";
 
-/** Messages at the end that are drawn at once. */
+/** Messages at the end that are rendered at once. */
 const FIRST_DRAWN = 8;
 /** Messages that are compared together. */
 const CHUNK = 40;
-/** Chunks that a frame adds while a chat is opened, from its end: each takes a few milliseconds. */
+/** Chunks rendered per frame while a chat opens, from its end: each takes a few milliseconds. */
 const CHUNKS_A_FRAME = 2;
-/** Pixels from the end that count as the end. */
+/** Distance in pixels that counts as the end. */
 const END_PX = 60;
 
 export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Editing | undefined; onEdit: OnEdit }) {
@@ -40,7 +40,7 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
     if (path.value.length === 0) isAtEnd.value = true;
   }, [whole.value]);
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
-    const { scrollTop, scrollHeight, clientHeight } = currentTarget; // it may come after the list is gone
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget; // the event may arrive after the list is gone
     isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
   };
   const last = whole.value.length - 1;
@@ -88,7 +88,7 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
   );
 }
 
-/** The path of a chat, and the answers that stand side by side at its end, which `path` is without. */
+/** The path of a chat, without the simultaneous answers at its end, and these answers. */
 function useShownPath({ chat, messages }: OpenChat) {
   const whole = useComputed(() => pathTo(messages.value, chat.value.leaf));
   const columns = useComputed(() => {
@@ -106,7 +106,7 @@ const ToEnd = ({ onClick }: { onClick: () => void }) => (
   </button>
 );
 
-/** Watches what comes near inside a list. */
+/** Watches elements that come near the visible part of a list. */
 function useWatch(root: { readonly current: HTMLElement | null }): Watch | undefined {
   const [watch, setWatch] = useState<Watch | undefined>(undefined);
   useEffect(() => {
@@ -117,11 +117,14 @@ function useWatch(root: { readonly current: HTMLElement | null }): Watch | undef
   return watch;
 }
 
-/** Messages around one that is scrolled to are drawn then, and move it: it is scrolled to again. */
+/** Delays of repeated scrolling: rendering the messages around the target moves it. */
 const AGAIN_MS = [0, 80, 300] as const;
 const MARKED_MS = 2500;
 
-/** Scrolls to the message that somebody looks for, and marks it for a moment. @param isWhole every message is there */
+/**
+ * Scrolls to the message found by a search, and marks it for a moment.
+ * @param isWhole true once every message is rendered
+ */
 function useSought(isWhole: boolean, onFound: () => void): void {
   const { chats } = useApp();
   const sought = chats.sought.value;
@@ -136,7 +139,7 @@ function useSought(isWhole: boolean, onFound: () => void): void {
   }, [sought, isWhole]);
 }
 
-/** A count that comes to `all` over some frames, and stays infinite from there on. */
+/** A count that grows to `all` over some frames, and is infinite from there on. */
 function useGrowing(all: number): number {
   const [count, setCount] = useState(CHUNKS_A_FRAME);
   useEffect(() => {
@@ -151,7 +154,7 @@ interface ChunkProps {
   readonly onGrow: () => void;
 }
 
-/** Some messages, which are looked at again only where one of them changed: most of a long chat never does. */
+/** Some messages, rendered again only if one of them changed: most of a long chat never does. */
 class Chunk extends Component<ChunkProps> {
   override shouldComponentUpdate({ rows }: ChunkProps): boolean {
     const mine = this.props.rows;
@@ -175,7 +178,7 @@ const isSame = (a: MessageRow, b: MessageRow): boolean =>
 const chunksOf = (rows: readonly MessageRow[]): (readonly MessageRow[])[] =>
   Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, i) => rows.slice(i * CHUNK, (i + 1) * CHUNK));
 
-/** What a screen reader hears: an answer once it is over, not piece by piece. */
+/** Announces an answer to screen readers once it is complete, not piece by piece. */
 function Spoken({ open }: { open: OpenChat }) {
   const { chats } = useApp();
   const { chat: words } = useWords();

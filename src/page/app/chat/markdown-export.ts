@@ -1,11 +1,11 @@
-/** A chat, or one message of it, as Markdown for other programs: who said it, what was attached, and the text. */
+/** A chat, or one of its messages, as Markdown for other programs: author, attachments and text. */
 import type { Words } from "../words/index.ts";
 import { shortName } from "../models/models.ts";
 import { fenced, type Chat, type Message } from "./tree.ts";
 
 type ChatWords = Words["chat"];
 
-/** @param path the messages that the chat shows, first to last */
+/** @param path the shown messages, first to last */
 export function chatMarkdown(chat: Chat, path: readonly Message[], words: ChatWords): string {
   const system = chat.system.trim() === "" ? [] : [`## ${words.systemPrompt}\n\n${closed(chat.system.trim())}`];
   const title = oneLine(chat.title);
@@ -35,14 +35,14 @@ const attachedOf = ({ files = [], pictures = [] }: Message, words: ChatWords): s
   ...(pictures.length > 0 ? [words.pictures(pictures.length)] : []),
 ];
 
-/** A name in a line of Markdown: no line ends, and nothing that begins markup. */
+/** A name in a line of Markdown: without line breaks and markup. */
 const oneLine = (text: string): string =>
   text
     .replace(/\s+/g, " ")
     .trim()
     .replace(/[\\`*_[\]<>]/g, "\\$&");
 
-/** A text that was stopped within a block of code gets its end, so that what follows is not code. */
+/** Closes an open code block of a stopped text, so that the text after it is not code. */
 function closed(text: string): string {
   let open = "";
   for (const line of text.split("\n")) {

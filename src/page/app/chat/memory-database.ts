@@ -1,4 +1,4 @@
-/** Chats of a browser that keeps none: gone with the tab. */
+/** Chats in memory, for browsers without storage: they last as long as the tab. */
 import type { ChatDatabase } from "./database.ts";
 import type { RecordKind, Records } from "./library-types.ts";
 import type { Chat, Message } from "./tree.ts";

@@ -1,4 +1,4 @@
-/** The buttons below a message: copy, edit, ask again, go through its branches. */
+/** The buttons below a message: copy, edit, ask again, switch branches. */
 import { useApp, useWords } from "../context.ts";
 import { CopyButton, copyText } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";

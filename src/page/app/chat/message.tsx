@@ -1,4 +1,4 @@
-/** One message: what was said, what the model thought and called, and what can be done about it. */
+/** One message: its text, the model's thinking and calls, and its actions. */
 import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Folded } from "../base/folded.tsx";
@@ -17,19 +17,19 @@ import type { Message } from "./tree.ts";
 import { shortName } from "../models/models.ts";
 import type { Words } from "../words/index.ts";
 
-/** A message as its chat has it now. */
+/** A message in the current state of its chat. */
 export interface MessageRow {
   readonly message: Message;
-  /** The answer that is being made of it. */
+  /** The running answer of this message. */
   readonly live: Live | undefined;
   readonly isLast: boolean;
-  /** False: it is plain text until somebody comes near. */
+  /** False: it is plain text until it comes near the visible part. */
   readonly isDrawn: boolean;
   readonly branches: number;
   readonly editing: Editing | undefined;
 }
 
-/** A message that is edited, and the text that its field begins with where that is another. */
+/** A message being edited, and the initial text of its field if that differs. */
 export interface Editing {
   readonly id: string;
   readonly text?: string;
@@ -37,7 +37,7 @@ export interface Editing {
 
 export type OnEdit = (editing: Editing | undefined) => void;
 
-/** Of the element that shows a message. */
+/** Id of the element that shows a message. */
 export const elementId = (message: string): string => `message-${message}`;
 
 interface MessageProps extends MessageRow {
@@ -45,7 +45,7 @@ interface MessageProps extends MessageRow {
   readonly onGrow: () => void;
 }
 
-/** Pieces that came at once say nothing of a rate. */
+/** A shorter time gives no meaningful rate. */
 const RATE_FROM_MS = 100;
 
 export const MessageItem = memo((props: MessageProps) => {

@@ -1,4 +1,4 @@
-/** How much of a model's context a chat takes. */
+/** Shows how much of a model's context a chat uses. */
 import { useComputed } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { countText } from "../base/format.ts";

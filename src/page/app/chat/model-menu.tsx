@@ -1,4 +1,4 @@
-/** Which model answers: a list with what each can do, and, for who asks, where it runs. */
+/** The menu of models: a list with their capabilities, and optionally the place where they run. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -14,7 +14,7 @@ interface ModelMenuProps {
   readonly onChoose: (model: string, place: Place) => void;
 }
 
-/** From as many on, a field finds one. */
+/** A longer list has a search field. */
 const SEARCH_FROM = 7;
 const PLACE_ICONS: Readonly<Record<Place, IconName>> = { server: "server", page: "page", webllm: "page" };
 
@@ -59,10 +59,10 @@ export function ModelMenu({ model, place, onChoose }: ModelMenuProps) {
   );
 }
 
-/** Without the registry and the owner, which would fill the row. */
+/** Without registry and owner, which would fill the row. */
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
 
-/** Closes with Escape, and with a press elsewhere. */
+/** Closes with Escape, and on a press outside. */
 function useClosing(root: { readonly current: HTMLElement | null }, isOpen: Signal<boolean>): void {
   useLayoutEffect(() => {
     if (!isOpen.value) return undefined;
@@ -134,7 +134,7 @@ function Panel({ model, place, onChoose }: PanelProps) {
   );
 }
 
-/** Arrow keys go through what can be chosen; Enter in the field takes the first. */
+/** Arrow keys move through the models; Enter in the field takes the first. */
 function walk(event: KeyboardEvent): void {
   const panel = event.currentTarget as HTMLElement;
   const all = [...panel.querySelectorAll<HTMLElement>("input.input, .model-row, .model-more, summary")];
@@ -168,7 +168,7 @@ const SIGNS = [
   { capability: "thinking", icon: "bulb", word: "thinks" },
 ] as const satisfies readonly { icon: IconName; word: keyof Words["modelMenu"]; capability: string }[];
 
-/** What a model can do beside chatting. */
+/** Capabilities of a model besides chat. */
 export function Signs({ model: { capabilities = [] } }: { model: Pick<StoredModel, "capabilities"> }) {
   const { modelMenu: words } = useWords();
   return (

@@ -1,10 +1,10 @@
-/** Why the chosen model cannot answer, said before anything is sent; and models that can. */
+/** Warns before sending that the chosen model cannot answer, and offers models that can. */
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { canChat, canSee, shortName, type StoredModel } from "../models/models.ts";
 import type { Place } from "./tree.ts";
 
-/** Models that are offered in its place. */
+/** Most models that are offered. */
 const OFFERED_MAX = 3;
 
 interface Trouble {
@@ -12,7 +12,7 @@ interface Trouble {
   readonly others: readonly StoredModel[];
 }
 
-/** @param hasPictures in the chat, or attached */
+/** @param hasPictures true if the chat or the attachments have pictures */
 export function useModelTrouble(model: string, place: Place, hasPictures: boolean): Trouble | undefined {
   const { models } = useApp();
   if (model === "" || !models.list.value) return undefined;
@@ -28,7 +28,7 @@ interface TroubleProps {
   readonly trouble: Trouble;
   readonly model: string;
   readonly onUse: (model: string) => void;
-  /** Undefined: there is none that could be removed. */
+  /** Undefined: no picture can be removed. */
   readonly onRemovePictures: (() => void) | undefined;
 }
 

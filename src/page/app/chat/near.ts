@@ -1,4 +1,4 @@
-/** Tells elements when they come near to what is seen of a list, so that long lists are drawn as they are scrolled. */
+/** Notices elements that come near the visible part of a list, so that long lists are rendered while scrolling. */
 import { createContext } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
 
@@ -6,7 +6,7 @@ const MARGIN = "1200px 0px";
 
 export type Watch = (element: Element, onNear: () => void) => () => void;
 
-/** Watches inside a list that scrolls. */
+/** Watches inside a scrolling list. */
 export function makeWatch(root: Element): { watch: Watch; end: () => void } {
   const waiting = new Map<Element, () => void>();
   const observer = new IntersectionObserver(
@@ -28,7 +28,10 @@ export function makeWatch(root: Element): { watch: Watch; end: () => void } {
 
 export const WatchContext = createContext<Watch | undefined>(undefined);
 
-/** Whether an element was ever near. @param isAtOnce it is drawn without being asked */
+/**
+ * True once an element was near.
+ * @param isAtOnce true renders it immediately
+ */
 export function useNear<E extends Element>(isAtOnce: boolean): { ref: { current: E | null }; isNear: boolean } {
   const ref = useRef<E>(null);
   const watch = useContext(WatchContext);

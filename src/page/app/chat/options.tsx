@@ -1,4 +1,4 @@
-/** What a chat tells its model besides messages: a system text, sampling, thinking, tools. */
+/** Settings of a chat: system prompt, sampling, thinking, tools. */
 import type { Signal } from "@preact/signals";
 import { useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
@@ -6,7 +6,7 @@ import type { Words } from "../words/index.ts";
 import { SystemChoice } from "./prompt-choice.tsx";
 import { toolsOf, type Chat } from "./tree.ts";
 
-/** Of a chat, or of the next one. */
+/** Settings of a chat, or of the next one. */
 export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think">;
 
 interface NumberOption {
@@ -108,7 +108,7 @@ const THINKING: readonly { readonly name: keyof Words["options"]["thinking"]; re
     { name: "off", value: false },
   ];
 
-/** An undefined value takes the setting away. */
+/** An undefined value removes the setting. */
 const thinkField = (think: boolean | undefined): Partial<ChatSettings> => ({ think }) as Partial<ChatSettings>;
 
 interface NumberFieldProps {

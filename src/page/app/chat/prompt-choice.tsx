@@ -1,4 +1,4 @@
-/** Saved prompts where they are used: in a menu, after `/` in the field of messages, and as system prompts. */
+/** Uses saved prompts: in a menu, after `/` in the composer, and as system prompts. */
 import { useComputed, useSignal, type Signal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -28,7 +28,7 @@ export function PromptMenu({ onChoose }: { onChoose: (text: string) => void }) {
   );
 }
 
-/** Prompts whose names match a text such as `/sum`; those that begin with it come first. */
+/** Prompts whose names match a text such as `/sum`; names that begin with it come first. */
 function matchesOf(prompts: readonly Prompt[], text: string): Prompt[] {
   const [, sought] = /^\/([^\n/]{0,60})$/.exec(text) ?? [];
   if (sought === undefined) return [];
@@ -54,7 +54,7 @@ export function useCompletion(content: Signal<string>, onChoose: (text: string) 
     chosen.value = 0;
     onChoose(prompt.text);
   };
-  /** Returns whether the key was the list's. */
+  /** Returns true if the list handled the key. */
   const onKeyDown = (event: KeyboardEvent): boolean => {
     const match = list[at];
     if (!match) return false;
@@ -109,7 +109,7 @@ interface SystemProps {
   readonly onChange: (system: string) => void;
 }
 
-/** Chooses a saved system prompt, or saves the one that is written. */
+/** Chooses a saved system prompt, or saves the current one. */
 export function SystemChoice({ system, onChange }: SystemProps) {
   const { library, questions } = useApp();
   const { prompts: words } = useWords();
@@ -152,7 +152,7 @@ export function SystemChoice({ system, onChange }: SystemProps) {
   );
 }
 
-/** The saved system prompts that a new chat can begin with. */
+/** Saved system prompts to begin a new chat with. */
 export function SystemPills({ system, onChange }: SystemProps) {
   const { library } = useApp();
   const { prompts: words } = useWords();

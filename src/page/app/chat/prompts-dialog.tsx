@@ -1,4 +1,4 @@
-/** The saved prompts of this browser: texts for messages, and system prompts that chats begin with. */
+/** The saved prompts of this browser: texts for messages, and system prompts of chats. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
@@ -77,7 +77,7 @@ const RowButton = ({ icon, label, onClick }: RowButtonProps) => (
   </button>
 );
 
-/** The notices of the page are behind the dialog. */
+/** Shown here because the page's notices are behind the dialog. */
 function UndoLine() {
   const { notices } = useApp();
   const { base } = useWords();

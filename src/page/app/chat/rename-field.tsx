@@ -1,4 +1,4 @@
-/** A field in place of a name in the list. Enter or a press elsewhere renames, Escape leaves the name as it is. */
+/** A field that replaces a name in the list. Enter or a press outside renames, Escape keeps the name. */
 import { isComposing } from "../base/keys.tsx";
 
 interface RenameProps {

@@ -1,4 +1,4 @@
-/** Search in all chats, as somebody types. */
+/** Searches all chats while the user types. */
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -19,7 +19,7 @@ export function SearchDialog() {
     const [text, list] = [words.value, chats.list.value];
     const number = ++asked.current;
     void findChats({ db, chats: list }, text).then((results) => {
-      if (number !== asked.current) return; // more was typed meanwhile
+      if (number !== asked.current) return; // more text was typed meanwhile
       found.value = text.trim() === "" ? list.slice(0, 8).map(asFound) : results;
       chosen.value = 0;
     });

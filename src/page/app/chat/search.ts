@@ -1,12 +1,12 @@
-/** Finding chats by what is in them. */
+/** Finds chats by their content. */
 import type { ChatDatabase } from "./database.ts";
 import type { Chat } from "./tree.ts";
 
 export interface Found {
   readonly chat: Chat;
-  /** Absent: the title is what was found. */
+  /** Absent: the title matched. */
   readonly message?: string;
-  /** The text around what was found, and where that is in it. */
+  /** The text around the match, and the position of the match in it. */
   readonly around: string;
   readonly from: number;
   readonly to: number;

@@ -1,6 +1,5 @@
 /**
- * Answers read aloud by the browser. Only voices of this device are used: others send the text to whoever made the
- * browser.
+ * Reads answers aloud by the browser. Uses only voices of this device: others send the text to the browser's vendor.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Token, Tokens } from "marked";
@@ -11,14 +10,16 @@ const PIECE_CHARS = 220;
 
 export interface Speech {
   readonly canSpeak: ReadonlySignal<boolean>;
-  /** The message that is read. */
+  /** Id of the message being read. */
   readonly message: ReadonlySignal<string | undefined>;
   speak(message: string, markdown: string): void;
   stop(): void;
 }
 
-/** @param synthesis undefined where the browser has none
- * @param language of the page */
+/**
+ * @param synthesis undefined in browsers without it
+ * @param language of the page
+ */
 export function makeSpeech(synthesis: SpeechSynthesis | undefined, language: () => string): Speech {
   const voices = signal<readonly SpeechSynthesisVoice[]>([]);
   const canSpeak = signal(false);
@@ -28,7 +29,7 @@ export function makeSpeech(synthesis: SpeechSynthesis | undefined, language: () 
     canSpeak.value = voices.value.length > 0;
   };
   look();
-  synthesis?.addEventListener?.("voiceschanged", look); // some browsers find their voices late
+  synthesis?.addEventListener?.("voiceschanged", look); // some browsers load their voices late
   const stop = (): void => {
     message.value = undefined;
     synthesis?.cancel();
@@ -58,7 +59,7 @@ export function makeSpeech(synthesis: SpeechSynthesis | undefined, language: () 
   };
 }
 
-/** The text of blocks without code, tables of signs and addresses. */
+/** The text of blocks, without code, tables of symbols and URLs. */
 export function spokenText(tokens: readonly Token[]): string {
   return tokens
     .map(spoken)
@@ -88,7 +89,7 @@ const inline = (tokens: readonly Token[]): string =>
     })
     .join("");
 
-/** Pieces that end where a sentence does. */
+/** Pieces that end at the end of a sentence. */
 export function piecesOf(text: string): string[] {
   const sentences = text.match(/[^.!?。！？\n]+[.!?。！？]*\s*|\n/gu) ?? [];
   const pieces: string[] = [];
@@ -103,7 +104,10 @@ export function piecesOf(text: string): string[] {
   return [...pieces, piece].map((each) => each.trim()).filter((each) => /[\p{L}\p{N}]/u.test(each));
 }
 
-/** Scripts that tell a language, or one that its readers know. Japanese comes before Chinese: it has both. */
+/**
+ * Scripts that identify a language, or one that its readers know. Japanese is tested before Chinese, because it
+ * contains both scripts.
+ */
 const SCRIPTS: readonly (readonly [script: RegExp, language: string])[] = [
   [/[\p{Script=Hiragana}\p{Script=Katakana}]/gu, "ja"],
   [/\p{Script=Hangul}/gu, "ko"],
@@ -123,7 +127,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
   hi: ["mr"],
 };
 
-/** The language of a text by its script; of a text in Latin letters, the language of the page. */
+/** The language of a text by its script; for Latin letters, the language of the page. */
 export function languageOf(text: string, page: string): string {
   const start = text.slice(0, 2000);
   const letters = start.match(/\p{L}/gu)?.length ?? 0;

@@ -1,4 +1,4 @@
-/** Has models write titles: once a chat was answered, and while nothing is being answered. */
+/** Has models write titles of answered chats, while no answer is running. */
 import type { ReadonlySignal } from "@preact/signals";
 import type { Models } from "../models/models.ts";
 import type { Answerer } from "./answers.ts";
@@ -7,13 +7,13 @@ import type { OpenChat } from "./chat-types.ts";
 import { cleanTitle, parametersOf } from "./titles.ts";
 import { pathTo, toolsOf, wireMessages } from "./tree.ts";
 
-/** How long nothing may be answered before a model is asked: a person may be about to send the next message. */
+/** Idle time before a model is asked: the user may be about to send the next message. */
 const IDLE_MS = 1000;
-/** Tokens of a title. */
+/** Most tokens of a title. */
 const TOKENS_MAX = 24;
-/** Smaller models write no titles that are worth it. */
+/** Smaller models write poor titles. */
 const PARAMETERS_MIN = 1e9;
-/** Of a longer chat, no title is asked for: it has had its chance, and reading the chat again may take long. */
+/** A longer chat gets no title: it had its chance, and reading it again may take long. */
 const MESSAGES_MAX = 6;
 
 const ASK =
@@ -28,7 +28,7 @@ interface TitleParts {
   readonly isOn: ReadonlySignal<string>;
 }
 
-/** Asks for titles from now on. */
+/** Starts writing titles. */
 export function writeTitles({ chats, models, answer, isOn }: TitleParts): void {
   let before: ReadonlySet<string> = new Set();
   const due = new Set<string>();
@@ -40,7 +40,7 @@ export function writeTitles({ chats, models, answer, isOn }: TitleParts): void {
     asking = mine;
     for (const id of due) {
       if (mine.signal.aborted) return;
-      await askFor(id, mine.signal).catch(() => {}); // the title stays as it is
+      await askFor(id, mine.signal).catch(() => {}); // on failure the title stays
       if (!mine.signal.aborted) due.delete(id);
     }
   };
@@ -62,7 +62,7 @@ export function writeTitles({ chats, models, answer, isOn }: TitleParts): void {
     const last = path.at(-1);
     if (place !== "server" || titled !== "line" || size === undefined || size < PARAMETERS_MIN) return undefined;
     if (path.length > MESSAGES_MAX || last?.role !== "assistant" || last.content === "" || last.calls) return undefined;
-    // the chat itself, and a question more: the server has read all but that, and need not read it again afterwards
+    // the chat itself, and one more question: the server has cached all but that
     const said = [...wireMessages(system, path), { role: "user", content: ASK }];
     const more = { options: { ...options, num_predict: TOKENS_MAX }, think: false, tools: toolsOf(tools) };
     return { model, messages: said, ...more };

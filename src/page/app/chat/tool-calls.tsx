@@ -1,4 +1,4 @@
-/** Calls of tools that a model made, and fields for what they gave back: somebody makes the calls by hand here. */
+/** A model's calls of tools, with fields for their results: the user runs the calls by hand. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Folded } from "../base/folded.tsx";

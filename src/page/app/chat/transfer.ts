@@ -1,4 +1,4 @@
-/** Chats as files: out of this browser, and back in, whoever wrote the file. */
+/** Exports chats as files, and imports files of this and other programs. */
 import { isObject } from "../../../base/index.ts";
 import { makeId } from "../base/ids.ts";
 import type { Folder, Prompt } from "./library-types.ts";
@@ -27,7 +27,7 @@ export const fileOf = (
   more: Pick<Content, "folders" | "prompts"> = {},
 ): ChatFile => ({ format: FORMAT, version: 1, chats, messages, ...more });
 
-/** The chats of a file under names of their own, so that none takes another's place. Throws what is wrong with it. */
+/** The chats of a file under new ids, so that they replace no other chat. Throws the error in the file. */
 export function readChatFile(text: string): { [K in keyof Content]-?: NonNullable<Content[K]> } {
   if (text.length > FILE_CHARS_MAX) throw new Error("the file is too large");
   const { format, version, chats, messages, folders, prompts } = record(JSON.parse(text), "the file");
@@ -37,7 +37,7 @@ export function readChatFile(text: string): { [K in keyof Content]-?: NonNullabl
   const names = new Map<string, string>();
   const times = new Map(list(messages, "messages").map((each, i) => timeOf(record(each, `messages[${i}]`))));
   const renamed = (id: string): string => {
-    const name = names.get(id) ?? makeId(times.get(id)); // branches are in the order of their names
+    const name = names.get(id) ?? makeId(times.get(id)); // branches are sorted by id
     names.set(id, name);
     return name;
   };
@@ -100,7 +100,7 @@ function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
 
 const ROLES: ReadonlySet<unknown> = new Set(["user", "assistant", "tool"]);
 const STATES: ReadonlySet<unknown> = new Set(["stopped", "failed", "length"]);
-/** Fields that are a text, and may be missing. */
+/** Optional text fields. */
 const TEXTS = ["thinking", "toolName", "toolCallId", "model", "error"] as const;
 
 function messageOf(fields: Fields, renamed: (id: string) => string): Message {
@@ -110,7 +110,7 @@ function messageOf(fields: Fields, renamed: (id: string) => string): Message {
     id: renamed(text(id, "id")),
     chat: renamed(text(chat, "chat")),
     parent: parent === null || parent === undefined ? null : renamed(text(parent, "parent")),
-    role: role as Message["role"], // just checked
+    role: role as Message["role"], // checked above
     content: text(content, "content"),
     at: number(at, "at"),
     ...Object.fromEntries(TEXTS.flatMap((name) => (typeof fields[name] === "string" ? [[name, fields[name]]] : []))),

@@ -1,10 +1,10 @@
 /**
  * A chat as a tree: an edit or another answer is a new branch beside the old one. A chat shows one path through it,
- * from the first message to the leaf that it stands at.
+ * from the first message to its leaf.
  */
 
 export interface Picture {
-  /** As in `image/png`. */
+  /** Media type such as `image/png`. */
   readonly type: string;
   readonly base64: string;
 }
@@ -20,18 +20,18 @@ export interface ToolCall {
   readonly arguments: unknown;
 }
 
-/** What an answer took. */
+/** Statistics of an answer. */
 export interface AnswerStats {
   readonly promptTokens: number;
   readonly promptMs: number;
   readonly tokens: number;
   readonly ms: number;
   readonly loadMs: number;
-  /** Part of the chat was left out to fit the context. */
+  /** True if a part of the chat was dropped to fit the context. */
   readonly wasCut: boolean;
 }
 
-/** Where a model runs: on the server, in this page with Hearth's engine, or there with WebLLM. */
+/** The places where a model runs: on the server, in this page with Hearth's engine, or in this page with WebLLM. */
 export const PLACES = ["server", "page", "webllm"] as const;
 export type Place = (typeof PLACES)[number];
 
@@ -46,20 +46,22 @@ export interface Message {
   readonly at: number;
   readonly thinking?: string;
   readonly calls?: readonly ToolCall[];
-  /** Of a tool's answer. */
+  /** For a tool's result. */
   readonly toolName?: string;
   readonly toolCallId?: string;
   readonly pictures?: readonly Picture[];
   readonly files?: readonly TextFile[];
-  /** Who answered. */
+  /** The model that answered. */
   readonly model?: string;
   readonly place?: Place;
   readonly stats?: AnswerStats;
-  /** Absent: it is whole. `length`: it may go on; `stopped`, `failed`, `running`: it ended early, or is not over. */
+  /**
+   * Absent: complete. `length`: it can be continued; `stopped`, `failed`, `running`: it ended early, or is not over.
+   */
   readonly state?: "running" | "stopped" | "failed" | "length";
-  /** What went wrong. */
+  /** Error text. */
   readonly error?: string;
-  /** It stands side by side with its siblings that have this mark, until one of them is chosen. */
+  /** True: shown in columns with its siblings of the same mark, until one of them is chosen. */
   readonly together?: boolean;
 }
 
@@ -71,18 +73,21 @@ export interface Chat {
   readonly model: string;
   readonly place: Place;
   readonly system: string;
-  /** As the API has them; what is not here is the model's own. */
+  /** By the API's names; absent ones stay at the model's defaults. */
   readonly options: Readonly<Record<string, number>>;
-  /** Undefined: as the model does by itself. */
+  /** Undefined: the model's default. */
   readonly think?: boolean;
   /** A list of tools as JSON; blank: none. */
   readonly tools: string;
-  /** The message at the end of the path that is shown. */
+  /** The message at the end of the shown path. */
   readonly leaf: string | null;
-  /** Who wrote the title: the page from the first line, the model, or a person. Absent: an older page did not say. */
+  /**
+   * The author of the title: the page from the first line, the model, or a person. Absent: an older page did not store
+   * it.
+   */
   readonly titled?: TitleAuthor;
   readonly pinned?: boolean;
-  /** A folder; one that does not exist counts as none. */
+  /** Id of a folder; an unknown one counts as absent. */
   readonly folder?: string | null;
 }
 
@@ -96,7 +101,7 @@ export type Messages = ReadonlyMap<string, Message>;
 /** From the first message to `leaf`. */
 export function pathTo(messages: Messages, leaf: string | null): Message[] {
   const path: Message[] = [];
-  const seen = new Set<string>(); // an imported chat may go in circles
+  const seen = new Set<string>(); // an imported chat may contain a cycle
   for (let at = leaf; at !== null && !seen.has(at);) {
     const message = messages.get(at);
     if (!message) break;
@@ -107,13 +112,13 @@ export function pathTo(messages: Messages, leaf: string | null): Message[] {
   return path.reverse();
 }
 
-/** The branches beside a message, itself included, oldest first. */
+/** The branches at a message, itself included, oldest first. */
 export function siblingsOf(messages: Messages, { parent, role }: Message): Message[] {
   const found = [...messages.values()].filter((each) => each.parent === parent && each.role === role);
   return found.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The answers that stand side by side with one, itself included; none where it stands alone. */
+/** The answers in columns with this one, itself included; empty if it stands alone. */
 export function columnsOf(messages: Messages, message: Message): Message[] {
   const group = message.together ? siblingsOf(messages, message).filter(({ together }) => together) : [];
   return group.length > 1 ? group : [];
@@ -124,7 +129,7 @@ export function withoutMark(message: Message): Message {
   return rest;
 }
 
-/** How many branches there are at each parent: for all messages at once. */
+/** Number of branches at each parent, for all messages at once. */
 export function branchCounts(messages: Messages): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { parent, role } of messages.values()) {
@@ -151,7 +156,7 @@ export function leafUnder(messages: Messages, id: string): string {
   return leaf;
 }
 
-/** A message and all that follows it, on every branch. */
+/** A message and everything after it, on every branch. */
 export function withDescendants(messages: Messages, id: string): Set<string> {
   const children = Map.groupBy(messages.values(), ({ parent }) => parent);
   const found = new Set([id]);
@@ -159,7 +164,7 @@ export function withDescendants(messages: Messages, id: string): Set<string> {
   return found;
 }
 
-/** A name for a chat that has none: how its first question begins. */
+/** The title of a new chat: the beginning of its first question. */
 export function titleOf(
   { content, files, pictures }: Pick<Message, "content" | "files" | "pictures">,
   words: { readonly picture: string; readonly newChat: string },
@@ -169,7 +174,7 @@ export function titleOf(
   return line.length <= 60 ? line : `${line.slice(0, 57).replace(/\s+\S*$/, "")}…`;
 }
 
-/** A message as the API takes it. */
+/** A message in the API's format. */
 export interface WireMessage {
   readonly role: string;
   readonly content: string;
@@ -180,7 +185,7 @@ export interface WireMessage {
   readonly tool_call_id?: string;
 }
 
-/** What the model is given: the system text, then the path. Text files stand before what was asked about them. */
+/** The messages for the model: the system prompt, then the path. Text files precede the question about them. */
 export function wireMessages(system: string, path: readonly Message[]): WireMessage[] {
   const first = system.trim() === "" ? [] : [{ role: "system", content: system }];
   return [...first, ...path.map(wireOf)];
@@ -205,14 +210,14 @@ const wireCall = ({ id, name, arguments: args }: ToolCall): object => ({
   function: { name, arguments: args },
 });
 
-/** Between fences that are longer than any in the text. */
+/** Puts a text between fences longer than any in it. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/^`{3,}/gm)].map(([fence]) => fence.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${text}\n${fence}`;
 }
 
-/** Throws where the text is no list of tools. */
+/** Throws if the text is not a list of tools. */
 export function toolsOf(text: string): object[] {
   if (text.trim() === "") return [];
   const tools: unknown = JSON.parse(text);

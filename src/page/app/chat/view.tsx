@@ -1,4 +1,4 @@
-/** The view of one chat, and of the one that is about to begin. */
+/** The view of a chat, existing or new. */
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -98,7 +98,7 @@ function SettingsButton({ settings, onClick }: { settings: ChatSettings; onClick
   );
 }
 
-/** Opens a chat; one that is not here is told of. */
+/** Opens a chat; reports a missing one. */
 function useShown(id: string | undefined): void {
   const { chats, route, notices, go, words } = useApp();
   useEffect(() => {

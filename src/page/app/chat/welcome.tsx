@@ -1,4 +1,4 @@
-/** A chat that has not begun: a greeting, and something to begin with. */
+/** A new chat: a greeting, and suggestions. */
 import { useApp, useWords } from "../context.ts";
 import { Mark } from "../base/icons.tsx";
 import { bytesText } from "../base/format.ts";
@@ -6,10 +6,10 @@ import { reasonOf } from "../base/reason.ts";
 import { SuggestedModels } from "../models/catalogue-view.tsx";
 import { isDemo } from "../models/models.ts";
 
-/** A text for the field where messages are written. */
+/** A text for the composer. */
 export interface Suggestion {
   readonly text: string;
-  /** Somebody is asked for a file, too. */
+  /** True also opens the file picker. */
   readonly wantsFile?: boolean;
 }
 
