@@ -1,4 +1,4 @@
-/** What every part of the page may use. `main.tsx` builds the parts. */
+/** Shared parts of the page. `main.tsx` builds them. */
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -23,7 +23,7 @@ import type { Models } from "./models/models.ts";
 import type { Words } from "./words/index.ts";
 
 export interface App {
-  /** All texts of the page, in the language that is set. */
+  /** All texts of the page, in the current language. */
   readonly words: ReadonlySignal<Words>;
   readonly api: Api;
   readonly chats: Chats;
@@ -39,17 +39,17 @@ export interface App {
   readonly questions: Questions;
   readonly prefs: Prefs;
   readonly speech: Speech;
-  /** Kept as long as this tab. */
+  /** Lasts as long as this tab. */
   readonly session: Kept;
   readonly route: ReadonlySignal<Route>;
   readonly go: (route: Route) => void;
-  /** What stands over the page. */
+  /** The dialog over the page. */
   readonly over: Signal<"search" | "keys" | "help" | "prompts" | undefined>;
-  /** Whether the list of chats covers a narrow page. */
+  /** True if the list of chats covers a narrow page. */
   readonly isMenuOpen: Signal<boolean>;
-  /** Model files that somebody dropped or chose, to make a model of. */
+  /** Model files that the user dropped or chose, to create a model. */
   readonly modelFiles: Signal<readonly File[]>;
-  /** Files that somebody dropped, to attach to the message that is being written. */
+  /** Files that the user dropped, to attach to the message being written. */
   readonly toAttach: Signal<readonly File[]>;
   readonly loadHighlight: () => Promise<Highlight>;
   readonly loadMath: () => Promise<DrawMath>;
@@ -63,5 +63,5 @@ export function useApp(): App {
   return app;
 }
 
-/** The texts of the page; whoever draws with them is drawn again in another language. */
+/** The texts of the page; a component that uses them is rendered again when the language changes. */
 export const useWords = (): Words => useApp().words.value;

@@ -1,4 +1,4 @@
-/** Files that are dropped anywhere on the page: those of models become a model, others are attached to a message. */
+/** Files dropped anywhere on the page: model files become a model, others are attached to a message. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "./context.ts";
@@ -24,12 +24,12 @@ export function DropZone() {
       isOver.value = true;
     };
     const onLeave = (event: DragEvent): void => {
-      if (event.relatedTarget === null) isOver.value = false; // it left the window
+      if (event.relatedTarget === null) isOver.value = false; // the pointer left the window
     };
     const onDrop = (event: DragEvent): void => {
       isOver.value = false;
       if (!hasFiles(event)) return;
-      event.preventDefault(); // a browser would open the file in place of the page
+      event.preventDefault(); // the browser would open the file instead of the page
       void take([...(event.dataTransfer?.files ?? [])]);
     };
     addEventListener("dragover", onOver);
@@ -44,5 +44,5 @@ export function DropZone() {
   return isOver.value ? <p class="drop-zone">{words.drop}</p> : null;
 }
 
-/** Else it is text, which a field takes by itself. */
+/** False for text, which a field handles by itself. */
 const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") ?? false;

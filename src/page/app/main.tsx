@@ -110,7 +110,7 @@ const makeChats = ({ db, answerers, notices, words, api }: ChatWorld): Chats =>
 const channelOf = (name: string): BroadcastChannel | undefined =>
   "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;
 
-/** Begins at the first call, and again where that failed. */
+/** Starts at the first call, and again after a failure. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let begun: Promise<T> | undefined;
   return () => {

@@ -1,4 +1,4 @@
-/** The frame of the page: chats and views at the side, one view in the middle, messages at the edge. */
+/** The frame of the page: chats and views at the side, the current view in the middle, notices at the foot. */
 import { useEffect } from "preact/hooks";
 import { ChatList } from "./chat/list.tsx";
 import { ChatView } from "./chat/view.tsx";

@@ -1,13 +1,13 @@
 /**
- * The server as the page asks it: JSON and lines of JSON, with the key that somebody gave for this tab. It knows when
- * the server cannot be reached, and looks for it until it is there again.
+ * The page's connection to the server: JSON and lines of JSON, with the key entered in this tab. It notices when the
+ * server is unreachable, and polls until it is back.
  */
 import type { Kept } from "./kept.ts";
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { linesOf } from "./lines.ts";
 import { sendFile, type UploadOptions } from "./upload.ts";
 
-/** What the server refused, in its words. */
+/** An error answer of the server, with its text. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly status: number;
@@ -18,18 +18,18 @@ export class Refused extends Error {
   }
 }
 
-/** Nothing was heard, or nothing more. */
+/** The connection failed, or broke off. */
 export class ServerGone extends Error {
   override readonly name = "ServerGone";
 }
 
-/** How often a server that is gone is looked for. */
+/** Interval of polling an unreachable server. */
 const LOOK_MS = 1500;
 const KEY = "hearth-key";
 
-/** Somebody is asked for a key; `answer` takes it, or undefined where they have none. */
+/** A question for the API key; `answer` takes it, or undefined to cancel. */
 export interface KeyQuestion {
-  /** Whether a key was tried, and refused. */
+  /** True if a key was tried and refused. */
   readonly wasRefused: boolean;
   answer(key: string | undefined): void;
 }
@@ -39,33 +39,36 @@ export interface Ask {
   readonly body?: object;
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A status that carries an answer although it is an error. */
+  /** An error status whose body is an answer. */
   readonly alsoOk?: number;
-  /** Sent to its end also where the tab closes. */
+  /** True: the request outlives the tab. */
   readonly keepalive?: boolean;
 }
 
 export interface Api {
-  /** Whether the server answered last time. */
+  /** True if the server answered last time. */
   readonly isReachable: ReadonlySignal<boolean>;
   readonly question: ReadonlySignal<KeyQuestion | undefined>;
   /** Throws `Refused` or `ServerGone`. */
   json<T>(path: string, ask?: Ask): Promise<T>;
-  /** Objects, as they come. Throws as `json`, and `Refused` for an object that says what went wrong. */
+  /** Yields objects as they arrive. Throws like `json`, and `Refused` for an error object. */
   lines<T>(path: string, ask: Ask): AsyncGenerator<T, void, void>;
-  /** Sends a file as it lies on the disk. Throws as `json`, and the signal's reason. */
+  /** Sends a file unchanged. Throws like `json`, and the signal's reason. */
   upload(path: string, file: Blob, options: UploadOptions): Promise<void>;
-  /** Headers that make a request one of whoever has the key. */
+  /** Headers with the key. */
   headers(): Readonly<Record<string, string>>;
-  /** Forgets the key of this tab. Returns what brings it back. */
+  /** Forgets the key of this tab. Returns a function that restores it. */
   forgetKey(): () => void;
   hasKey(): boolean;
 }
 
-/** Where a path of the server is, whose root is beside the page: a proxy may have both below a path of its own. */
+/**
+ * The URL of a server path: the server's root is relative to the page, because a proxy may have both below another
+ * path.
+ */
 export const addressOf = (path: string): string => new URL(`.${path}`, document.baseURI).href;
 
-/** A key as a header; one with characters that no header can have is no server's, and is left out. */
+/** The header of a key; empty for a key with characters that no header can hold. */
 export const bearer = (key: string | null): Record<string, string> =>
   key === null || /[^\x20-\xff]/.test(key) ? {} : { authorization: `Bearer ${key}` };
 
@@ -76,7 +79,7 @@ export function makeApi({ storage }: { storage: Kept }): Api {
 
   const headers = (): Record<string, string> => bearer(storage.getItem(KEY));
 
-  /** One question for all requests that were refused. */
+  /** Asks once for all refused requests. */
   const askForKey = (): Promise<boolean> =>
     (asked ??= new Promise<boolean>((resolve) => {
       question.value = {
@@ -123,7 +126,7 @@ export function makeApi({ storage }: { storage: Kept }): Api {
     },
     async json<T>(path: string, ask: Ask = {}): Promise<T> {
       const text = await (await send(path, ask)).text();
-      return (text === "" ? {} : JSON.parse(text)) as T; // our own server's
+      return (text === "" ? {} : JSON.parse(text)) as T; // our own server's format
     },
     async *lines<T>(path: string, ask: Ask): AsyncGenerator<T, void, void> {
       const { body } = await send(path, ask);
@@ -154,7 +157,7 @@ function initOf({ method, body, signal, headers, keepalive }: Ask, key: Readonly
   };
 }
 
-/** What the server says of a failure, in whichever shape. */
+/** The server's error text, in any error format. */
 async function reasonOf(response: Response): Promise<string> {
   const text = await response.text().catch(() => "");
   try {
@@ -162,13 +165,13 @@ async function reasonOf(response: Response): Promise<string> {
     const message = typeof error === "string" ? error : error?.message;
     if (message) return message;
   } catch {
-    // no JSON: the text itself says it
+    // not JSON: use the text itself
   }
-  const isPage = text.trimStart().startsWith("<"); // of a proxy
+  const isPage = text.trimStart().startsWith("<"); // an error page of a proxy
   return (isPage ? "" : text.slice(0, 300)) || `the server answered with status ${response.status}`;
 }
 
-/** Asks again and again, until the server answers. */
+/** Polls until the server answers. */
 function lookForServer(isReachable: Signal<boolean>): void {
   if (!isReachable.peek()) return;
   isReachable.value = false;

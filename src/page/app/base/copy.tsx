@@ -1,4 +1,4 @@
-/** A button that copies a text, and says that it did. */
+/** A button that copies a text, and confirms it. */
 import { useSignal } from "@preact/signals";
 import { useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
@@ -21,7 +21,7 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
   );
 }
 
-/** Pages that were not served over HTTPS have no clipboard of their own: a selection stands in. */
+/** Pages not served over HTTPS have no clipboard API: they copy a selection. */
 export async function copyText(text: string): Promise<void> {
   if ("clipboard" in navigator && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

@@ -1,4 +1,4 @@
-/** A dialog over the page: the browser's own, which keeps the focus inside and closes with Escape. */
+/** A dialog over the page: the browser's own, which traps the focus and closes with Escape. */
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { useWords } from "../context.ts";
@@ -8,7 +8,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** `sheet`: at the side of the page, to look at; the others are to be written in, where they have a field. */
+  /** `sheet`: at the side of the page, for reading; the others are for input, if they have a field. */
   readonly kind?: "middle" | "sheet" | "palette";
 }
 
@@ -17,7 +17,7 @@ export function Dialog({ title, onClose, children, kind = "middle" }: DialogProp
   const id = useId();
   useLayoutEffect(() => {
     const before = document.activeElement;
-    ref.current?.showModal(); // the focus is on the first that takes it, which is the button that closes
+    ref.current?.showModal(); // the browser focuses the first focusable element, the close button
     if (kind !== "sheet") ref.current?.querySelector<HTMLElement>("input, textarea")?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();

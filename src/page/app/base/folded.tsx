@@ -1,4 +1,4 @@
-/** Something that is unfolded by whoever wants to see it. */
+/** A section that is folded until it is opened. */
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "./icons.tsx";
 

@@ -1,7 +1,7 @@
 /** Numbers, sizes and times for people, in the language of the page. */
 import type { Words } from "../words/index.ts";
 
-/** The page's own; tests have no document. */
+/** The page's language; tests have no document. */
 const locale = (): string => globalThis.document?.documentElement.lang || "en";
 
 const in_ = (value: number, unit: string, digits = 0): string =>
@@ -24,18 +24,18 @@ export function bytesText(bytes: number): string {
 /** `1,234`. */
 export const countText = (count: number): string => count.toLocaleString(locale());
 
-/** `12.3`, of tokens in a second. */
+/** `12.3`, in tokens per second. */
 export const rateText = (rate: number): string =>
   rate.toLocaleString(locale(), { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
-/** `4 min`, of a duration. */
+/** `4 min`. */
 export function durationText(ms: number): string {
   if (ms < 950) return in_(ms, "millisecond");
   const [value, unit] = largest(ms);
   return in_(value, unit, unit === "second" && value < 9.95 ? 1 : 0);
 }
 
-/** A time in the largest unit that is at least one. */
+/** A duration in the largest unit that is at least one. */
 function largest(ms: number): [number, "second" | "minute" | "hour" | "day"] {
   const seconds = ms / 1000;
   if (seconds < 60) return [seconds, "second"];
@@ -50,7 +50,7 @@ function relative(ms: number): string {
   return format.format(Math.sign(ms) * Math.round(value), unit);
 }
 
-/** `4 minutes ago`, or the date where that is long ago. */
+/** `4 minutes ago`, or the date if that is long ago. */
 export function agoText(atMs: number, nowMs: number = Date.now()): string {
   const ms = Math.max(0, nowMs - atMs);
   if (ms < 45_000) return relative(0);
@@ -70,7 +70,7 @@ export function untilText(atMs: number, nowMs: number = Date.now()): string | un
   return ms > 10 * 365 * 86_400_000 ? undefined : relative(Math.max(0, ms));
 }
 
-/** Under which a chat is listed. */
+/** The heading under which a chat is listed. */
 export function dayText(days: Words["chats"]["days"], atMs: number, nowMs: number = Date.now()): string {
   const day = (ms: number): number => new Date(ms).setHours(0, 0, 0, 0);
   const ago = Math.round((day(nowMs) - day(atMs)) / 86_400_000);

@@ -1,4 +1,4 @@
-/** What somebody who is new here wants to know. */
+/** Help for new users. */
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";
 

@@ -1,4 +1,4 @@
-/** Pictures of a few lines each, drawn for this page on a grid of 24. */
+/** Icons of a few lines each, drawn for this page on a grid of 24. */
 
 const PATHS = {
   plus: "M12 5v14M5 12h14",
@@ -50,7 +50,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Says nothing to screen readers: what it stands on has a label. */
+/** Hidden from screen readers: the element around it has a label. */
 export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   const isSolid = name === "stop" || name === "play";
   return (
@@ -67,7 +67,7 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   );
 }
 
-/** The flame. */
+/** The logo, a flame. */
 export function Mark({ size = 22 }: { size?: number }) {
   return (
     <svg class="mark" width={size} height={size} viewBox="6 4 20 24" aria-hidden="true" focusable="false">

@@ -1,6 +1,6 @@
-/** Names for what the page makes: unique, and in the order in which they were made. */
+/** Ids for the page's records: unique, and sorted by creation time. */
 
-/** Pages that were not served over HTTPS have no `crypto.randomUUID`. */
+/** Pages not served over HTTPS lack `crypto.randomUUID`. */
 export function makeId(nowMs: number = Date.now()): string {
   const bytes = crypto.getRandomValues(new Uint8Array(10));
   const random = Array.from(bytes, (byte) => (byte % 36).toString(36)).join("");

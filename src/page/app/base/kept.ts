@@ -1,11 +1,11 @@
 /**
- * What the browser keeps for this page by name. Where it keeps nothing, as in some private windows, or has no room
- * left, the tab remembers it alone.
+ * The browser's storage by name. If it is unavailable, as in some private windows, or full, values last as long as the
+ * tab.
  */
 
 export type Kept = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
-/** @param open the browser's storage; throws where it is forbidden */
+/** @param open the browser's storage; throws if it is forbidden */
 export function makeKept(open: () => Storage): Kept {
   const unkept = new Map<string, string>();
   const tried = <T>(work: (storage: Storage) => T, failed: T): T => {

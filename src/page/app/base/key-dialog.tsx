@@ -1,4 +1,4 @@
-/** Asks for an API key where the server wants one. */
+/** Asks for an API key if the server requires one. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";

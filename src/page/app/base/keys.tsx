@@ -1,4 +1,4 @@
-/** What the keyboard does, everywhere in the page. */
+/** Keyboard shortcuts of the whole page. */
 import type { App } from "../context.ts";
 import { useApp, useWords } from "../context.ts";
 import type { Words } from "../words/index.ts";
@@ -39,10 +39,13 @@ export function KeysDialog() {
   );
 }
 
-/** Whether a key belongs to an input method that composes text. Safari has ended that when the last key comes (229). */
+/**
+ * True if a key belongs to an input method that composes text. Safari ends the composition before its last key event
+ * (229).
+ */
 export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
 
-/** Keys of the page as a whole; those of a dialog, a menu or a text field are theirs. */
+/** Shortcuts of the page; keys of a dialog, a menu or a text field are left to these. */
 export function onPageKey({ go, over, chats, isMenuOpen, notices }: App, event: KeyboardEvent): void {
   if (isComposing(event)) return;
   const isCommand = event.ctrlKey || event.metaKey;
@@ -73,7 +76,7 @@ export function onPageKey({ go, over, chats, isMenuOpen, notices }: App, event: 
   } else if (key === "?") over.value = "keys";
 }
 
-/** Then the browser has something of its own to undo. */
+/** True if the browser has text edits to undo. */
 const hasText = (target: EventTarget | null): boolean =>
   (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) && target.value !== "";
 

@@ -1,6 +1,6 @@
-/** The lines of a stream, as they come. */
+/** The lines of a stream, as they arrive. */
 
-/** Throws where one line is longer than any that this server sends. */
+/** Longest line; a longer one throws. */
 const LINE_CHARS_MAX = 64 * 1024 * 1024;
 
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void, void> {

@@ -1,4 +1,4 @@
-/** A component that is drawn again only where a property of it is another. */
+/** A component that is rendered again only if a property changes. */
 import { Component, h, type FunctionComponent } from "preact";
 
 export function memo<P extends object>(draw: FunctionComponent<P>): FunctionComponent<P> {

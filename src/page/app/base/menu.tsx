@@ -1,4 +1,4 @@
-/** A button that opens a list of things to do. Arrow keys walk through it, Escape closes it. */
+/** A button that opens a menu. Arrow keys move through it, Escape closes it. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useId, useRef } from "preact/hooks";
@@ -13,7 +13,7 @@ export interface MenuItem {
 
 interface MenuProps {
   readonly label: string;
-  /** Asked for when the menu is opened. */
+  /** Called when the menu opens. */
   readonly items: () => readonly MenuItem[];
   readonly children: ComponentChildren;
   readonly class?: string;
@@ -27,7 +27,7 @@ export function Menu({ label, items, children, class: name = "icon-button" }: Me
     ...(root.current?.querySelectorAll<HTMLButtonElement>("[role=menuitem]") ?? []),
   ];
   useLayoutEffect(() => {
-    if (!isOpen.value) return undefined; // the next key is the menu's already
+    if (!isOpen.value) return undefined; // focus now: the next key is for the menu
     entries()[0]?.focus();
     const leave = (event: Event): void => {
       if (!root.current?.contains(event.target as Node)) isOpen.value = false;

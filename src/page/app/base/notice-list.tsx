@@ -1,4 +1,4 @@
-/** Short messages at the foot of the page, told to screen readers too. Only their buttons take clicks. */
+/** Short messages at the foot of the page, announced to screen readers too. Only their buttons take clicks. */
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
 

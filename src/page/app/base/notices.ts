@@ -1,10 +1,10 @@
-/** Short messages at the foot of the page, some with a button that brings back what was deleted. */
+/** Short messages at the foot of the page, some with a button that restores a deleted item. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 interface Notice {
   readonly id: number;
   readonly text: string;
-  /** Present: what was said can still be undone. */
+  /** Present: the action can still be undone. */
   readonly undo?: () => void;
 }
 
@@ -14,26 +14,26 @@ const NOTICES_MAX = 4;
 
 interface Deletion {
   readonly text: string;
-  /** Brings back what is gone. */
+  /** Restores the deleted item. */
   readonly undo: () => unknown;
-  /** Deletes for good, after 10 seconds, or when the notice or the tab is closed. Absent: that has happened already. */
+  /** Deletes for good, after 10 seconds, or when the notice or the tab is closed. Absent: it is deleted already. */
   readonly finish?: () => unknown;
 }
 
 export interface Notices {
   readonly list: ReadonlySignal<readonly Notice[]>;
   say(text: string): void;
-  /** Says what was deleted, with a button that undoes it for 10 seconds. */
+  /** Announces a deletion, with a button that undoes it for 10 seconds. */
   offerUndo(deletion: Deletion): void;
-  /** Undoes the last deletion that still can be undone. Returns false where there is none. */
+  /** Undoes the last deletion that can still be undone. Returns false if there is no such deletion. */
   undoLast(): boolean;
   close(id: number): void;
 }
 
-/** @param tab tells when the page is left */
+/** @param tab fires an event when the page is left */
 export function makeNotices(tab: Pick<Window, "addEventListener">): Notices {
   const list = signal<readonly Notice[]>([]);
-  /** What is to be done once a notice is over. */
+  /** the final action of each notice */
   const pending = new Map<number, () => unknown>();
   let last = 0;
   const remove = (id: number): void => {

@@ -1,4 +1,4 @@
-/** What somebody chose for this browser: colours, and what new chats begin with. */
+/** Preferences of this browser: colours, and defaults of new chats. */
 import { effect, signal, type Signal } from "@preact/signals";
 import type { Kept } from "./kept.ts";
 import { PLACES, type Place } from "../chat/tree.ts";
@@ -14,11 +14,11 @@ export interface Prefs {
   /** The model of the last new chat. */
   readonly model: Signal<string>;
   readonly place: Signal<Place>;
-  /** Whether a model writes titles of chats. */
+  /** `on` if a model writes titles of chats. */
   readonly titles: Signal<Switch>;
-  /** Of the page: a code as in `de`, or `auto`. */
+  /** The page's language: a code such as `de`, or `auto`. */
   readonly language: Signal<string>;
-  /** What the page's own engine runs on: `auto`, `webgpu`, … */
+  /** The backend of the page's own engine: `auto`, `webgpu`, … */
   readonly backend: Signal<string>;
 }
 

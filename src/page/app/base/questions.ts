@@ -1,19 +1,19 @@
-/** Questions of the page to its user: for a text, such as a name, or whether to go ahead. */
+/** Questions of the page to its user: for a text, such as a name, or for a confirmation. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 export interface Question {
   readonly title: string;
   readonly text?: string;
-  /** What the button says that goes ahead. */
+  /** Label of the confirming button. */
   readonly action: string;
   readonly isDangerous?: boolean;
-  /** Present: a text is asked for. */
+  /** Present: asks for a text. */
   readonly field?: { readonly label: string; readonly first: string };
 }
 
 export interface Questions {
   readonly open: ReadonlySignal<Question | undefined>;
-  /** The text that was given, or `""` where none was asked for; undefined: the answer was no. */
+  /** The entered text, or `""` for a confirmation; undefined: cancelled. */
   ask(question: Question): Promise<string | undefined>;
   answer(text: string | undefined): void;
 }
@@ -29,7 +29,7 @@ export function makeQuestions(): Questions {
     open,
     answer,
     ask(question) {
-      answer(undefined); // of the question before
+      answer(undefined); // cancels the previous question
       open.value = question;
       return new Promise((take) => (resolve = take));
     },

@@ -1,4 +1,4 @@
-/** Where in the page somebody is: the part of the address behind `#`, so that back, forward and links work. */
+/** The current view: the part of the URL after `#`, so that back, forward and links work. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 const VIEWS = ["chat", "models", "gateway", "system"] as const;
@@ -6,7 +6,7 @@ export type View = (typeof VIEWS)[number];
 
 export interface Route {
   readonly view: View;
-  /** A chat, a model or a delivery. */
+  /** Id of a chat, a model or a delivery. */
   readonly id?: string;
 }
 

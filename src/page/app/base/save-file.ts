@@ -1,4 +1,4 @@
-/** Hands somebody a file to keep. */
+/** Saves a file on the user's device. */
 
 export function saveFile(name: string, text: string, type = "application/json"): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
@@ -9,7 +9,7 @@ export function saveFile(name: string, text: string, type = "application/json"):
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** A name that every system takes, in whichever script the title is. */
+/** A file name that every system accepts, in the script of the title. */
 export function fileNameOf(title: string, ending: string): string {
   const name = title
     .normalize("NFC")

@@ -1,4 +1,4 @@
-/** A file on its way to the server. `fetch` does not say how much of a body is sent, so this is the older way. */
+/** Uploads a file to the server. Uses XMLHttpRequest, because `fetch` reports no upload progress. */
 
 export interface UploadOptions {
   readonly signal: AbortSignal;
@@ -11,7 +11,7 @@ interface Upload extends UploadOptions {
   readonly file: Blob;
 }
 
-/** The answer; undefined: there was none. Throws the signal's reason. */
+/** The answer; undefined if the connection failed. Throws the signal's reason. */
 export function sendFile({ address, headers, file, signal, onProgress }: Upload): Promise<Response | undefined> {
   signal.throwIfAborted();
   const request = new XMLHttpRequest();

@@ -1,4 +1,4 @@
-/** The head of a view: the button for the list of chats on a narrow page, a title, and what can be done. */
+/** The head of a view: the button for the list of chats on a narrow page, a title, and actions. */
 import type { ComponentChildren } from "preact";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";

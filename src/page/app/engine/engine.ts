@@ -1,6 +1,6 @@
 /**
- * Hearth's engine in this page: which model is in memory, what is kept in the page's storage, and how both are asked.
- * Nothing of it is fetched before somebody wants it.
+ * Hearth's engine in this page: the model in memory, the page's storage, and the requests to both. It is fetched on
+ * first use.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { PageRuntime, PageRuntimeOptions, PageWait } from "../../engine/runtime.ts";
@@ -27,7 +27,7 @@ export interface EngineParts {
   readonly words: () => Words;
 }
 
-/** What is fetched once an engine is wanted. */
+/** Fetched on first use of an engine. */
 const loadEngine = () => import("./load.ts");
 
 export class Engine {
@@ -45,12 +45,12 @@ export class Engine {
     return this.#parts.words().engine;
   }
 
-  /** In memory. */
+  /** The model in memory. */
   get model(): ReadonlySignal<PageModel | undefined> {
     return this.#model;
   }
 
-  /** In the page's storage; undefined: nobody looked. */
+  /** The content of the page's storage; undefined: not read yet. */
   get kept(): ReadonlySignal<readonly Kept[] | undefined> {
     return this.#kept;
   }
@@ -68,7 +68,10 @@ export class Engine {
     await this.lookAtKept();
   }
 
-  /** Forgets what is kept of models that the server has no more. @param digests of its models */
+  /**
+   * Removes stored models that the server no longer has.
+   * @param digests of its models
+   */
   async dropGone(digests: ReadonlySet<string>): Promise<void> {
     if (!window.isSecureContext) return;
     await this.lookAtKept();
@@ -83,7 +86,7 @@ export class Engine {
     return (await fetch(addressOf(`/api/blobs/sha256:${digest}`), { method: "HEAD", headers })).status === 404;
   }
 
-  /** Chats on it. */
+  /** Answers chats. */
   readonly answer: Answerer = (question, signal) => this.#answer(question, signal);
 
   async *#answer(question: Question, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {

@@ -1,4 +1,4 @@
-/** What the page fetches once a model is to run in it: the runtime, and how a chat asks it. */
+/** Fetched when a model is to run in the page: the runtime, and its chat requests. */
 import { AppError, type Code, messageOf } from "../../../base/index.ts";
 import { makePageRuntime, type PageRuntime, type PageRuntimeOptions } from "../../engine/runtime.ts";
 import type { InferenceEvent, Message } from "../../../runtime/portable.ts";
@@ -21,15 +21,15 @@ export const makeRuntime = ({ headers, ...rest }: RuntimeSettings): PageRuntime 
   });
 
 interface Asking {
-  /** For errors of these codes. */
+  /** Advice by error code. */
   readonly advice: Words["engine"]["advice"];
   readonly question: Question;
   readonly signal: AbortSignal;
-  /** Is given what takes news of what is waited for. */
+  /** Subscribes to news about waiting. */
   readonly listen: (take: (event: AnswerEvent) => void) => void;
 }
 
-/** What comes of a chat, with what it waits for in between. */
+/** The events of a chat, including its waits. */
 export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<AnswerEvent, void, void> {
   const { advice, question, signal, listen } = asking;
   return pushed(async (push) => {
@@ -42,7 +42,7 @@ export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<A
   });
 }
 
-/** What can be done about it, where the error does not say so. */
+/** Adds advice to an error without any. */
 function explained(error: unknown, advice: Words["engine"]["advice"]): unknown {
   const said = error instanceof AppError ? (advice as Partial<Record<Code, string>>)[error.code] : undefined;
   return said === undefined ? error : new Error(`${messageOf(error).replace(/\.$/, "")}. ${said}`, { cause: error });
@@ -55,11 +55,11 @@ function requestOf({ model, messages, options, think, tools }: Question, signal:
     options: parseOptions(options).options,
     signal,
     ...(think === undefined ? {} : { think }),
-    ...(tools && tools.length > 0 ? { tools: tools as [] } : {}), // as the server's route would get them
+    ...(tools && tools.length > 0 ? { tools: tools as [] } : {}), // the same form as in a request to the server
   };
 }
 
-/** As the server reads a message of a request. */
+/** Reads a message like the server does. */
 function readMessage({ images, tool_calls, ...message }: WireMessage): Message {
   return {
     ...message,

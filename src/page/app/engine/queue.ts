@@ -1,7 +1,7 @@
-/** Work that somebody waits for: as a generator, and one after the other. */
+/** Work with a waiting caller: as a generator, and one after the other. */
 import { abortable } from "../../../base/index.ts";
 
-/** What somebody pushes, as a generator that ends or throws as the work does. */
+/** Pushed items as a generator, which ends or throws like the work. */
 export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void>): AsyncGenerator<T, void, void> {
   const items: T[] = [];
   let wake = (): void => {};
@@ -24,7 +24,7 @@ export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void
   if ("error" in end) throw end.error;
 }
 
-/** Does work once what was given before is over; throws where `signal` is aborted until then. */
+/** Runs work after all earlier work; throws if `signal` aborts first. */
 export type InTurn = (work: () => Promise<void>, signal: AbortSignal) => Promise<void>;
 
 export function makeTurns(): InTurn {

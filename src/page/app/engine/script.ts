@@ -1,4 +1,4 @@
-/** The script addresses that this page makes: of its own Workers, and no other. */
+/** The script URLs that this page makes: only its own Workers'. */
 import type { PageWorker } from "../../engine/client.ts";
 
 interface TrustedTypes {
@@ -8,7 +8,7 @@ interface TrustedTypes {
   ): { createScriptURL(url: string): unknown };
 }
 
-/** @param name of the element in the page's head that has the address */
+/** @param name of the element in the page's head that holds the URL */
 export function startWorker<W = PageWorker>(name: "hearth-worker" | "hearth-webllm" | "hearth-files"): W {
   const address = document.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content ?? "";
   if (!/^ui\/((?:worker-main|file-worker)-[0-9a-z]+|webllm)\.js$/.test(address)) {
@@ -17,7 +17,7 @@ export function startWorker<W = PageWorker>(name: "hearth-worker" | "hearth-webl
   return new Worker(trusted(address) as string, { type: "module" }) as unknown as W;
 }
 
-/** Browsers with Trusted Types take no plain text for a script's address. */
+/** Browsers with Trusted Types accept no plain text as a script URL. */
 function trusted(address: string): unknown {
   const { trustedTypes, hearthPolicy } = globalThis as typeof globalThis & {
     trustedTypes?: TrustedTypes;
@@ -25,6 +25,6 @@ function trusted(address: string): unknown {
   };
   if (!trustedTypes) return address;
   const policy = hearthPolicy ?? trustedTypes.createPolicy("hearth", { createScriptURL: (url) => url });
-  Object.assign(globalThis, { hearthPolicy: policy }); // it can be made once
+  Object.assign(globalThis, { hearthPolicy: policy }); // a policy can be made only once
   return policy.createScriptURL(address);
 }

@@ -1,4 +1,4 @@
-/** How a chat asks WebLLM: a Worker for each model, which loads it and answers. */
+/** Chats with WebLLM: a Worker for each model, which loads it and answers. */
 import type { ModelParts } from "../../engine/runtime.ts";
 import type { FromWebLlm, ToWebLlm } from "../../engine/webllm/messages.ts";
 import type { Api } from "../base/api.ts";
@@ -9,7 +9,7 @@ import { startWorker } from "./script.ts";
 
 export interface WebLlmModel {
   readonly name: string;
-  /** Undefined: the model does not say. */
+  /** Undefined: unknown. */
   readonly contextLength: number | undefined;
 }
 
@@ -18,11 +18,11 @@ export interface Present {
   readonly key: string;
   readonly send: (message: ToWebLlm) => void;
   readonly end: () => void;
-  /** Undefined: it is on its way. */
+  /** Undefined: still loading. */
   readonly model: WebLlmModel | undefined;
 }
 
-/** A Worker that somebody listens to. */
+/** A Worker with a listener. */
 interface Started extends Omit<Present, "model"> {
   listen: (message: FromWebLlm) => void;
 }
@@ -31,9 +31,9 @@ interface Place {
   readonly api: Api;
   readonly words: () => Words;
   readonly present: () => Present | undefined;
-  /** Keeps it as the one that is there. */
+  /** Stores it as the current one. */
   readonly hold: (present: Present | undefined) => void;
-  /** A Worker does not say which chat its words are of: one chat after the other has it. */
+  /** Serialises chats: a Worker's messages do not name their chat. */
   readonly inTurn: InTurn;
 }
 
@@ -42,7 +42,7 @@ interface Asking {
   readonly push: (event: AnswerEvent) => void;
 }
 
-/** Ours, and the library's word for it. */
+/** Our names, and the library's. */
 const SETTINGS: Readonly<Record<string, string>> = {
   temperature: "temperature",
   top_p: "top_p",
@@ -53,7 +53,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   repeat_penalty: "repetition_penalty",
 };
 
-/** As `Answerer`. */
+/** See `Answerer`. */
 export const answer = (place: Place, question: Question, signal: AbortSignal) =>
   pushed<AnswerEvent>((push) => {
     push({ kind: "wait", text: place.words().engine.otherChat });
@@ -69,7 +69,7 @@ async function ask(place: Place, question: Question, { signal, push }: Asking): 
   const stop = (): void => {
     const present = place.present();
     if (present?.model) return present.send({ kind: "stop" });
-    present?.end(); // nobody waits for the load
+    present?.end(); // no caller waits for the load
     place.hold(undefined);
   };
   signal.addEventListener("abort", stop, { once: true });
@@ -83,7 +83,7 @@ async function ask(place: Place, question: Question, { signal, push }: Asking): 
   }
 }
 
-/** The Worker that has the model, a new one where it is not in memory. */
+/** The Worker with the model; a new one if the model is not in memory. */
 async function load(place: Place, { model, options }: Question, { signal, push }: Asking): Promise<Started> {
   const parts: ModelParts = await place.api.json("/api/parts", { body: { model } });
   signal.throwIfAborted();
@@ -165,7 +165,7 @@ function start(key: string): Started {
   return started;
 }
 
-/** Sends a message, and waits until that is said. */
+/** Sends a message, and waits for an answer of this kind. */
 function said<K extends FromWebLlm["kind"]>(
   worker: Started,
   { message, until, take }: { message: ToWebLlm; until: K; take: (event: FromWebLlm) => void },

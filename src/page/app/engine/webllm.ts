@@ -1,4 +1,4 @@
-/** WebLLM in this page: which of the models that MLC compiled is in memory. What runs it comes once it is wanted. */
+/** WebLLM in this page: the MLC model in memory. Its code is fetched on first use. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Answerer } from "../chat/answers.ts";
@@ -18,7 +18,7 @@ export class WebLlm {
     this.#words = words;
   }
 
-  /** In memory. */
+  /** The model in memory. */
   get model(): ReadonlySignal<WebLlmModel | undefined> {
     return this.#model;
   }
@@ -28,7 +28,7 @@ export class WebLlm {
     this.#hold(undefined);
   }
 
-  /** Chats on it. */
+  /** Answers chats. */
   readonly answer: Answerer = async function* (this: WebLlm, ...asked: Parameters<Answerer>) {
     const { answer } = await import("./webllm-chat.ts");
     const [present, hold] = [() => this.#present, (next: Present | undefined) => this.#hold(next)];

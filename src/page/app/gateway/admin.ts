@@ -1,11 +1,11 @@
-/** The gateway as its operator asks it, with the gateway token, which is kept for this tab. */
+/** Requests of an operator to the gateway, with the gateway token, which is kept for this tab. */
 import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { bearer, Refused, type Api, type Ask } from "../base/api.ts";
 
 const TOKEN = "hearth-gateway-token";
 
-/** Whether somebody can look. `off`: the server has no gateway; `locked`: its gateway has no token. */
+/** Access to the gateway. `off`: the server has no gateway; `locked`: its gateway has no token. */
 export type Access = "unknown" | "open" | "asks" | "refused" | "off" | "locked";
 
 export class Admin {
@@ -27,14 +27,14 @@ export class Admin {
     this.#access.value = "unknown";
   }
 
-  /** Finds out whether somebody can look, without a request that is sure to be refused. */
+  /** Finds out the access, without a request that is sure to be refused. */
   async look(hasGateway: boolean): Promise<void> {
     if (!hasGateway) this.#access.value = "off";
     else if (this.#storage.getItem(TOKEN) === null) this.#access.value = "asks";
-    else await this.ask("mappings").catch(() => {}); // `access` says it
+    else await this.ask("mappings").catch(() => {}); // `access` has the result
   }
 
-  /** Throws as the API; who is not let in is told by `access`. */
+  /** Throws like the API; `access` reports a refused token. */
   async ask<T>(path: string, ask: Ask = {}): Promise<T> {
     const token = this.#storage.getItem(TOKEN);
     try {
@@ -43,7 +43,7 @@ export class Admin {
       return found;
     } catch (error) {
       if (error instanceof Refused && error.status === 401) this.#access.value = token === null ? "asks" : "refused";
-      // only of this question: other answers of 404 are of one delivery
+      // only for these requests: on others 404 means an unknown delivery
       if (error instanceof Refused && error.status === 404 && /^(mappings|deliveries\?.*)$/.test(path)) {
         this.#access.value = "locked";
       }
@@ -88,7 +88,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** A run's state, with the fate of its reply where that is bad: such a run is no success for who waits for it. */
+/** A run's state, or its reply's if that failed: for the recipient such a run has failed. */
 export function fateOf({ state, reply }: Run): {
   readonly state: string;
   readonly lost?: string;
@@ -98,7 +98,7 @@ export function fateOf({ state, reply }: Run): {
   return isLost ? { state, lost: reply, look: tagOf(reply) } : { state, look: tagOf(state) };
 }
 
-/** How a state looks: over and well, over and bad, or on its way. */
+/** The tag class of a state: succeeded, failed, or under way. */
 function tagOf(state: string): string {
   if (/^(succeeded|delivered|sent|done)$/.test(state)) return "tag good";
   if (/^(failed|dead|timed_out|error|unknown|refused)$/.test(state)) return "tag bad";

@@ -1,4 +1,4 @@
-/** What came in, newest first, by state and path. */
+/** The list of deliveries, newest first, with filters by state and path. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";

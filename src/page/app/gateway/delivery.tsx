@@ -1,4 +1,7 @@
-/** One delivery: its runs, what they answered, its body; replay and cancel. What came in is text, never markup. */
+/**
+ * One delivery: its runs and their answers, its body; replay and cancel. Outside text is shown as text, never as
+ * markup.
+ */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";

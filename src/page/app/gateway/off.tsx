@@ -1,9 +1,9 @@
-/** What a gateway is good for, and how to turn it on. */
+/** Explains the gateway, and how to turn it on. */
 import { useWords } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Icon } from "../base/icons.tsx";
 
-/** A whole configuration: GitHub wakes a model, and Slack gets its answer. */
+/** A complete configuration: GitHub wakes a model, and Slack gets its answer. */
 const EXAMPLE = `{
   gateway: { token: "\${HEARTH_GATEWAY_TOKEN}" },
   hooks: {
@@ -24,7 +24,7 @@ const EXAMPLE = `{
 }
 `;
 
-/** @param isLocked there is a gateway, but nobody may look at it here */
+/** @param isLocked true if there is a gateway without a token for this page */
 export function Off({ isLocked }: { isLocked: boolean }) {
   const { off: words } = useWords().gateway;
   if (isLocked) return <p class="empty-line">{words.locked}</p>;

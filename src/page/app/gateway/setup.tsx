@@ -1,4 +1,4 @@
-/** How the gateway is set up: its mappings, with a field to try them, and what an audit finds. */
+/** The gateway's setup: its mappings, with a field to try them, and audit findings. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -7,7 +7,7 @@ import { Dialog } from "../base/dialog.tsx";
 import type { Words } from "../words/index.ts";
 import type { Finding, Mapping } from "./admin.ts";
 
-/** Asks once; says what went wrong. */
+/** Fetches once; returns an error text on failure. */
 function useFound<T>(path: string): { found: T | undefined; problem: string } {
   const { admin } = useApp();
   const words = useWords();
@@ -59,7 +59,7 @@ export function MappingList() {
   );
 }
 
-/** Throws for a line that is no header. */
+/** Throws for a line that is not a header. */
 function readHeaders(text: string, { notHeader }: Words["setup"]): Record<string, string> {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The gateway: what came in, what became of it, and how it is set up. */
+/** The gateway: deliveries, their outcomes, and the setup. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -36,7 +36,7 @@ export function GatewayView() {
   const look = async (): Promise<void> => {
     const health = await api.json<Health>("/health", { alsoOk: 503 }).catch(() => undefined);
     status.value = health?.gateway;
-    // a gateway that fails has no status
+    // a failing gateway has no status
     if (health && admin.access.peek() === "unknown") await admin.look(!!health.gateway || health.problems.length > 0);
   };
   useEffect(() => {

@@ -1,29 +1,29 @@
 /**
- * The blocks of a text that grows: those that are over are never read again, only the last one is. So a long answer
- * costs as much per frame as its last block.
+ * The blocks of a growing text: finished blocks are never parsed again, only the last one is. So the cost of a long
+ * answer per frame is that of its last block.
  */
 import { Marked, type Token } from "marked";
 import { mathBlock, mathInline } from "./math.ts";
 
-/** One that is longer is shown as it is: nobody's answer, and slow to read. */
+/** A longer block is shown as plain text: no answer is that long, and it is slow to parse. */
 const BLOCK_CHARS_MAX = 200_000;
-/** So many quotes or lists inside each other take seconds to read. */
+/** Deeply nested quotes or lists take seconds to parse. */
 const NESTED = /(?:>[ \t]?){40}|(?:[-*+][ \t]){40}/;
 
 export interface Blocks {
-  /** What was read. */
+  /** The parsed text. */
   readonly text: string;
-  /** Blocks that are over. */
+  /** Finished blocks. */
   readonly done: readonly Token[];
-  /** Where the last block begins. */
+  /** Offset of the last block. */
   readonly tailAt: number;
-  /** What the last block is so far. */
+  /** The last block so far. */
   readonly tail: readonly Token[];
 }
 
 export const NO_BLOCKS: Blocks = { text: "", done: [], tailAt: 0, tail: [] };
 
-/** @param lex reads a text: all of it, or what of it is not over */
+/** @param lex parses a text: all of it, or its unfinished part */
 export function readBlocks(before: Blocks, text: string, lex: (text: string) => Token[] = lexBlocks): Blocks {
   if (text === before.text) return before;
   const from = text.startsWith(before.text) ? before : NO_BLOCKS;
@@ -39,10 +39,10 @@ export function readBlocks(before: Blocks, text: string, lex: (text: string) => 
   };
 }
 
-/** The blocks of a text that does not grow. */
+/** The blocks of a complete text. */
 export const blocksOf = (text: string): readonly Token[] => lexBlocks(text);
 
-/** Text that the lexer cannot take, because it is nested too deep or too long, is one paragraph of plain text. */
+/** Text that is nested too deep or too long for the lexer becomes one paragraph of plain text. */
 function lexBlocks(text: string): Token[] {
   const isHuge = text.length > BLOCK_CHARS_MAX && !text.slice(0, BLOCK_CHARS_MAX).includes("\n\n");
   if (isHuge || NESTED.test(text)) return [plain(text)];
@@ -55,5 +55,5 @@ function lexBlocks(text: string): Token[] {
 
 const plain = (text: string): Token => ({ type: "html", raw: text, text, block: true, pre: false });
 
-/** What a model wrote, in the shape that blocks are counted in. */
+/** A model's text with uniform line breaks, for offsets. */
 export const normalLines = (text: string): string => text.replace(/\r\n?/g, "\n");

@@ -1,10 +1,10 @@
-/** A block of code: its language, a button that copies it, and colours once it is over. */
+/** A code block: its language, a copy button, and colours once it is complete. */
 import { useEffect, useState } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import type { CodeNode, Highlight } from "./highlight.ts";
 import { CopyButton } from "../base/copy.tsx";
 
-/** @param isOver whether no more of it comes */
+/** @param isOver true if it is complete */
 export function CodeBlock({ code, language, isOver }: { code: string; language: string; isOver: boolean }) {
   const { loadHighlight } = useApp();
   const { markdown: words } = useWords();

@@ -1,4 +1,4 @@
-/** A formula as elements of MathML; its source until that can be drawn, and where it cannot. */
+/** A formula as MathML elements; its source until that is loaded, and if it fails. */
 import { createElement, type ComponentChild } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useApp } from "../context.ts";
@@ -31,7 +31,7 @@ const elementOf = (piece: MathPiece): ComponentChild =>
     ? piece
     : createElement(piece.type, { ...piece.attributes, style: piece.style }, ...piece.children.map(elementOf));
 
-/** Puts a selection into the clipboard with formulas as their source. */
+/** Copies a selection to the clipboard with formulas as their source. */
 export function copyWithSource(event: ClipboardEvent): void {
   const selection = getSelection();
   if (!selection || selection.rangeCount === 0 || !event.clipboardData) return;
@@ -45,7 +45,7 @@ export function copyWithSource(event: ClipboardEvent): void {
   if (formulas.length === 0) return;
   for (const each of formulas) each.replaceWith(each.dataset["tex"] ?? "");
   copy.className = "off-screen copied-text";
-  document.body.append(copy); // only what is laid out has lines
+  document.body.append(copy); // only rendered elements have lines
   event.clipboardData.setData("text/plain", copy.innerText);
   copy.remove();
   event.preventDefault();

@@ -1,15 +1,15 @@
-/** Colours for code, fetched once some code is shown. What comes out is a tree, never markup. */
+/** Syntax highlighting, fetched when code is shown. The result is a tree, never markup. */
 import { common, createLowlight } from "lowlight";
 
 /** A piece of code: text, or a span with classes. */
 export type CodeNode = string | { readonly classes: string; readonly children: readonly CodeNode[] };
 
-/** More takes longer than a frame. */
+/** Longer code takes longer than a frame. */
 const CHARS_MAX = 60_000;
 
 export type Highlight = (language: string, code: string) => readonly CodeNode[] | undefined;
 
-/** Undefined is answered for a language that is not known, and for code that is too long. */
+/** Returns undefined for an unknown language, and for code that is too long. */
 export function makeHighlight(): Highlight {
   const lowlight = createLowlight(common);
   return (language, code) => {

@@ -9,24 +9,24 @@ export interface MathToken extends Tokens.Generic {
   readonly raw: string;
   /** Without its delimiters. */
   readonly text: string;
-  /** On lines of its own. */
+  /** True if it has lines of its own. */
   readonly isDisplay: boolean;
-  /** False: its end has not come yet. */
+  /** False: its end has not arrived yet. */
   readonly isWhole: boolean;
 }
 
-/** Longer ones are shown as they were written. */
+/** Longer ones are shown as plain text. */
 const CHARS_MAX = 5000;
 
-/** A display formula has no blank line in it, so that a block that is over never becomes part of one. */
+/** A display formula contains no blank line, so that a finished block never becomes part of one. */
 const DISPLAY = /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\])[ \t]*(?:\n|$)/;
-/** One that has begun, up to the end of the text. */
+/** An unfinished display formula at the end of the text. */
 const BEGUN = /^ {0,3}(?:\$\$|\\\[)(?:(?!\n[ \t]*\n)(?!\$\$|\\\])[\s\S])*$/;
 const DISPLAY_INLINE = [/^\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$/, /^\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\]/] as const;
 const ROUND = /^\\\(((?:(?!\n[ \t]*\n)[\s\S])+?)\\\)/;
-/** Beside its content, and no letter or digit after it. */
+/** `$` next to the content, and no letter or digit after it. */
 const SINGLE = /^\$(?![\s$])((?:\\[^\n]|[^$\\`\n])+?)\$(?![\p{L}\p{N}$])/u;
-/** An amount of money, and words after it. */
+/** An amount of money, followed by words. */
 const PRICE = /^\d[\d.,]*\s*(?:[kKMBm]|bn)?(?:[\s,;:/–-]+\p{L}{2,}|\s*[–-]\s*$)/u;
 
 export const mathBlock: TokenizerAndRendererExtension = {

@@ -1,6 +1,6 @@
 /**
- * Blocks of Markdown as elements. Nothing of a text becomes markup: HTML is shown as it was written, pictures are shown
- * as their source, and only addresses of the web and of mail become links.
+ * Markdown blocks as elements. No text becomes markup: HTML and pictures are shown as source, and only web and mail
+ * addresses become links.
  */
 import type { Token, Tokens } from "marked";
 import { Component, type ComponentChildren } from "preact";
@@ -9,10 +9,10 @@ import { CodeBlock } from "./code.tsx";
 import { Formula } from "./formula.tsx";
 import type { MathToken } from "./math.ts";
 
-/** Deeper nesting is shown as it was written. */
+/** Deeper nesting is shown as source. */
 const DEPTH_MAX = 24;
 
-/** One block; a block that is over is drawn once. */
+/** One block; a finished block is rendered once. */
 export class Block extends Component<{ token: Token; isOver: boolean }> {
   override shouldComponentUpdate(next: { token: Token; isOver: boolean }): boolean {
     return next.token !== this.props.token || next.isOver !== this.props.isOver;
@@ -70,7 +70,7 @@ const blocksOf = (tokens: readonly Token[], at: At): ComponentChildren => tokens
 
 const languageOf = (lang: string | undefined): string => /^[\w+#.-]{1,30}/.exec(lang ?? "")?.[0].toLowerCase() ?? "";
 
-/** Below the headings of the page itself. */
+/** Levels below the headings of the page itself. */
 function headingOf({ depth, tokens }: Tokens.Heading, at: At) {
   const children = inlineOf(tokens, at);
   if (depth === 1) return <h3 class="h1">{children}</h3>;
@@ -83,7 +83,7 @@ function listOf({ ordered, start, items }: Tokens.List, at: At) {
   return ordered ? <ol start={start === "" ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
 }
 
-/** A box that can be ticked stands in the text as a sign: nothing here can be ticked. */
+/** A checkbox as a character: it cannot be ticked here. */
 const boxOf = (token: Token): string => ((token as Tokens.Checkbox).checked ? "☑ " : "☐ ");
 
 function tableOf({ header, rows, align }: Tokens.Table, at: At) {
@@ -115,7 +115,7 @@ function tableOf({ header, rows, align }: Tokens.Table, at: At) {
   );
 }
 
-/** A wide table is scrolled, with the keyboard too. */
+/** Scrolls a wide table, also by keyboard. */
 const TableBox = ({ children }: { children?: ComponentChildren }) => (
   <div class="table" tabIndex={0} role="region" aria-label={useWords().markdown.table}>
     {children}
@@ -150,11 +150,11 @@ function inline(token: Token, at: At): ComponentChildren {
     case "math":
       return formulaOf(token as MathToken, inside);
     default:
-      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image too: as they were written
+      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image are shown as source too
   }
 }
 
-/** One whose end has not come is its source while the answer grows, and text once that is over. */
+/** An unfinished formula is shown as source while the answer grows, and as text at its end. */
 function formulaOf({ raw, text, isDisplay, isWhole }: MathToken, { isOver }: At) {
   if (isWhole) return <Formula {...{ raw, text, isDisplay }} />;
   return isOver ? raw : <code class="tex display">{raw.trim()}</code>;
@@ -174,7 +174,7 @@ function linkOf({ href, tokens, raw }: Tokens.Link, at: At): ComponentChildren {
   );
 }
 
-/** An address that a link may have; undefined for every other scheme, and for what has none. */
+/** The URL of a link if its scheme is allowed; else undefined. */
 export function safeAddress(href: string): string | undefined {
   try {
     const { protocol, href: whole } = new URL(href);
@@ -186,7 +186,7 @@ export function safeAddress(href: string): string | undefined {
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
 
-/** The few character references that models write, as the characters that they stand for. */
+/** Decodes the few character references that models write. */
 const decode = (text: string): string =>
   text.replace(
     /&(?:(amp|lt|gt|quot|nbsp)|#(\d{1,7}));/g,

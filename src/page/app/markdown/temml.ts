@@ -1,6 +1,6 @@
 /**
- * LaTeX as a tree of MathML, fetched once a formula is shown. What comes out are elements and attributes of a list:
- * addresses, identities and classes of others are not on it.
+ * LaTeX as a MathML tree, fetched when a formula is shown. Elements and attributes come from an allow-list without
+ * URLs, ids and foreign classes.
  */
 import temml from "temml";
 
@@ -14,11 +14,11 @@ export type MathPiece =
       readonly children: readonly MathPiece[];
     };
 
-/** Undefined is answered for what is no LaTeX, and for what takes too much of it. */
+/** Returns undefined for invalid LaTeX, and for formulas that are too large. */
 export type DrawMath = (tex: string, isDisplay: boolean) => MathPiece | undefined;
 
 const CHARS_MAX = 5000;
-/** With macros of its own, a short text can become a long one. */
+/** Macros can expand a short text to a long one. */
 const WITH_MACROS_CHARS_MAX = 400;
 const EXPANSIONS_MAX = 200;
 const PIECES_MAX = 20_000;
@@ -58,7 +58,7 @@ export const drawMath: DrawMath = (tex, isDisplay) => {
     });
     return pieceOf(tree, { left: PIECES_MAX });
   } catch {
-    return undefined; // it is shown as it was written
+    return undefined; // shown as source
   }
 };
 
@@ -80,7 +80,7 @@ interface Node {
   readonly children?: readonly unknown[];
 }
 
-/** Elements that are not on the list are left out, and what they have inside stays. */
+/** Elements outside the allow-list are replaced by their children. */
 function pieceOf(node: unknown, room: { left: number }): MathPiece {
   if (--room.left < 0) throw new Error("too many pieces");
   const { type = "", text, attributes = {}, style = {}, children = [] } = node as Node;
@@ -93,7 +93,7 @@ function pieceOf(node: unknown, room: { left: number }): MathPiece {
   };
 }
 
-/** No value of an attribute or a style has an address in it. */
+/** No allowed attribute or style holds a URL. */
 const known = (fields: Readonly<Record<string, unknown>>, names: ReadonlySet<string>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields)

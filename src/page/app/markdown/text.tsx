@@ -1,4 +1,4 @@
-/** A text of Markdown that is whole, and one that grows. */
+/** Markdown text: complete, or growing. */
 import { useMemo, useRef } from "preact/hooks";
 import { blocksOf, NO_BLOCKS, normalLines, readBlocks, type Blocks } from "./blocks.ts";
 import { copyWithSource } from "./formula.tsx";
@@ -15,7 +15,7 @@ export function MarkdownText({ text }: { text: string }) {
   );
 }
 
-/** What was read of it stays; only the last block is read again. */
+/** Keeps parsed blocks; only the last block is parsed again. */
 export function GrowingText({ text }: { text: string }) {
   const read = useRef<Blocks>(NO_BLOCKS);
   const { done, tail } = (read.current = readBlocks(read.current, normalLines(text)));

@@ -1,4 +1,4 @@
-/** The catalogue: models to download with one click, by what they are for; and three of them for a first chat. */
+/** The catalogue: models to download with one click, by purpose; and three of them for a first chat. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -11,7 +11,7 @@ import { PURPOSES, type CatalogueList, type CatalogueModel, type Purpose } from 
 import { jobText } from "./job-list.tsx";
 import { isDemo } from "./models.ts";
 
-/** Open where there is nothing but a demo. */
+/** Open if the server has only the demo model. */
 export function CatalogueSection() {
   const { catalogue, models } = useApp();
   const words = useWords();
@@ -60,7 +60,7 @@ export function CatalogueSection() {
   );
 }
 
-/** Three models for somebody who has none. Nothing is shown where the catalogue cannot be read. */
+/** Three models for a new user. Shows nothing if the catalogue cannot be read. */
 export function SuggestedModels() {
   const { catalogue } = useApp();
   const { catalogue: texts } = useWords();
@@ -155,7 +155,7 @@ function PullButton({ model: { name, title, fits }, isRunning }: { model: Catalo
   );
 }
 
-/** The server says why a model does not fit. */
+/** The server gives the reason why a model does not fit. */
 function fitText(texts: Words["catalogue"], { fits, reason = "" }: CatalogueModel, { memory }: CatalogueList): string {
   if (fits === "yes") return texts.fits(bytesText(memory.available));
   return fits === "tight" ? texts.tight(reason) : texts.tooLarge(reason);

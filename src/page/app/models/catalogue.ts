@@ -1,4 +1,4 @@
-/** The catalogue of the server: models that people run, and whether they fit its machine. */
+/** The server's catalogue: popular models, and whether they fit its machine. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 
@@ -37,17 +37,17 @@ export class Catalogue {
     this.#api = api;
   }
 
-  /** Undefined: not known yet. */
+  /** Undefined: not loaded yet. */
   get list(): ReadonlySignal<CatalogueList | undefined> {
     return this.#list;
   }
 
-  /** Why it is not known. */
+  /** The error of loading it. */
   get problem(): ReadonlySignal<unknown> {
     return this.#problem;
   }
 
-  /** Reads it again, since memory and disk change. */
+  /** Loads it again, because memory and disk change. */
   async refresh(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;

@@ -1,4 +1,4 @@
-/** A model from a Modelfile. */
+/** Creates a model from a Modelfile. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";

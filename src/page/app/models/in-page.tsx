@@ -1,4 +1,4 @@
-/** What of the models is in this page: in its memory, and in its storage. */
+/** Models in this page: in its memory, and in its storage. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Kept } from "../../engine/kept.ts";

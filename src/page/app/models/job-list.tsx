@@ -1,4 +1,4 @@
-/** Downloads and creations, with what is left of each. */
+/** Downloads and creations, with their progress. */
 import { useApp, useWords } from "../context.ts";
 import { bytesText, durationText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
@@ -68,11 +68,11 @@ function JobCard({ job }: { job: Job }) {
   );
 }
 
-/** How far it is, or why it failed. */
+/** Progress, or the reason of a failure. */
 export const jobText = (words: Words, job: Job): string =>
   job.error === undefined ? stateText(words.jobs, job) : withoutHint(reasonOf(words, job.error));
 
-/** Registries without TLS, or with a certificate that nobody vouches for: the server says which setting allows them. */
+/** Registries without TLS, or with an unverified certificate: the server's error names the setting that allows them. */
 const INSECURE = / \('insecure' allows it\)|^insecure protocol http$/;
 
 const needsInsecure = (error: unknown): boolean => error instanceof Error && INSECURE.test(error.message);

@@ -1,4 +1,4 @@
-/** Models that are being brought, or made: how far each is, and those that a closed tab left unfinished. */
+/** Downloads and creations of models: their progress, and jobs that a closed tab left unfinished. */
 import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
@@ -8,18 +8,18 @@ export interface Job {
   readonly name: string;
   readonly kind: "pull" | "create";
   readonly state: "running" | "failed" | "paused" | "done";
-  /** What the server says it is at; blank: it waits, or downloads. */
+  /** The server's status; blank: waiting, or downloading. */
   readonly status: string;
-  /** What this page is at, before the server. */
+  /** This page's own phase, before the server's. */
   readonly phase?: Phase;
   readonly done: number;
   readonly total: number;
-  /** Bytes a second, over the last seconds. */
+  /** Bytes per second, over the last seconds. */
   readonly rate: number;
   readonly error?: unknown;
 }
 
-/** What a model of files is made of. */
+/** The files of a new model. */
 export interface ModelFiles {
   readonly name: string;
   readonly files: readonly File[];
@@ -34,7 +34,7 @@ const SHOWN_EVERY_MS = 100;
 export interface JobParts {
   readonly api: Api;
   readonly storage: Kept;
-  /** Called when a model is there. */
+  /** Called when a model is complete. */
   readonly onDone: () => void;
 }
 
@@ -42,7 +42,7 @@ export class Jobs {
   readonly #parts: JobParts;
   readonly #list = signal<readonly Job[]>([]);
   readonly #stops = new Map<string, AbortController>();
-  /** Those that somebody wants without TLS. */
+  /** Downloads that the user allows without TLS. */
   readonly #insecure = new Set<string>();
 
   constructor(parts: JobParts) {
@@ -54,7 +54,7 @@ export class Jobs {
     return this.#list;
   }
 
-  /** Brings a model, or goes on with that: what the server has of it is not fetched again. */
+  /** Pulls a model; the server resumes its partial download. */
   async pull(name: string, { insecure = false }: { readonly insecure?: boolean } = {}): Promise<void> {
     if (insecure) this.#insecure.add(name);
     const more = this.#insecure.has(name) ? { insecure: true } : {};
@@ -67,7 +67,7 @@ export class Jobs {
     await this.#run({ name, kind: "create", steps: (signal) => this.#lines("/api/create", body, signal) });
   }
 
-  /** Makes a model of files of this device. */
+  /** Creates a model from files of this device. */
   async add({ name, files }: ModelFiles): Promise<void> {
     const { api } = this.#parts;
     await this.#run({ name, kind: "create", steps: (signal) => uploadSteps({ api, name, files, signal }) });
@@ -83,7 +83,7 @@ export class Jobs {
     this.#keep();
   }
 
-  /** A download that was forgotten, and is wanted again. */
+  /** Restores a removed download. */
   remember(job: Job): void {
     if (this.#stops.has(job.name)) return;
     this.#set({ ...job, state: job.state === "running" ? "paused" : job.state });
@@ -127,7 +127,7 @@ export class Jobs {
     this.#list.value = [...others, job].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Pulls that are not over, for the next tab. */
+  /** Stores unfinished pulls for the next tab. */
   #keep(): void {
     const names = this.#list
       .peek()
@@ -147,7 +147,7 @@ function unfinished(storage: Kept): string[] {
   }
 }
 
-/** Adds the blobs of a model up. Undefined: nothing that has to be shown already. */
+/** Adds up the progress of a model's blobs. Undefined: nothing to show yet. */
 function makeProgress(): (step: Step) => Pick<Job, "status" | "phase" | "done" | "total" | "rate"> | undefined {
   const blobs = new Map<string, { done: number; total: number }>();
   const recent: { atMs: number; done: number }[] = [];

@@ -1,4 +1,4 @@
-/** A model of the server: what it is, whether it is in memory, and what can be done with it. */
+/** A model of the server: its details, its state in memory, and its actions. */
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { agoText, bytesText, countText, untilText } from "../base/format.ts";
@@ -54,7 +54,7 @@ export function ModelCard({ model, onShow, onCreate }: CardProps) {
   );
 }
 
-/** A model that is in memory although the list has it no more. */
+/** A model in memory that the list no longer has. */
 export const LeftoverCard = ({ model }: { model: LoadedModel }) => (
   <li class="card">
     <div class="card-line">
@@ -71,7 +71,7 @@ function InMemory({ model }: { model: LoadedModel }) {
   const { size, size_vram: vram, expires_at: expires, context_length: context } = model;
   const now = useSignal(Date.now());
   useSignalEffect(() => {
-    void models.loaded.value; // every look
+    void models.loaded.value; // at every poll
     now.value = Date.now();
   });
   const share = size > 0 ? Math.round((vram / size) * 100) : 0;
@@ -114,7 +114,7 @@ function useMenuItems({ model, onShow, onCreate }: CardProps): () => readonly Me
   ];
 }
 
-/** Takes the model out of the list, and deletes it once nobody undid that. */
+/** Hides the model, and deletes it once the time for undo is over. */
 function useRemoval({ name, size }: StoredModel): () => void {
   const { models, engine, notices } = useApp();
   const words = useWords();

@@ -1,4 +1,4 @@
-/** The dialog that makes a model of files of this device, and the button that chooses them. */
+/** The dialog that creates a model from files of this device, and the button that chooses them. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";

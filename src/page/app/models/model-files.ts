@@ -1,34 +1,34 @@
-/** Which model some files are: the parts of one, perhaps with the part that reads pictures, and what to call it. */
+/** Recognises the model in some files: its parts, an optional projector for images, and a name. */
 import type { Words } from "../words/index.ts";
 
 export interface ModelPlan {
-  /** Derived from the name of a file; somebody may change it. */
+  /** Derived from a file's name; the user may change it. */
   readonly name: string;
   /** In order. */
   readonly files: readonly File[];
-  /** The one that reads pictures. */
+  /** The projector, which encodes images. */
   readonly projector: File | undefined;
 }
 
-/** As files of models are called. */
+/** True for a model file's name. */
 export const isModelFile = ({ name }: File): boolean => /\.gguf$/i.test(name);
 
-/** Of a header, as much as has its first keys. */
+/** Bytes that contain a header's first keys. */
 const HEAD_BYTES = 4096;
 const MAGIC = [0x47, 0x47, 0x55, 0x46]; // GGUF
 const PART = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i;
 const PARTS_MAX = 1024;
 const NAMED_MAX = 4;
-/** How the names of weights end that say their type. */
+/** The suffix of a name that gives the weights' type. */
 const TYPE = /[-_.]((?:i?q\d|bf16|f16|f32|fp16|tq\d|mxfp4)[a-z0-9_]*)$/i;
 
-/** Whether a file begins as a GGUF does. */
+/** True if a file begins with GGUF's magic. */
 export async function hasMagic(file: Blob): Promise<boolean> {
   const head = new Uint8Array(await file.slice(0, MAGIC.length).arrayBuffer());
   return MAGIC.every((byte, i) => head[i] === byte);
 }
 
-/** Throws what is wrong with the files, in words for their owner. */
+/** Throws the problem of the files, in words for the user. */
 export async function planOf(files: readonly File[], words: Words["modelFiles"]): Promise<ModelPlan> {
   const heads = await Promise.all(files.map(async (file) => ({ file, head: await headOf(file, words) })));
   const projectors = heads.filter(({ file, head }) => isProjector(file, head)).map(({ file }) => file);

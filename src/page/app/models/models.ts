@@ -1,4 +1,4 @@
-/** The models of the server: which there are, what each can do, and which are in memory. */
+/** The models of the server: the list, their capabilities, and the models in memory. */
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Place } from "../chat/tree.ts";
@@ -14,7 +14,7 @@ export interface StoredModel {
     readonly quantization_level?: string;
     readonly format?: string;
   };
-  /** Absent: the server cannot tell. */
+  /** Absent: the server does not know. */
   readonly capabilities?: readonly string[];
 }
 
@@ -26,22 +26,22 @@ export interface LoadedModel {
   readonly context_length: number;
 }
 
-/** Where models of another format than GGUF run. */
+/** The places where models of other formats than GGUF run. */
 const PLACES_OF: Readonly<Record<string, readonly Place[]>> = { onnx: ["server"], mlc: ["webllm"] };
-/** The model that comes with Hearth; others of that name are larger. */
+/** The model that ships with Hearth; others of that name are larger. */
 const DEMO = { name: "hearth:latest", bytesMax: 20e6 } as const;
 
-/** As people say it: without the tag that is left out anyway. */
+/** Without the default tag. */
 export const shortName = (name: string): string => name.replace(/:latest$/, "");
 
 export const isDemo = ({ name, size }: StoredModel): boolean => name === DEMO.name && size < DEMO.bytesMax;
 
-/** Where the server cannot tell, a model may be tried. */
+/** True if unknown: the model may be tried. */
 const can = ({ capabilities }: StoredModel, what: string): boolean => capabilities?.includes(what) ?? true;
 
 export const canChat = (model: StoredModel): boolean => can(model, "completion");
 
-/** Whether it takes pictures in that place. */
+/** True if it accepts pictures in that place. */
 export const canSee = (model: StoredModel, place: Place): boolean => place !== "webllm" && can(model, "vision");
 
 export class Models {
@@ -49,26 +49,26 @@ export class Models {
   readonly #all = signal<readonly StoredModel[] | undefined>(undefined);
   readonly #loaded = signal<readonly LoadedModel[]>([]);
   readonly #problem = signal<unknown>(undefined);
-  /** Those that are deleted unless somebody undoes it. */
+  /** Models that will be deleted unless the user undoes it. */
   readonly #leaving = signal<ReadonlySet<string>>(new Set());
 
   constructor(api: Api) {
     this.#api = api;
   }
 
-  /** Undefined: not known yet. The one that changed last comes first. */
+  /** Undefined: not loaded yet. Latest change first. */
   readonly list: ReadonlySignal<readonly StoredModel[] | undefined> = computed(() =>
     this.#all.value?.filter(({ name }) => !this.#leaving.value.has(name)),
   );
 
-  /** Those that a chat can be had with. */
+  /** Models that can chat. */
   readonly chatting: ReadonlySignal<readonly StoredModel[]> = computed(() => this.list.value?.filter(canChat) ?? []);
 
   get loaded(): ReadonlySignal<readonly LoadedModel[]> {
     return this.#loaded;
   }
 
-  /** Why the list is not known. */
+  /** The error of loading the list. */
   get problem(): ReadonlySignal<unknown> {
     return this.#problem;
   }
@@ -95,14 +95,14 @@ export class Models {
     return this.list.value?.find((each) => each.name === name || each.name === `${name}:latest`);
   }
 
-  /** For a new chat: the one of the last chat, else the newest that is more than a demo. */
+  /** The model for a new chat: that of the last chat, else the newest besides the demo. */
   preferred(last: string): string {
     const all = this.chatting.value;
     const found = all.find(({ name }) => name === last) ?? all.find((each) => !isDemo(each)) ?? all[0];
     return found?.name ?? "";
   }
 
-  /** Takes a model out of the list, or back into it, before it is deleted. */
+  /** Hides a model before its deletion, or shows it again. */
   setLeaving(name: string, isLeaving: boolean): void {
     const leaving = new Set(this.#leaving.peek());
     if (isLeaving) leaving.add(name);
@@ -110,7 +110,7 @@ export class Models {
     this.#leaving.value = leaving;
   }
 
-  /** Deletes a model of the server, also where the tab closes meanwhile. */
+  /** Deletes a model of the server, even if the tab closes meanwhile. */
   async remove(name: string): Promise<void> {
     try {
       await this.#api.json("/api/delete", { method: "DELETE", body: { model: name }, keepalive: true });
@@ -120,12 +120,12 @@ export class Models {
     }
   }
 
-  /** Where a model can run, the best first. */
+  /** Places where a model can run, the best first. */
   placesOf(name: string): readonly Place[] {
     return PLACES_OF[this.find(name)?.details.format ?? ""] ?? ["server", "page"];
   }
 
-  /** The wished place, or where the model runs else. */
+  /** The preferred place if the model runs there, else its best place. */
   placeOf(name: string, wished: Place): Place {
     const places = this.placesOf(name);
     return places.includes(wished) ? wished : places[0]!;

@@ -1,4 +1,4 @@
-/** Everything that is known of one model. */
+/** All details of one model. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -55,7 +55,7 @@ export function ShowDialog({ name, onClose }: { name: string; onClose: () => voi
   );
 }
 
-/** Keys of a model's file that people ask for, behind the name of its architecture. */
+/** Popular keys of a model's file, after its architecture's name. */
 const KEYS = [
   "context_length",
   "embedding_length",

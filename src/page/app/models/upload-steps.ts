@@ -1,13 +1,16 @@
-/** Files of this device become a model: each is checked, sent where the server lacks it, and named in a create. */
+/**
+ * Creates a model from files of this device: hashes each, uploads it if the server lacks it, and names it in a create
+ * request.
+ */
 import { Refused, type Api } from "../base/api.ts";
 import { work } from "../work/work.ts";
 
 export type Phase = "checking" | "uploading";
 
-/** How far a job is, as the server tells it, or as this page counts. */
+/** Progress of a job, from the server or from this page. */
 export interface Step {
   readonly status: string;
-  /** Steps of another phase are counted anew. */
+  /** A new phase starts a new count. */
   readonly phase?: Phase;
   readonly digest?: string;
   readonly total?: number;
@@ -49,7 +52,7 @@ const startOf = (phase: Phase, file: File): Step => ({
   total: file.size,
 });
 
-/** What a piece of work tells of itself while it goes on. */
+/** Yields the progress of a piece of work. */
 async function* told(
   phase: Phase,
   file: File,
@@ -71,7 +74,7 @@ async function* told(
   await running;
 }
 
-/** Asked first, so that a key is asked for before a large file is on its way. */
+/** Asks before uploading, so that a missing key is requested before a large file is sent. */
 async function has(api: Api, path: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.json(path, { method: "HEAD", signal });

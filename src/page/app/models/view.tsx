@@ -1,4 +1,4 @@
-/** The models of the server, with those on their way, and those in this page. */
+/** The models of the server, running jobs, and models in this page. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -13,7 +13,7 @@ import { LeftoverCard, ModelCard } from "./model-card.tsx";
 import { AddFilesButton } from "./model-files-dialog.tsx";
 import { ShowDialog } from "./show.tsx";
 
-/** How often models are looked at while they are shown. */
+/** Interval of refreshing while models are shown. */
 const LOOK_MS = 2000;
 
 type Over = { readonly kind: "show"; readonly name: string } | { readonly kind: "create"; readonly from: string };

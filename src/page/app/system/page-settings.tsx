@@ -1,4 +1,4 @@
-/** Settings of this page, which the browser keeps. */
+/** Settings of this page, stored in the browser. */
 import { useApp, useWords } from "../context.ts";
 import { LANGUAGES } from "../words/index.ts";
 

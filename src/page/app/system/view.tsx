@@ -1,4 +1,4 @@
-/** What the server runs on, how it is set, and what it was asked last. */
+/** The server's hardware and settings, and its recent requests. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
@@ -223,5 +223,5 @@ function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens
   );
 }
 
-/** A request that was refused is no fault of the server. */
+/** A refused request is not a fault of the server. */
 const statusTag = (status: number): string => (status < 400 ? "tag good" : status < 500 ? "tag plain-tag" : "tag bad");

@@ -1,10 +1,10 @@
-/** The language of the page. English comes with it; the others are scripts that it fetches when they are wanted. */
+/** The language of the page. English is included; other languages are scripts that are fetched on demand. */
 import { effect, signal, type ReadonlySignal } from "@preact/signals";
 import { en, type Words } from "./en.ts";
 
 export type { Words };
 
-/** Each language by its code: its name in itself, and how to get its words. */
+/** Languages by code: the language's own name, and a function that loads its words. */
 export const LANGUAGES = {
   en: { name: "English", load: async () => en },
   de: { name: "Deutsch", load: async () => (await import("./de.ts")).de },
@@ -26,11 +26,11 @@ interface LanguageParts {
   /** A code, or `auto`: the browser's. */
   readonly language: ReadonlySignal<string>;
   readonly preferred: readonly string[];
-  /** Is given the `lang` of the page. */
+  /** Its `lang` is set. */
   readonly root: HTMLElement;
 }
 
-/** The words of the language that is set. The page keeps the language it has where another one cannot be fetched. */
+/** The words of the current language. If another language cannot be fetched, the current one stays. */
 export async function makeWords({ language, preferred, root }: LanguageParts): Promise<ReadonlySignal<Words>> {
   const words = signal<Words>(en);
   let asked = 0;
@@ -39,12 +39,12 @@ export async function makeWords({ language, preferred, root }: LanguageParts): P
     const code = chosen([language.value, ...preferred]);
     const number = ++asked;
     const show = (found: Words): void => {
-      if (number !== asked) return; // another one was chosen meanwhile
+      if (number !== asked) return; // another language was chosen meanwhile
       root.lang = code;
       words.value = found;
     };
     loading = LANGUAGES[code].load().then(show, () => {});
   });
-  await loading; // so that nobody sees English first
+  await loading; // avoids a flash of English
   return words;
 }

@@ -1,9 +1,9 @@
-/** The SHA-256 of a file of any size, of which a few megabytes are in memory at a time. */
+/** The SHA-256 of a file of any size, with a few megabytes in memory at a time. */
 import { createSHA256 } from "hash-wasm";
 
 const SLICE_BYTES = 8 * 1024 * 1024;
 
-/** As `sha256:…`. Throws where the file cannot be read any more. */
+/** In the form `sha256:…`. Throws if the file can no longer be read. */
 export async function digestOf(file: Blob, onProgress: (done: number) => void): Promise<string> {
   const hash = await createSHA256();
   for (let at = 0; at < file.size; at += SLICE_BYTES) {

@@ -1,6 +1,6 @@
-/** Documents as text: what there is of each, and what may be wrong with one. */
+/** Documents as text: the result, and the errors. */
 
-/** What a document is too large for, or is. The page has words for each. */
+/** Faults of documents. The page has a text for each. */
 export const DOCUMENT_FAULTS = ["protected", "noText", "damaged", "unpacked", "unknown"] as const;
 export type DocumentFault = (typeof DOCUMENT_FAULTS)[number];
 
@@ -12,16 +12,16 @@ export class DocumentError extends Error {
 
 export interface DocumentText {
   readonly text: string;
-  /** How many of them it has; absent where they are not counted. */
+  /** Number of its parts; absent if they are not counted. */
   readonly parts?: { readonly count: number; readonly kind: "pages" | "slides" | "sheets" };
-  /** Only its beginning was taken. */
+  /** True if only its beginning was read. */
   readonly isCut: boolean;
 }
 
-/** A longer text is no model's to read. */
+/** A longer text fits no model. */
 export const TEXT_CHARS_MAX = 2_000_000;
 
-/** Gathers text up to a limit. */
+/** Collects text up to a limit. */
 export class Gathered {
   readonly #pieces: string[] = [];
   #chars = 0;
@@ -37,7 +37,7 @@ export class Gathered {
     this.#chars += taken.length;
   }
 
-  /** Without blanks at the ends of lines, and with at most one blank line. */
+  /** Without trailing blanks, and with at most one blank line in a row. */
   text(): string {
     return this.#pieces
       .join("")
@@ -47,10 +47,10 @@ export class Gathered {
   }
 }
 
-/** Files of an archive by their paths. */
+/** Files of an archive by path. */
 export type Parts = ReadonlyMap<string, string>;
 
-/** Throws where there is no text. */
+/** Throws if there is no text. */
 export function textOf(gather: (text: Gathered) => void, parts: DocumentText["parts"]): DocumentText {
   const gathered = new Gathered();
   gather(gathered);

@@ -1,4 +1,6 @@
-/** The page's Worker for files: digests of models, and the text of documents. One task, then the page ends it. */
+/**
+ * The page's Worker for files: digests of models, and the text of documents. It runs one task, then the page ends it.
+ */
 import type { WorkReply, WorkTask } from "./work.ts";
 
 /** A Worker's own scope, which the library of types lacks here. */

@@ -1,4 +1,4 @@
-/** A mail as text: who wrote to whom, what was written, and the names of what was attached. */
+/** A mail as text: sender and recipients, the body, and the names of attachments. */
 import PostalMime, { type Address } from "postal-mime";
 import { Gathered, type DocumentText } from "./document.ts";
 import { decoded } from "./xml.ts";

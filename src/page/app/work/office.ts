@@ -1,10 +1,10 @@
-/** The text of documents that are archives of XML: Word, PowerPoint, Excel, and those of OpenDocument. */
+/** The text of documents that are archives of XML: Word, PowerPoint, Excel, and OpenDocument. */
 import { unzipSync } from "fflate";
 import { DocumentError, textOf, type DocumentText, type Gathered, type Parts } from "./document.ts";
 import { sheetsOf } from "./sheets.ts";
 import { attributeOf, xmlPieces } from "./xml.ts";
 
-/** Of what an archive holds, unpacked; the rest of it is not looked at. */
+/** Most unpacked bytes of an archive; the rest is ignored. */
 const PART_BYTES_MAX = 64e6;
 const ALL_BYTES_MAX = 128e6;
 const PARTS_MAX = 3000;
@@ -37,7 +37,7 @@ export function officeText(bytes: Uint8Array): DocumentText {
   throw new DocumentError("unknown");
 }
 
-/** Bounded by what the archive says of itself: what turns out larger is cut off there. */
+/** Bounded by the sizes in the archive's directory: larger files are cut off there. */
 function unpack(bytes: Uint8Array): Parts {
   let [room, count, isTooLarge] = [ALL_BYTES_MAX, 0, false];
   const take = ({ name, originalSize }: { name: string; originalSize: number }): boolean => {
@@ -67,7 +67,7 @@ function pagesOf(parts: Parts): DocumentText["parts"] {
   return count > 0 ? { count, kind: "pages" } : undefined;
 }
 
-/** Paragraphs of Word and PowerPoint: text stands in `t`; cells of a table are in one line. */
+/** Paragraphs of Word and PowerPoint: text is in `t` elements; cells of a table share one line. */
 function gatherWord(xml: string, text: Gathered): void {
   let [isText, tables] = [false, 0];
   for (const { kind, name, text: said } of xmlPieces(xml)) {
@@ -87,7 +87,7 @@ const headingMark = (style = ""): string => {
   return level === undefined ? "" : `${"#".repeat(Number(level))} `;
 };
 
-/** Paragraphs of OpenDocument: text stands in `p` and `h`. */
+/** Paragraphs of OpenDocument: text is in `p` and `h` elements. */
 function gatherOpen(xml: string, text: Gathered): void {
   let [depth, tables] = [0, 0];
   for (const { kind, name, text: said } of xmlPieces(xml)) {

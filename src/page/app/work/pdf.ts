@@ -1,4 +1,4 @@
-/** The text of a PDF, page by page. Nothing in it runs: no script, no form, no attached file. */
+/** The text of a PDF, page by page. Scripts, forms and attachments are ignored. */
 import { getDocument } from "unpdf/pdfjs";
 import { DocumentError, Gathered, type DocumentText } from "./document.ts";
 
@@ -26,7 +26,7 @@ export async function pdfText(bytes: Uint8Array, onProgress: (page: number) => v
 
 type Pdf = Awaited<ReturnType<typeof getDocument>["promise"]>;
 
-/** A page that cannot be read is blank. */
+/** A page that cannot be read counts as blank. */
 async function pageText(pdf: Pdf, number: number): Promise<string> {
   try {
     const page = await pdf.getPage(number);

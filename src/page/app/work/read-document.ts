@@ -1,4 +1,4 @@
-/** A document as text, by what it begins with. The library for each kind is fetched when one comes. */
+/** A document as text, by its magic bytes. The library for each format is fetched on first use. */
 import { DocumentError, type DocumentText } from "./document.ts";
 
 export async function readDocument(

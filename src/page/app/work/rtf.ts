@@ -1,7 +1,7 @@
 /** The text of an RTF file: its words, tabs and paragraphs. */
 import { Gathered, type DocumentText } from "./document.ts";
 
-/** Groups that hold no text of the document. */
+/** Groups without text of the document. */
 const HIDDEN: ReadonlySet<string> = new Set(
   (
     "fonttbl colortbl stylesheet info pict object themedata colorschememapping datastore latentstyles listtable " +
@@ -38,7 +38,7 @@ export function rtfText(bytes: Uint8Array): DocumentText {
     } else if (sign === "*" || (word !== undefined && HIDDEN.has(word))) hiddenAt = Math.min(hiddenAt, depth);
     else if (word === "u" && value !== undefined) {
       say(String.fromCharCode((Number(value) + 0x1_00_00) % 0x1_00_00));
-      skip = 1; // what stands for it in programs without Unicode
+      skip = 1; // the fallback for programs without Unicode
     } else if (word !== undefined) say(SIGNS[word] ?? "");
     else {
       const said = hex === undefined ? (plain ?? (sign === "~" ? "\u00a0" : (sign ?? ""))) : latin(hex);

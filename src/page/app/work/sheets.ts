@@ -2,7 +2,7 @@
 import { textOf, type DocumentText, type Gathered, type Parts } from "./document.ts";
 import { attributeOf, decoded, xmlPieces } from "./xml.ts";
 
-/** Cells of a row that are left out become tabs, up to here. */
+/** Missing cells of a row become tabs, up to this column. */
 const COLUMNS_MAX = 500;
 const TEXTS_MAX = 2_000_000;
 
@@ -34,7 +34,7 @@ function sheetNames(parts: Parts): { name: string; path: string }[] {
   );
 }
 
-/** Texts that cells name by number; how they are pronounced is left out. */
+/** Texts that cells refer to by number; pronunciations are omitted. */
 function sharedTexts(xml: string): string[] {
   const texts: string[] = [];
   let [text, isText, isSound] = ["", false, false];

@@ -1,4 +1,4 @@
-/** Work on files beside the page, in a Worker of its own for each task: ending it is how a task is cancelled. */
+/** Work on files in a separate Worker for each task; ending it cancels the task. */
 import { startWorker } from "../engine/script.ts";
 
 export type WorkTask =
@@ -15,7 +15,7 @@ interface WorkOptions {
   readonly onProgress?: (done: number) => void;
 }
 
-/** Throws what the task threw, with its message, and the signal's reason. */
+/** Throws the task's error with its message, and the signal's reason. */
 export async function work<T>(task: WorkTask, { signal, onProgress = () => {} }: WorkOptions): Promise<T> {
   signal.throwIfAborted();
   const worker = startWorker<Worker>("hearth-files");

@@ -1,13 +1,13 @@
 /**
- * The tags and texts of XML, one after the other. Entities that a document declares are not known here, so that none
- * can grow; nothing is fetched, and nesting costs no memory.
+ * The tags and texts of XML as a flat sequence. Custom entities are not expanded, so that none can grow; nothing is
+ * fetched, and nesting costs no memory.
  */
 
 export interface XmlPiece {
   readonly kind: "open" | "close" | "text";
   /** Without its prefix; blank for a text. */
   readonly name: string;
-  /** A text, or the attributes of a tag as they were written. */
+  /** A text, or the source of a tag's attributes. */
   readonly text: string;
 }
 
@@ -20,12 +20,12 @@ export function* xmlPieces(xml: string): Generator<XmlPiece, void, void> {
     const [end, piece] = tagAt(xml, open);
     if (piece?.kind === "text") yield piece;
     else if (piece) yield* tagPieces(piece);
-    if (end <= open) return; // it is cut off
+    if (end <= open) return; // the document is cut off
     at = end;
   }
 }
 
-/** Where the tag ends, and what it is; comments, instructions and declarations are nothing. */
+/** The end of the tag, and its piece; comments, instructions and declarations have no piece. */
 function tagAt(xml: string, open: number): [number, XmlPiece | undefined] {
   const after = (mark: string): number => {
     const found = xml.indexOf(mark, open);
@@ -61,7 +61,7 @@ export const attributeOf = (attributes: string, name: string): string | undefine
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
-/** With its character references as characters; others stay as they were written. */
+/** Decodes known character references; others stay as they are. */
 export const decoded = (text: string): string =>
   text.replace(/&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-f]{1,6}));/gi, (whole, name, decimal, hex) => {
     if (name !== undefined) return ENTITIES[String(name).toLowerCase()] ?? whole;
