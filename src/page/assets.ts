@@ -1,6 +1,6 @@
 /**
- * What the page is made of, built from its sources when somebody first asks for it; a compiled program has it inside
- * (`prebuilt.ts`). Files have the hash of their content in their names, so that a browser keeps them for good.
+ * The files of the page, built from its sources on first use; a compiled program contains them (`prebuilt.ts`). File
+ * names contain a hash of the content, so that browsers cache them for ever.
  */
 import { join } from "node:path";
 import { gzipSync } from "bun";
@@ -11,9 +11,9 @@ import { prebuilt, type Asset, type PageFiles } from "./prebuilt.ts";
 
 export interface ServedAsset extends Asset {
   readonly etag: string;
-  /** Whether its name changes with its content. */
+  /** True if its name changes with its content. */
   readonly isImmutable: boolean;
-  /** Compressed once, when it is first wanted. */
+  /** Compressed on first use. */
   readonly gzipped: () => Uint8Array<ArrayBuffer>;
 }
 
@@ -31,21 +31,21 @@ const STYLES = [
   "views",
   "touch",
 ] as const;
-/** WebLLM's Worker, and what it is made of. */
+/** WebLLM's Worker, and its parts. */
 const WEBLLM = "webllm.js";
 const WEBLLM_PACKAGE = "@mlc-ai/web-llm";
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
-/** What shows until the page is there: its name on its colours, those of `base.css`. */
+/** Shown until the page is loaded: its name in the colours of `base.css`. */
 export const FIRST_STYLE =
   ":root{color-scheme:light dark;background:light-dark(#faf8f5,#171513);color:light-dark(#665d54,#aba197)}" +
   '#app:empty::before{content:"Hearth";position:fixed;inset:0;margin:auto;width:max-content;height:max-content;' +
   "font:650 17px system-ui,sans-serif}";
 
-/** The files of the page, one of which is asked for by name. Undefined: there is no such file. */
+/** Finds a file of the page by name. Undefined: there is no such file. */
 export type FindAsset = (name: string) => Promise<ServedAsset | undefined>;
 
-/** Builds once, at the first question; again where that failed. WebLLM's part only for who asks for it. */
+/** Builds once, on first use; again after a failure. WebLLM's part is built only when it is requested. */
 export function makeFindAsset(build = pageFiles, buildWebLlm = webLlmFiles): FindAsset {
   const [page, webLlm] = [servedOnce(build), servedOnce(buildWebLlm)];
   return async (name) => (await (name === WEBLLM ? webLlm : page)()).get(name);
@@ -62,12 +62,12 @@ function servedOnce(build: () => Promise<PageFiles>): () => Promise<ReadonlyMap<
   };
 }
 
-/** The files of the page: those of a compiled program, or built from the sources beside this file. */
+/** The files of the page: a compiled program's, or built from the sources beside this file. */
 export async function pageFiles(): Promise<PageFiles> {
   return prebuilt?.() ?? buildPage();
 }
 
-/** WebLLM's Worker. Throws `unsupported` where its optional package is not installed. */
+/** WebLLM's Worker. Throws `unsupported` if its optional package is not installed. */
 export async function webLlmFiles(): Promise<PageFiles> {
   if (prebuilt) return prebuilt();
   checkInstalled(WEBLLM_PACKAGE);
@@ -112,7 +112,7 @@ async function buildPage(): Promise<PageFiles> {
   };
 }
 
-/** Parts that a script imports have their hash already; entries get one. */
+/** Imported parts have their hash already; entries get one. */
 const named = ({ name, text, isEntry }: BuiltScript): string =>
   isEntry ? name.replace(/\.js$/, `-${hash(text)}.js`) : name;
 
@@ -140,7 +140,7 @@ function served(files: PageFiles): ReadonlyMap<string, ServedAsset> {
   );
 }
 
-/** Its addresses begin beside the page, at `/` or `/ui`, so that a proxy may have it below a path of its own. */
+/** Its URLs are relative to the page, at `/` or `/ui`, so that a proxy may serve it below another path. */
 const htmlOf = ({
   script,
   worker,

@@ -1,4 +1,4 @@
-/** For whoever compiles Hearth into one file: a bundler's plugin that puts the built page inside. */
+/** For compiling Hearth into one file: a bundler plugin that embeds the built page. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
@@ -7,7 +7,7 @@ import { pageFiles, webLlmFiles } from "./assets.ts";
 import type { PageFiles } from "./prebuilt.ts";
 
 /**
- * Builds the page and gives the plugin that takes it in: as a file, which a program reads when somebody first asks.
+ * Builds the page and returns the plugin that embeds it, as a file that the program reads on first use.
  * @param folder for that file until the program is built
  */
 export async function bakePage(folder: string): Promise<BunPlugin> {

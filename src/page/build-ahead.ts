@@ -1,17 +1,17 @@
-/** Has the page built before somebody asks for it, where the program runs from its sources: that takes seconds. */
+/** Builds the page in advance if the program runs from its sources, because that takes seconds. */
 import type { FindAsset } from "./assets.ts";
 import { prebuilt } from "./prebuilt.ts";
 
-/** Models come first. */
+/** Models take precedence. */
 const AFTER_MS = 2000;
 
-/** Builds once, as soon as the server has been idle at a look every two seconds. */
+/** Builds once, as soon as the server is idle at a check every two seconds. */
 export function buildPageAhead(findAsset: FindAsset, isIdle: () => boolean): void {
   if (prebuilt) return;
   const timer = setInterval(() => {
     if (!isIdle()) return;
     clearInterval(timer);
-    findAsset("").catch(() => undefined); // whoever asks for the page hears why
+    findAsset("").catch(() => undefined); // a request for the page reports the error
   }, AFTER_MS);
   timer.unref();
 }

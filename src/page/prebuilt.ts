@@ -1,6 +1,6 @@
 /**
- * The files of the page, where this program was compiled into one file: what compiles it puts them here, since there
- * are no sources to build them from later (`bake.ts`).
+ * The files of the page in a program compiled into one file: the compiler puts them here (`bake.ts`), because there are
+ * no sources to build them from later.
  */
 
 export interface Asset {

@@ -11,15 +11,15 @@ import {
   wasmLacks,
 } from "../../engine/portable.ts";
 
-/** The name of a Worker that is a thread of the kernels; it runs the same script as the one that started it. */
+/** The name of a Worker that is a kernel thread; it runs the same script as the Worker that started it. */
 export const THREAD_NAME = "hearth-thread";
-/** More would only wait for the same memory. */
+/** More threads would only wait for the same memory. */
 const THREADS_MAX = 8;
 
-/** What a Worker has and the library of types lacks here. */
+/** Globals of a Worker that the library of types lacks here. */
 declare const self: { readonly location: { readonly href: string }; readonly crossOriginIsolated?: boolean };
 
-/** Each comes as a script of its own: a page with a GPU needs no other, a page without needs no kernels for one. */
+/** Each is a script of its own: a page loads only the backend that it uses. */
 export function makePageBackends(): Choices {
   const gpu = pageGpu();
   let [webgpu, wasm]: (Backend | undefined)[] = []; // one of each for all models
@@ -37,7 +37,7 @@ export function makePageBackends(): Choices {
   };
 }
 
-/** Kernels come with the first model that needs them, threads only where the page's headers let memory be shared. */
+/** Kernels are loaded with the first model that needs them; threads only if the page's headers allow shared memory. */
 const pageKernels = (): WasmHost => ({
   async kernels() {
     const { simdWasm, simdBuild } = await import("./simd-wasm.ts");

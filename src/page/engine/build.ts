@@ -1,6 +1,6 @@
 /**
- * Builds what pages run, from the same sources as everything else. Whatever a page does not have is an error that names
- * the file which wants it.
+ * Builds the scripts of pages, from the same sources as everything else. An import that browsers lack is an error that
+ * names the importing file.
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
@@ -11,9 +11,9 @@ export interface BuiltScript {
   /** As other scripts import it, e.g. `worker-main.js`. */
   readonly name: string;
   readonly text: string;
-  /** Loaded only once something wants it. */
+  /** Loaded on demand. */
   readonly lazy: boolean;
-  /** The one that a page names; others are imported. */
+  /** True for a script that a page names; others are imported. */
   readonly isEntry: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
     target: "browser",
     minify: true,
     splitting: true,
-    external: ["module"], // where the grammar library runs in Node
+    external: ["module"], // the grammar library imports it in Node only
     plugins: [watch],
   });
   if (hosts.length > 0) throw new AppError("unsupported", `not for pages: ${hosts.join("; ")}`);
@@ -68,12 +68,12 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
   return { scripts: scripts.map((script) => ({ ...script, lazy: !eager.has(script.name) })), sources };
 }
 
-/** A script that holds the kernels: where it comes from is where they come from. */
+/** A script that contains the kernels. */
 const kernelScript = (bytes: Uint8Array): string =>
   `export const simdWasm = Uint8Array.from(atob("${bytes.toBase64()}"), (each) => each.charCodeAt(0));
    export const simdBuild = "${Bun.hash.xxHash3(bytes).toString(36)}";`;
 
-/** The names of the first script and of what it imports at once. */
+/** The names of the first script and of its static imports. */
 function eagerOf(scripts: readonly { name: string; text: string }[]): Set<string> {
   const eager = new Set<string>();
   const add = (name: string): void => {
@@ -86,7 +86,7 @@ function eagerOf(scripts: readonly { name: string; text: string }[]): Set<string
   return eager;
 }
 
-/** A kernel without what only people read. Lines that `kernels/wgsl/sources.ts` looks for stay as they are. */
+/** A kernel without comments and blanks. Lines that `kernels/wgsl/sources.ts` looks for stay as they are. */
 const compact = (wgsl: string): string =>
   wgsl
     .split("\n")

@@ -1,6 +1,6 @@
 /**
- * What a page has of its Worker: models in its storage, and a runner that is asked as the server's runners are, by
- * async iterators. Ending one of those stops the model before its next step.
+ * A page's interface to its Worker: models in its storage, and a runner with the same async iterators as the server's
+ * runners. Ending an iterator stops the model before its next step.
  */
 import { AppError } from "../../base/index.ts";
 import type { LoadMessage } from "../../engine/index.ts";
@@ -9,7 +9,7 @@ import type { PageFile } from "./files.ts";
 import type { Download, StoreHearer } from "./storage.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
-/** As much of a Worker as is used. */
+/** The used part of a Worker. */
 export interface PageWorker {
   postMessage(message: ToWorker): void;
   addEventListener(kind: "message", heard: (event: { readonly data: FromWorker }) => void): void;
@@ -19,8 +19,8 @@ export interface PageWorker {
 }
 
 /**
- * Has a Worker load a model, whose path and those of its adapters `files` says where to find.
- * Throws what is wrong with one of them, and what loading throws; the Worker is ended then.
+ * Has a Worker load a model; `files` maps the path of the model, and its adapters', to files. Throws errors of the
+ * files and of loading, and ends the Worker then.
  */
 export async function startRunner(
   worker: PageWorker,
@@ -54,7 +54,7 @@ export async function startRunner(
   return new RunnerClient(connected);
 }
 
-/** Brings a model into the page's storage, or goes on with that. Throws as `storeModel`. */
+/** Downloads a model into the page's storage, resuming a partial download. Throws like `storeModel`. */
 export async function storeInPage(
   worker: PageWorker,
   download: Download,
@@ -67,19 +67,19 @@ export async function storeInPage(
   });
 }
 
-/** The names of models that are in the page's storage whole. */
+/** The names of complete models in the page's storage. */
 export function listStored(worker: PageWorker): Promise<readonly string[]> {
   return ask(worker, { kind: "list" }, (answer) => (answer.kind === "models" ? { value: answer.names } : undefined));
 }
 
-/** Forgets a stored model, and what was begun of it. */
+/** Deletes a stored model, complete or partial. */
 export async function removeStored(worker: PageWorker, name: string): Promise<void> {
   await ask(worker, { kind: "remove", name }, (answer) =>
     answer.kind === "removed" ? { value: undefined } : undefined,
   );
 }
 
-/** Sends a message and waits for what `read` finds an answer in; throws what the Worker says went wrong. */
+/** Sends a message and waits until `read` recognises an answer; throws the Worker's error. */
 async function ask<T>(
   worker: PageWorker,
   message: ToWorker,

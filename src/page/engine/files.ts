@@ -1,20 +1,20 @@
 /**
- * The files of a page, as its Worker reads them: at once, as the engine wants. A page's own storage (OPFS) is the best
- * of them; ranges of a URL stand in where there is none, or no room in it; small models fit in memory.
+ * Synchronous reading of a page's files in its Worker, as the engine needs it. The page's own storage (OPFS) is best;
+ * ranges of a URL are the fallback without storage or room; small models fit in memory.
  */
 import { AppError, assert, messageOf } from "../../base/index.ts";
 import { MODELS_FOLDER, pageStorage, type AccessHandle } from "./storage-api.ts";
 import { type ByteSource, memorySource } from "../../engine/portable.ts";
 
-/** Where a file is. */
+/** The place of a file. */
 export type PageFile =
   | { readonly kind: "memory"; readonly bytes: Uint8Array }
-  /** A server that answers ranges. */
+  /** On a server that supports ranges. */
   | { readonly kind: "url"; readonly url: string; readonly headers?: Readonly<Record<string, string>> }
   /** A name in the folder of models, see `storage.ts`. */
   | { readonly kind: "stored"; readonly name: string };
 
-/** What Workers have and the library of types lacks here. */
+/** Globals of Workers that the library of types lacks here. */
 declare const XMLHttpRequest: new () => {
   responseType: "arraybuffer";
   readonly response: unknown;
@@ -26,7 +26,7 @@ declare const XMLHttpRequest: new () => {
 };
 type SyncRequest = InstanceType<typeof XMLHttpRequest>;
 
-/** Opens a file. Throws `not_found`, or `bad_file` where it cannot be read. */
+/** Opens a file. Throws `not_found`, or `bad_file` if it cannot be read. */
 export async function openPageFile(file: PageFile): Promise<ByteSource> {
   switch (file.kind) {
     case "memory":
@@ -58,7 +58,7 @@ async function storedSource(name: string): Promise<ByteSource> {
   };
 }
 
-/** Read-only, so that two tabs can have it; alone where the browser knows no modes. */
+/** Read-only, so that two tabs can open it; exclusive in browsers without modes. */
 async function openHandle(name: string): Promise<AccessHandle> {
   const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER);
   return (await folder.getFileHandle(name)).createSyncAccessHandle({ mode: "read-only" });
@@ -90,7 +90,7 @@ function sizeOf(url: string, headers: Readonly<Record<string, string>>): number 
   throw new AppError("bad_file", `${url}: expected status 200 and a length, got status ${request.status}`);
 }
 
-/** A request that the Worker waits for. */
+/** A synchronous request. */
 function ask(method: string, url: string, headers: Readonly<Record<string, string>>): SyncRequest {
   const request = new XMLHttpRequest();
   request.open(method, url, false);

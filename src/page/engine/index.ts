@@ -1,6 +1,6 @@
 /**
- * `hearth/browser`: the engine for pages. A page starts the built Worker (`worker-main.ts`), hands it to these
- * functions and asks the runner that they give.
+ * `hearth/browser`: the engine for pages. A page starts the built Worker (`worker-main.ts`), passes it to these
+ * functions and uses the runner that they return.
  */
 export { listStored, removeStored, startRunner, storeInPage, type PageWorker } from "./client.ts";
 export type { PageFile } from "./files.ts";

@@ -1,6 +1,6 @@
 /**
- * What a page's storage holds of models, whoever put it there: the weights that Hearth's own engine reads, whole or
- * begun, and the files that WebLLM keeps. For whoever looks at it and makes room.
+ * The models in a page's storage, from any version: weights for Hearth's own engine, complete or partial, and WebLLM's
+ * files. Used to list them and to make room.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import { removeModel } from "./storage.ts";
@@ -8,7 +8,7 @@ import { MODELS_FOLDER, PARTIAL, pageStorage, type FolderHandle } from "./storag
 
 export interface Kept {
   readonly of: "hearth" | "webllm";
-  /** Of the weights, or of the manifest of a model that WebLLM runs: hex digits. Empty: nothing tells it. */
+  /** Hexadecimal digest of the weights, or of the manifest for WebLLM. Empty: unknown. */
   readonly digest: string;
   readonly bytes: number;
   readonly isWhole: boolean;
@@ -24,10 +24,10 @@ interface KeptFile {
 export const storedName = (digest: string): string => `${digest.replace(":", "-")}.gguf`;
 
 const STORED = /^sha256-([0-9a-f]{64})\.gguf(\.part)?$/;
-/** Where WebLLM's library keeps what it fetched, a payload beside a record of its address. */
+/** Folders of WebLLM's library, with a payload beside a record of its URL. */
 const WEBLLM_FOLDERS = ["config", "model", "wasm"].map((scope) => `tvmjs-opfs-store/webllm/${scope}`);
 const RECORD = ".record.json";
-/** As `webllm/worker-main.ts` makes addresses. */
+/** The form of URLs that `webllm/worker-main.ts` makes. */
 const OF_MODEL = /\/mlc\/([0-9a-f]+)\/resolve\/main\//;
 
 export async function listKept(): Promise<Kept[]> {
@@ -38,7 +38,7 @@ export async function listKept(): Promise<Kept[]> {
   return [...own.toSorted((a, b) => (a.digest < b.digest ? -1 : 1)), ...(await keptByWebLlm())];
 }
 
-/** Throws `conflict` where a model that is in memory, here or in another tab, has one of the files open. */
+/** Throws `conflict` if a model in memory, here or in another tab, has one of the files open. */
 export async function removeKept({ of, files }: Kept): Promise<void> {
   try {
     for (const { folder, name } of files) {
@@ -52,7 +52,7 @@ export async function removeKept({ of, files }: Kept): Promise<void> {
   }
 }
 
-/** Files of one model together; payloads that have no record were left by a download that did not end. */
+/** Groups files by model; payloads without a record come from unfinished downloads. */
 async function keptByWebLlm(): Promise<Kept[]> {
   const files = (await Promise.all(WEBLLM_FOLDERS.map(filesOf))).flat();
   const digests = new Map<string, string>();
@@ -79,7 +79,7 @@ async function filesOf(folder: string) {
   return files;
 }
 
-/** Undefined: there is none. */
+/** Undefined: it does not exist. */
 async function folderAt(path: string): Promise<FolderHandle | undefined> {
   let folder = await pageStorage().getDirectory();
   for (const name of path.split("/")) {

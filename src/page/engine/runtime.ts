@@ -1,6 +1,6 @@
 /**
  * The runtime of a page: the server's own `chat` and `generate`, over models that run in a Worker of the page. One
- * model is in memory at a time; its files come from the server once, and then from the page's storage.
+ * model is in memory at a time; its files are downloaded once, and then read from the page's storage.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadMessage } from "../../engine/index.ts";
@@ -20,7 +20,7 @@ interface NamedDigest extends ModelFile {
   readonly name: string;
 }
 
-/** A model as a server tells it: what it is made of, for whoever runs it elsewhere. */
+/** The files of a model, as the server lists them for clients that run it. */
 export interface ModelParts {
   readonly name: Pick<ModelName, "host" | "namespace" | "model" | "tag">;
   readonly displayName: string;
@@ -32,30 +32,30 @@ export interface ModelParts {
   readonly messages: ModelRef["messages"];
   readonly template?: string;
   readonly system?: string;
-  /** What the model is, where its weights only describe it. */
+  /** The files that define the model, if its weights file is only a description. */
   readonly files?: readonly NamedDigest[];
 }
 
-/** What a page waits for before an answer begins. */
+/** The states of a page before an answer begins. */
 export type PageWait =
   | { readonly kind: "storing"; readonly done: number; readonly total: number }
-  /** Another tab stores it. */
+  /** Another tab is storing it. */
   | { readonly kind: "busy" }
   | { readonly kind: "loading"; readonly fraction: number }
-  /** The model could not be kept, and is read from the server each time. */
+  /** The model could not be stored, and is read from the server each time. */
   | { readonly kind: "unkept"; readonly reason: string };
 
 export interface PageRuntimeOptions {
   readonly startWorker: () => PageWorker;
   /** Undefined: there is no such model. */
   readonly find: (model: string) => Promise<ModelParts | undefined>;
-  /** Where a file is, for requests with ranges. */
+  /** The URL of a file, for range requests. */
   readonly locate: (digest: string) => { readonly url: string; readonly headers: Readonly<Record<string, string>> };
   /** `auto`, or the name of a backend. */
   readonly backend: () => string;
   readonly threads: number;
   readonly onWait: (wait: PageWait) => void;
-  /** A model is in memory, or with `undefined` no more. */
+  /** Called when a model is loaded, and with `undefined` when it is unloaded. */
   readonly onModel: (model: { readonly name: string; readonly info: EngineInfo } | undefined) => void;
 }
 
@@ -72,7 +72,7 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
   const parts: RuntimeParts = {
     pool,
     store: {
-      check: async () => {}, // files are checked where they are stored
+      check: async () => {}, // files are checked when they are stored
       async resolve(model) {
         const found = await options.find(model);
         return found && refOf(found);
@@ -106,7 +106,7 @@ function refOf({ name, weights, adapters, files, ...rest }: ModelParts): ModelRe
   return { ...known, ...rest, name: makeName(name), paths };
 }
 
-/** The one model that is in memory. */
+/** The model in memory. */
 interface Present {
   readonly key: string;
   readonly worker: PageWorker;
@@ -152,7 +152,7 @@ function makePagePool(options: PageRuntimeOptions): RuntimeParts["pool"] & { end
         if (present === mine) end();
       };
       const runner = await untilAborted(mine.started, request.signal).catch((error: unknown) => {
-        stop(); // a load that failed, or that nobody waits for
+        stop(); // the load failed, or its caller left
         throw error;
       });
       void runner.exited.then(stop);
@@ -182,7 +182,7 @@ function begin(
   return { key, worker, abort, started: start() };
 }
 
-/** From the page's storage, where there is one with room; else by ranges from the server. */
+/** Uses the page's storage if it exists and has room; else ranges from the server. */
 async function fileOf({ locate, onWait }: PageRuntimeOptions, worker: PageWorker, digest: string): Promise<PageFile> {
   const [name, place] = [storedName(digest), locate(digest)];
   try {
@@ -193,7 +193,7 @@ async function fileOf({ locate, onWait }: PageRuntimeOptions, worker: PageWorker
     );
     return { kind: "stored", name };
   } catch (error) {
-    if (error instanceof AppError && error.code === "upstream") throw error; // it could not be read either
+    if (error instanceof AppError && error.code === "upstream") throw error; // the server could not be read either
     onWait({ kind: "unkept", reason: messageOf(error) });
     return { kind: "url", ...place };
   }

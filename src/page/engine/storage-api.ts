@@ -1,11 +1,11 @@
-/** As much of a page's own storage (OPFS) as is used; the library of types lacks it here. */
+/** The used part of a page's storage API (OPFS), which the library of types lacks here. */
 
 /** The folder of models. */
 export const MODELS_FOLDER = "hearth-models";
-/** What the name of a file ends with until it is whole. */
+/** Suffix of an incomplete file's name. */
 export const PARTIAL = ".part";
 
-/** Of a file, in a Worker. */
+/** A file's handle, in a Worker. */
 export interface AccessHandle {
   getSize(): number;
   read(into: Uint8Array, options: { at: number }): number;
@@ -16,10 +16,10 @@ export interface AccessHandle {
 }
 
 export interface FileHandle {
-  /** Alone where the browser knows no modes; throws `NoModificationAllowedError` where others have it. */
+  /** Exclusive in browsers without modes; throws `NoModificationAllowedError` if another has it open. */
   createSyncAccessHandle(options?: { readonly mode: "read-only" | "readwrite" }): Promise<AccessHandle>;
   getFile(): Promise<Blob>;
-  /** Within the same folder; over a file of that name. */
+  /** Renames within the folder, replacing a file of that name. */
   move(name: string): Promise<void>;
 }
 
@@ -35,5 +35,5 @@ export interface PageStorage {
   estimate(): Promise<{ readonly usage?: number; readonly quota?: number }>;
 }
 
-/** Throws where this page has none, as on an address that is not secure. */
+/** Throws if this page has no storage, as on an insecure origin. */
 export const pageStorage = (): PageStorage => (navigator as unknown as { storage: PageStorage }).storage;

@@ -1,6 +1,6 @@
 /**
- * Models in a page's own storage (OPFS): brought there in ranges, and gone on with where a download stopped, whichever
- * tab began it. A file has its name once it is whole. For Workers: only they write at once.
+ * Models in a page's storage (OPFS): downloaded in ranges, and resumed by any tab. A file gets its final name when it
+ * is complete. Runs in Workers, which can write synchronously.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import { MODELS_FOLDER, PARTIAL, pageStorage, type AccessHandle, type FolderHandle } from "./storage-api.ts";
@@ -10,28 +10,28 @@ const PIECE_BYTES = 4 * 2 ** 20;
 const NAME = /^[\w.-]{1,200}$/;
 
 export interface Download {
-  /** What the file is called here. It stands for these bytes and no others: a digest is best. */
+  /** The file's name here. It must identify the bytes: a digest is best. */
   readonly name: string;
-  /** Of a server that answers ranges. */
+  /** On a server that supports ranges. */
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** As much of the Web Locks API as is used; the library of types lacks it here. */
+/** The used part of the Web Locks API, which the library of types lacks here. */
 interface Locks {
-  /** `ifAvailable`: `work` gets null where somebody else has it. */
+  /** `ifAvailable`: `work` gets null if another holder has it. */
   request<T>(name: string, options: { readonly ifAvailable: boolean }, work: (lock: unknown) => Promise<T>): Promise<T>;
 }
 
 export interface StoreHearer {
   onProgress(bytes: { readonly done: number; readonly total: number }): void;
-  /** Another tab does the same, and is waited for. */
+  /** Called when another tab is storing it, and this one waits. */
   onBusy(): void;
 }
 
 /**
- * Brings a model into the storage, unless it is there; waits where another tab does the same.
- * Throws `upstream` where the server fails, `too_large` where there is no room, `storage` where nothing can be written.
+ * Downloads a model unless it is stored; waits while another tab downloads it. Throws `upstream` if the server fails,
+ * `too_large` without room, `storage` if writing fails.
  */
 export async function storeModel(download: Download, hearer: StoreHearer): Promise<void> {
   const { name } = download;
@@ -55,7 +55,7 @@ async function bringModel({ name, url, headers = {} }: Download, { onProgress }:
   const file = await folder.getFileHandle(`${name}${PARTIAL}`, { create: true });
   const handle = await file.createSyncAccessHandle();
   try {
-    if (handle.getSize() > total) handle.truncate(0); // of another file
+    if (handle.getSize() > total) handle.truncate(0); // the partial file belongs to another file
     await checkRoom(name, total - handle.getSize());
     await fill(handle, { url, headers, total, onProgress });
     handle.flush();
@@ -65,7 +65,7 @@ async function bringModel({ name, url, headers = {} }: Download, { onProgress }:
   await file.move(name);
 }
 
-/** Forgets a model, and what was begun of it. */
+/** Deletes a model, complete or partial. */
 export async function removeModel(name: string): Promise<void> {
   const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER, { create: true });
   for (const each of [name, `${name}${PARTIAL}`]) {
@@ -73,7 +73,7 @@ export async function removeModel(name: string): Promise<void> {
   }
 }
 
-/** The names of models that are there whole. */
+/** The names of complete models. */
 export async function storedModels(): Promise<string[]> {
   const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER, { create: true });
   const names: string[] = [];

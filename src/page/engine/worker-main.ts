@@ -1,4 +1,4 @@
-/** What a page starts as a module Worker: a runner, or a thread of the kernels that a runner starts. */
+/** A page's module Worker: a runner, or a kernel thread that a runner starts. */
 import { runThread, type ThreadOrders } from "../../engine/portable.ts";
 import { THREAD_NAME } from "./backends.ts";
 import { startWorkerRunner, type WorkerScope } from "./worker.ts";

@@ -1,6 +1,6 @@
 /**
- * A runner in a Worker of a page: the same engine, told the same messages as a runner's process. Before it loads a
- * model, it is told which files the model's path, and those of adapters, stand for.
+ * A runner in a page's Worker: the same engine, with the same messages as a runner's process. Before it loads a model,
+ * it is sent the files of the paths of the model and its adapters.
  */
 import {
   type ByteSource,
@@ -15,14 +15,14 @@ import { makePageBackends } from "./backends.ts";
 import { openPageFile, type PageFile } from "./files.ts";
 import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";
 
-/** Page → Worker, each taken once what came before it is done. What cannot be done is answered by `failed`. */
+/** Page → Worker, handled in order. A failure is answered by `failed`. */
 export type ToWorker =
   | ToRunner
-  /** From now on `path` is this file; answered by `mounted`. */
+  /** Maps `path` to this file; answered by `mounted`. */
   | { readonly kind: "mount"; readonly path: string; readonly file: PageFile }
   /** Answered by `storing`, once or more often, and `stored`. */
   | { readonly kind: "store"; readonly download: Download }
-  /** Asks which models are stored; answered by `models`. */
+  /** Lists the stored models; answered by `models`. */
   | { readonly kind: "list" }
   /** Answered by `removed`. */
   | { readonly kind: "remove"; readonly name: string };
@@ -30,25 +30,25 @@ export type ToWorker =
 /** Worker → page. */
 export type FromWorker =
   | FromRunner
-  /** Nothing more comes. */
+  /** The last message. */
   | { readonly kind: "ended" }
   | { readonly kind: "mounted"; readonly path: string }
   /** Bytes. */
   | { readonly kind: "storing"; readonly name: string; readonly done: number; readonly total: number }
-  /** Another tab stores it, and is waited for. */
+  /** Another tab is storing it, and this one waits. */
   | { readonly kind: "busy"; readonly name: string }
   | { readonly kind: "stored"; readonly name: string }
   | { readonly kind: "models"; readonly names: readonly string[] }
   | { readonly kind: "removed"; readonly name: string };
 
-/** As much of a Worker's global scope as is used. */
+/** The used part of a Worker's global scope. */
 export interface WorkerScope {
   postMessage(message: FromWorker): void;
   addEventListener(kind: "message", heard: (event: { readonly data: ToWorker }) => void): void;
   close(): void;
 }
 
-/** Answers the page that started this Worker, until it is told to close. */
+/** Serves the page that started this Worker, until `close`. */
 export function startWorkerRunner(scope: WorkerScope): void {
   const files = new Map<string, ByteSource>();
   const backends = makePageBackends();
@@ -57,7 +57,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
     {
       send: (message) => scope.postMessage(message),
       onMessage: (handle) => void (told = handle),
-      onDisconnect: () => {}, // a page takes its Workers with it
+      onDisconnect: () => {}, // a page ends its Workers with it
       exit() {
         scope.postMessage({ kind: "ended" });
         scope.close();

@@ -1,6 +1,6 @@
 /**
- * The only way out of WebLLM's Worker: a `fetch` that knows the files of one model, gets each from this server by its
- * digest, and hands on no byte that has another. The library's own integrity covers neither shards nor their list.
+ * The only network access of WebLLM's Worker: a `fetch` that knows the files of one model, requests each from this
+ * server by digest, and verifies every byte. The library's own integrity checks cover neither shards nor their list.
  */
 import { AppError } from "../../../base/index.ts";
 
@@ -12,11 +12,11 @@ export interface ModelFile {
   readonly size: number;
 }
 
-/** By what today's library asks for, what folders had before. */
+/** Former file names in folders, by the names that the current library requests. */
 const FORMER_NAMES: Readonly<Record<string, string>> = { "tensor-cache.json": "ndarray-cache.json" };
 
 interface FetchParts {
-  /** What the library takes for the model's place: each name below it is a file. */
+  /** The library's base URL of the model: each name below it is a file. */
   readonly base: string;
   readonly files: readonly ModelFile[];
   /** Credentials for this server. */
@@ -29,8 +29,8 @@ interface FileParts extends Pick<FetchParts, "headers" | "fetch"> {
 }
 
 /**
- * Throws `forbidden` for an address outside of the model, `upstream` where the server does not give a file, and
- * `bad_file` where what it gave is not the file. A name that the model has not is answered with 404.
+ * Throws `forbidden` for a URL outside of the model, `upstream` if the server fails, and `bad_file` if the bytes have
+ * another digest. An unknown name gets 404.
  */
 export function makeModelFetch(parts: FetchParts): (input: Request | string, init?: RequestInit) => Promise<Response> {
   const files = new Map(parts.files.map((file) => [file.name, file]));
@@ -51,7 +51,7 @@ async function fetchFile(file: ModelFile, parts: FileParts): Promise<ArrayBuffer
   const { name, digest, size } = file;
   let problem = "";
   for (const cache of ["default", "reload"] as const) {
-    // the browser keeps for good what once came from that address
+    // the browser caches this URL for ever
     const bytes = await fetchBytes(file, { ...parts, cache });
     const found = `sha256:${new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex()}`;
     if (bytes.byteLength === size && found === digest) return bytes;

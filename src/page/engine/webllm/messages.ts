@@ -1,14 +1,14 @@
-/** What a page and WebLLM's Worker say to each other. One model per Worker: ending it frees what it took. */
+/** Messages between a page and WebLLM's Worker. One model per Worker: ending it frees its memory. */
 import type { ModelFile } from "./fetch.ts";
 
 export interface WebLlmLoad {
   readonly kind: "load";
   readonly model: string;
-  /** Hex digest of the manifest: where the library believes the model to be, and keeps its files. */
+  /** Hex digest of the manifest: part of the model's URL, and of its files' place in storage. */
   readonly digest: string;
   readonly files: readonly ModelFile[];
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined: as the model was compiled. */
+  /** Undefined: the compiled length. */
   readonly ctxLen?: number;
 }
 
@@ -18,7 +18,7 @@ export type ToWebLlm =
   | {
       readonly kind: "chat";
       readonly messages: readonly { readonly role: string; readonly content: string }[];
-      /** In the words of the library. */
+      /** By the library's names. */
       readonly settings: Readonly<Record<string, number>>;
     }
   | { readonly kind: "stop" };

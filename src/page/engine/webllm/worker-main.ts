@@ -1,4 +1,4 @@
-/** The Worker that runs WebLLM. The page starts it once somebody chats with a model that MLC compiled. */
+/** The Worker that runs WebLLM. The page starts it for a chat with an MLC model. */
 import { MLCEngine, type ChatCompletionMessageParam } from "@mlc-ai/web-llm";
 import { AppError, messageOf } from "../../../base/index.ts";
 import { makeModelFetch } from "./fetch.ts";
@@ -39,7 +39,7 @@ function serve(scope: Scope): void {
   };
 }
 
-/** The library with the model in it; it fetches nothing but the model's files from then on. */
+/** Loads the library and the model; from then on it can fetch only the model's files. */
 async function load(scope: Scope, { model, digest, files, headers, ctxLen }: WebLlmLoad): Promise<MLCEngine> {
   if (!scope.navigator.gpu) {
     const what = "this browser has no WebGPU, without which WebLLM runs nothing: choose a GGUF model";
@@ -48,13 +48,13 @@ async function load(scope: Scope, { model, digest, files, headers, ctxLen }: Web
   const base = `${scope.location.origin}/mlc/${digest}/resolve/main/`;
   const library = files.find(({ name }) => name.endsWith(".wasm"));
   if (!library) throw new AppError("bad_file", "the model has no library: expected a file '….wasm'");
-  const root = new URL("..", scope.location.href); // of the server: this script is one level below
+  const root = new URL("..", scope.location.href); // the server's root: this script is one level below
   const ask = scope.fetch.bind(scope);
   const get = makeModelFetch({ base, files, headers, fetch: (path, init) => ask(new URL(`.${path}`, root), init) });
-  scope.fetch = get as typeof fetch; // asked by the library, with texts and requests
+  scope.fetch = get as typeof fetch; // the library passes strings and Requests
   const record = { model: base, model_id: model, model_lib: base + library.name };
   const engine = new MLCEngine({
-    // the other caches fetch by themselves, past the check
+    // other caches would fetch by themselves, without verification
     appConfig: { cacheBackend: "opfs", model_list: [record] },
     initProgressCallback: ({ text, progress }) => scope.postMessage({ kind: "progress", text, fraction: progress }),
   });
