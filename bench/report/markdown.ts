@@ -31,21 +31,22 @@ export function inOrder(records: ReadonlyMap<string, BenchRecord>): BenchRecord[
   return [...records].toSorted(([a], [b]) => place(a) - place(b) || a.localeCompare(b)).map(([, record]) => record);
 }
 
-const INTRODUCTION =
+const INTRODUCTION = [
   "Made by `bun bench/report.ts` from `bench/records/`; not edited by hand. Each record is one run of one benchmark " +
-  "with `--record`: Hearth and its peer take turns on the same files and cores, each in a process of its own. " +
-  "Figures are medians of the rounds, with the lowest and the highest; the peer is llama.cpp's own program of that " +
-  "name, built from source for the CPU it runs on. The models have the shapes of real ones and random weights " +
-  "(`bun bench/make-model.ts`). The share is that of the bytes a second that all threads together read plainly of " +
-  "memory in pages of 4 KB; files whose pages are larger are read faster. The load is that of the last minute before " +
-  "a benchmark began; one that follows another begins at 2.";
+    "with `--record`: Hearth and its peer take turns on the same files and cores, each in a process of its own. " +
+    "Figures are medians of the rounds, with the lowest and the highest; the peer is llama.cpp's own program of that " +
+    "name, built from source for the CPU it runs on.",
+  "The models have the shapes of real ones and random weights (`bun bench/make-model.ts`). The share is that of the " +
+    "bytes a second that all threads together read plainly of memory in pages of 4 KB; files whose pages are larger " +
+    "are read faster. The load is that of the last minute before a benchmark began; one that follows another begins " +
+    "at 2.",
+];
 
 export function reportOf(records: readonly BenchRecord[]): string {
   return [
     "# Benchmarks",
     "",
-    ...wrapped(INTRODUCTION),
-    "",
+    ...INTRODUCTION.flatMap((paragraph) => [...wrapped(paragraph), ""]),
     "![Hearth beside llama.cpp](report.svg)",
     "",
     ...records.flatMap(section),
