@@ -11,31 +11,44 @@ import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
+/** Where a family differs from Llama; README.md has a table with an example of each. */
 interface Options {
-  /** null: no positions in queries and keys. */
+  /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation of queries and keys. */
   readonly rope: RopeScaling["style"] | null;
-  /** As for `ropeOf`. */
+  /** Positions of three kinds, as for `ropeOf`. */
   readonly sections?: "runs" | "interleaved";
+  /** The rotation uses the file's factors of frequencies; true. */
   readonly factors?: boolean;
+  /** Activation of the MLP; silu. */
   readonly act?: Activation;
+  /** rms */
   readonly norm?: NormKind;
   /** Limit of ALiBi's slopes. */
   readonly alibi?: number;
-  /** Query and key are normed after they turned. */
+  /** QK-norm after RoPE. */
   readonly normLast?: boolean;
+  /** Tensor name of the MLP's norm, without `blk.N.`; `ffn_norm`. */
   readonly ffnNorm?: string;
+  /** Inner width of the MLP; the model's. */
   readonly ffnDim?: number;
+  /** Factor on embeddings; 1. */
   readonly embeddingScale?: number;
+  /** Factor on what a block adds to the stream; 1. */
   readonly residualScale?: number;
+  /** Factor on logits; 1. */
   readonly logitScale?: number;
+  /** Limit of the values of query, key and value; 0 for none. */
   readonly clamp?: number;
+  /** Steps between the embedding and the first layer. */
   readonly start?: readonly Step[];
+  /** The bias of the logits is left out, as llama.cpp leaves it out; false. */
   readonly bareLogits?: boolean;
+  /** The bias of attention's output is left out, as llama.cpp leaves it out; false. */
   readonly bareResult?: boolean;
+  /** Biases of the MLP are left out, as llama.cpp leaves them out; false. */
   readonly bareMlp?: boolean;
+  /** Matrices of the MLP are multiplied by their `.scale` tensors; false. */
   readonly scaled?: boolean;
-  readonly attnPostNorm?: string;
-  readonly ffnPostNorm?: string;
 }
 
 /** An architecture whose layers are all alike. */
