@@ -11,7 +11,7 @@ import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
-/** Where a family differs from Llama; README.md has a table with an example of each. */
+/** The differences of a family from Llama; README.md has a table with an example of each. */
 interface Options {
   /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation of queries and keys. */
   readonly rope: RopeScaling["style"] | null;
@@ -33,7 +33,7 @@ interface Options {
   readonly ffnDim?: number;
   /** Factor on embeddings; 1. */
   readonly embeddingScale?: number;
-  /** Factor on what a block adds to the stream; 1. */
+  /** Factor on the output of attention and MLP before it joins the stream; 1. */
   readonly residualScale?: number;
   /** Factor on logits; 1. */
   readonly logitScale?: number;
@@ -108,7 +108,7 @@ export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: 
 export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
 
-/** Its files have factors for a rotation that it does not do. There are none with experts. */
+/** Its files have factors for a rotation that it does not do. No file has experts. */
 export function refact(model: Model): Step[] {
   if (model.nExperts > 0) {
     throw new AppError("unsupported", `${model.path}: 'refact.expert_count': expected none, got ${model.nExperts}`);
@@ -141,7 +141,7 @@ export function minicpm(model: Model): Step[] {
   });
 }
 
-/** CogVLM as text: the weights of image rows beside those of text go unused, as do factors of its plain rotation. */
+/** CogVLM as text: the weights for image rows go unused, as do factors of its plain rotation. */
 export function cogvlm(model: Model): Step[] {
   const { dim, ffnDim, headDim, nHeads, nLayers } = model;
   model.values("rope_freqs", headDim / 2);
@@ -181,7 +181,7 @@ export function glm4(model: Model): Step[] {
   });
 }
 
-/** Whether positions are of three kinds. */
+/** Tells a model whose positions have three kinds (time, height, width). */
 function hasSections({ keys }: Model): boolean {
   const sections = keys.find("rope.dimension_sections");
   return typeof sections === "object" && Array.from(sections as ArrayLike<unknown>).some((count) => count !== 0);
