@@ -1,11 +1,11 @@
-/** Work on many things, some of it at once. */
+/** Work on many items with bounded concurrency. */
 
-/** Enough for a disk and its threads to be busy, and few open files. */
+/** Keeps a disk and its threads busy with few open files. */
 const FILES_AT_ONCE = 32;
 
 /**
- * What `work` gives for each, in their order. Rejects as the first that fails; what had begun by then goes on.
- * @param width at once at most
+ * The results of `work`, in order. Rejects with the first failure; work in progress then continues.
+ * @param width maximum concurrency
  */
 export async function mapAtOnce<A, B>(
   items: readonly A[],

@@ -1,5 +1,5 @@
 /**
- * Blobs: content under its digest, `blobs/sha256-<hex>`. A blob that exists is complete, for it got its name last.
+ * Blobs: content under its digest, `blobs/sha256-<hex>`. A blob that exists is complete, because it gets its name last.
  */
 import { chmod, open, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { AppError, assert, inBlocks } from "../base/index.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
 import { copyBytes, reading, writeBytes, writeChunks, writeDurably } from "../base/system.ts";
 
-/** Where content went. */
+/** A blob and its size. */
 export interface Blob {
   readonly digest: Digest;
   /** Bytes. */
@@ -18,13 +18,13 @@ export function blobPath(root: string, digest: Digest): string {
   return join(root, "blobs", blobName(digest));
 }
 
-/** Bytes of a blob, or undefined where there is none. */
+/** Bytes of a blob; undefined if it does not exist. */
 export async function findBlob(root: string, digest: Digest): Promise<number | undefined> {
   try {
     const found = await stat(blobPath(root, digest));
     return found.isFile() ? found.size : undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined; // node:fs throws nothing else
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined; // node:fs throws errors with a code
     throw error;
   }
 }
@@ -38,8 +38,8 @@ export async function writeBlob(root: string, bytes: Uint8Array): Promise<Blob> 
 }
 
 /**
- * Copies a file into the store. What is hashed is the copy, so a file that changes meanwhile cannot spoil the blob.
- * Throws `not_found`, `bad_file` where it cannot be read, `storage`.
+ * Copies a file into the store. The copy is hashed, so a concurrent change of the file cannot corrupt the blob. Throws
+ * `not_found`, `bad_file` if it cannot be read, and `storage`.
  */
 export async function importBlob(root: string, path: string): Promise<Blob> {
   const { size } = await reading(path, stat(path));
@@ -55,9 +55,9 @@ export async function importBlob(root: string, path: string): Promise<Blob> {
 }
 
 /**
- * Streams content into the store, hashed on its way to the disk; no more of it than a block is in memory.
- * @param expected content of any other digest is not kept
- * Throws `bad_request` on a mismatch, `storage`, and what `chunks` throws; nothing is left behind then.
+ * Streams content into the store and hashes it on the way; at most one block is in memory.
+ * @param expected content of any other digest is refused
+ * Throws `bad_request` on a mismatch, `storage`, and the errors of `chunks`; then no file is left.
  */
 export async function receiveBlob(
   root: string,
@@ -89,8 +89,8 @@ async function* hashed(
 }
 
 /**
- * Makes a blob young again, so that no other process takes it for forgotten. A store may well be read-only. Its content
- * keeps its time, by which whoever runs it knows that nobody changed it: only the time of its entry is now.
+ * Refreshes the ctime (chmod to the same mode), so that pruning sees the blob as used; a read-only store is left alone.
+ * The mtime stays: it shows runners that the content is unchanged.
  */
 export async function touchBlob(root: string, digest: Digest): Promise<void> {
   const path = blobPath(root, digest);

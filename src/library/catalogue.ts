@@ -1,6 +1,6 @@
 /**
- * The catalogue: models of the public library that people run, with their sizes, as of a date. The list is
- * `models/catalogue.json`; this reads it and decides which of its models fit a machine.
+ * The catalogue: popular models of the public library with their sizes, as of a date. This module reads
+ * `models/catalogue.json` and decides which models fit a machine.
  */
 import { Type } from "@sinclair/typebox";
 import { oneOfTexts, type Output, reader, strictObject } from "../base/schema.ts";
@@ -11,18 +11,18 @@ const PURPOSES = ["chat", "reasoning", "code", "vision", "embedding"] as const;
 const bytes = Type.Integer({ minimum: 1 });
 const text = Type.String({ minLength: 1, maxLength: 120 });
 
-/** The fields that the API answers with, too. */
+/** The fields that the API returns too. */
 export const catalogueFields = {
   /** With its tag. */
   name: Type.String({ pattern: "^[a-z0-9][a-z0-9.-]*:[a-z0-9][a-z0-9.-]*$" }),
   title: text,
   description: text,
   purpose: oneOfTexts(PURPOSES),
-  /** As people write it: `4B`. */
+  /** In the usual form: `4B`. */
   parameters: Type.String({ pattern: "^\\d+(\\.\\d+)?[MB]$" }),
-  /** Bytes of the download, about. */
+  /** Approximate bytes of the download. */
   size: bytes,
-  /** Bytes that it takes in memory with 4,096 tokens of context, about. */
+  /** Approximate bytes in memory with 4,096 tokens of context. */
   memory: bytes,
   capabilities: Type.Array(oneOfTexts(CAPABILITIES), { minItems: 1 }),
   license: text,
@@ -30,7 +30,7 @@ export const catalogueFields = {
 
 const Entry = strictObject({
   ...catalogueFields,
-  /** Whether it is offered to people who have no model yet. */
+  /** True if it is suggested to people without a model. */
   suggested: Type.Optional(Type.Boolean()),
 });
 const Catalogue = reader(
@@ -45,30 +45,30 @@ interface Catalogue {
   readonly models: readonly CatalogueEntry[];
 }
 
-/** The list that ships with the program. Throws where it is not what the schema says. */
+/** The list that ships with the program. Throws if it does not match the schema. */
 export async function readCatalogue(): Promise<Catalogue> {
   return Catalogue.parse((await import("../../models/catalogue.json")).default);
 }
 
 export interface MachineFacts {
-  /** Bytes; limits of control groups count. */
+  /** Bytes; includes limits of control groups. */
   readonly memory: { readonly total: number; readonly available: number };
-  /** Bytes of the GPU, where they are known. */
+  /** Bytes of the GPU, if known. */
   readonly gpuMemory?: number | undefined;
-  /** Bytes free where models are stored; null: unknown. */
+  /** Bytes free on the models' disk; null: unknown. */
   readonly disk: { readonly free: number | null };
 }
 
 interface Fit {
   readonly fits: "yes" | "tight" | "no";
-  /** Why it does not fit well. */
+  /** Why it fits badly or not at all. */
   readonly reason?: string;
 }
 
-/** Of the machine's memory, what the system and other programs need at least. */
+/** Share of the machine's memory reserved for the system and other programs. */
 const RESERVED = 0.1;
 
-/** Whether a machine can run a model: `tight` where other programs have to make room first. */
+/** The fit of a model on a machine: `tight` if other programs must free memory first. */
 export function fitOf(
   { size, memory }: Pick<CatalogueEntry, "size" | "memory">,
   { memory: machine, gpuMemory = 0, disk }: MachineFacts,
@@ -96,8 +96,8 @@ interface Candidate extends Fit {
 }
 
 /**
- * At most three names for people who want a model: the largest ones of those suggested that fit, the middle one first,
- * then the smaller, then the larger one. Tight ones fill up where fewer than three fit.
+ * At most three suggestions: the largest suggested models that fit, ordered middle, smaller, larger. Tight ones fill up
+ * if fewer than three fit.
  */
 export function suggestionsOf(models: readonly Candidate[]): string[] {
   const rungs = models

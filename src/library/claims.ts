@@ -1,21 +1,21 @@
 /**
- * The blobs of a model that is being made, which no manifest names yet: what others leave behind at their end may be
- * among them and stays then, and what was made for the model goes at its own end, unless a model has it.
+ * The blobs of a model in creation, which no manifest names yet. Claims keep other requests from deleting them; when
+ * the creation ends, its new blobs that no model uses are deleted.
  */
 import type { Digest } from "./digest.ts";
 
 export interface Claims {
-  /** Call as soon as a blob is there, or just before. @param isNew it was not, before the request */
+  /** Call just before or after a blob appears. @param isNew the blob did not exist before the request */
   add(digest: Digest, isNew: boolean): void;
-  /** Holds no others any more: for the moment when a manifest names these. */
+  /** Releases all other blobs: call when a manifest names these. */
   narrow(digests: readonly Digest[]): void;
   end(): Promise<void>;
 }
 
 export interface ClaimParts {
-  /** Keeps blobs from being deleted, those that are added later too, until the function that it returns is called. */
+  /** Protects blobs from deletion, including those added later, until the returned function is called. */
   readonly hold: (digests: ReadonlySet<Digest>) => () => void;
-  /** Deletes those of the blobs that no model refers to. */
+  /** Deletes the given blobs that no model refers to. */
   readonly discard: (digests: readonly Digest[]) => Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it
- * goes on like any GGUF; of one in another format, a GGUF that describes it, and its files beside that. The result is a
- * file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ * Converts a folder on its way into the store. Safetensors (a model or an adapter) become a GGUF blob; for other
+ * formats a GGUF describes the folder, and its files are stored beside that. The result is an unnamed file until
+ * complete, and is removed on failure or cancellation.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import type { InTurn } from "./quantize-weights.ts";
 import { storeFiles, type StoredFile } from "./model-files.ts";
 import { labelled, type Source } from "./sources.ts";
 
-/** Progress for the client; a note of what is left out has no numbers. */
+/** Progress for the client; a note on omitted content carries no byte counts. */
 interface ConvertStep {
   readonly status: string;
   /** Bytes of weights. */
@@ -31,23 +31,23 @@ interface ConvertStep {
 interface ConvertedSource extends Source {
   readonly digest: Digest;
   readonly isNew: boolean;
-  /** Files that are the model beside it. */
+  /** Files of a model that the GGUF only describes. */
   readonly files: readonly StoredFile[];
 }
 
 interface FolderToConvert {
   readonly folder: ModelFolder;
-  /** The model that it is an adapter for; absent: the folder is a model. */
+  /** The adapter's base model; absent: the folder is a model. */
   readonly base?: AdapterBase;
-  /** Get the blobs that it becomes. */
+  /** Receives the created blobs. */
   readonly claims: Claims;
   readonly inTurn: InTurn;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Writes the folder's GGUF as a blob. Throws `bad_request` where its files are damaged or missing, `unsupported` for
- * what cannot be converted, `storage` where the disk is full, `cancelled`.
+ * Writes the folder's GGUF as a blob. Throws `bad_request` if its files are damaged or missing, `unsupported` for
+ * content that cannot be converted, `storage` if the disk is full, and `cancelled`.
  */
 export async function* convertFolder(
   root: string,
@@ -73,7 +73,7 @@ export async function* convertFolder(
   return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored };
 }
 
-/** Blobs that were never uploaded are missed before an hour's work, not after it. */
+/** Reports missing uploads before an hour of work instead of after it. */
 async function checkThere({ label, files }: ModelFolder): Promise<void> {
   for (const [name, path] of files) {
     const isThere = await stat(path).then(
@@ -110,5 +110,5 @@ async function writeConverted(
     result = { notes, ...(files ? { files } : {}), blob: { digest, isNew } };
     return blobPath(root, digest);
   });
-  return result!; // set above, or that has thrown
+  return result!; // set above, unless that threw
 }

@@ -1,6 +1,6 @@
 /**
- * The adapters of a new model: safetensors are converted, and every one is held against the model that it is laid over,
- * so that what does not fit is refused before anything is made of it.
+ * The adapters of a new model: converts safetensors, and checks every adapter against its model before anything is
+ * created.
  */
 import { AppError } from "../base/index.ts";
 import type { AdapterBase } from "./convert/adapter.ts";
@@ -15,14 +15,14 @@ import { inspectSource, labelled, type InspectedSource, type Source } from "./so
 interface Laid {
   readonly request: CreateRequest;
   readonly model: Weights;
-  /** Among them, adapters that were sent as files of the model. */
+  /** May include adapters that were sent as files of the model. */
   readonly inspected: readonly InspectedSource[];
   readonly claims: Claims;
 }
 
 /**
- * The request's own adapter, inspected. Throws `bad_request` where one is none, is damaged or does not fit the model,
- * `unsupported` for kinds of adapters that we cannot apply.
+ * The request's own adapter, inspected. Throws `bad_request` if it is not an adapter, is damaged or does not fit the
+ * model, and `unsupported` for kinds of adapters that we cannot apply.
  */
 export async function* inspectAdapters(
   parts: CreateParts,
@@ -59,7 +59,7 @@ async function* adapterSource(
   return yield* convertFolder(root, { folder: adapter, base: adapterBase(base), claims, inTurn, signal });
 }
 
-/** What the headers of all parts of a model say together. */
+/** The combined headers of all parts of a model. */
 async function readBaseHeader({ label, paths }: Weights): Promise<Header> {
   const headers = await Promise.all(
     paths.map(async (path, shard) => (await readPart(path, { shard, arrayItemsMax: 0 })).header),

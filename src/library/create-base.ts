@@ -1,4 +1,4 @@
-/** The model that another is built upon: of our own store, or of one that is only read, whose blobs are borrowed. */
+/** The base of a new model: from our own store, or from a read-only store, whose blobs are borrowed. */
 import { AppError } from "../base/index.ts";
 import { findBlob } from "./blobs.ts";
 import type { Claims } from "./claims.ts";
@@ -15,8 +15,8 @@ export interface Base {
 }
 
 /**
- * Throws `not_found`, and `bad_file` where a blob is missing.
- * @param claims get the blobs of a model that another store has
+ * Throws `not_found`, and `bad_file` if a blob is missing.
+ * @param claims receives the blobs of a model in another store
  */
 export async function readBase(
   { root, others }: { root: string; others: readonly string[] },

@@ -1,4 +1,4 @@
-/** The draft model of a new model: held against the model, whose vocabulary it must have. */
+/** The draft model of a new model: it must have the model's vocabulary. */
 import { AppError } from "../base/index.ts";
 import { type Metadata, readPart } from "../engine/formats/index.ts";
 import { vocabularyDifference } from "../engine/text/index.ts";
@@ -11,8 +11,9 @@ import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.
 import { blobSource, inspectSource, type InspectedSource, type Source } from "./sources.ts";
 
 /**
- * Throws `bad_request` where it is no model, or has another vocabulary; `not_found` where there is none of that name.
- * @param options.claims get the blobs of a model that another store has
+ * Throws `bad_request` if the draft is not a model or has another vocabulary, and `not_found` if the name does not
+ * exist.
+ * @param options.claims receives the blobs of a model in another store
  */
 export async function inspectDraft(
   { root, others }: Pick<CreateParts, "root" | "others">,
@@ -25,15 +26,15 @@ export async function inspectDraft(
     const found = part ? "a part of one" : `a file of kind '${kind}'`;
     throw new AppError("bad_request", `DRAFT ${label}: expected a whole GGUF model, got ${found}`);
   }
-  const own = await metadataAt(model.paths[0]!); // one part at least
+  const own = await metadataAt(model.paths[0]!); // at least one part
   const difference = vocabularyDifference(own, await metadataAt(path));
   if (difference !== undefined) throw new AppError("bad_request", `DRAFT ${label}: ${difference}`);
   return { ...inspected, kind: "draft" };
 }
 
 /**
- * The draft as a blob of another type; itself where that is its type already, or none is asked for. Throws
- * `bad_request` where it is quantized, `storage` where the disk is full, `cancelled`.
+ * The draft as a blob of the requested type; unchanged if it has that type or none is requested. Throws `bad_request`
+ * if it is quantized already, `storage` if the disk is full, and `cancelled`.
  */
 export async function* quantizeDraft(
   { root, inTurn, signal }: CreateParts,

@@ -1,6 +1,6 @@
 /**
- * Creating a model: from another model, from GGUF files, or both, with texts and parameters of its own. Blobs first,
- * the manifest last and in one step: whenever this stops, the store holds the models that it held before.
+ * Creates a model: from another model, from GGUF files, or both, with its own texts and parameters. Blobs come first,
+ * the manifest last and atomically: whenever this stops, the store holds the models it held before.
  */
 import { AppError, assert, checkNotCancelled, messageOf } from "../base/index.ts";
 import type { ModelFolder } from "./convert/folder.ts";
@@ -31,17 +31,17 @@ import {
   type StoredSource,
 } from "./sources.ts";
 
-/** The progress messages of each request shape; quantizing has the same in both. */
+/** The progress messages of each request shape; those for quantizing are the same in both. */
 const WORDS = {
   modelfile: { existing: "using already created layer", fresh: "writing layer" },
   fields: { existing: "using existing layer", fresh: "creating new layer" },
   quantized: { existing: "using existing layer", fresh: "creating new layer" },
 } as const;
 
-/** Configuration fields that a model takes over from its base. */
+/** Configuration fields that a model inherits from its base. */
 const INHERITED = ["renderer", "parser", "requires", "hearth_template"] as const;
 
-/** A layer, with its bytes where they are not a blob yet. */
+/** A layer, with its bytes until they are a blob. */
 interface Draft extends Layer {
   readonly bytes?: Uint8Array;
   /** A file that became a blob for this request. */
@@ -49,8 +49,8 @@ interface Draft extends Layer {
 }
 
 /**
- * Throws before the first value where the request itself is wrong: `bad_request`, or `not_found` without its base.
- * Later, `bad_request` and `unsupported` for its files, `storage` where the disk is full.
+ * Throws before the first value if the request itself is invalid: `bad_request`, or `not_found` without its base. Later
+ * throws `bad_request` and `unsupported` for its files, and `storage` if the disk is full.
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
@@ -99,7 +99,7 @@ async function* makeModel(
   yield* storeModel(parts, { base, inspected, files, request, claims });
 }
 
-/** A model whose template does not parse is made all the same: it can complete texts. */
+/** A model with an invalid template is created nevertheless: it can complete texts. */
 function* warnOfTemplates(
   { template, extras }: CreateRequest,
   inspected: readonly InspectedSource[],
@@ -119,7 +119,7 @@ interface Inspected {
 }
 
 interface WithFiles extends Inspected {
-  /** What the model is beside a GGUF that describes it. */
+  /** The model's files, if its GGUF only describes it. */
   readonly files: readonly StoredFile[];
 }
 
@@ -131,7 +131,7 @@ async function* storeModel(
   const request = base ? asked : withNames(asked, inspected);
   const shape = request.quantize ? "quantized" : request.shape;
   const weights = yield* storeWeights(parts, { base, inspected, request, claims });
-  if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
+  if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the order that clients expect
   const format = detectFormat(request, { base, inspected });
   const described = files.map((file): Draft => ({ ...layerOfFile(file), isNew: file.isNew }));
   const layers = [...draftLayers({ ...weights, request: format ? withStop(request, format) : request }), ...described];
@@ -152,7 +152,7 @@ async function* storeModel(
   yield { status: "success" };
 }
 
-/** The chat format of a file, where neither request nor base say where the model must be stopped. */
+/** The chat format of a file, if neither request nor base has stop strings. */
 function detectFormat(
   { template, parameters }: CreateRequest,
   { base, inspected }: { base: Base | undefined; inspected: readonly InspectedSource[] },
@@ -161,7 +161,7 @@ function detectFormat(
   return inspected.find(({ kind, format }) => kind === "model" && format)?.format;
 }
 
-/** Of a file without a template, where nothing in the request stands in for it: what its architecture needs. */
+/** For a file without a template that the request does not replace: the names its architecture needs. */
 function withNames(request: CreateRequest, inspected: readonly InspectedSource[]): CreateRequest {
   const { template, extras } = request;
   const model = inspected.find(({ kind }) => kind === "model");
@@ -191,11 +191,11 @@ function checkTexts({ template, parameters, extras }: CreateRequest): void {
   try {
     parseOptions(parameters);
   } catch (error) {
-    throw new AppError("bad_request", messageOf(error), { cause: error }); // here it is the request that is wrong
+    throw new AppError("bad_request", messageOf(error), { cause: error }); // here the request is at fault
   }
 }
 
-/** Throws `unsupported` where nothing here can run the weights: for their architecture, or for what a file has. */
+/** Throws `unsupported` if nothing here can run the weights: for their architecture, or for a file's features. */
 async function checkRuns(
   { root, runs, checkModel }: CreateParts,
   base: Base | undefined,
@@ -212,7 +212,7 @@ async function checkRuns(
   for (const file of files.filter(({ kind, part }) => kind === "model" && !part)) await checkModel?.(file);
 }
 
-/** Throws `bad_request` unless base, files and folder together have one model, a split one counted once. */
+/** Throws `bad_request` unless base, files and folder together have exactly one model; a split one counts once. */
 function checkOneModel(base: Base | undefined, files: readonly InspectedSource[], folder?: ModelFolder): void {
   const labels = files.filter(({ kind, part }) => kind === "model" && !part?.index).map(({ label }) => label);
   if (base && layersOf(base.layers, "model").length > 0) labels.unshift(base.name);
@@ -227,7 +227,7 @@ interface StoredWeights {
   readonly files: readonly StoredSource[];
 }
 
-/** The files as blobs, quantized where the request says so. Weights of the base that were quantized are files then. */
+/** The files as blobs, quantized if requested. Quantized weights of the base count as files then. */
 async function* storeWeights(
   { root, inTurn, signal }: CreateParts,
   { base, inspected, request, claims }: Inspected,
@@ -251,7 +251,7 @@ async function* storeWeights(
   };
 }
 
-/** The one model among base and files. */
+/** The single model among base and files. */
 async function findWeights(
   root: string,
   { base, inspected }: { base: Base | undefined; inspected: InspectedSource[] },
@@ -263,7 +263,7 @@ async function findWeights(
   }
   const models = inspected.filter(({ kind }) => kind === "model");
   const parts = models.some(({ part }) => part) ? sortParts(models) : models;
-  const { label, details } = parts[0]!; // there is one: it was counted
+  const { label, details } = parts[0]!; // it exists: it was counted
   return { label, paths: parts.map(({ path }) => path), fileType: details.fileType };
 }
 
@@ -271,7 +271,7 @@ interface Ingredients extends StoredWeights {
   readonly request: CreateRequest;
 }
 
-/** The model, what else the base has and the request does not replace, further files, texts. */
+/** Layers: the model, the base's other layers unless the request replaces them, further files, texts. */
 function draftLayers({ base, files, request }: Ingredients): Draft[] {
   const kept = (base?.layers ?? []).filter((layer) => !replacedBy(request).some((kind) => isKind(layer, kind)));
   const weights = files.map(({ kind, blob, isNew, from }): Draft => {
@@ -282,7 +282,7 @@ function draftLayers({ base, files, request }: Ingredients): Draft[] {
   const add = (kind: LayerKind, text: string): void => {
     const draft = draftOf(mediaType(kind), text);
     const isThere = drafts.some((other) => other.mediaType === draft.mediaType && other.digest === draft.digest);
-    if (!isThere) drafts.push(draft); // a licence that the base has already
+    if (!isThere) drafts.push(draft); // skips a licence of the base
   };
   if (request.template) add("template", request.template);
   if (request.system) add("system", request.system);
@@ -343,13 +343,13 @@ function draftOf(type: string, text: string): Draft {
   return { mediaType: type, digest: digestOf(bytes), size: bytes.length, bytes };
 }
 
-/** What of a draft stands in the manifest. */
+/** The manifest's part of a draft layer. */
 function layerOf({ mediaType: type, digest, size, from, name }: Draft): Layer {
   const named = { ...(from === undefined ? {} : { from }), ...(name === undefined ? {} : { name }) };
   return { mediaType: type, digest, size, ...named };
 }
 
-/** True where the blob was not there before the request. */
+/** True if the blob did not exist before the request. */
 async function putDraft(root: string, { digest, size, bytes, isNew = false }: Draft): Promise<boolean> {
   if (!bytes || (await findBlob(root, digest)) === size) {
     await touchBlob(root, digest);

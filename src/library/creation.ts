@@ -1,4 +1,4 @@
-/** What a creation is asked for, what it works with, and what it tells on the way. */
+/** The request, environment and progress of a model's creation. */
 import type { ModelFolder } from "./convert/folder.ts";
 import type { CheckModel, Runs } from "./architecture.ts";
 import type { ClaimParts } from "./claims.ts";
@@ -13,62 +13,62 @@ import type { StoredMessage } from "./store.ts";
 /** Progress for the client. */
 export interface Progress {
   readonly status: string;
-  /** Of the blob that is being moved; then also `total` and, once there are any, `completed` bytes. */
+  /** Digest of the blob in progress; then `total` is set too and, after the first bytes, `completed`. */
   readonly digest?: string;
   readonly total?: number;
   readonly completed?: number;
 }
 
 export interface CreateRequest {
-  /** How the request was written: a Modelfile, or fields. They differ in their progress messages. */
+  /** The form of the request, a Modelfile or fields; progress messages differ. */
   readonly shape: "modelfile" | "fields";
   readonly name: ModelName;
-  /** The model to build upon, as the client wrote it. */
+  /** The base model, as the client wrote it. */
   readonly base?: string;
   readonly sources: readonly Source[];
-  /** Safetensors, to be converted to one more source, or files of another format, to be described by one. */
+  /** Safetensors, to be converted to a source, or files of another format, to be described by one. */
   readonly folder?: ModelFolder;
-  /** A GGUF, or safetensors to be converted to one, that is laid over the model. */
+  /** A GGUF, or safetensors to be converted to one, that is applied to the model. */
   readonly adapter?: Source | ModelFolder;
-  /** A GGUF that drafts for the model, or the name of a model whose weights do. */
+  /** A GGUF that is the draft model, or the name of a model that has it. */
   readonly draft?: Source | string;
-  /** What the draft is quantized to; absent: it stays as it is. */
+  /** The draft's quantization; absent: unchanged. */
   readonly draftQuantize?: FileTypeName;
-  /** Texts that are empty change nothing. */
+  /** Empty texts change nothing. */
   readonly template?: string;
   readonly system?: string;
   readonly licenses: readonly string[];
-  /** Laid over those of the base. */
+  /** Override the base's. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** Where there are any, they replace those of the base. */
+  /** If there are any, they replace the base's. */
   readonly messages: readonly StoredMessage[];
-  /** Fields of the configuration that win over what the files say. */
+  /** Fields of the configuration that override the files'. */
   readonly extras: ConfigExtras;
-  /** Added to those of the base. */
+  /** Added to the base's. */
   readonly capabilities: readonly string[];
-  /** What the weights are quantized to; absent: they stay as they are. */
+  /** The weights' quantization; absent: unchanged. */
   readonly quantize?: FileTypeName;
 }
 
-/** A manifest, and those of its blobs that are small enough to be at hand: they are written with it. */
+/** A manifest, and its small blobs, which are written with it. */
 interface Publication {
   readonly manifest: Manifest;
   readonly contents: readonly Uint8Array[];
 }
 
-/** Puts a model in place. Throws `bad_file` where one of its blobs is missing. */
+/** Publishes a model. Throws `bad_file` if a blob is missing. */
 export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
 
-/** Where the work is done, and until when: once the signal says so, nothing more is written. */
+/** The environment of the work; once the signal is aborted, nothing more is written. */
 export interface CreateParts extends ClaimParts {
   readonly root: string;
-  /** Stores that a base may lie in too. */
+  /** Further stores that may hold the base. */
   readonly others: readonly string[];
-  /** Whether an architecture can be run here; absent: whatever it is. */
+  /** Returns whether an architecture can run here; absent: all can. */
   readonly runs?: Runs | undefined;
   readonly checkModel?: CheckModel | undefined;
   readonly publish: Publish;
-  /** Runs one conversion or quantization after the other, for each takes what cores there are. */
+  /** Runs one conversion or quantization at a time, because each uses all cores. */
   readonly inTurn: InTurn;
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,18 +1,18 @@
 /**
- * What a GGUF file says about itself, in the words that listings use: family, size label, quantization label, lengths.
- * Labels: `general.file_type` is llama.cpp's `llama_ftype`.
+ * Facts from a GGUF file in the words of model lists: family, size label, quantization label, lengths. Labels:
+ * `general.file_type` is llama.cpp's `llama_ftype`.
  */
 import type { Gguf } from "../engine/formats/index.ts";
 import { isFileFormat } from "./formats.ts";
 
 export interface GgufDetails {
-  /** `gguf`, or what the files are that the GGUF only describes. */
+  /** `gguf`, or the format of the files that the GGUF describes. */
   readonly format: string;
   readonly family: string;
   readonly parameterCount: number;
   /** `1.2B`, `5.8M`, `412K`. */
   readonly parameterSize: string;
-  /** `Q4_K_M`, `F16`; `unknown` where the file does not say. */
+  /** `Q4_K_M`, `F16`; `unknown` if the file does not say. */
   readonly fileType: string;
   readonly ctxLen: number | undefined;
   readonly embeddingLen: number | undefined;
@@ -52,7 +52,7 @@ export function describeGguf(gguf: Pick<Gguf, "metadata" | "tensors">): GgufDeta
   };
 }
 
-/** One decimal, unless it is whole: `5.8M`, `7B`. */
+/** One decimal, unless integral: `5.8M`, `7B`. */
 export function sizeLabel(count: number): string {
   for (const [unit, size] of [
     ["B", 1e9],
@@ -70,7 +70,7 @@ function countWeights({ tensors }: Pick<Gguf, "tensors">): number {
   return count;
 }
 
-/** The block type that holds most bytes, for files that do not name their type. */
+/** The block type with the most bytes, for files that do not name their type. */
 function commonType({ tensors }: Pick<Gguf, "tensors">): string {
   const bytes = new Map<string, number>();
   for (const { quant, byteLength } of tensors.values())

@@ -30,7 +30,7 @@ export function digestOf(bytes: Uint8Array): Digest {
   return parseDigest(`sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`);
 }
 
-/** Reads the file in pieces; other work runs between them. Throws `cancelled` once the signal says so. */
+/** Reads the file in pieces; other work runs between them. Throws `cancelled` once the signal is aborted. */
 export async function digestOfFile(path: string, signal?: AbortSignal): Promise<Digest> {
   const hasher = new Bun.CryptoHasher("sha256");
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {

@@ -1,7 +1,7 @@
-/** Formats of models that a GGUF only describes, and where they run. */
+/** Model formats that a GGUF only describes, and where they run. */
 import { AppError } from "../base/index.ts";
 
-/** What the files may be, by `general.architecture` of the GGUF and `model_format` of the configuration. */
+/** Values of `general.architecture` in the GGUF and `model_format` in the configuration. */
 const FORMATS: readonly string[] = ["onnx", "mlc"];
 
 export const isFileFormat = (architecture: string): boolean => FORMATS.includes(architecture);

@@ -1,21 +1,19 @@
-/**
- * The configuration blob of a model: what listings say of it without opening its weights, as other servers write it.
- */
+/** The configuration blob of a model: facts for model lists that need no weights, in the layout of other servers. */
 import type { GgufDetails } from "./details.ts";
 import type { Digest } from "./digest.ts";
 import type { Layer } from "./manifest.ts";
 import type { ModelConfig } from "./store.ts";
 
-/** Fields of the configuration that no GGUF file gives. */
+/** Fields of the configuration that no GGUF file has. */
 export type ConfigExtras = Readonly<Record<string, string | number | readonly string[]>>;
 
 interface ImageParts {
-  /** Of the weights. */
+  /** Facts on the weights. */
   readonly details: GgufDetails;
   /** Architectures of further files, such as a projector's. */
   readonly otherFamilies?: readonly string[];
   readonly layers: readonly Pick<Layer, "digest">[];
-  /** These win over what the file says. */
+  /** Override the file's values. */
   readonly extras: ConfigExtras;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Installs the model that ships with Hearth into a store, as `hearth:latest`, at first start. Later starts change
- * nothing unless the shipped model has changed; a model of that name that someone else made is left alone.
+ * Installs the model that ships with Hearth as `hearth:latest` at first start. Later starts change nothing unless the
+ * shipped model has changed; a user's model of that name is left alone.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,13 +14,13 @@ import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts"
 import { parseName } from "./name.ts";
 import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
-const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
+const LEFTOVER_AGE_MS = 3600_000; // longer than any copy takes
 
 export const EMBEDDED_NAME = "hearth:latest";
 
 /**
  * `installed`: written now; `present`: nothing to do; `kept`: the name belongs to a model that Hearth did not install.
- * Throws `bad_file` where the shipped files cannot be read or the store cannot be written.
+ * Throws `bad_file` if the shipped files cannot be read or the store cannot be written.
  * @param dir folder with `Modelfile` and the file that its FROM names
  */
 export async function installEmbedded(
@@ -59,7 +59,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   return "installed";
 }
 
-/** The model of that name if all of it can be read; one that cannot be read is replaced. */
+/** The model of that name if it is completely readable; a damaged one is replaced. */
 async function findReadable(store: Store): Promise<StoredModel | undefined> {
   try {
     return await store.load(EMBEDDED_NAME);
@@ -69,12 +69,12 @@ async function findReadable(store: Store): Promise<StoredModel | undefined> {
   }
 }
 
-/** Changes when the Modelfile or the weights do. */
+/** Changes with the Modelfile or the weights. */
 function sourceDigest(modelfile: Digest, weights: Digest): string {
   return hexOf(digestOf(new TextEncoder().encode(`${modelfile}\n${weights}\n`)));
 }
 
-/** The layers of a Modelfile that are text, in the order in which others write them. */
+/** The text layers of a Modelfile, in the order of other servers. */
 function textLayers(file: Modelfile): [LayerKind, string][] {
   const layers: [LayerKind, string][] = [];
   if (file.template !== undefined) layers.push(["template", file.template]);

@@ -1,6 +1,6 @@
 /**
- * Changes to the models of a store: copy, delete, and putting a manifest in place. One change at a time, so that no
- * blob is deleted between the moment a new model counts on it and the moment its manifest says so.
+ * Changes to the models of a store: copying, deleting, and publishing manifests. Changes are serialized, so that no
+ * blob is deleted after a new model starts to use it and before its manifest says so.
  */
 import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -21,33 +21,32 @@ import { untilClosed } from "./until-closed.ts";
 
 export interface Library {
   readonly root: string;
-  /** Stores of other servers, which are only read. */
+  /** Read-only stores of other servers. */
   readonly others: readonly string[];
   /** Folders that Modelfiles and GGUF files may be read from. */
   readonly importDirs: readonly string[];
-  /** Call before anything is added to the store. Throws `conflict` while another server changes it. */
+  /** Call before adding to the store. Throws `conflict` while another server changes it. */
   claim(): void;
-  /** Replaces what `to` was. False where there is no `from`; throws `bad_file` where that cannot be read. */
+  /** Replaces `to`. False if `from` does not exist; throws `bad_file` if it cannot be read. */
   copy(names: { from: ModelName; to: ModelName }): Promise<boolean>;
   /**
-   * Deletes a model and the blobs that only it has. False where there is none of that name; throws `forbidden` where
-   * only another server's store has it.
+   * Deletes a model and the blobs that only it uses. False if the name does not exist; throws `forbidden` if only
+   * another server's store has it.
    */
   remove(name: ModelName): Promise<boolean>;
-  /** Makes a model; see `createModel`. */
+  /** Creates a model; see `createModel`. */
   create(request: CreateRequest, options?: { signal?: AbortSignal }): AsyncGenerator<Progress, void, void>;
-  /** Ends models that are being made, and waits until nothing of their weights is left half-written. */
+  /** Ends running creations, and waits until their partial files are removed. */
   close(): Promise<void>;
   /**
-   * Puts a manifest from elsewhere in place, byte for byte, its blobs being there. Throws `bad_file` where one is not.
-   * @returns what the model that it replaces referred to
+   * Publishes a foreign manifest, byte for byte; its blobs must exist. Throws `bad_file` if one is missing.
+   * @returns the digests of the replaced model
    */
   adopt(name: ModelName, manifest: Uint8Array): Promise<readonly Digest[]>;
-  /** Deletes those of the blobs that no model needs. */
+  /** Deletes the given blobs that no model uses. */
   sweep(digests: readonly Digest[]): Promise<void>;
   /**
-   * Keeps blobs that no manifest refers to yet from being deleted, until the function that it returns is called. More
-   * may be added meanwhile.
+   * Protects blobs that no manifest refers to yet, until the returned function is called. More may be added meanwhile.
    */
   hold(digests: ReadonlySet<Digest>): () => void;
 }
@@ -55,15 +54,15 @@ export interface Library {
 interface LibraryParts {
   readonly root: string;
   readonly others?: readonly string[];
-  /** Whether an architecture can be run here; absent: whatever it is. */
+  /** Returns whether an architecture can run here; absent: all can. */
   readonly runs?: Runs;
-  /** Looks at a model that is being made of files; absent: its first request tells what is wrong. */
+  /** Checks a model that is created from files; absent: errors show at its first request. */
   readonly checkModel?: CheckModel;
   readonly importDirs: readonly string[];
-  /** Leave blobs that no model refers to any more. */
+  /** Keeps blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly log: Logger;
-  /** Absent: one of its own. */
+  /** Absent: a private one. */
   readonly lock?: StoreLock;
 }
 
@@ -84,7 +83,7 @@ export function makeLibrary(parts: LibraryParts): Library {
     await writeDurably(path, (temporary) => writeBytes(temporary, bytes));
     return before;
   };
-  /** Blobs of the model that this replaces go if nothing else needs them. */
+  /** Deletes blobs of the replaced model that no model uses. */
   const replace = async (name: ModelName, bytes: Uint8Array): Promise<void> => sweep(await put(name, bytes));
   const publish: Publish = (name, { manifest, contents }) =>
     inTurn(async () => {
@@ -109,7 +108,7 @@ export function makeLibrary(parts: LibraryParts): Library {
         const target = (await findName(root, to)) ?? to;
         const path = manifestPath(source.root, source.name);
         const bytes = await readManifestBytes(path);
-        const { config, layers } = parseManifest(bytes, path); // what cannot be read is not spread
+        const { config, layers } = parseManifest(bytes, path); // never copies a manifest that does not parse
         if (source.root !== root) await borrowBlobs([config, ...layers], { from: source.root, to: root });
         if (manifestPath(root, target) !== path) await replace(target, bytes);
         return true;
@@ -143,7 +142,7 @@ const readOnly = (name: ModelName): AppError =>
     `model '${displayName(name)}' lies in the store of another server, which is only read here: delete it there`,
   );
 
-/** Makes models until it is closed. */
+/** Creates models until closed. */
 function makeCreator(
   parts: Omit<CreateParts, "inTurn" | "signal">,
   lock: StoreLock,
@@ -164,13 +163,13 @@ function makeCreator(
   };
 }
 
-/** What reads weights of every type and templates of both kinds is loaded with the first model that is made. */
+/** Loaded at the first creation: readers of all weight types and both template languages. */
 async function* createdModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   const { createModel } = await import("./create.ts");
   yield* createModel(parts, request);
 }
 
-/** Runs one piece of work after the other, in the order in which they came. @param before may throw for a piece */
+/** Runs work one by one, in order of arrival. @param before may throw for an item */
 function makeQueue(before = (): unknown => undefined): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -180,7 +179,7 @@ function makeQueue(before = (): unknown => undefined): InTurn {
   };
 }
 
-/** What the manifest at a path refers to; nothing where there is none, or one that cannot be read. */
+/** The digests in the manifest at a path; empty if it is missing or unreadable. */
 async function findDigests(path: string): Promise<Digest[]> {
   try {
     return digestsOf(await readManifest(path));
@@ -198,7 +197,7 @@ async function checkBlobs(root: string, { config, layers }: Manifest): Promise<v
   }
 }
 
-/** The folders that held only this manifest; `manifests/` itself stays. */
+/** Folders that contained only this manifest; keeps `manifests/` itself. */
 async function removeEmptyParents(root: string, name: ModelName): Promise<void> {
   let folder = dirname(join(...manifestSegments(name)));
   for (; folder !== "."; folder = dirname(folder)) {

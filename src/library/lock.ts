@@ -1,6 +1,7 @@
 /**
- * One server at a time changes a store: what one publishes, holds or deletes it knows of itself alone. The others serve
- * what is there. Taken at the first change, so that the next server has it when the one before has ended.
+ * The right to change a store, which one server has at a time, because it alone knows which blobs it publishes, holds
+ * or deletes. Other servers only read. Taken at the first change, so a server can start while its predecessor still
+ * ends.
  */
 import { join } from "node:path";
 import { AppError } from "../base/index.ts";
@@ -10,8 +11,8 @@ const FILE = "hearth.lock";
 
 export interface StoreLock {
   /**
-   * Throws `conflict` while another server has it.
-   * @returns false where the folder takes no lock: others may change it
+   * Throws `conflict` while another server holds it.
+   * @returns false if the folder cannot hold a lock: other servers may change it
    */
   claim(): boolean;
   release(): void;

@@ -1,6 +1,6 @@
 /**
- * Manifests: which blobs make up a model. One JSON file per name, in the layout of the OCI image manifest, so that
- * stores and registries of others can be read and ours be read by them.
+ * Manifests: the list of blobs that make up a model. One JSON file per name, in the layout of OCI image manifests,
+ * which other servers and registries read and write too.
  */
 import { readFile, stat } from "node:fs/promises";
 import { AppError, isObject } from "../base/index.ts";
@@ -10,12 +10,12 @@ import { writeBytes, writeDurably } from "../base/system.ts";
 export const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";
 export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";
 
-/** What a layer holds; the media type is `application/vnd.ollama.image.<kind>`. */
+/** The content of a layer; the media type is `application/vnd.ollama.image.<kind>`. */
 export type LayerKind =
   "model" | "projector" | "adapter" | "draft" | "template" | "system" | "params" | "messages" | "license";
 const TYPE_PREFIX = "application/vnd.ollama.image.";
 
-export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB
+export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // the largest known, with a layer per tensor, is under 1 MB
 const LAYERS_MAX = 8192;
 
 export interface Layer {
@@ -23,9 +23,9 @@ export interface Layer {
   readonly digest: Digest;
   /** Bytes. */
   readonly size: number;
-  /** The model or path that the layer was made from. */
+  /** The model or path that the layer came from. */
   readonly from?: string;
-  /** Of a file among several that are one model: its name in their folder, with slashes. */
+  /** For one of several files of a model: its name in their folder, with slashes. */
   readonly name?: string;
 }
 
@@ -44,7 +44,7 @@ export const mediaType = (kind: LayerKind): string => TYPE_PREFIX + kind;
 
 /** The layers of one kind, in order. */
 export function layersOf(layers: readonly Layer[], kind: LayerKind): readonly Layer[] {
-  const alias = kind === "template" ? `${TYPE_PREFIX}prompt` : undefined; // what templates were called at first
+  const alias = kind === "template" ? `${TYPE_PREFIX}prompt` : undefined; // the old name of templates
   return layers.filter((layer) => layer.mediaType === mediaType(kind) || layer.mediaType === alias);
 }
 
@@ -89,12 +89,12 @@ export function parseJsonObject(text: string, path: string): Record<string, unkn
   return value;
 }
 
-/** Throws `bad_file`, and what `node:fs` says of a missing one. */
+/** Throws `bad_file`, and the `node:fs` error for a missing file. */
 export async function readManifest(path: string): Promise<StoredManifest> {
   return parseManifest(await readManifestBytes(path), path);
 }
 
-/** As they stand in the file. Never opens what may have no end or never answer; throws as `readManifest`. */
+/** The file's bytes. Never opens special files, which may block; throws as `readManifest`. */
 export async function readManifestBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
   const found = await stat(path);
   if (!found.isFile() && !found.isDirectory()) throw bad(path, "root", "a file", "something else");
@@ -102,7 +102,7 @@ export async function readManifestBytes(path: string): Promise<Uint8Array<ArrayB
   return readFile(path);
 }
 
-/** Replaces the manifest at `path` as one step. */
+/** Replaces the manifest at `path` atomically. */
 export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
   await writeDurably(path, (temporary) => writeBytes(temporary, encodeManifest(manifest)));
 }

@@ -1,7 +1,6 @@
 /**
- * Models that are several files with names, as layers: each file a blob, its name in the manifest. Beside them the
- * model layer is a GGUF without tensors that says what they are (`library/convert/describe-onnx.ts`,
- * `describe-mlc.ts`).
+ * Models of several named files as layers: each file is a blob, and the manifest has its name. Their model layer is a
+ * GGUF without tensors that describes them (`library/convert/describe-onnx.ts`, `describe-mlc.ts`).
  */
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -11,7 +10,7 @@ import type { Claims } from "./claims.ts";
 import { blobName, parseDigest } from "./digest.ts";
 import type { Layer } from "./manifest.ts";
 
-/** Not among the media types of other servers: none of them could run it. */
+/** Not a media type of other servers: none of them could run it. */
 const FILE_TYPE = "application/vnd.hearth.model.file";
 
 export interface StoredFile {
@@ -35,8 +34,8 @@ export function fileName({ name = "" }: Layer, what: string): string {
 }
 
 /**
- * Puts files into the store; those that were uploaded are there already. Throws `bad_request` for other names, before
- * any of them is stored.
+ * Puts files into the store; uploaded ones are there already. Throws `bad_request` for invalid names, before any file
+ * is stored.
  */
 export async function storeFiles(
   root: string,
@@ -56,7 +55,7 @@ export async function storeFiles(
   return stored;
 }
 
-/** The blob at a path, where that is one of the store's own. */
+/** The blob at a path, if it is one of our store. */
 async function uploadedBlob(root: string, path: string): Promise<Blob | undefined> {
   if (!/^sha256-[0-9a-f]{64}$/.test(basename(path))) return undefined;
   const digest = parseDigest(basename(path));

@@ -1,6 +1,6 @@
 /**
- * A Modelfile as a request to create a model: every FROM, ADAPTER and DRAFT becomes a model to build upon, a blob, or a
- * file that the server may read. Only folders of the configuration are read, symbolic links followed first.
+ * Turns a Modelfile into a creation request: every FROM, ADAPTER and DRAFT becomes a base model, a blob, or a readable
+ * file. Only configured folders are read, after symbolic links are resolved.
  */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
@@ -16,13 +16,13 @@ import { blobSource, type Source } from "./sources.ts";
 
 interface ModelfilePlace {
   readonly root: string;
-  /** Folders that may be read. */
+  /** Readable folders. */
   readonly importDirs: readonly string[];
-  /** The folder of the Modelfile, where it is a file: relative paths start there. */
+  /** The Modelfile's own folder, for relative paths; undefined if it is not a file. */
   readonly folder?: string;
 }
 
-/** Reads a Modelfile from a path. Throws `forbidden` outside the folders that may be read, `bad_request`. */
+/** Reads a Modelfile from a path. Throws `forbidden` outside the readable folders, and `bad_request`. */
 export async function readModelfileAt(path: string, place: ModelfilePlace): Promise<{ text: string; folder: string }> {
   const found = await allowedPath(path, { what: "path", ...place });
   const cannot = (reason: string): AppError => new AppError("bad_request", `path: cannot read '${path}': ${reason}`);
@@ -36,7 +36,7 @@ export async function readModelfileAt(path: string, place: ModelfilePlace): Prom
   return { text: decodeModelfile(await readFile(found)), folder: dirname(found) };
 }
 
-/** Throws `bad_request`, `forbidden`, or `unsupported` for commands that this server cannot obey yet. */
+/** Throws `bad_request`, `forbidden`, or `unsupported` for commands that this server does not support. */
 export async function requestOfModelfile(
   text: string,
   { name, ...place }: ModelfilePlace & { name: ModelName },
@@ -90,7 +90,7 @@ function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template
   return { ...(template ? { template } : {}), ...(system ? { system } : {}) };
 }
 
-/** A place, and the command whose value is looked up there. */
+/** The place, and the command whose value is resolved. */
 interface CommandPlace extends ModelfilePlace {
   readonly command: "FROM" | "ADAPTER" | "DRAFT";
 }
@@ -131,7 +131,7 @@ async function resolveFrom(from: string, place: CommandPlace): Promise<string | 
   return (await isFolder(allowed)) ? folderAt(allowed, place) : filesAt(allowed, { label: from, place });
 }
 
-/** The weights of a folder with all that belongs to them, else its GGUF files. */
+/** The weights of a folder with their other files, else its GGUF files. */
 async function folderAt(path: string, place: CommandPlace): Promise<ModelFolder | Source[]> {
   const resolved = async (names: readonly string[]): Promise<[string, string][]> => {
     const paths: [string, string][] = [];
@@ -152,7 +152,7 @@ async function folderAt(path: string, place: CommandPlace): Promise<ModelFolder 
   return (await resolved(ggufs)).map(([, file]) => ({ label: file, path: file }));
 }
 
-/** `@sha256:…`, `sha256:…`, or the path that the upload of a blob was answered with. */
+/** `@sha256:…`, `sha256:…`, or the path from the response to a blob upload. */
 function findDigest(from: string, root: string): Digest | undefined {
   const text = from.startsWith("@") ? from.slice(1) : from;
   if (/^sha256[:-][0-9a-f]{64}$/i.test(text)) return parseDigest(text);
@@ -162,7 +162,7 @@ function findDigest(from: string, root: string): Digest | undefined {
   return resolve(from) === resolve(blobPath(root, digest)) ? digest : undefined;
 }
 
-/** undefined: it is the name of a model. */
+/** undefined: a model name */
 async function findPath(from: string, { folder, command }: CommandPlace): Promise<string | undefined> {
   if (isAbsolute(from)) return from;
   const isPath = /^\.{0,2}[\\/]|^~|^\.{1,2}$/.test(from);
@@ -179,7 +179,7 @@ async function findPath(from: string, { folder, command }: CommandPlace): Promis
   return undefined;
 }
 
-/** Whether a path may be read is said before whether there is anything. */
+/** Checks access before existence, so that errors do not reveal files. */
 async function allowedPath(path: string, at: ModelfilePlace & { what: string }): Promise<string> {
   const wanted = at.folder === undefined ? path : resolve(at.folder, path);
   const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => resolve(wanted)) : wanted;
@@ -193,7 +193,7 @@ async function allowedPath(path: string, at: ModelfilePlace & { what: string }):
   );
 }
 
-/** The file, with the other parts where it is the first of a split model. */
+/** The file, and the other parts if it is the first of a split model. */
 async function filesAt(path: string, { label, place }: { label: string; place: CommandPlace }): Promise<Source[]> {
   if (!(await isFile(path))) throw new AppError("bad_request", `${place.command} ${label}: no such file`);
   const parts = await splitPaths(path);
@@ -207,7 +207,7 @@ async function filesAt(path: string, { label, place }: { label: string; place: C
   return sources;
 }
 
-/** Inspection reports a file that is no GGUF. */
+/** Inspection reports invalid GGUF files. */
 async function splitPaths(path: string): Promise<string[]> {
   const part = await readPart(path, { shard: 0, arrayItemsMax: 0 }).catch(() => undefined);
   if (!part) return [path];

@@ -1,6 +1,6 @@
 /**
- * Model names: `[scheme://][host/][namespace/]model[:tag]`, read from the right; missing parts have defaults. The parts
- * become path segments of the manifest, so their grammar is also what keeps a name inside the store.
+ * Model names: `[scheme://][host/][namespace/]model[:tag]`, parsed from the right; missing parts have defaults. The
+ * parts become path segments of the manifest, so their grammar also keeps names inside the store.
  */
 import { AppError } from "../base/index.ts";
 
@@ -17,7 +17,7 @@ export interface ModelName {
 
 const DEFAULTS = { host: "registry.ollama.ai", namespace: "library", tag: "latest" } as const;
 
-/** First character, then the rest; no part can be `.` or `..`, or hold a separator. Lengths are the registry's. */
+/** First character, then the rest; no part can be `.` or `..`, or contain a separator. Lengths are the registry's. */
 const GRAMMAR = {
   host: /^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,349}$/,
   namespace: /^[A-Za-z0-9_][A-Za-z0-9_-]{0,79}$/,
@@ -25,7 +25,7 @@ const GRAMMAR = {
   tag: /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}$/,
 } as const;
 
-/** Throws `bad_request` (`invalid model name`) where a part is malformed or empty. */
+/** Throws `bad_request` (`invalid model name`) if a part is malformed or empty. */
 export function parseName(text: string): ModelName {
   const { rest: path, last: tag } = cut(text.replace(/^[a-z]+:\/\//i, ""), ":");
   const { rest: owner, last: model } = splitAt(path, path.lastIndexOf("/"));
@@ -38,7 +38,7 @@ export function parseName(text: string): ModelName {
   });
 }
 
-/** The only maker of names: checks all four parts. */
+/** The only constructor of names: checks all four parts. */
 export function makeName(parts: { host: string; namespace: string; model: string; tag: string }): ModelName {
   const { host, namespace, model, tag } = parts;
   const valid =
@@ -48,8 +48,8 @@ export function makeName(parts: { host: string; namespace: string; model: string
 }
 
 /**
- * The name in a request: blanks around it are dropped, and a `:local` suffix, which asks for a model of this machine,
- * as all of ours are. Throws `bad_request`.
+ * The name in a request: surrounding blanks are dropped, and so is the suffix `:local`, which asks for a model of this
+ * machine. Throws `bad_request`.
  */
 export function parseReference(text: string): ModelName {
   const trimmed = text.trim();
@@ -66,7 +66,7 @@ export function displayName({ host, namespace, model, tag }: ModelName): string 
   return namespace === DEFAULTS.namespace ? `${model}:${tag}` : `${namespace}/${model}:${tag}`;
 }
 
-/** Whether a name says no host, or the one that is meant then. */
+/** Returns whether a name has no host or the default one. */
 export const isHostless = ({ host }: ModelName): boolean => host === DEFAULTS.host;
 
 /** All four parts: `registry.ollama.ai/library/llama3:latest`. */

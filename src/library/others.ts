@@ -1,7 +1,4 @@
-/**
- * Stores that another server made on this machine: their models are served beside our own, from where they lie, and
- * nothing in them is ever changed.
- */
+/** Stores of other servers on this machine: their models are served in place and never changed. */
 import { link, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, type Logger, messageOf } from "../base/index.ts";
@@ -12,7 +9,7 @@ import { copyBytes, writeDurably } from "../base/system.ts";
 import type { ModelName } from "./name.ts";
 import { findName, openStore, type Store, type StoredModel } from "./store.ts";
 
-/** The stores among `paths` that are there and can be read; not our own, under whatever name. */
+/** The readable stores among `paths`, except our own under any path. */
 export async function openOthers(
   paths: readonly string[],
   { own, log }: { own: string; log: Logger },
@@ -33,7 +30,7 @@ export async function openOthers(
   return found;
 }
 
-/** One store of several: ours changes, and its names win; the others are read. */
+/** Combines stores: our own is changeable and its names win; the others are only read. */
 export function withOthers(own: Store, others: readonly Store[]): Store {
   if (others.length === 0) return own;
   const stores = [own, ...others];
@@ -66,7 +63,7 @@ export function withOthers(own: Store, others: readonly Store[]): Store {
   };
 }
 
-/** Where a name is, the first of the stores that has it, and how it is spelled there. */
+/** The first store that has a name, and the name's spelling there. */
 export async function findIn(
   roots: readonly string[],
   name: ModelName,
@@ -79,8 +76,8 @@ export async function findIn(
 }
 
 /**
- * Makes blobs of another store ours too: links where the file system lets us, copies elsewhere.
- * Throws `storage`, and `bad_file` where one is missing there.
+ * Adds blobs of another store to ours: by links if the file system allows them, else by copies. Throws `storage`, and
+ * `bad_file` if one is missing there.
  */
 export async function borrowBlobs(
   blobs: readonly { readonly digest: Digest; readonly size: number }[],

@@ -1,4 +1,4 @@
-/** Which of a model's templates is in force, as far as its manifest says. */
+/** Tells which of a model's templates is used, by its manifest. */
 import type { ModelRef } from "./store.ts";
 
 /** Undefined if the manifest does not say which of the model's templates wins. */

@@ -1,8 +1,8 @@
 /**
- * Clears a store of what nothing uses, when the server starts: blobs that no manifest refers to, files that a killed
- * process left half-written, empty folders. Nothing younger than an hour goes: another process may be about to use it.
- * What downloads have so far stays a week, for they can go on from there. Files with names that are not ours stay.
- * What was too young at the start is looked at once more when it is old enough.
+ * Clears a store of unused files when the server starts: blobs without a manifest, half-written files of killed
+ * processes, empty folders. Files younger than an hour stay, because another process may be about to use them. Partial
+ * downloads stay for a week, because they can resume. Files with foreign names stay. Files that were too young at the
+ * start are checked once more later.
  */
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ import { parseDigest } from "./digest.ts";
 import { removeLeftovers } from "../base/system.ts";
 import { IN_USE_MS, isOld, readReferences } from "./references.ts";
 
-const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // someone who meant to go on with a download has done so
+const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // longer than an abandoned download is likely to be resumed
 
-/** A file is old enough when it is older than an hour, by the clock of its disk. */
+/** A file is old after an hour, by its disk's clock. */
 const LATER_MS = IN_USE_MS + 60_000;
 
 /**
- * Removes half-written files once more, an hour from now: those that a process killed just before left. Only files that
- * nobody has written to since now go, so that what runs meanwhile keeps its own.
- * @returns what calls it off
+ * Removes half-written files once more after an hour: files left just before by a killed process. Files written to
+ * since the start stay, because they are in use.
+ * @returns a function that cancels it
  */
 export function pruneLater(root: string, { clock, log }: { clock: Clock; log: Logger }): () => void {
   const startedMs = clock.now();
@@ -32,7 +32,7 @@ export function pruneLater(root: string, { clock, log }: { clock: Clock; log: Lo
   });
 }
 
-/** Never throws: a store that cannot be changed is served as it is. */
+/** Never throws: an unwritable store is served unchanged. */
 export async function pruneStore(root: string, { now, log }: { now: () => number; log: Logger }): Promise<void> {
   try {
     await removeLeftovers(join(root, "blobs"), { olderThanMs: IN_USE_MS, nowMs: now() });
@@ -40,7 +40,7 @@ export async function pruneStore(root: string, { now, log }: { now: () => number
     await removeEmptyFolders(join(root, "manifests"), now());
     if (removed > 0) log.info("removed blobs that no model refers to", { root, blobs: removed });
     const parts = await removePartials(root, now());
-    if (parts > 0) log.info("removed downloads that nobody went on with", { root, files: parts });
+    if (parts > 0) log.info("removed abandoned partial downloads", { root, files: parts });
   } catch (error) {
     log.warn("the store cannot be cleared of what nothing uses", { root, error: messageOf(error) });
   }
@@ -61,7 +61,7 @@ async function removeUnreferenced(root: string, { nowMs, log }: { nowMs: number;
   return removed;
 }
 
-/** A download is as old as its youngest file. */
+/** The age of a download is that of its youngest file. */
 async function removePartials(root: string, nowMs: number): Promise<number> {
   const downloads = new Map<string, string[]>();
   for (const name of await namesIn(join(root, "blobs"))) {
@@ -78,7 +78,7 @@ async function removePartials(root: string, nowMs: number): Promise<number> {
   return removed;
 }
 
-/** Removes the folders below `folder` that hold nothing, leaves first, with half-written manifests on the way. */
+/** Removes empty folders below `folder`, leaves first, together with half-written manifests. */
 async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> {
   await removeLeftovers(folder, { olderThanMs: IN_USE_MS, nowMs });
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
@@ -86,7 +86,7 @@ async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> 
     const path = join(folder, entry.name);
     const wasOld = await isOld(path, nowMs);
     await removeEmptyFolders(path, nowMs);
-    if (wasOld) await rmdir(path).catch(() => {}); // fails where something is in it
+    if (wasOld) await rmdir(path).catch(() => {}); // fails unless empty
   }
 }
 

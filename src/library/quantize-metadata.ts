@@ -1,6 +1,6 @@
 /**
- * The metadata of a model as the GGUF writer takes it. Parsed metadata does not say of a number which of GGUF's ten
- * types it was stored in, and readers are strict about that, so the header is walked again for the types alone.
+ * Converts a model's metadata for the GGUF writer. Parsed metadata has lost each number's GGUF type, and readers are
+ * strict about it, so the header is parsed again for the types alone.
  */
 import {
   ARRAY,
@@ -19,11 +19,11 @@ import {
   type WriteValue,
 } from "../engine/formats/index.ts";
 
-/** Where the tensor count stands, behind magic and version. */
+/** Offset of the tensor count, after magic and version. */
 const COUNTS_AT = 8;
 
 /**
- * @param header at least all metadata of the file that `metadata` was parsed from, so its counts and lengths are sound
+ * @param header at least all metadata of the file that `metadata` was parsed from, so its counts and lengths are valid
  */
 export function writableMetadata(header: Uint8Array, metadata: Metadata, path: string): Record<string, WriteValue> {
   const cursor = makeCursor(header, path);
@@ -35,7 +35,7 @@ export function writableMetadata(header: Uint8Array, metadata: Metadata, path: s
     const key = readString(cursor, "key", header.length);
     const type = readU32(cursor, "value type");
     skipValue(cursor, type);
-    const value = metadata.get(key)!; // the parser saw the same bytes
+    const value = metadata.get(key)!; // the parser read the same bytes
     // The cast is safe: the name is that of one number type.
     if (typeof value !== "number" && typeof value !== "bigint") values.push([key, value]);
     else values.push([key, { [numberName(type)]: value } as Extract<WriteValue, { u32: unknown }>]);
@@ -44,14 +44,14 @@ export function writableMetadata(header: Uint8Array, metadata: Metadata, path: s
 }
 
 function numberName(type: number): NumberTypeName {
-  const names = Object.keys(numberTypes) as NumberTypeName[]; // the keys of that table are these
-  return names.find((name) => numberTypes[name].id === type)!; // a number is of a number type
+  const names = Object.keys(numberTypes) as NumberTypeName[]; // the keys of that table
+  return names.find((name) => numberTypes[name].id === type)!; // a number has a number type
 }
 
 function skipValue(cursor: Cursor, type: number): void {
   if (type === STRING) take(cursor, readCount(cursor, "length", cursor.bytes.length), "string");
   else if (type === ARRAY) skipArray(cursor);
-  else take(cursor, fixedSize(type)!, "value"); // the parser refused types that GGUF does not have
+  else take(cursor, fixedSize(type)!, "value"); // the parser refuses unknown types
 }
 
 function skipArray(cursor: Cursor): void {

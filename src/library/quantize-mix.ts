@@ -1,13 +1,12 @@
 /**
- * Which block type each tensor of a model gets when the file is quantized to, say, Q4_K_M: mixes spend more bits on the
- * tensors that errors hurt most. The rules are llama.cpp's (`llama_tensor_get_type_impl`, `tensor_allows_quantization`
- * and `tensor_type_fallback` in llama-quant.cpp, without importance matrix), so that files come out as from
- * `llama-quantize`.
+ * Chooses each tensor's block type for a file type such as Q4_K_M: mixes spend more bits on the tensors that errors
+ * hurt most. The rules are llama.cpp's (`llama_tensor_get_type_impl`, `tensor_allows_quantization` and
+ * `tensor_type_fallback` in llama-quant.cpp, without importance matrix), so the output equals that of `llama-quantize`.
  */
 import { AppError } from "../base/index.ts";
 import { type Metadata, type ModelHeader, type QuantName, quants, type TensorInfo } from "../engine/formats/index.ts";
 
-/** File types: `llama_ftype` and the type of tensors that no rule names (`llama_ftype_get_default_type`). */
+/** File types: `llama_ftype`, and the type of tensors without a rule (`llama_ftype_get_default_type`). */
 const FILE_TYPES = {
   F32: { id: 0, base: "f32" },
   F16: { id: 1, base: "f16" },
@@ -30,13 +29,13 @@ const FILE_TYPES = {
 
 export type FileTypeName = keyof typeof FILE_TYPES;
 
-/** Short names that `llama-quantize` takes too. */
+/** Short names that `llama-quantize` accepts too. */
 const ALIASES: Readonly<Record<string, FileTypeName>> = { Q3_K: "Q3_K_M", Q4_K: "Q4_K_M", Q5_K: "Q5_K_M" };
 
-/** The file type of a name in any case. Throws `bad_request` in the words that clients know. */
+/** The file type of a name, case-insensitively. Throws `bad_request` in the words that clients know. */
 export function parseFileType(text: string): FileTypeName {
   const name = text.toUpperCase();
-  if (Object.hasOwn(FILE_TYPES, name)) return name as FileTypeName; // it is a key of the table
+  if (Object.hasOwn(FILE_TYPES, name)) return name as FileTypeName; // a key of the table
   const alias = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
   if (alias) return alias;
   const supported = Object.keys(FILE_TYPES).join(", ");
@@ -46,7 +45,7 @@ export function parseFileType(text: string): FileTypeName {
 /** `general.file_type` */
 export const fileTypeId = (name: FileTypeName): number => FILE_TYPES[name].id;
 
-/** What the rules ask about a model. */
+/** Facts on a model that the rules use. */
 interface Facts {
   readonly fileType: FileTypeName;
   readonly falcon: boolean;
@@ -62,13 +61,13 @@ interface Facts {
   readonly is70B: boolean;
 }
 
-/** How many tensors of a category came before: what llama.cpp takes for the layer. */
+/** Running counts per category; llama.cpp uses them as layer numbers. */
 interface Counts {
   values: number;
   downs: number;
 }
 
-/** Throws `bad_request` where a tensor is quantized already, in the words that clients know. */
+/** Throws `bad_request` if a tensor is quantized already, in the words that clients know. */
 export function checkUnquantized(tensors: ModelHeader["tensors"]): void {
   for (const { quant } of tensors.values()) {
     if (["f32", "f16", "bf16"].includes(quant.name)) continue;
@@ -78,7 +77,7 @@ export function checkUnquantized(tensors: ModelHeader["tensors"]): void {
 
 /**
  * The block type of every tensor.
- * Throws `bad_request` where a tensor is quantized already: what was lost does not come back.
+ * Throws `bad_request` if a tensor is quantized already: lost precision does not come back.
  */
 export function chooseTypes(model: Pick<ModelHeader, "metadata" | "tensors">, fileType: FileTypeName) {
   checkUnquantized(model.tensors);
@@ -91,12 +90,12 @@ export function chooseTypes(model: Pick<ModelHeader, "metadata" | "tensors">, fi
 
 function typeOf(tensor: TensorInfo, facts: Facts, counts: Counts): QuantName {
   const { base } = FILE_TYPES[facts.fileType];
-  if (!isQuantizable(tensor)) return tensor.quant.name as QuantName; // one of three floats: checked above
+  if (!isQuantizable(tensor)) return tensor.quant.name as QuantName; // one of three float types: checked above
   if (quants[base].blockLen === 1) return base;
   return fitRows(tensor, mixed(tensor, facts, counts));
 }
 
-/** `weight_name_comparer`, llama-model-loader.h: what is outside layers first. */
+/** `weight_name_comparer`, llama-model-loader.h: tensors outside layers first. */
 function byLayer(a: TensorInfo, b: TensorInfo): number {
   return (layerOf(a.name) ?? -1) - (layerOf(b.name) ?? -1) || (a.name < b.name ? -1 : 1);
 }
@@ -124,14 +123,14 @@ function factsOf({ metadata, tensors }: Pick<ModelHeader, "metadata" | "tensors"
   };
 }
 
-/** A number, or the first of one per layer. */
+/** A number, or the first of an array with one per layer. */
 function firstNumber(metadata: Metadata, key: string, fallback: number): number {
   const value = metadata.get(key);
   const first = ArrayBuffer.isView(value) ? value[0] : value;
   return typeof first === "number" ? first : fallback;
 }
 
-/** Parts of names that keep their type: small, or read in a way that needs floats. */
+/** Parts of names whose tensors keep their type: small, or needed as floats. */
 const KEPT = [
   "_norm.weight",
   "ffn_gate_inp.weight",
@@ -184,7 +183,7 @@ function mixed({ name, shape }: TensorInfo, facts: Facts, counts: Counts): Quant
   return downType(base, facts, facts.nExperts > 1 ? (layerOf(name) ?? seen) : seen);
 }
 
-/** Every third layer, and the first and last eighth. */
+/** True for every third layer, and the first and last eighth. */
 function moreBits(layer: number, nLayers: number): boolean {
   const eighth = Math.floor(nLayers / 8);
   return layer < eighth || layer >= Math.floor((7 * nLayers) / 8) || (layer - eighth) % 3 === 2;
@@ -251,7 +250,7 @@ function attentionOutputType(base: QuantName, { fileType, falcon, nExperts }: Fa
   }
 }
 
-/** Where rows are not whole blocks of 256: a type of 32 of about the same size (`tensor_type_fallback`). */
+/** Block types of 32 and similar size, for rows that are not a multiple of 256 (`tensor_type_fallback`). */
 const FALLBACKS: Readonly<Partial<Record<QuantName, QuantName>>> = {
   q2_K: "q4_0",
   q3_K: "q4_0",

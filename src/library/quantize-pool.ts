@@ -1,7 +1,4 @@
-/**
- * The threads of a quantizer. What they do is in `quantize-worker.ts`, in which order results are used in
- * `quantize.ts`.
- */
+/** The threads of a quantizer. `quantize-worker.ts` does their work; `quantize.ts` orders the results. */
 import { AppError } from "../base/index.ts";
 import type { Job, Reply } from "./quantize-worker.ts";
 
@@ -11,7 +8,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** Owns the threads. Disposing of it ends them, and with them whatever they were at. */
+/** Owns the threads. Disposal ends them and their jobs. */
 export class QuantizePool implements Disposable {
   readonly size: number;
   readonly #workers: Worker[];
@@ -35,7 +32,7 @@ export class QuantizePool implements Disposable {
     if (signal?.aborted) this.#onAbort();
   }
 
-  /** Gives the job to the thread with the fewest. */
+  /** Gives the job to the thread with the fewest jobs. */
   run(job: Job): Promise<Uint8Array> {
     if (this.#failure) return Promise.reject(this.#failure);
     const worker = this.#loads.indexOf(Math.min(...this.#loads));
@@ -46,7 +43,7 @@ export class QuantizePool implements Disposable {
 
   #settle(reply: Reply): void {
     const job = this.#pending.get(reply.id);
-    if (!job) return; // it was given up
+    if (!job) return; // it was cancelled
     this.#pending.delete(reply.id);
     this.#loads[job.worker]!--;
     if ("bytes" in reply) job.resolve(reply.bytes);

@@ -1,6 +1,6 @@
 /**
- * Quantizing on the way into the store: the weights of a new model, from wherever they are, become a blob of another
- * type. The result is a file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ * Quantizes a new model's weights on their way into the store. The result is an unnamed file until complete, and is
+ * removed on failure or cancellation.
  */
 import { open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,9 +15,9 @@ import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
 import { quantizeFile } from "./quantize.ts";
 import { labelled, type StoredSource } from "./sources.ts";
 
-/** The digest in progress reports, for what has none yet: clients tell one progress from another by it. */
+/** Placeholder digest in progress reports: clients tell progress bars apart by digest. */
 const NO_DIGEST = "0000000000000000000";
-/** Reports per file at most: few enough for a stream, many enough to watch. */
+/** Maximum reports per file: few enough for a stream, many enough for a progress bar. */
 const REPORTS_MAX = 1000;
 
 /** Progress for the client. */
@@ -30,20 +30,20 @@ interface QuantizeProgress {
 }
 
 export interface Weights {
-  /** What the request calls them, for messages. */
+  /** The request's name for them, for messages. */
   readonly label: string;
   /** All parts, in order. */
   readonly paths: readonly string[];
-  /** Their type, for messages. */
+  /** Their file type, for messages. */
   readonly fileType: string;
 }
 
-/** Runs some work when all work before it has ended. */
+/** Runs work after all earlier work has ended. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 type StoredBlob = Pick<StoredSource, "blob" | "isNew">;
 
-/** Throws `bad_request` where a tensor is quantized already, or there is none. */
+/** Throws `bad_request` if a tensor is quantized already, or there are no tensors. */
 export async function checkWeights({ label, paths }: Weights): Promise<void> {
   for (const [shard, path] of paths.entries()) {
     const { tensors } = (await readPart(path, { shard, arrayItemsMax: 0 })).header;
@@ -53,7 +53,7 @@ export async function checkWeights({ label, paths }: Weights): Promise<void> {
 }
 
 /**
- * Quantizes the weights into a blob. Throws `bad_request` where they are damaged, `storage` where the disk is full,
+ * Quantizes the weights into a blob. Throws `bad_request` if they are damaged, `storage` if the disk is full, and
  * `cancelled`.
  */
 export async function* quantizeWeights(
@@ -68,7 +68,7 @@ export async function* quantizeWeights(
 ): AsyncGenerator<QuantizeProgress, StoredBlob, void> {
   const { weights, type, claims, inTurn, signal } = options;
   const status = `quantizing ${weights.fileType} model to ${type}`;
-  yield { status, digest: NO_DIGEST, total: await tensorBytes(weights) }; // now: it may have to wait its turn
+  yield { status, digest: NO_DIGEST, total: await tensorBytes(weights) }; // now: the work may have to wait
   return yield* reports<QuantizeProgress, StoredBlob>(
     (report, ended) => {
       let told = -1;
@@ -113,10 +113,10 @@ async function writeQuantized(
     result = { blob: { digest, size: (await stat(temporary)).size }, isNew };
     return blobPath(root, digest);
   });
-  return result!; // set above, or that has thrown
+  return result!; // set above, unless that threw
 }
 
-/** Parts are joined first: blobs have no names by which the quantizer could find the others. */
+/** Joins parts first: blobs have no names by which the quantizer could find the other parts. */
 async function quantizeParts({ label, paths }: Weights, rest: Omit<Run, "weights"> & { to: string }): Promise<void> {
   const [only] = paths;
   const from = paths.length === 1 && only !== undefined ? only : `${rest.to}-joined`;

@@ -1,13 +1,13 @@
 /**
- * The thread of a quantizer: reads a range of a tensor, converts its blocks and gives them back. It keeps files open
- * and buffers between jobs; ending the thread is what releases them. Entry point, started by `quantize.ts`. Not mapped:
- * a source that someone truncates must be an error and not the end of the process.
+ * A quantizer thread: reads a range of a tensor, converts its blocks and returns them. Keeps files open and buffers
+ * between jobs; terminating the thread releases them. Entry point, started by `quantize.ts`. Files are not mapped:
+ * truncating a mapped source would kill the process instead of causing an error.
  */
 import { openSync, readSync } from "node:fs";
 import { AppError, type Code, messageOf } from "../base/index.ts";
 import { type QuantName, quants } from "../engine/formats/index.ts";
 
-/** Some whole blocks of one tensor. */
+/** Whole blocks of one tensor. */
 export interface Job {
   readonly id: number;
   readonly path: string;
@@ -30,7 +30,7 @@ interface Thread {
   postMessage(reply: Reply, transfer?: ArrayBuffer[]): void;
 }
 
-/** Converts jobs; a problem of the file is an `AppError`. */
+/** Converts jobs; throws an `AppError` for a problem of the file. */
 function makeConverter(): (job: Job) => Uint8Array<ArrayBuffer> {
   const files = new Map<string, number>();
   let source = new Uint8Array(0);
@@ -55,7 +55,7 @@ function makeConverter(): (job: Job) => Uint8Array<ArrayBuffer> {
   };
 }
 
-/** Fills the start of `bytes`, and gives it back. */
+/** Fills the start of `bytes`, and returns it. */
 function readRange<T extends Uint8Array>(file: number, { path, offset, byteLength, tensor }: Job, bytes: T): T {
   for (let done = 0; done < byteLength;) {
     const count = readSync(file, bytes, done, byteLength - done, offset + done);
@@ -71,7 +71,7 @@ function readRange<T extends Uint8Array>(file: number, { path, offset, byteLengt
   return bytes;
 }
 
-/** A scale search over NaN or infinity finds nothing, and one such weight would take its whole block along. */
+/** A scale search over NaN or infinity fails, and one such weight would spoil its whole block. */
 function checkFinite(weights: Float32Array, { path, tensor }: Job): void {
   let at = 0;
   while (at < weights.length && Math.abs(weights[at]!) < Infinity) at++;

@@ -1,7 +1,7 @@
 /**
- * Quantizes a whole model, GGUF to GGUF: `quantize-mix.ts` says which tensor becomes what, threads convert ranges of
- * 256 thousand weights, and the writer gets them in the order of the file. What is in memory at a time does not depend
- * on the size of the model. As `llama-quantize` (llama-quant.cpp), without importance matrix.
+ * Quantizes a whole model, GGUF to GGUF: `quantize-mix.ts` chooses the types, threads convert ranges of 256 thousand
+ * weights, and the writer gets them in file order. Memory use does not depend on the size of the model. Equivalent to
+ * `llama-quantize` (llama-quant.cpp) without importance matrix.
  */
 import { open, realpath } from "node:fs/promises";
 import { availableParallelism } from "node:os";
@@ -22,25 +22,25 @@ import { chooseTypes, fileTypeId, parseFileType } from "./quantize-mix.ts";
 import { QuantizePool } from "./quantize-pool.ts";
 import type { Job } from "./quantize-worker.ts";
 
-/** A range for one thread: whole blocks of every type, and large beside the cost of a message. */
+/** Weights per job: whole blocks of every type, and large compared with the overhead of a message. */
 const CHUNK_WEIGHTS = 2 ** 18;
-/** Ranges on their way per thread: one in work, others so that no thread waits for the slowest. */
+/** Jobs in flight per thread: one in work, and others so that no thread waits for the slowest. */
 const JOBS_PER_THREAD = 4;
 /** GGML_QNT_VERSION, ggml.h */
 const QUANTIZATION_VERSION = 2;
-/** Keys of the source that the new file has no use for: it is one file, aligned as most are. */
+/** Keys of the source that do not apply to the new file, which is unsplit and has the usual alignment. */
 const DROPPED = ["split.no", "split.count", "split.tensors.count", "general.alignment"] as const;
 
 export interface QuantizeOptions {
-  /** The source: a GGUF of F32, F16 or BF16 weights; of a split one, the first part. */
+  /** The source: a GGUF of F32, F16 or BF16 weights, or the first part of a split one. */
   readonly from: string;
-  /** Replaced as a whole once everything is written. */
+  /** Replaced atomically at the end. */
   readonly to: string;
   /** A file type such as `q4_K_M`, in any case. */
   readonly type: string;
-  /** One per core if absent. */
+  /** Default: one per core. */
   readonly threads?: number;
-  /** Bytes of the source that are done, of all. */
+  /** Bytes of the source: done, and total. */
   readonly onProgress?: (done: { completed: number; total: number }) => void;
   readonly signal?: AbortSignal;
 }
@@ -53,9 +53,9 @@ export interface Quantized {
 }
 
 /**
- * Writes `from` at `to` in another type.
- * Throws `bad_request` for types that there are not and sources that are quantized already, `not_found` and `bad_file`
- * for sources that cannot be read, and `cancelled`. `to` is untouched then.
+ * Writes `from` to `to` in another type.
+ * Throws `bad_request` for unknown types and sources that are quantized already, `not_found` and `bad_file` for
+ * unreadable sources, and `cancelled`. On errors `to` is untouched.
  */
 export async function quantizeFile(options: QuantizeOptions): Promise<Quantized> {
   const type = parseFileType(options.type);
@@ -91,7 +91,7 @@ export async function quantizeFile(options: QuantizeOptions): Promise<Quantized>
 }
 
 async function checkApart({ from, to }: QuantizeOptions): Promise<void> {
-  const target = await realpath(to).catch(() => undefined); // most often it is not there yet
+  const target = await realpath(to).catch(() => undefined); // it usually does not exist yet
   if (target !== undefined && target === (await realpath(from))) {
     throw new AppError("bad_request", `${to}: expected another file than the source, got the same`);
   }
@@ -108,7 +108,7 @@ async function newMetadata(model: ModelHeader, fileType: number): Promise<Record
   return metadata;
 }
 
-/** The first bytes of a file, at most all of it. */
+/** The first bytes of a file, at most the whole file. */
 async function readStart(path: string, byteLengthMax: number): Promise<Uint8Array> {
   await using file = await open(path, "r");
   const bytes = new Uint8Array(Math.min(byteLengthMax, (await file.stat()).size));
@@ -116,10 +116,10 @@ async function readStart(path: string, byteLengthMax: number): Promise<Uint8Arra
   for (let count = -1; count !== 0 && done < bytes.length; done += count) {
     count = (await file.read(bytes, done, bytes.length - done, done)).bytesRead;
   }
-  return bytes.subarray(0, done); // one that became shorter lacks a key, and that is an error there
+  return bytes.subarray(0, done); // a truncated header misses keys; the caller reports that
 }
 
-/** All ranges of all tensors, in the order in which they are written. */
+/** All ranges of all tensors, in file order. */
 function jobsOf(model: ModelHeader, types: ReadonlyMap<string, QuantName>): Job[] {
   const paths = shardPaths(model.path, model.metadata);
   const jobs: Job[] = [];
@@ -141,7 +141,7 @@ function jobsOf(model: ModelHeader, types: ReadonlyMap<string, QuantName>): Job[
   return jobs;
 }
 
-/** Runs jobs with a bounded number on their way, and gives results in the order of the jobs. */
+/** Runs jobs with bounded concurrency and yields results in the order of the jobs. */
 async function* inOrder(jobs: Iterable<Job>, pool: QuantizePool): AsyncGenerator<Uint8Array, void, void> {
   const waiting: Promise<Uint8Array>[] = [];
   for (const job of jobs) {

@@ -1,6 +1,6 @@
 /**
- * Which blobs the manifests of a store refer to. A blob goes only where every manifest could be read and none names it:
- * one that cannot be read may refer to anything.
+ * The blobs that the manifests of a store refer to. A blob is deleted only if every manifest was readable and none
+ * names it: an unreadable one may refer to any blob.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { manifestFiles } from "./store.ts";
 
 interface References {
   readonly digests: ReadonlySet<Digest>;
-  /** Manifests that could not be read. */
+  /** Unreadable manifests. */
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[];
 }
 
@@ -37,26 +37,26 @@ export async function readReferences(root: string): Promise<References> {
   return { digests, unreadable };
 }
 
-/** A folder where a manifest would be, or a manifest deleted meanwhile. */
+/** A folder in a manifest's place, or a manifest that was deleted meanwhile. */
 function isNoManifest(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException; // undefined on errors of ours
+  const { code } = error as NodeJS.ErrnoException; // undefined on our own errors
   return code === "EISDIR" || code === "ENOENT";
 }
 
-/** Long enough for any upload or copy that is still going on. */
+/** Longer than any upload or copy takes. */
 export const IN_USE_MS = 3600_000;
 
-/** Whether a file exists and was not used recently. Copying or renaming counts as use. */
+/** Returns whether a file exists and was not used recently. Copying or renaming counts as use. */
 export async function isOld(path: string, nowMs: number, ageMs = IN_USE_MS): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > ageMs;
 }
 
 /**
- * Deletes those of the blobs that no manifest refers to any more.
- * @param options.isShared others may be about to publish what is young: that stays
- * @param options.isHeld asked at the last moment
- * @returns the manifests that could not be read: where there are any, nothing was deleted
+ * Deletes the given blobs that no manifest refers to.
+ * @param options.isShared other processes may be about to publish young blobs: those stay
+ * @param options.isHeld called at the last moment
+ * @returns the unreadable manifests: if there are any, nothing was deleted
  */
 export async function removeOrphans(
   root: string,

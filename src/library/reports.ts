@@ -1,13 +1,13 @@
 /**
- * Long work that tells how far it is, as an async generator. Whoever reads slowly gets the latest report and not all of
- * them, and whoever stops reading stops the work.
+ * Long work that reports progress, as an async generator. A slow reader gets only the latest report, and a reader that
+ * stops ends the work.
  */
 
 /** @param report replaces an unread report; @param signal aborted when the reader stops */
 type ReportingWork<Report, Result> = (report: (report: Report) => void, signal: AbortSignal) => Promise<Result>;
 
 /**
- * Runs `work` and yields its reports; returns its result, throws what it throws. Ends only after the work has ended.
+ * Runs `work` and yields its reports; returns its result, rethrows its error. Ends only after the work has ended.
  * @param options.signal aborts the work as well
  */
 export async function* reports<Report, Result>(
@@ -25,7 +25,7 @@ export async function* reports<Report, Result>(
   let isDone = false;
   const done = result.then(
     () => void (isDone = true),
-    () => void (isDone = true), // `result` says it at the end
+    () => void (isDone = true), // `result` is awaited at the end
   );
   try {
     while (!isDone) {

@@ -1,6 +1,6 @@
 /**
- * Models that requests have named, kept while their manifests stay as they are: a request costs one `stat`. Blobs are
- * named by their digests, so what a manifest names does not change under it.
+ * Caches models that requests have named while their manifests are unchanged: a request costs one `stat`. Blobs are
+ * named by digest, so their content cannot change.
  */
 import { statSync } from "node:fs";
 
@@ -10,15 +10,15 @@ interface Kept<T> {
 }
 
 export interface Resolved<T> {
-  /** What was read of a manifest; undefined where that was never, or its file was replaced or written to since. */
+  /** The cached content of a manifest; undefined if never read, or if the file was replaced or written since. */
   known(manifest: string): T | undefined;
-  /** Reads a manifest, and remembers what it says. */
+  /** Reads a manifest and caches the result. */
   read(manifest: string, read: () => Promise<T>): Promise<T>;
 }
 
-/** @param keptMax manifests at most; those that were asked for last stay */
+/** @param keptMax maximum number of manifests; the most recently used stay */
 export function makeResolved<T>(keptMax: number): Resolved<T> {
-  const kept = new Map<string, Kept<T>>(); // by path, used last at the end
+  const kept = new Map<string, Kept<T>>(); // by path, most recently used last
   const keep = (manifest: string, entry: Kept<T>): void => {
     kept.delete(manifest);
     kept.set(manifest, entry);
@@ -32,7 +32,7 @@ export function makeResolved<T>(keptMax: number): Resolved<T> {
       return entry.value;
     },
     async read(manifest, read) {
-      const stamp = stampOf(manifest); // first: a change meanwhile has another, and is read by the next request
+      const stamp = stampOf(manifest); // first: a change meanwhile has another stamp, and the next request reads it
       const value = await read();
       if (stamp === undefined) kept.delete(manifest);
       else keep(manifest, { stamp, value });
@@ -41,12 +41,12 @@ export function makeResolved<T>(keptMax: number): Resolved<T> {
   };
 }
 
-/** What changes when a file does: a file that is written anew under a temporary name has another inode. */
+/** A stamp that changes with the file: a file replaced by renaming has another inode. */
 function stampOf(path: string): string | undefined {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
   } catch {
-    return undefined; // reading it says why
+    return undefined; // reading reports why
   }
 }

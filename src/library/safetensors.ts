@@ -1,4 +1,4 @@
-/** Models whose layers are tensors of safetensors, for MLX: the manifest alone identifies them. */
+/** Models whose layers are safetensors tensors, for MLX: recognised by the manifest alone. */
 import type { Layer } from "./manifest.ts";
 import { displayName, makeName, type ModelName } from "./name.ts";
 
@@ -13,10 +13,10 @@ export function isSafetensors({ layers, config }: Described): boolean {
   return config?.model_format === "safetensors" || layers.some(({ mediaType }) => mediaType === TENSOR_TYPE);
 }
 
-/** Endings of tags whose models are of this kind; without one, the tag has a GGUF. */
+/** Suffixes of tags of such models; without a suffix, the tag has a GGUF. */
 const TAG_ENDING = /-(mlx|nvfp4|mxfp8|mxfp4|int4|int8|bf16)$/i;
 
-/** What is wrong with such a model, and which tag would do. @param what the model, for people */
+/** The error for such a model, with a tag that works. @param what the model, for people */
 export function safetensorsText(what: string, name: ModelName): string {
   const shorter = name.tag.replace(TAG_ENDING, "");
   const tag = shorter === name.tag || shorter === "mlx" ? undefined : shorter;

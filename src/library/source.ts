@@ -1,7 +1,7 @@
 /**
- * A registry as the source of models: one that is not here is pulled at its first use, and what was pulled so goes
- * again, used longest ago first, where `bytesMax` is reached. Models that were made or pulled by somebody stay. A file
- * below `cached/` for each model that came this way says so, and when it was used last.
+ * A registry as the source of models: a missing model is pulled at its first use, and pulled models are evicted, least
+ * recently used first, when `bytesMax` is reached. Models that a user created or pulled stay. A file below `cached/`
+ * marks each such model and records its last use.
  */
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
@@ -23,9 +23,9 @@ import type { Registry } from "./registry/registry.ts";
 import { blobsOf } from "./registry/pull.ts";
 import { manifestPath, type Store } from "./store.ts";
 
-/** Uses of a model are written down at most so often. */
+/** The shortest time between two records of a model's use. */
 const TOUCH_MS = 60_000;
-/** How long a model that the source has not is taken for missing. */
+/** Lifetime of the source's answer that it does not have a model. */
 const MISSING_MS = 10_000;
 const MISSING_MAX = 1000;
 const FOLDER = "cached";
@@ -34,15 +34,15 @@ export interface SourceParts {
   readonly store: Store;
   readonly registry: Pick<Registry, "pull" | "has">;
   readonly library: Pick<Library, "root" | "remove">;
-  /** Of all models that came from there; Infinity: all the disk there is. */
+  /** Bytes of all models from there; Infinity: the whole disk. */
   readonly bytesMax: number;
-  /** Display names of models that are in memory, or about to be: they stay. */
+  /** Display names of models that are loaded or loading: they stay. */
   readonly inUse: () => readonly string[];
   readonly now: () => number;
   readonly log: Logger;
 }
 
-/** A store whose `resolve` pulls names without a host that are not here. Throws `registry` and `storage` too. */
+/** A store whose `resolve` pulls missing names without a host. Throws `registry` and `storage` too. */
 export function withSource(parts: SourceParts): Store {
   const { store, now } = parts;
   const cache = new ModelCache(parts);
@@ -78,11 +78,11 @@ export function withSource(parts: SourceParts): Store {
   };
 }
 
-/** As registries have names: in lower case, but for tags. */
+/** In the registries' form: lower case, except for tags. */
 const lowered = ({ host, namespace, model, tag }: ModelName): ModelName =>
   makeName({ host, namespace: namespace.toLowerCase(), model: model.toLowerCase(), tag });
 
-/** Where the source is, the registry knows. */
+/** The registry knows its own host. */
 const addressOf = (name: ModelName): Address => ({ name, base: new URL("https://source/"), insecure: false });
 
 /** A model that came from the source. */
@@ -92,12 +92,12 @@ interface Cached {
   readonly blobs: ReadonlyMap<Digest, number>;
 }
 
-/** Which models came from the source, and how much of the disk they may take. */
+/** The models from the source, and the limit on their disk use. */
 class ModelCache {
   readonly #parts: SourceParts;
-  /** By full name: when it was used, which its file may not know yet. */
+  /** By full name: the last use, which the file may not record yet. */
   readonly #used = new Map<string, { atMs: number; writtenMs: number }>();
-  /** Bytes of downloads that are going on. */
+  /** Bytes of running downloads. */
   #coming = 0;
   #making: Promise<unknown> = Promise.resolve();
 
@@ -112,28 +112,28 @@ class ModelCache {
     const isDue = nowMs - writtenMs > TOUCH_MS;
     this.#used.set(fullName(name), { atMs: nowMs, writtenMs: isDue ? nowMs : writtenMs });
     const at = new Date(nowMs);
-    if (isDue) await utimes(this.#marker(name), at, at).catch(() => {}); // one that did not come from the source
+    if (isDue) await utimes(this.#marker(name), at, at).catch(() => {}); // a model from elsewhere
   }
 
   isOffered(name: ModelName, signal: AbortSignal): Promise<boolean> {
     return this.#parts.registry.has({ address: addressOf(name), signal });
   }
 
-  /** False where the source has none of that name. */
+  /** False if the source does not have the name. */
   async pull(name: ModelName): Promise<boolean> {
     const { registry, log, library } = this.#parts;
     let reserved = 0;
     const makeRoom = async (bytes: number): Promise<void> => {
       await this.#inTurn(() => this.#makeRoom(name, bytes));
       reserved = bytes;
-      // before the model is there: whatever ends this process, what came from the source is known to have
+      // before the model exists: its origin is recorded whatever ends this process
       await mkdir(dirname(this.#marker(name)), { recursive: true });
       await writeFile(this.#marker(name), "");
     };
     const model = displayName(name);
     log.info("a model is pulled from the source", { model });
     try {
-      const { signal } = new AbortController(); // who asked first may leave: others wait too
+      const { signal } = new AbortController(); // the first caller may leave while others wait
       for await (const _ of registry.pull({ address: addressOf(name), signal, makeRoom }));
       await this.use(name);
       return true;
@@ -150,8 +150,8 @@ class ModelCache {
   }
 
   /**
-   * Removes what was used longest ago until there is room. Throws `storage`, and removes nothing, where what is in use
-   * leaves none.
+   * Removes the least recently used models until there is room. Throws `storage`, and removes nothing, if the models in
+   * use leave too little.
    */
   async #makeRoom(wanted: ModelName, bytes: number): Promise<void> {
     const { bytesMax, library, log, inUse } = this.#parts;
@@ -166,7 +166,7 @@ class ModelCache {
       const why = `${held + this.#coming} bytes are of models in memory or on their way, and ${limit}`;
       throw new AppError("storage", `no room for model '${model}' of ${bytes} bytes: ${why}`, { retryAfterMs: 5000 });
     }
-    // a model whose bytes are those of models that stay gives none
+    // a model that shares all its bytes with kept models frees none
     const idle = cached.filter((each) => !busy.includes(each) && bytesOf([...busy, each]) > held);
     for (const oldest of idle) {
       if (bytesOf(cached) + this.#coming + bytes <= bytesMax) break;
@@ -179,7 +179,7 @@ class ModelCache {
     this.#coming += bytes;
   }
 
-  /** Used longest ago first. Files whose models are gone go too. */
+  /** Least recently used first. Also deletes marks of missing models. */
   async #list(): Promise<Cached[]> {
     const { library } = this.#parts;
     const found: Cached[] = [];
@@ -189,7 +189,7 @@ class ModelCache {
       if (tag === "" || more !== undefined) continue;
       const name = makeName({ host, namespace, model, tag });
       const manifest = await readManifest(manifestPath(library.root, name)).catch(() => undefined);
-      if (!manifest) continue; // on its way, or deleted
+      if (!manifest) continue; // in download, or deleted
       const blobs = new Map(blobsOf(manifest).map(({ digest, size }) => [digest, size]));
       const known = this.#used.get(fullName(name))?.atMs;
       found.push({ name, blobs, usedAtMs: known ?? (await stat(this.#marker(name))).mtimeMs });
@@ -208,7 +208,7 @@ class ModelCache {
   }
 }
 
-/** Blobs that several have count once. */
+/** Shared blobs count once. */
 const bytesOf = (cached: readonly Cached[]): number =>
   new Map(cached.flatMap(({ blobs }) => [...blobs])).values().reduce((sum, size) => sum + size, 0);
 

@@ -1,6 +1,6 @@
 /**
- * The GGUF files that a new model is made of: what each holds, and how it becomes one blob. Parts of a split model are
- * joined, for blobs have no names that the other parts could be found by.
+ * The GGUF files of a new model: inspects each and turns it into one blob. Parts of a split model are joined, because
+ * blobs have no names by which the other parts could be found.
  */
 import { openSync, readSync, closeSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -15,28 +15,28 @@ import { blobName, type Digest } from "./digest.ts";
 
 /** A file that a request names. */
 export interface Source {
-  /** What the request calls it, for messages. */
+  /** The request's name for it, for messages. */
   readonly label: string;
   readonly path: string;
-  /** Where it is a blob already. */
+  /** Set if it is a blob already. */
   readonly digest?: Digest;
   /** The blob was made for this request. */
   readonly isNew?: boolean;
 }
 
-/** What a GGUF holds. */
+/** The content of a GGUF. */
 type SourceKind = "model" | "projector" | "adapter" | "draft";
 
 export interface InspectedSource extends Source {
   readonly kind: SourceKind;
   readonly details: GgufDetails;
-  /** That of its chat template, where it is a known one. */
+  /** The format of its chat template, if known. */
   readonly format?: ChatFormat;
-  /** It has a chat template. */
+  /** True if it has a chat template. */
   readonly hasTemplate: boolean;
-  /** Why that template does not parse. */
+  /** The error, if that template does not parse. */
   readonly templateError?: string;
-  /** Which part of a split model it is, from 0. */
+  /** Its place in a split model, from 0. */
   readonly part?: { readonly index: number; readonly count: number };
 }
 
@@ -45,7 +45,7 @@ export interface StoredSource {
   readonly kind: SourceKind;
   readonly details: GgufDetails;
   readonly blob: Blob;
-  /** It became a blob now: from a file of this machine, or by joining parts. */
+  /** It became a blob just now: from a local file, or by joining parts. */
   readonly isNew: boolean;
   /** The model that it was taken from. */
   readonly from?: string;
@@ -58,8 +58,8 @@ export const blobSource = (root: string, { label, digest }: { label: string; dig
 });
 
 /**
- * Throws `bad_request` where the file is no GGUF or a damaged one, `unsupported` for what we cannot serve, `bad_file`
- * where there is no such file.
+ * Throws `bad_request` if the file is not a GGUF or is damaged, `unsupported` for models that we cannot serve, and
+ * `bad_file` if the file does not exist.
  */
 export async function inspectSource(source: Source): Promise<InspectedSource> {
   checkMagic(source);
@@ -73,7 +73,7 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   }
 }
 
-/** Throws `bad_file` where a key has another type than it should. */
+/** Throws `bad_file` if a key has a wrong type. */
 function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof Source> {
   const type = getString(metadata, "general.type", "model");
   const details = describeGguf({ metadata, tensors });
@@ -88,13 +88,13 @@ function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof So
   return { kind, details, hasTemplate: template !== "", ...part, ...found };
 }
 
-/** The format with the stops that the file's vocabulary has. */
+/** The format, limited to stop strings that are in the file's vocabulary. */
 async function fitted(format: ChatFormat, { path }: Source): Promise<ChatFormat> {
   if (format.eos === undefined) return format;
   const arrayItemsMax = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
   const { metadata } = (await readPart(path, { shard: 0, arrayItemsMax })).header;
   const tokens = getStrings(metadata, "tokenizer.ggml.tokens", []);
-  const eos = tokens[getNumber(metadata, "tokenizer.ggml.eos_token_id", 2)]; // SentencePiece's, where none is named
+  const eos = tokens[getNumber(metadata, "tokenizer.ggml.eos_token_id", 2)]; // SentencePiece's id, if not set
   return { ...format, stop: stopsFor(format, eos) };
 }
 
@@ -122,12 +122,12 @@ function checkMagic({ label, path, digest }: Source): void {
     throw new AppError("bad_file", `${label}: ${what}`, { cause: error });
   }
   if (magic.toString("latin1") !== "GGUF") {
-    const other = /\.(?!gguf$)[a-z0-9]+$/i.test(label); // it does not even say that it is one
+    const other = /\.(?!gguf$)[a-z0-9]+$/i.test(label); // its magic number is missing
     throw new AppError("bad_request", other ? "unknown type" : "supplied file was not in GGUF format");
   }
 }
 
-/** Where the file is at fault, so is the request that sent it. */
+/** A damaged file is an error of the request that sent it. */
 async function readSound({ label, path }: Source): Promise<Header> {
   try {
     return (await readPart(path, { shard: 0, arrayItemsMax: 0 })).header;
@@ -136,14 +136,14 @@ async function readSound({ label, path }: Source): Promise<Header> {
   }
 }
 
-/** A failure to read a file that a request sent, under the name that the request has for it. */
+/** A failure to read a request's file, under the request's name for it. */
 export function labelled(error: unknown, { path, label }: { path: string; label: string }): unknown {
   if (!(error instanceof AppError)) return error;
   const isFault = !["unsupported", "storage", "cancelled"].includes(error.code);
   return new AppError(isFault ? "bad_request" : error.code, error.message.replace(path, label), { cause: error });
 }
 
-/** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
+/** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` if one is missing. */
 export async function storeSources(
   root: string,
   sources: readonly InspectedSource[],
@@ -163,7 +163,7 @@ export async function storeSources(
   }
   const parts = sources.filter((one) => one.part);
   if (parts.length === 0) return stored;
-  const { kind } = parts[0]!; // there is at least one
+  const { kind } = parts[0]!; // at least one
   const whole = claimed(await storeParts(root, parts));
   return [...stored, { kind, details: await describeBlob(root, whole.blob.digest), ...whole }];
 }
@@ -180,7 +180,7 @@ async function storeParts(root: string, parts: readonly InspectedSource[]): Prom
   return receiveBlob(root, { chunks: mergeShards(sortParts(parts).map(({ path }) => path)) });
 }
 
-/** The parts of a split model in order. Throws `bad_request` unless every one is there once. */
+/** The parts of a split model in order. Throws `bad_request` unless each part occurs exactly once. */
 export function sortParts<T extends InspectedSource>(sources: readonly T[]): T[] {
   const parts = sources.toSorted((a, b) => (a.part?.index ?? 0) - (b.part?.index ?? 0));
   const count = parts[0]?.part?.count ?? 0;
@@ -195,7 +195,7 @@ export function sortParts<T extends InspectedSource>(sources: readonly T[]): T[]
   return parts;
 }
 
-/** Throws where the blob is no GGUF. */
+/** Throws if the blob is not a GGUF. */
 export async function describeBlob(root: string, digest: Digest): Promise<GgufDetails> {
   return describeGguf((await readPart(blobPath(root, digest), { shard: 0, arrayItemsMax: 0 })).header);
 }

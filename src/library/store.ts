@@ -1,6 +1,6 @@
 /**
- * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, also one made by another server, which is
- * served in place. Reading never writes. What the folders hold is hostile: names are checked, sizes bounded.
+ * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, possibly made by another server and
+ * served in place. Reading never writes. The folders' content is untrusted: names are checked, sizes bounded.
  */
 import { statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
@@ -24,14 +24,14 @@ import { makeResolved, type Resolved } from "./resolved.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
 
 export const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
-export const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the longest template seen is 2 MB
+export const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the largest known template has 2 MB
 const MODELS_MAX = 100_000;
-/** Models that requests named which are kept: each has its small layers with it, some kilobytes. */
+/** Cached models that requests named: each includes its small layers, some kilobytes. */
 const RESOLVED_MAX = 256;
-/** Models of the list that are kept, about a kilobyte each. */
+/** Cached models of the list, about a kilobyte each. */
 const LISTED_MAX = 10_000;
 
-/** What the configuration blob says, as far as it says it. */
+/** The fields of the configuration blob that are present. */
 export interface ModelConfig {
   readonly model_format?: string;
   readonly model_family?: string;
@@ -42,9 +42,9 @@ export interface ModelConfig {
   readonly file_type?: string;
   readonly remote_host?: string;
   readonly remote_model?: string;
-  /** How prompts are made, where neither template is to. */
+  /** The built-in prompt renderer, if it replaces the template. */
   readonly renderer?: string;
-  /** How answers are read. */
+  /** The built-in answer parser. */
   readonly parser?: string;
   /** The oldest version of Ollama that runs the model. */
   readonly requires?: string;
@@ -53,15 +53,15 @@ export interface ModelConfig {
   readonly embedding_length?: number;
   /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
   readonly hearth_embedded?: string;
-  /** Capabilities that were given to `create` on this server. They count even if the files do not prove them. */
+  /** Capabilities set by `create` on this server. They count even if the files do not prove them. */
   readonly hearth_capabilities?: readonly string[];
-  /** `own`: the TEMPLATE was given to create on this server, and wins over the file's own. */
+  /** `own`: the TEMPLATE was set by `create` on this server, and overrides the file's own. */
   readonly hearth_template?: string;
 }
 
-/** A model as the list shows it: manifest and configuration were read, layers not. */
+/** A model in a list: manifest and configuration were read, layers were not. */
 export interface StoredModel {
-  /** The store that it lies in. */
+  /** Root of its store. */
   readonly root: string;
   readonly name: ModelName;
   /** Shortest name, with tag. */
@@ -79,7 +79,7 @@ export interface StoredMessage {
   readonly content: string;
 }
 
-/** A model as requests use it: its small layers read, its licenses not. */
+/** A model as requests use it: its small layers are read, its licenses are not. */
 export interface ModelRef extends StoredModel {
   /** Absolute paths of blobs. */
   readonly paths: {
@@ -87,7 +87,7 @@ export interface ModelRef extends StoredModel {
     readonly adapters: readonly string[];
     readonly projectors: readonly string[];
     readonly drafts: readonly string[];
-    /** What the model is, where its GGUF only describes it. */
+    /** The model's files, if its GGUF only describes it. */
     readonly files: readonly NamedFile[];
   };
   /** Bytes of the model with its files, its adapters, its projector and its draft model. */
@@ -98,7 +98,7 @@ export interface ModelRef extends StoredModel {
   readonly messages: readonly StoredMessage[];
 }
 
-/** A model with all its small layers read and all its blobs known to exist. */
+/** A model with all its small layers read and all its blobs checked for existence. */
 export interface ModelEntry extends ModelRef {
   readonly licenses: readonly string[];
 }
@@ -106,23 +106,23 @@ export interface ModelEntry extends ModelRef {
 export interface Store {
   readonly root: string;
   /**
-   * All models, the one changed last first. Left out are those in no format that can be run here, and manifests that
-   * cannot be read, which are reported to `onBad`.
+   * All models, the most recently changed first. Skips models in formats that cannot run here, and unreadable
+   * manifests, which `onBad` receives.
    */
   list(onBad?: (path: string, reason: string) => void): Promise<StoredModel[]>;
-  /** The model of that name, whatever its case. Throws `bad_request` where the name is malformed. */
+  /** The model of that name, case-insensitively. Throws `bad_request` if the name is malformed. */
   find(name: string): Promise<StoredModel | undefined>;
-  /** As `find`, with the small layers. Throws `bad_file` too, where a layer is missing or malformed. */
+  /** As `find`, with the small layers. Also throws `bad_file` if a layer is missing or malformed. */
   resolve(name: string): Promise<ModelRef | undefined>;
-  /** Throws `bad_file` where a file that a runner loads is missing or of another size than its layer says. */
+  /** Throws `bad_file` if a file that a runner loads is missing or differs in size from its layer. */
   check(model: ModelRef): Promise<void>;
-  /** Whether a model that is not here could be pulled from the source, if any. Throws `registry`, `cancelled`. */
+  /** Returns whether a missing model could be pulled from the source, if any. Throws `registry`, `cancelled`. */
   isOffered?(name: ModelName, signal: AbortSignal): Promise<boolean>;
-  /** Throws `not_found`, and `bad_file` where a layer is missing or malformed. */
+  /** Throws `not_found`, and `bad_file` if a layer is missing or malformed. */
   load(name: string): Promise<ModelEntry>;
 }
 
-/** Throws `bad_file` where `root` exists and cannot be used as a store. A store that does not exist yet is empty. */
+/** Throws `bad_file` if `root` exists but is not usable as a store. A missing store is empty. */
 export async function openStore(root: string): Promise<Store> {
   for (const folder of [root, join(root, "manifests"), join(root, "blobs")]) await checkFolder(folder);
   const find = async (text: string): Promise<StoredModel | undefined> => {
@@ -161,7 +161,7 @@ async function checkFolder(path: string): Promise<void> {
   try {
     await readdir(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return; // node:fs throws nothing else
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return; // node:fs throws errors with a code
     throw new AppError("bad_file", `model store: cannot read the folder '${path}': ${messageOf(error)}`, {
       cause: error,
     });
@@ -190,7 +190,7 @@ async function listModels(
 
 const compare = (a: StoredModel, b: StoredModel): number => (a.displayName < b.displayName ? -1 : 1);
 
-/** Segments of every file four levels below `manifests/`. */
+/** Path segments of every file four levels below `manifests/`. */
 export async function manifestFiles(root: string): Promise<string[][]> {
   let paths: string[][] = [[]];
   for (let depth = 0; depth < 4; depth++) {
@@ -204,12 +204,12 @@ export async function manifestFiles(root: string): Promise<string[][]> {
   return paths;
 }
 
-/** Names in a folder; none where it is missing or no folder. */
+/** Names in a folder; empty if it is missing or not a folder. */
 async function entries(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code; // node:fs throws nothing else
+    const code = (error as NodeJS.ErrnoException).code; // node:fs throws errors with a code
     if (code === "ENOENT" || code === "ENOTDIR") return [];
     throw new AppError("bad_file", `model store: cannot read the folder '${folder}': ${messageOf(error)}`, {
       cause: error,
@@ -217,7 +217,10 @@ async function entries(folder: string): Promise<string[]> {
   }
 }
 
-/** The name as it is spelled in the store, undefined where there is none: the same case if that exists, else any. */
+/**
+ * The name in the store's spelling, undefined if it does not exist: an exact match if possible, else one that differs
+ * in case.
+ */
 export async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
   if (isFile(manifestPath(root, name))) return name;
   let paths: string[][] = [[]];
@@ -237,7 +240,7 @@ export async function findName(root: string, name: ModelName): Promise<ModelName
 
 const sameText = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
-/** What is neither file nor folder, or a link to nothing, counts as a manifest: a broken one, which can be deleted. */
+/** Special files and dangling links count as manifests: broken ones, which can be deleted. */
 async function isNoFolder(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => !found.isDirectory(),
@@ -245,7 +248,7 @@ async function isNoFolder(path: string): Promise<boolean> {
   );
 }
 
-/** At once: a turn of the thread pool takes longer, and every request asks. */
+/** Synchronous: a turn of the thread pool takes longer, and every request asks. */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();
@@ -271,7 +274,7 @@ async function readModel(root: string, name: ModelName): Promise<StoredModel> {
   };
 }
 
-/** The fields that have the right type; another server may have written anything. */
+/** The fields of the right type; another server may have written anything. */
 function configOf(json: Record<string, unknown>): ModelConfig {
   const texts = [
     "model_format",
@@ -355,7 +358,7 @@ async function checkedPath(root: string, { layer, what }: { layer: Layer; what: 
   return blobPath(root, layer.digest);
 }
 
-/** The text of a blob. Throws `bad_file` where it is missing, of another size than its layer says, or too large. */
+/** The text of a blob. Throws `bad_file` if it is missing, too large, or differs in size from its layer. */
 export async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {
   const path = await checkedPath(root, at);
   if (at.layer.size > at.limit) {

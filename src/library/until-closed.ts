@@ -1,4 +1,4 @@
-/** Long work that goes on until it is done, its client leaves, or the server stops. */
+/** Long work that ends when it is done, its client leaves, or the server stops. */
 import { AppError } from "../base/index.ts";
 
 /**

@@ -62,7 +62,7 @@ test("a download stays for a week after it last moved, and then goes with all it
   expect(await blobs()).toEqual(expect.arrayContaining(files));
   await pruneIn(weekMinutes + 1);
   expect((await blobs()).filter((name) => name.includes("partial"))).toEqual([]);
-  expect(logged.at(-1)).toBe("removed downloads that nobody went on with");
+  expect(logged.at(-1)).toBe("removed abandoned partial downloads");
 });
 
 test("a manifest that cannot be read keeps every blob", async () => {

@@ -1,8 +1,8 @@
 /**
- * A LoRA adapter as PEFT saves it (`adapter_config.json` and `adapter_model.safetensors`) or MLX does
- * (`adapters.safetensors`, whose matrices are the other way round), as a GGUF of type `adapter`: for each weight NAME,
- * `NAME.lora_a` (in, rank) and `NAME.lora_b` (rank, out) in GGUF's order, as float32; of the embedding, A is
- * (rank, vocabulary). What was done to the rows of the base model's weight is done to those of B.
+ * Converts a LoRA adapter to a GGUF of type `adapter`. Sources are PEFT (`adapter_config.json` and
+ * `adapter_model.safetensors`) and MLX (`adapters.safetensors`, with transposed matrices). Each weight NAME gets
+ * `NAME.lora_a` (in, rank) and `NAME.lora_b` (rank, out) in GGUF's order, as float32; for the embedding, A is (rank,
+ * vocabulary). The rows of B are permuted as the conversion permutes the rows of the base model's weight.
  * (convert_lora_to_gguf.py of llama.cpp; mlx_lm/tuner/lora.py)
  */
 import { AppError, isObject } from "../../base/index.ts";
@@ -18,7 +18,7 @@ import { checkHeads, shapeOf, sourceType, tensorData, type TensorSource } from "
 /** Four times the largest in use. */
 const RANK_MAX = 4096;
 
-/** What an adapter's files do not say about the model that it is for. */
+/** Facts on the base model, which an adapter's files do not contain. */
 export interface AdapterBase {
   /** `general.architecture` of the base model. */
   readonly arch: string;
@@ -36,8 +36,8 @@ export interface AdapterOptions {
 
 /**
  * Writes a GGUF at `to`.
- * Throws `bad_file` for files that are not sound, `unsupported` for kinds of adapters that a GGUF cannot hold and for
- * weights that the base's architecture has not.
+ * Throws `bad_file` for invalid files, and `unsupported` for kinds of adapters that a GGUF cannot express and for
+ * weights that the base's architecture does not have.
  */
 export async function convertAdapter({ folder: given, base, to }: AdapterOptions): Promise<void> {
   const folder = rootedAt("adapter_config.json", given);
@@ -48,7 +48,7 @@ export async function convertAdapter({ folder: given, base, to }: AdapterOptions
   if (file === undefined) {
     throw new AppError("bad_file", `${label}: expected a file 'adapter_model.safetensors', got none`);
   }
-  const tensors = await readSafetensors(folder.files.get(file)!, `${label}: '${file}'`); // it is there
+  const tensors = await readSafetensors(folder.files.get(file)!, `${label}: '${file}'`); // it exists
   const pairs = pairUp(tensors, { base, label });
   await writeNewGguf(to, {
     metadata: {
@@ -61,7 +61,7 @@ export async function convertAdapter({ folder: given, base, to }: AdapterOptions
   });
 }
 
-/** Switches of PEFT and of MLX that change what an adapter means, and what they must be. */
+/** Switches of PEFT and MLX that change an adapter's meaning, with the supported values. */
 const PLAIN: Readonly<Record<string, readonly unknown[]>> = {
   peft_type: ["LORA", undefined],
   use_dora: [false, undefined],
@@ -84,7 +84,7 @@ function checkKind(config: Config): void {
   throw new AppError("unsupported", config.wrong("alpha_pattern", "one alpha for all weights").message);
 }
 
-/** What an engine divides by the rank; rank-stabilized adapters divide by its root instead. */
+/** The alpha that engines divide by the rank; rank-stabilized adapters divide by its square root instead. */
 function alphaOf(config: Config): number {
   const mlx = config.findPart("lora_parameters");
   if (mlx) return mlx.number("scale") * (mlx.findNumber("alpha") ?? mlx.count("rank")); // alpha: files of 2024
@@ -113,7 +113,7 @@ function pairUp(
   const table = tableOf(base, label);
   const pairs = new Map<string, Pair>();
   for (const tensor of tensors) {
-    if (tensor.name.endsWith(".base_layer.weight")) continue; // a copy of the base model's own
+    if (tensor.name.endsWith(".base_layer.weight")) continue; // a copy of the base model's weight
     const half = halfOf(tensor.name);
     const found = half && findRule(table, `${bareName(half.module)}.weight`, base.nLayers);
     if (!half || !found) {
@@ -132,7 +132,7 @@ function pairUp(
   return new Map([...pairs].map(([name, pair]) => [name, checkPair(name, pair, label)]));
 }
 
-/** Which half of which module's change a tensor is; undefined: of none. */
+/** The module and the half (A or B) of a tensor; undefined: not a LoRA tensor. */
 function halfOf(name: string): { module: string; part: "a" | "b"; isMlx: boolean } | undefined {
   const found =
     /^(?:base_model\.model\.)?(.+)\.lora_(?:([AB])(?:\.\w+)?\.weight|embedding_([AB])(?:\.\w+)?|([ab]))$/.exec(name);

@@ -1,6 +1,6 @@
 /**
- * Typed access to `config.json`. Every error names the folder, the key, what was expected and what was there. Values
- * are bounded here as loosely as the loader bounds them: it has the last word on every hyperparameter.
+ * Typed access to `config.json`. Every error names the folder, the key, the expected and the actual value. Bounds are
+ * as loose as the loader's, which validates every hyperparameter again.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import { describe, type JsonObject } from "./folder.ts";
@@ -8,14 +8,14 @@ import { describe, type JsonObject } from "./folder.ts";
 /** Far above any published model; keeps sizes that are computed from a configuration exact. */
 const COUNT_MAX = 2 ** 31 - 1;
 const LIST_MAX = 65_536;
-/** Of the loader. */
+/** The loader's limit. */
 const LAYERS_MAX = 512;
 
 export interface Config {
   readonly label: string;
-  /** Whatever is stored under the key; null counts as nothing. */
+  /** The value under the key; null counts as missing. */
   find(key: string): unknown;
-  /** A whole number from 1 up, or from `min`. Without a fallback, it must be there. */
+  /** A whole number, at least 1 or `min`. Required unless there is a fallback. */
   count(key: string, options?: { fallback?: number; min?: number; max?: number }): number;
   findCount(key: string): number | undefined;
   number(key: string, fallback?: number): number;
@@ -78,7 +78,7 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
       if (!isList || !value.every((item) => typeof item === "number" && Number.isFinite(item))) {
         throw wrong(key, `a list of at most ${LIST_MAX} numbers`);
       }
-      return value as number[]; // each was just looked at
+      return value as number[]; // each was checked above
     },
     findPart(key) {
       const value = find(key);

@@ -1,6 +1,6 @@
 /**
- * The thread that converts: parsing a vocabulary and rounding weights would hold up everyone else. Entry point, started
- * by `thread.ts`; ending the thread is what cancels it.
+ * The conversion thread: parsing a vocabulary and rounding weights would block the server. Entry point, started by
+ * `thread.ts`; terminating the thread cancels the work.
  */
 import { AppError, type Code, messageOf } from "../../base/index.ts";
 import { convertAdapter, type AdapterOptions } from "./adapter.ts";
@@ -15,7 +15,7 @@ export type ConvertReply =
   /** `code` is ours, `errno` the system's, as in `ENOSPC`. */
   | { readonly problem: string; readonly code: Code | undefined; readonly errno: string | undefined };
 
-/** Replies about progress are no closer together. */
+/** The shortest time between two progress messages. */
 const PROGRESS_MS = 200;
 
 /** The part of a worker's global object that we use. */

@@ -1,8 +1,7 @@
 /**
- * A model folder as one GGUF: its weights where they are safetensors, else only what the folder says of itself, with
- * the vocabulary, beside which the other files stay as they are. Matrices become F16, or stay BF16 where they are
- * stored so; vectors become F32. (convert_hf_to_gguf.py of llama.cpp chooses the same by default.) Weights are
- * streamed.
+ * Converts a model folder to one GGUF. Safetensors become its weights; for other formats it only describes the folder,
+ * with the vocabulary, and the files stay unchanged beside it. Matrices become F16, or stay BF16 if stored so; vectors
+ * become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.) Weights are streamed.
  */
 import { basename } from "node:path";
 import type { NamedFile } from "../../base/index.ts";
@@ -37,7 +36,7 @@ const FILE_TYPES: ReadonlyMap<unknown, number> = new Map([
   [bf16, 32],
 ]);
 
-/** Bytes of weights that are written, of all. */
+/** Bytes of weights written, and the total. */
 export interface ConvertProgress {
   readonly completed: number;
   readonly total: number;
@@ -51,15 +50,15 @@ export interface ConvertOptions {
 }
 
 export interface Converted {
-  /** What the folder has and the GGUF has not, or the other way round, a sentence each. */
+  /** Differences between the folder and the GGUF, a sentence each. */
   readonly notes: readonly string[];
-  /** Files of the folder that are the model beside the GGUF, which then has no weights. */
+  /** The folder's model files, if the GGUF has no weights. */
   readonly files?: readonly NamedFile[];
 }
 
 /**
  * Writes a GGUF at `to`.
- * Throws `bad_file` for a folder that is not sound, `unsupported` for an architecture, a tokenizer or weights that we
+ * Throws `bad_file` for an invalid folder, and `unsupported` for an architecture, tokenizer or weights that a GGUF
  * cannot express; the message names the file and the key or tensor.
  */
 export async function convertModel({ folder, to, onProgress }: ConvertOptions): Promise<Converted> {
@@ -162,7 +161,7 @@ const tensorOf =
     data: { [Symbol.asyncIterator]: () => tensorData(source, quant, label) },
   });
 
-/** How many kinds of input a BERT knows. */
+/** The number of token types of a BERT. */
 const inputKinds = (config: Config): Record<string, WriteValue> => ({
   "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
 });
@@ -177,7 +176,7 @@ function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {
   return notes;
 }
 
-/** The same, telling how much of it is written. */
+/** The same model, with progress reports. */
 function watched(model: WriteModel, onProgress: (progress: ConvertProgress) => void): WriteModel {
   const total = model.tensors.reduce(
     (sum, { shape, quant }) =>

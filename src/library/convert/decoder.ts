@@ -1,11 +1,11 @@
-/** What the configurations and weights of all decoders have in common, under the names that Llama gave them. */
+/** Common configuration and weights of all decoders, under Llama's names. */
 import { AppError } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { f32, u32, type TensorTable } from "./architecture.ts";
 import { layersOf, type Config } from "./config.ts";
 import { ropeMetadata } from "./rope.ts";
 
-/** Of the loader. */
+/** The loader's limit. */
 const HEAD_DIM_MAX = 2048;
 
 export interface Heads {
@@ -14,7 +14,7 @@ export interface Heads {
   readonly headDim: number;
 }
 
-/** Defaults of Hugging Face's configuration class, where files in use leave keys out. */
+/** Defaults of Hugging Face's configuration classes, for keys that published files omit. */
 export interface DecoderDefaults {
   readonly nHeads?: number;
   readonly nKvHeads?: number;
@@ -33,7 +33,7 @@ export function headsOf(config: Config, defaults: DecoderDefaults = {}): Heads {
   return { nHeads, nKvHeads, headDim };
 }
 
-/** Hyperparameters of every decoder, and its rotation. */
+/** Hyperparameters of a decoder, including its RoPE. */
 export function decoderMetadata(config: Config, defaults: DecoderDefaults = {}): Record<string, WriteValue> {
   const { nHeads, nKvHeads, headDim } = headsOf(config, defaults);
   const ctxLen = config.findCount("max_position_embeddings") ?? defaults.ctxLen;
@@ -52,7 +52,7 @@ export function decoderMetadata(config: Config, defaults: DecoderDefaults = {}):
   };
 }
 
-/** Throws `unsupported` for another activation than the one that GGUFs of the architecture imply. */
+/** Throws `unsupported` for an activation other than the one that the architecture implies in GGUF. */
 export function checkActivation(config: Config, known: readonly string[]): void {
   const found = config.find("hidden_activation") ?? config.find("hidden_act") ?? known[0];
   if (known.includes(String(found))) return;
@@ -61,13 +61,13 @@ export function checkActivation(config: Config, known: readonly string[]): void 
 }
 
 interface TableOptions {
-  /** Pairs the rows of query and key anew: for rotations that turn neighbours. */
+  /** Reorders the rows of query and key for RoPE on neighbouring values. */
   readonly heads?: Heads;
   /** Added to the norms' weights. */
   readonly shift?: number;
 }
 
-/** The weights of Llama; others differ by some rules. */
+/** Llama's weights; other architectures replace some rules. */
 export function llamaTable({ heads, shift = 0 }: TableOptions = {}): TensorTable {
   return {
     embed_tokens: { to: "token_embd" },
@@ -85,7 +85,7 @@ export function llamaTable({ heads, shift = 0 }: TableOptions = {}): TensorTable
   };
 }
 
-/** Norms on the heads of query and key. */
+/** QK-norm weights. */
 export function headNorms(shift = 0): TensorTable {
   return {
     "layers.*.self_attn.q_norm": { to: "blk.*.attn_q_norm", shift },

@@ -1,6 +1,6 @@
 /**
- * A folder that the MLC project compiled for WebGPU in pages, as a GGUF without tensors or vocabulary: what listings
- * say of the model. Nothing of it runs in this process; the files are kept for pages, whole and each under its digest.
+ * Describes a folder of the MLC project (compiled for WebGPU in pages) by a GGUF without tensors or vocabulary, for
+ * model lists. This process runs none of it; the files are stored unchanged, each under its digest, for pages.
  */
 import { statSync } from "node:fs";
 import { AppError, messageOf, type NamedFile, isObject } from "../../base/index.ts";
@@ -10,12 +10,12 @@ import { configOf } from "./config.ts";
 import { nameOf, type Described } from "./describe-onnx.ts";
 import { describe, findJson, getJson, MLC_CONFIG, rootedAt, type JsonObject, type ModelFolder } from "./folder.ts";
 
-/** The list of shards: today's name, and the one before. */
+/** The list of shards: its current name and the older one. */
 const CACHES = ["tensor-cache.json", "ndarray-cache.json"];
 const TOKENIZERS =
   /^(tokenizer\.json|tokenizer\.model|tokenizer_config\.json|vocab\.json|merges\.txt|added_tokens\.json)$/;
 
-/** Throws `bad_file` where a file is missing, or a shard has another size than the list says. */
+/** Throws `bad_file` if a file is missing, or a shard's size differs from the list. */
 export async function describeMlc(given: ModelFolder): Promise<Described> {
   const folder = rootedAt(MLC_CONFIG, given);
   const { label, files } = folder;
@@ -52,7 +52,7 @@ function sizesOf(config: ReturnType<typeof configOf>): Record<string, WriteValue
   });
 }
 
-/** The program that was compiled for the model: without it the weights are of no use. */
+/** The program that was compiled for the model; the weights need it. */
 function findLibrary({ label, files }: ModelFolder): NamedFile {
   const found = [...files].filter(([name]) => /^[^/]+\.wasm$/.test(name)).map(([name, path]) => ({ name, path }));
   const [library] = found;
@@ -101,7 +101,7 @@ function sizeOf({ name, path }: NamedFile, label: string): number {
   }
 }
 
-/** By the bits that the list says a weight has; 0 where it does not. */
+/** Computed from the bits per weight in the list; 0 if absent. */
 function parameterCount({ metadata }: JsonObject): number {
   const { ParamBytes: bytes, BitsPerParam: bits } = isObject(metadata) ? metadata : {};
   if (typeof bytes !== "number" || typeof bits !== "number" || !(bits > 0)) return 0;

@@ -1,6 +1,6 @@
 /**
- * A folder of ONNX as a GGUF without tensors: what the server and the engine must know of the model, and its
- * vocabulary. The graph and its weights stay the files that they are.
+ * Describes a folder of ONNX by a GGUF without tensors: the model's metadata and its vocabulary. The graph and its
+ * weights stay unchanged.
  */
 import { basename } from "node:path";
 import { AppError, isPlainName, type NamedFile } from "../../base/index.ts";
@@ -18,7 +18,7 @@ export interface Described {
   readonly files: readonly NamedFile[];
 }
 
-/** Endings of a graph's name, best first, and what is said of its weights; "": what its tensors are. */
+/** Suffixes of a graph's name, best first, with the label of its weights; "": use the tensors' type. */
 const VARIANTS: Readonly<Record<string, string>> = {
   "": "",
   _fp16: "F16",
@@ -31,12 +31,12 @@ const VARIANTS: Readonly<Record<string, string>> = {
   _q4f16: "Q4F16",
 };
 const PLACES = ["onnx/model", "model", "onnx/decoder_model_merged", "decoder_model_merged"];
-/** Beside the graph: what the library reads, and what the vocabulary was made of. */
+/** Files beside the graph that the library reads, or that the vocabulary was made of. */
 const BESIDE = /^[^/]+\.(json|jinja)$|^tokenizer\.model$|^1_Pooling\/config\.json$/;
 
 /**
- * Throws `bad_file` for a folder that is not sound, `unsupported` for a graph that is neither a decoder with a cache
- * nor an encoder, or a vocabulary that we cannot express.
+ * Throws `bad_file` for an invalid folder, and `unsupported` for a graph that is neither a decoder with a cache nor an
+ * encoder, or a vocabulary that a GGUF cannot express.
  */
 export async function describeOnnx(given: ModelFolder): Promise<Described> {
   const folder = rootedAt("config.json", given);
@@ -50,7 +50,7 @@ export async function describeOnnx(given: ModelFolder): Promise<Described> {
   const embeds = taskOf(header, `${label}: '${graph.name}'`) === "embedding";
   const rows = config.count("vocab_size");
   const { metadata } = await convertTokenizer({ folder, config: text, architecture: ownTokenizer(text), rows });
-  const isBeside = (name: string): boolean => BESIDE.test(name) && isPlainName(name); // nothing reads others
+  const isBeside = (name: string): boolean => BESIDE.test(name) && isPlainName(name); // other files are never read
   const beside = [...files].filter(([name]) => isBeside(name)).map(([name, path]) => ({ name, path }));
   return {
     metadata: {
@@ -82,7 +82,7 @@ function sizesOf(config: Config): Record<string, WriteValue> {
   });
 }
 
-/** Of several, the one of most bits. */
+/** Prefers the graph with the most bits. */
 function findGraph({ label, files }: ModelFolder): NamedFile {
   for (const place of PLACES) {
     for (const variant of Object.keys(VARIANTS)) {
@@ -109,13 +109,13 @@ function readGraph({ name, path }: NamedFile, label: string): OnnxHeader {
   }
 }
 
-/** What a family's vocabulary does where no file says so. */
+/** Defaults of a family's vocabulary if no file sets them. */
 function ownTokenizer({ architectures }: JsonObject): { addSpacePrefix?: boolean } {
   const name: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
   return Object.entries(convertible).find(([known]) => known === name)?.[1] ?? {};
 }
 
-/** @param json `config.json`, or what stands for it */
+/** @param json `config.json`, or its equivalent */
 export function nameOf(json: JsonObject, label: string): string {
   const path = json["_name_or_path"];
   const named = typeof path === "string" ? basename(path) : "";

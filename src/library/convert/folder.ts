@@ -1,30 +1,27 @@
 /**
- * The files of a model as Hugging Face lays them out, by name. Where their bytes lie does not matter: a folder of this
- * machine, or blobs that were uploaded one by one.
+ * The files of a model in Hugging Face's layout, by name. Their content may be in a local folder, or in blobs that were
+ * uploaded one by one.
  */
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf, isObject } from "../../base/index.ts";
 import { reading } from "../../base/system.ts";
 
-/** The largest `tokenizer.json` in use has 35 MB. */
+/** The largest published `tokenizer.json` has 35 MB. */
 const JSON_BYTES_MAX = 128 * 2 ** 20;
-/** Shards of the largest published models are fewer than 200. */
+/** The largest published models have fewer than 200 shards. */
 const FILES_MAX = 4096;
 
 export interface ModelFolder {
   /** For messages, and for the model's name where no file has one. */
   readonly label: string;
-  /** Paths by name; names of files in folders below have a `/`. */
+  /** Paths by name; names of files in subfolders contain a `/`. */
   readonly files: ReadonlyMap<string, string>;
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * Names of the files of a folder, and of those one level below that may be read, that a model may need. Throws
- * `bad_request`.
- */
+/** Names of readable files in a folder and one level below that a model may need. Throws `bad_request`. */
 export async function listFolder(path: string): Promise<string[]> {
   const names: string[] = [];
   const entries = await readdir(path).catch((error: unknown) => {
@@ -44,19 +41,19 @@ export async function listFolder(path: string): Promise<string[]> {
   return names.sort();
 }
 
-/** What conversion may read: weights, configuration, vocabulary, template. */
+/** Returns whether conversion may read the file: weights, configuration, vocabulary, template. */
 export function isModelFile(name: string): boolean {
   const isWeights = /\.(safetensors|onnx|wasm)$|\.onnx[._]data(_\d+)?$|(^|\/)params_shard_\d+\.bin$/i.test(name);
   return isWeights || /\.(json|jinja)$|(^|\/)(tokenizer\.model|merges\.txt)$/i.test(name);
 }
 
-/** The file that a folder of the MLC project has, and no other. */
+/** A file that only folders of the MLC project have. */
 export const MLC_CONFIG = "mlc-chat-config.json";
 
-/** What the weights of a folder are. */
+/** The format of a folder's weights. */
 export type FolderKind = "safetensors" | "onnx" | "mlc";
 
-/** Where a folder has weights of several kinds, those that we run ourselves; undefined: it has none. */
+/** The format of the weights, preferring formats that we run ourselves; undefined: there are no weights. */
 export function kindOfFiles(names: Iterable<string>): FolderKind | undefined {
   const all = [...names];
   if (all.some((name) => /\.safetensors$/i.test(name))) return "safetensors";
@@ -64,10 +61,10 @@ export function kindOfFiles(names: Iterable<string>): FolderKind | undefined {
   return all.some((name) => /\.onnx$/i.test(name)) ? "onnx" : undefined;
 }
 
-/** As `kindOfFiles`; a folder without weights is asked for them as for safetensors. */
+/** As `kindOfFiles`, but a folder without weights counts as safetensors. */
 export const folderKind = ({ files }: ModelFolder): FolderKind => kindOfFiles(files.keys()) ?? "safetensors";
 
-/** Models that also see or hear keep their text model's configuration apart. */
+/** Multimodal models nest their text model's configuration. */
 export function textConfig(json: JsonObject): JsonObject {
   const text = json["text_config"];
   if (!isObject(text)) return json;
@@ -83,8 +80,8 @@ async function isFolder(path: string): Promise<boolean> {
 }
 
 /**
- * Names as seen from the folder of the configuration: clients may send `model/config.json` or `config.json`.
- * @param config the file whose folder counts, as in `config.json`
+ * Names relative to the folder of the configuration: clients may send `model/config.json` or `config.json`.
+ * @param config the file whose folder is the root, as in `config.json`
  */
 export function rootedAt(config: string, { label, files }: ModelFolder): ModelFolder {
   const places = [...files.keys()].filter((name) => name === config || name.endsWith(`/${config}`));
@@ -94,7 +91,7 @@ export function rootedAt(config: string, { label, files }: ModelFolder): ModelFo
   return { label, files: new Map(inside.map(([name, path]) => [name.slice(prefix.length), path])) };
 }
 
-/** The bytes of a small file, or undefined where there is none of that name. */
+/** The bytes of a small file; undefined if it does not exist. */
 export async function findBytes(folder: ModelFolder, name: string): Promise<Uint8Array | undefined> {
   const path = folder.files.get(name);
   if (path === undefined) return undefined;
@@ -120,7 +117,7 @@ export async function findText(folder: ModelFolder, name: string): Promise<strin
   return bytes && new TextDecoder().decode(bytes);
 }
 
-/** The object in a JSON file, or undefined where there is no such file. Throws `bad_file` for anything else. */
+/** The object in a JSON file; undefined if the file does not exist. Throws `bad_file` for anything else. */
 export async function findJson(folder: ModelFolder, name: string): Promise<JsonObject | undefined> {
   const text = await findText(folder, name);
   return text === undefined ? undefined : parseObject(text, `${folder.label}: '${name}'`);

@@ -1,6 +1,6 @@
 /**
- * What becomes of every tensor of a model folder: its name and type in the GGUF, or that it is left out. Nothing is
- * passed over in silence: a tensor that no rule knows is an error, and so is a layer without one that it needs.
+ * Plans every tensor of a model folder: its name and type in the GGUF, or its omission. A tensor without a rule is an
+ * error, and so is a layer that lacks a required tensor.
  */
 import { AppError } from "../../base/index.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
@@ -8,12 +8,12 @@ import type { Architecture, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 import { checkHeads, sourceType, type TensorSource } from "./tensor-data.ts";
 
-/** Parts of models that see or hear; their text model is converted without them. */
+/** Encoder parts of multimodal models; the text model is converted without them. */
 const ENCODERS =
   /^(vision_tower|vision_model|visual|multi_modal_projector|audio_tower|model\.(vision|visual|audio|multi_modal))/;
-/** Tables that some files store and every engine computes. */
+/** Tables that some files store although every engine computes them. */
 const COMPUTED = /\.rotary_emb\.inv_freq$|\.masked_bias$/;
-/** Of ggml, GGML_MAX_DIMS. */
+/** GGML_MAX_DIMS of ggml. */
 const DIMS_MAX = 4;
 
 interface PlannedTensor {
@@ -26,7 +26,7 @@ interface PlannedTensor {
 
 export interface Plan {
   readonly tensors: readonly PlannedTensor[];
-  /** Tensors of encoders, which the GGUF does not have. */
+  /** Tensors of encoders, which are omitted. */
   readonly encoderCount: number;
 }
 
@@ -74,7 +74,7 @@ interface FoundRule {
   readonly rule: TensorRule;
 }
 
-/** The rule of a weight and its name in the GGUF; undefined where there is none, or no such layer. */
+/** The rule for a weight and its name in the GGUF; undefined if no rule matches, or the layer does not exist. */
 export function findRule(table: TensorTable, name: string, nLayers: number): FoundRule | undefined {
   const part = /\.(weight|bias|gamma|beta)$/.exec(name)?.[1];
   if (part === undefined) return undefined;
@@ -116,7 +116,7 @@ interface Planned {
   readonly label: string;
 }
 
-/** Weights that the table has must be there, in every layer; optional ones and biases in every layer or in none. */
+/** Required weights must be present in every layer; optional ones and biases in every layer or in none. */
 function checkComplete({ planned, table, nLayers, label }: Planned): void {
   const missing = (name: string): AppError =>
     new AppError("bad_file", `${label}: expected a weight for '${name}', got none`);
@@ -131,7 +131,7 @@ function checkComplete({ planned, table, nLayers, label }: Planned): void {
   }
 }
 
-/** Layers in order; what belongs to none before them, and what comes after them at the end. */
+/** Sorts layers in order, tensors outside layers before them, and output tensors last. */
 function byPlace(a: PlannedTensor, b: PlannedTensor): number {
   const placeOf = ({ name }: PlannedTensor): number => {
     const layer = /^blk\.(\d+)\./.exec(name)?.[1];

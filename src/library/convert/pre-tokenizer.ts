@@ -1,7 +1,7 @@
 /**
- * Which of GGUF's named pre-tokenizers a `tokenizer.json` describes. Files spell their rule out, GGUF names it; rules
- * are compared as text and never run, since a pattern from a file may take for ever. A rule that no row has is refused:
- * another would give other ids.
+ * Maps a `tokenizer.json` to one of GGUF's named pre-tokenizers. Such files spell out their rule, GGUF names it. Rules
+ * are compared as text and never run, because a pattern from a file may take for ever. An unknown rule is refused:
+ * another rule would give other ids.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import { describe, type JsonObject } from "./folder.ts";
@@ -20,7 +20,7 @@ const LLAMA3 = raw`${CONTRACTION}|${WORD}|\p{N}{1,3}|${SYMBOLS}|${END}`;
 const GPT4O = raw`${cased(`${CONTRACTION}?`)}|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${END}`;
 const TEKKEN = raw`${cased("")}|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${END}`;
 
-/** The stages of a rule, one per line as `stagesOf` writes them, and its name. */
+/** Each rule: its stages, one per line in the form of `stagesOf`, and its name. */
 const RULES: readonly { readonly stages: string; readonly ignoresMerges?: boolean; readonly name: string }[] = [
   { stages: `split ${LLAMA3}`, ignoresMerges: true, name: "llama-bpe" },
   { stages: `split ${LLAMA3}`, name: "dbrx" },
@@ -37,7 +37,7 @@ split [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_${"`"}{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}
   },
 ];
 
-/** Throws `unsupported` naming the rule where GGUF has no name for it. */
+/** Throws `unsupported` naming the rule if GGUF has no name for it. */
 export function preTokenizerName(json: JsonObject, label: string): string {
   const stages = stagesOf(json["pre_tokenizer"], label).join("\n");
   const model = json["model"];
@@ -45,13 +45,10 @@ export function preTokenizerName(json: JsonObject, label: string): string {
   const rules = RULES.filter((rule) => rule.stages === stages);
   const found = rules.find((rule) => (rule.ignoresMerges ?? false) === ignoresMerges) ?? rules[0];
   if (found) return found.name;
-  throw new AppError(
-    "unsupported",
-    `${label}: 'tokenizer.json': the pre-tokenizer is none we know: ${describe(stages)}`,
-  );
+  throw new AppError("unsupported", `${label}: 'tokenizer.json': the pre-tokenizer is unknown: ${describe(stages)}`);
 }
 
-/** The stages in order, the encoding of bytes left out: it is the same for all. */
+/** The stages in order, without the byte encoding, which all rules share. */
 function stagesOf(stage: unknown, label: string, depth = 0): string[] {
   const refuse = (): AppError =>
     new AppError("unsupported", `${label}: 'tokenizer.json': unknown pre-tokenizer ${describe(stage)}`);
@@ -66,7 +63,7 @@ function stagesOf(stage: unknown, label: string, depth = 0): string[] {
       const pattern = stage["pattern"];
       const regex = isObject(pattern) ? (pattern["Regex"] ?? pattern["String"]) : undefined;
       const cuts = stage["behavior"] === "Isolated" && stage["invert"] !== true;
-      const keeps = stage["behavior"] === "Removed" && stage["invert"] === true; // the same, said the other way round
+      const keeps = stage["behavior"] === "Removed" && stage["invert"] === true; // the equivalent, inverted form
       if (typeof regex !== "string" || !(cuts || keeps)) throw refuse();
       return [`split ${regex}`];
     }

@@ -1,7 +1,7 @@
 /**
- * Rotary embedding of a configuration as metadata and tensors. Both spellings are read: `rope_theta` with
- * `rope_scaling`, and `rope_parameters`, which holds both and may tell full from sliding attention. What each type of
- * scaling means: modeling_rope_utils.py of transformers; keys: llama.cpp.
+ * RoPE parameters of a configuration as metadata and tensors. Both spellings are read: `rope_theta` with
+ * `rope_scaling`, and `rope_parameters`, which holds both and may separate full from sliding attention. Scaling types
+ * follow modeling_rope_utils.py of transformers; keys follow llama.cpp.
  */
 import { AppError } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
@@ -10,7 +10,7 @@ import type { Config } from "./config.ts";
 
 const DEFAULT_BASE = 10_000;
 
-/** The parameters of layers that see everything. */
+/** The parameters of full-attention layers. */
 export function ropeParameters(config: Config): Config | undefined {
   const all = config.findPart("rope_parameters") ?? config.findPart("rope_scaling");
   return all?.findPart("full_attention") ?? all;
@@ -24,13 +24,13 @@ function ropeBase(config: Config, fallback = DEFAULT_BASE): number {
   return ropeParameters(config)?.findNumber("rope_theta") ?? config.findNumber("rope_theta") ?? fallback;
 }
 
-/** The base of layers with a sliding window, where it is another. */
+/** The RoPE base of sliding-window layers, if different. */
 export function localRopeBase(config: Config): number | undefined {
   const sliding = config.findPart("rope_parameters")?.findPart("sliding_attention");
   return sliding?.findNumber("rope_theta") ?? config.findNumber("rope_local_base_freq");
 }
 
-/** Base and scaling. Longrope has its factors in tensors of its own; see `archs/phi3.ts`. */
+/** Base and scaling. Longrope has its factors in separate tensors; see `archs/phi3.ts`. */
 export function ropeMetadata(
   config: Config,
   { ropeBase: fallback }: { ropeBase?: number },
@@ -75,7 +75,7 @@ function yarnMetadata(config: Config, parameters: Config): Record<string, WriteV
 
 const float = (value: number | undefined): WriteValue | undefined => (value === undefined ? undefined : f32(value));
 
-/** What the configuration scales attention by, over what YaRN does by itself; undefined where it says nothing. */
+/** The attention factor of the configuration, relative to YaRN's default; undefined if not set. */
 function yarnMagnitude(parameters: Config, factor: number): number | undefined {
   const scaleOf = (mul: number): number => (factor <= 1 ? 1 : 0.1 * mul * Math.log(factor) + 1);
   const given = parameters.findNumber("attention_factor");
@@ -94,8 +94,8 @@ function originalCtxLen(config: Config, parameters: Config): number {
 }
 
 /**
- * The divisors of Llama 3.1's frequencies, `rope_freqs` (headDim / 2): 1 for fast ones, `factor` for slow ones, and in
- * between what is in between. Nothing for other types of scaling.
+ * The divisors of Llama 3.1's frequencies, `rope_freqs` (headDim / 2): 1 for high frequencies, `factor` for low ones,
+ * interpolated between. Empty for other scaling types.
  */
 export function llama3Factors(config: Config, headDim: number): Computed {
   const parameters = ropeParameters(config);

@@ -1,6 +1,6 @@
 /**
- * Reads safetensors headers: which tensors a file has, and where. The file is not trusted: its header is bounded before
- * it is read, and no tensor reaches outside of the file or into another. Format: README.md of huggingface/safetensors.
+ * Reads safetensors headers: a file's tensors and their places. The file is untrusted: its header is bounded before it
+ * is read, and no tensor may reach outside the file or overlap another. Format: README.md of huggingface/safetensors.
  */
 import { open, stat } from "node:fs/promises";
 import { AppError, messageOf, isObject } from "../../base/index.ts";
@@ -11,7 +11,7 @@ import { describe, parseObject, type JsonObject, type ModelFolder } from "./fold
 const HEADER_BYTES_MAX = 100_000_000;
 const DIMS_MAX = 8;
 
-/** Bytes of one element. Types of less than a byte have no row: they are refused only where they are used. */
+/** Bytes per element. Types below one byte are missing here: they are refused only when used. */
 const DTYPE_BYTES: Readonly<Record<string, number>> = {
   F64: 8,
   F32: 4,
@@ -34,7 +34,7 @@ export interface SafeTensor {
   readonly name: string;
   /** As in `BF16`. */
   readonly dtype: string;
-  /** The slowest-varying dimension first; GGUF has it the other way round. */
+  /** Slowest-varying dimension first; GGUF has the opposite order. */
   readonly shape: readonly number[];
   readonly path: string;
   /** In the file, in bytes. */
@@ -42,7 +42,7 @@ export interface SafeTensor {
   readonly byteLength: number;
 }
 
-/** Throws `bad_file` naming the file for whatever is not sound. */
+/** Throws `bad_file` naming the file if anything is invalid. */
 export async function readSafetensors(path: string, label: string): Promise<SafeTensor[]> {
   const wrong = (problem: string, cause?: unknown): AppError =>
     new AppError("bad_file", `${label}: ${problem}`, { cause });
@@ -77,12 +77,12 @@ function headerLength(bytes: Uint8Array, { label, fileBytes }: { label: string; 
 interface HeaderPlace {
   readonly path: string;
   readonly label: string;
-  /** Where offsets count from. */
+  /** Offsets are relative to this. */
   readonly dataStart: number;
   readonly fileBytes: number;
 }
 
-/** The tensors that a header's text lists, in the order of their data. */
+/** The tensors in a header's text, in the order of their data. */
 export function parseHeader(text: string, place: HeaderPlace): SafeTensor[] {
   const header = parseObject(text, `${place.label}: header`);
   const tensors = Object.entries(header)
@@ -108,7 +108,7 @@ function parseEntry(name: string, entry: unknown, { path, label, dataStart, file
   const offsets = entry["data_offsets"];
   const isPair = Array.isArray(offsets) && offsets.length === 2 && offsets.every(Number.isSafeInteger);
   if (!isPair) throw wrong("data_offsets of a start and an end", offsets);
-  const [start, end] = offsets as [number, number]; // which was just looked at
+  const [start, end] = offsets as [number, number]; // checked above
   if (start < 0 || end < start || end > fileBytes - dataStart) {
     throw wrong(`data_offsets within the ${fileBytes - dataStart} bytes of data`, offsets);
   }
@@ -123,10 +123,10 @@ function parseShape(entry: JsonObject, wrong: (expected: string, got: unknown) =
   const isShape =
     Array.isArray(shape) && shape.length <= DIMS_MAX && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
   if (!isShape) throw wrong(`a shape of at most ${DIMS_MAX} sizes`, shape);
-  return shape as number[]; // each was just looked at
+  return shape as number[]; // each was checked above
 }
 
-/** All tensors of a model: of the files that its index names, else of every `*.safetensors` beside `config.json`. */
+/** All tensors of a model: from the files in its index, else from every `*.safetensors` beside `config.json`. */
 export async function readWeights(folder: ModelFolder, index: JsonObject | undefined): Promise<SafeTensor[]> {
   const placed = index && parseIndex(index, folder.label);
   const names = placed ? [...new Set(placed.values())].sort() : weightFiles(folder);
@@ -158,10 +158,10 @@ function parseIndex(index: JsonObject, label: string): Map<string, string> {
   if (!isObject(map) || !Object.values(map).every((file) => typeof file === "string")) {
     throw new AppError("bad_file", `${label}: 'weight_map' of the index: expected file names by tensor`);
   }
-  return new Map(Object.entries(map) as [string, string][]); // each was just looked at
+  return new Map(Object.entries(map) as [string, string][]); // each was checked above
 }
 
-/** `model.safetensors` alone, or the parts `model-00001-of-00002.safetensors` …, none of them missing. */
+/** `model.safetensors` alone, or all parts `model-00001-of-00002.safetensors` …; a missing part is an error. */
 function weightFiles({ label, files }: ModelFolder): string[] {
   const all = [...files.keys()].filter((name) => /^[^/]+\.safetensors$/i.test(name));
   const ours = all.filter((name) => !/^(consolidated|adapter_model)/i.test(name));

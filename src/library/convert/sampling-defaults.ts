@@ -1,8 +1,8 @@
-/** Sampling options that `generation_config.json` recommends, under the keys that llama.cpp's converter writes. */
+/** Recommended sampling options from `generation_config.json`, under the keys of llama.cpp's converter. */
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { findJson, type ModelFolder } from "./folder.ts";
 
-/** Names in that file by key without `general.sampling.`; whole numbers among them are so in a GGUF too. */
+/** Names in that file by key without `general.sampling.`; integers there are integers in a GGUF too. */
 const NAMES: Readonly<Record<string, string>> = {
   temp: "temperature",
   top_k: "top_k",
@@ -18,7 +18,7 @@ export async function samplingDefaults(folder: ModelFolder): Promise<Record<stri
   const found: Record<string, WriteValue> = {};
   for (const [key, name] of Object.entries(NAMES)) {
     const value = config[name];
-    if (typeof value !== "number" || Math.abs(value) > MAX) continue; // nulls stand for nothing
+    if (typeof value !== "number" || Math.abs(value) > MAX) continue; // null means absent
     found[`general.sampling.${key}`] = key === WHOLE ? { i32: Math.trunc(value) } : { f32: value };
   }
   return found;

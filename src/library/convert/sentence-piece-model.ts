@@ -1,6 +1,6 @@
 /**
- * Reads `tokenizer.model`: a protobuf of SentencePiece's, of which we need the pieces and a few settings. Every length
- * is checked against what is there. Messages: sentencepiece_model.proto; wire format: protobuf's encoding guide.
+ * Reads `tokenizer.model`, SentencePiece's protobuf: the pieces and a few settings. Every length is checked against the
+ * remaining bytes. Messages: sentencepiece_model.proto; wire format: protobuf's encoding guide.
  */
 import { AppError } from "../../base/index.ts";
 import { BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, type Vocabulary } from "./vocabulary.ts";
@@ -15,7 +15,7 @@ const BPE = 2;
 
 interface SentencePieceModel extends Vocabulary {
   readonly addDummyPrefix: boolean;
-  /** By TrainerSpec; undefined where the model has none. */
+  /** From TrainerSpec; undefined if the model has none. */
   readonly bos: number | undefined;
   readonly eos: number | undefined;
   readonly unknown: number | undefined;
@@ -34,10 +34,10 @@ const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
 
-/** SentencePiece.Type is GGUF's token type; files leave out NORMAL, the default. */
+/** SentencePiece.Type equals GGUF's token type; files omit NORMAL, the default. */
 const TYPES = [NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE];
 
-/** Throws `bad_file` for what is no such model, `unsupported` for one that is not trained by merging pairs. */
+/** Throws `bad_file` for an invalid model, and `unsupported` for one that was not trained by merging pairs. */
 export function parseSentencePieceModel(bytes: Uint8Array, label: string): SentencePieceModel {
   const pieces: string[] = [];
   const scores: number[] = [];
@@ -83,7 +83,7 @@ function checkModelType(trainer: ReadonlyMap<number, unknown>, label: string): v
   throw new AppError("unsupported", `${label}: 'tokenizer.model': expected a BPE model, got ${got}`);
 }
 
-/** An int32 below zero is written as 64 bits. */
+/** A negative int32 is written as 64 bits. */
 function signed(value: number | Uint8Array): number {
   if (typeof value !== "number") return -1;
   return value >= 2 ** 31 ? -1 : value;
@@ -104,17 +104,17 @@ function parsePiece(bytes: Uint8Array, label: string, index: number): { piece: s
 }
 
 function floatOf(bits: number): number {
-  return new Float32Array(Uint32Array.of(bits).buffer)[0]!; // one word has one float
+  return new Float32Array(Uint32Array.of(bits).buffer)[0]!; // one word makes one float
 }
 
-/** Fields by number; of a repeated one, the last. */
+/** Fields by number; the last one of repeated fields. */
 function lastOf(bytes: Uint8Array, label: string): Map<number, number | Uint8Array> {
   const fields = new Map<number, number | Uint8Array>();
   for (const { number, value } of fieldsOf(bytes, label)) fields.set(number, value);
   return fields;
 }
 
-/** The fields of a message in order. Throws `bad_file` where it ends within one. */
+/** The fields of a message in order. Throws `bad_file` if it ends within one. */
 function* fieldsOf(bytes: Uint8Array, label: string): Generator<Field, void, void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 0;
@@ -123,7 +123,7 @@ function* fieldsOf(bytes: Uint8Array, label: string): Generator<Field, void, voi
     at += length;
     return at - length;
   };
-  /** Bits beyond 2⁵³ lose their lowest, which only negative numbers have, and those are told by their size. */
+  /** Only negative numbers have bits beyond 2⁵³; their lowest bits are lost, and the size marks them as negative. */
   const varint = (): number => {
     let value = 0;
     for (let shift = 0; shift < 70; shift += 7) {

@@ -1,17 +1,17 @@
-/** What sentence-transformers does with the vectors of a text's tokens, as its files in a model folder describe it. */
+/** Pooling in sentence-transformers, from its files in a model folder. */
 import { AppError, isObject } from "../../base/index.ts";
 import { describe, findJson, findText, parseObject, type ModelFolder } from "./folder.ts";
 
-/** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */
+/** Names of poolings, with the numbers of llama.cpp's `llama_pooling_type`. */
 const POOLING: Readonly<Record<string, number>> = { mean: 1, cls: 2, lasttoken: 3 };
-/** Of files from before sentence-transformers 6, which have a flag for each. */
+/** Files written before sentence-transformers 6 have a flag per pooling. */
 const FLAGS: Readonly<Record<string, string>> = {
   pooling_mode_mean_tokens: "mean",
   pooling_mode_cls_token: "cls",
   pooling_mode_lasttoken: "lasttoken",
 };
 
-/** The number of the pooling, or undefined where no file says. Throws `unsupported` for what is not among `POOLING`. */
+/** The number of the pooling; undefined if no file sets it. Throws `unsupported` for a pooling outside `POOLING`. */
 export async function poolingType(folder: ModelFolder): Promise<number | undefined> {
   await checkModules(folder);
   const pooling = await findJson(folder, "1_Pooling/config.json");
@@ -25,7 +25,7 @@ export async function poolingType(folder: ModelFolder): Promise<number | undefin
   throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
 }
 
-/** What sentence-transformers runs after the model: beside pooling and normalization, nothing of it is run here. */
+/** Refuses modules that sentence-transformers would run after the model, except pooling and normalization. */
 async function checkModules(folder: ModelFolder): Promise<void> {
   const { label } = folder;
   const text = await findText(folder, "modules.json");

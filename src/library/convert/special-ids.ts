@@ -1,5 +1,5 @@
 /**
- * Which tokens begin, end, pad and part text, and the chat template: from `tokenizer_config.json`, `config.json`,
+ * Special tokens (begin, end, padding, separator) and the chat template, from `tokenizer_config.json`, `config.json`,
  * `generation_config.json` and `chat_template.jinja`. Keys: gguf.md.
  */
 import { AppError, isObject } from "../../base/index.ts";
@@ -7,7 +7,7 @@ import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32 } from "./architecture.ts";
 import { findJson, findText, type JsonObject, type ModelFolder } from "./folder.ts";
 
-/** GGUF's word for each kind of token; its spelling of "separator" included. */
+/** GGUF's word for each kind of token, including its misspelt "seperator". */
 const KINDS: Readonly<Record<string, string>> = {
   bos: "bos_token_id",
   eos: "eos_token_id",
@@ -17,13 +17,13 @@ const KINDS: Readonly<Record<string, string>> = {
   cls: "cls_token_id",
   mask: "mask_token_id",
 };
-/** Keys of further ends of a generation, after `eos_token_id`. */
+/** Keys for further end tokens of a generation, after `eos_token_id`. */
 const FURTHER_ENDS = ["eot_token_id", "eom_token_id"];
 
 /** The longest seen has 30 KB. */
 const TEMPLATE_CHARS_MAX = 4 * 2 ** 20;
 
-/** WordPiece's marks as they are usually written: configurations in use leave them out. */
+/** WordPiece's usual marks: published configurations omit them. */
 const WORD_PIECE: Readonly<Record<string, string>> = {
   unk: "[UNK]",
   sep: "[SEP]",
@@ -36,7 +36,7 @@ interface SpecialSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
-  /** `tokenizer.json`, where there is one. */
+  /** `tokenizer.json`, if present. */
   readonly tokenizer: JsonObject | undefined;
   readonly pieces: readonly string[];
 }
@@ -74,7 +74,7 @@ export async function specialMetadata(sources: SpecialSources): Promise<Record<s
 const isWordPiece = (tokenizer: JsonObject | undefined): boolean =>
   isObject(tokenizer?.["model"]) && tokenizer["model"]["type"] === "WordPiece";
 
-/** What the template ends a single text with. Of embedders it may be another token than what ends an answer. */
+/** The last token of the template for a single text. For embedding models it may differ from an answer's end token. */
 function endOfTexts(tokenizer: JsonObject | undefined, pieces: readonly string[]): number | undefined {
   const single = singleTemplate(tokenizer?.["post_processor"]) ?? [];
   return single.length > 1 ? findToken(single.at(-1), pieces) : undefined;
@@ -90,7 +90,7 @@ function findToken(token: unknown, pieces: readonly string[]): number | undefine
   return id < 0 ? undefined : id;
 }
 
-/** Ends of a generation beside the first, as chat models list them. */
+/** Further end tokens of a generation, as chat models list them. */
 function furtherEnds(
   files: readonly JsonObject[],
   ids: ReadonlyMap<string, number>,
@@ -110,7 +110,7 @@ interface AddSources {
   readonly eos: number | undefined;
 }
 
-/** Whether BOS and EOS are added: as the configuration says, else as the template for a single text has them. */
+/** BOS and EOS flags: from the configuration, else from the template for a single text. */
 function addFlags({ tokenizerConfig, tokenizer, pieces, bos, eos }: AddSources): Record<string, WriteValue> {
   const single = singleTemplate(tokenizer?.["post_processor"]);
   const flag = (word: string, id: number | undefined, end: number): Record<string, WriteValue> => {
@@ -122,7 +122,7 @@ function addFlags({ tokenizerConfig, tokenizer, pieces, bos, eos }: AddSources):
   return { ...flag("bos", bos, 0), ...flag("eos", eos, -1) };
 }
 
-/** Special tokens of the template, and undefined for the text; nothing where there is no template. */
+/** Special tokens of the template, with undefined for the text; undefined without a template. */
 function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] | undefined {
   if (!isObject(processor) || depth > 4) return undefined;
   if (processor["type"] === "Sequence" && Array.isArray(processor["processors"])) {
@@ -136,7 +136,7 @@ function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] |
   });
 }
 
-/** A file of its own goes before the tokenizer's configuration, which may hold one template or several by name. */
+/** A separate file precedes the tokenizer's configuration, which may hold one template or several by name. */
 async function templateMetadata(folder: ModelFolder, tokenizerConfig: JsonObject): Promise<Record<string, WriteValue>> {
   const own =
     (await findText(folder, "chat_template.jinja")) ??

@@ -1,7 +1,6 @@
 /**
- * The bytes of a converted tensor, in pieces: rows read from the source, put in another order where the heads of a
- * rotation are paired otherwise, shifted where a norm is stored without its 1, and rounded to another type. No more
- * than a piece is in memory.
+ * Streams a converted tensor: reads rows from the source, reorders them if the heads' RoPE pairs differ, adds the shift
+ * of norms that are stored minus 1, and rounds to the target type. At most one piece is in memory.
  */
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../base/index.ts";
@@ -9,28 +8,30 @@ import { reading } from "../../base/system.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { SafeTensor } from "./safetensors.ts";
 
-/** Large beside the cost of a read. */
+/** Large compared with the overhead of a read. */
 const PIECE_BYTES = 2 ** 20;
-/** A head whose rows change places is read whole; the widest published ones have 16 MB. */
+/** A head whose rows are reordered is read whole; the widest published ones have 16 MB. */
 const HEAD_BYTES_MAX = 256 * 2 ** 20;
 
 const SOURCE_TYPES: Readonly<Record<string, Quant>> = { F32: f32, F16: f16, BF16: bf16 };
 
 export interface TensorSource {
   readonly tensor: SafeTensor;
-  /** Heads whose rows go from halves, (2, headDim / 2), to pairs, (headDim / 2, 2); 0 for rows that stay in place. */
+  /**
+   * Heads whose rows are reordered from halves, (2, headDim / 2), to pairs, (headDim / 2, 2); 0: rows stay in place.
+   */
   readonly pairedHeads: number;
   /** Added to every weight. */
   readonly shift: number;
-  /** The file has the matrix with rows and columns exchanged; all of its bytes are read at once. */
+  /** The file stores the transposed matrix; all of it is read at once. */
   readonly isTransposed?: boolean;
 }
 
-/** The slowest-varying dimension first, after rows and columns have changed places where they do. */
+/** Slowest-varying dimension first, after transposing. */
 export const shapeOf = ({ tensor, isTransposed }: TensorSource): readonly number[] =>
   isTransposed ? tensor.shape.toReversed() : tensor.shape;
 
-/** Throws `unsupported` for types that are not plain floats. */
+/** Throws `unsupported` for types other than plain floats. */
 export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
   const type = Object.hasOwn(SOURCE_TYPES, dtype) ? SOURCE_TYPES[dtype] : undefined;
   if (type) return type;
@@ -38,7 +39,7 @@ export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
   throw new AppError("unsupported", `${label}: tensor '${name}': expected weights of ${known}, got ${dtype}`);
 }
 
-/** Throws `bad_file` where the rows cannot be dealt out to the heads. */
+/** Throws `bad_file` if the rows cannot be divided among the heads. */
 export function checkHeads(source: TensorSource, label: string): void {
   const { tensor, pairedHeads, isTransposed } = source;
   if (isTransposed && tensor.byteLength > HEAD_BYTES_MAX) {
@@ -57,7 +58,9 @@ export function checkHeads(source: TensorSource, label: string): void {
   }
 }
 
-/** Weights as `to`. Throws `bad_file` where the file ends early, `unsupported` where one does not fit. */
+/**
+ * Yields weights in the type `to`. Throws `bad_file` if the file ends early, and `unsupported` if a weight overflows.
+ */
 export async function* tensorData(source: TensorSource, to: Quant, label: string): AsyncGenerator<Uint8Array> {
   const { tensor, pairedHeads, shift, isTransposed = false } = source;
   const from = sourceType(tensor, label);
@@ -83,7 +86,7 @@ function transposed(bytes: Uint8Array, [rows = 0, columns = 0]: readonly number[
     for (let column = 0; column < columns; column++) {
       const from = (row * columns + column) * itemBytes;
       const to = (column * rows + row) * itemBytes;
-      for (let i = 0; i < itemBytes; i++) out[to + i] = bytes[from + i]!; // inside: both have rows * columns items
+      for (let i = 0; i < itemBytes; i++) out[to + i] = bytes[from + i]!; // in range: both have rows * columns items
     }
   }
   return out;
@@ -91,7 +94,7 @@ function transposed(bytes: Uint8Array, [rows = 0, columns = 0]: readonly number[
 
 interface Piece {
   readonly tensor: SafeTensor;
-  /** In the tensor. */
+  /** Relative to the tensor. */
   readonly offset: number;
   readonly length: number;
   readonly label: string;
@@ -111,7 +114,7 @@ async function readPiece(file: FileHandle, { tensor, offset, length, label }: Pi
   return bytes;
 }
 
-/** Rows i and i + headDim / 2, which are rotated together, become rows 2i and 2i + 1. */
+/** Rows i and i + headDim / 2, which RoPE rotates together, become rows 2i and 2i + 1. */
 function pairRows(head: Uint8Array, rowBytes: number): void {
   const halves = head.slice();
   const half = head.length / rowBytes / 2;
@@ -140,7 +143,7 @@ function roundTo(bytes: Uint8Array, { from, to, shift, what }: Rounding): Uint8A
   return out;
 }
 
-/** A weight that is finite and becomes infinite would answer NaN for ever. */
+/** Refuses finite weights that become infinite: the model would only answer NaN. */
 function checkFits(weights: Float32Array, out: Uint8Array, what: string): void {
   for (let i = 0; i < weights.length; i++) {
     const isInfinite = (out[2 * i + 1]! & 0x7c) === 0x7c && out[2 * i] === 0 && (out[2 * i + 1]! & 3) === 0;

@@ -1,4 +1,4 @@
-/** Conversions in a thread of their own, which can be cancelled at any moment; see `convert-worker.ts`. */
+/** Conversions in a separate thread, cancellable at any time; see `convert-worker.ts`. */
 import { AppError } from "../../base/index.ts";
 import type { ConvertJob, ConvertReply } from "./convert-worker.ts";
 import type { Converted, ConvertProgress } from "./convert.ts";
@@ -9,8 +9,8 @@ export interface ThreadOptions {
 }
 
 /**
- * Writes `job.to`. Throws what `convertModel` and `convertAdapter` throw, errors of the system with their `code`, and
- * `cancelled`; a part of `job.to` may be left then.
+ * Writes `job.to`. Throws the errors of `convertModel` and `convertAdapter`, system errors with their `code`, and
+ * `cancelled`; then a part of `job.to` may be left.
  */
 export async function convertInThread(job: ConvertJob, { onProgress, signal }: ThreadOptions = {}): Promise<Converted> {
   const { promise, resolve, reject } = Promise.withResolvers<Converted>();

@@ -1,7 +1,7 @@
 /**
- * `tokenizer.json` as GGUF metadata. Three kinds of model are known: BPE on bytes (GPT-2's way), BPE on text with
- * bytes for what is unknown (SentencePiece's way, whose scores follow from the order of merges), and WordPiece.
- * Format: the `tokenizers` library.
+ * Converts `tokenizer.json` to GGUF metadata. Supported models: BPE on bytes (as in GPT-2), BPE on text with byte
+ * fallback (as in SentencePiece; scores follow from the order of merges), and WordPiece. Format: the `tokenizers`
+ * library.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
@@ -10,14 +10,14 @@ import { preTokenizerName } from "./pre-tokenizer.ts";
 import { addedTokens, BYTE, completeVocabulary, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
 import type { AddedToken, Vocabulary } from "./vocabulary.ts";
 
-/** Four times the largest published vocabulary, and list of merges. */
+/** Four times the largest published vocabulary or list of merges. */
 const PIECES_MAX = 2 ** 20;
 const MERGES_MAX = 2 ** 21;
 
 export interface Tokens {
   readonly metadata: Record<string, WriteValue>;
   readonly pieces: readonly string[];
-  /** Tokens that the model has no row for. */
+  /** Tokens without a row in the embedding. */
   readonly leftOut: readonly AddedToken[];
 }
 
@@ -46,13 +46,13 @@ export function readTokenizerJson(json: JsonObject, place: TokensPlace): Tokens 
   }
 }
 
-/** Old files do not say. */
+/** Old files omit the type. */
 const guessType = (model: JsonObject): string | undefined => (Array.isArray(model["merges"]) ? "BPE" : undefined);
 
 const wrong = ({ label }: TokensPlace, expected: string, got: unknown): AppError =>
   new AppError("bad_file", `${label}: 'tokenizer.json': expected ${expected}, got ${describe(got)}`);
 
-/** Whether text becomes bytes in GPT-2's alphabet before it is cut. */
+/** Returns whether text is mapped to bytes in GPT-2's alphabet before it is split. */
 export function isByteLevel(json: JsonObject): boolean {
   const mentions = (stage: unknown, depth = 0): boolean =>
     isObject(stage) &&
@@ -62,7 +62,7 @@ export function isByteLevel(json: JsonObject): boolean {
   return mentions(json["pre_tokenizer"]) || mentions(json["decoder"]);
 }
 
-/** Pieces by id, some places perhaps empty. */
+/** Pieces by id; some places may be empty. */
 function readPieces({ model, ...place }: Model): string[] {
   const vocab = model["vocab"];
   if (!isObject(vocab)) throw wrong(place, "a 'vocab' of ids by piece", vocab);
@@ -75,7 +75,7 @@ function readPieces({ model, ...place }: Model): string[] {
   return pieces;
 }
 
-/** Merges, each "left right"; files have them so or as pairs. */
+/** Merges, each "left right"; files store them as texts or pairs. */
 function readMerges({ model, ...place }: Model): string[] {
   const merges = model["merges"];
   if (!Array.isArray(merges) || merges.length > MERGES_MAX) {
@@ -94,7 +94,7 @@ function complete(vocabulary: Vocabulary, { json, rows, label }: Model): AddedTo
 }
 
 function readByteBpe(parts: Model): Tokens {
-  checkNormalizer(parts, ["NFC"]); // which GGUF does not say, and llama.cpp does not do
+  checkNormalizer(parts, ["NFC"]); // GGUF cannot express others, and llama.cpp does not apply them
   const pieces = readPieces(parts);
   const vocabulary = { pieces, types: pieces.map(() => NORMAL), scores: [] };
   const leftOut = complete(vocabulary, parts);
@@ -107,7 +107,7 @@ function readByteBpe(parts: Model): Tokens {
   return { metadata, pieces, leftOut };
 }
 
-/** The types of steps that change text first. */
+/** The types of steps that normalize text. */
 function checkNormalizer({ json, label }: Model, known: readonly string[]): void {
   const normalizer = json["normalizer"];
   if (normalizer === null || normalizer === undefined) return;
@@ -139,7 +139,7 @@ function readTextBpe(parts: Model): Tokens {
   const vocabulary = {
     pieces,
     types: pieces.map(typeOf),
-    // Never merged: single characters, whose score is unused, and what added tokens replace.
+    // Tokens that are never merged (single characters, whose score is unused, and added tokens).
     scores: pieces.map((piece) => -(rank.get(piece) ?? rank.size)),
   };
   const leftOut = complete(vocabulary, parts);
@@ -152,7 +152,7 @@ function readTextBpe(parts: Model): Tokens {
   return { metadata, pieces, leftOut };
 }
 
-/** By a normalizer that prepends, or by Metaspace. */
+/** True for a prepending normalizer, or for Metaspace. */
 function addsSpace(json: JsonObject): boolean {
   const stages = [json["normalizer"], json["pre_tokenizer"]].flatMap((stage) =>
     isObject(stage) ? [stage, stage["normalizers"], stage["pretokenizers"]].flat() : [],
@@ -189,7 +189,7 @@ function readWordPiece(parts: Model): Tokens {
   return { metadata, pieces: phantom, leftOut };
 }
 
-/** GGUF marks the start of a word, where BERT's files mark what follows it. */
+/** GGUF marks the start of a word; BERT's files mark continuations. */
 function wordPiece(piece: string): string {
   return piece.startsWith("##") ? piece.slice(2) : `▁${piece}`;
 }

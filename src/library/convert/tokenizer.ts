@@ -1,5 +1,5 @@
 /**
- * The tokenizer of a model folder as GGUF metadata: from `tokenizer.model` where SentencePiece made it, else from
+ * The tokenizer of a model folder as GGUF metadata: from SentencePiece's `tokenizer.model` if present, else from
  * `tokenizer.json`, with the special tokens of both.
  */
 import { AppError, isObject } from "../../base/index.ts";
@@ -16,7 +16,7 @@ interface TokenizerSources {
   /** `config.json` */
   readonly config: JsonObject;
   readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix">;
-  /** Of the embedding. */
+  /** Rows of the embedding. */
   readonly rows: number;
 }
 
@@ -25,7 +25,7 @@ interface ConvertedTokenizer {
   readonly leftOut: readonly AddedToken[];
 }
 
-/** Throws `bad_file` where there is no tokenizer or a damaged one, `unsupported` for kinds that we have not. */
+/** Throws `bad_file` if the tokenizer is missing or damaged, and `unsupported` for unknown kinds. */
 export async function convertTokenizer(sources: TokenizerSources): Promise<ConvertedTokenizer> {
   const { folder, config, architecture, rows } = sources;
   const place = { rows, label: folder.label };
@@ -36,20 +36,20 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
   }
   const { metadata, pieces, leftOut } = model
     ? readSentencePiece(model, await furtherTokens(folder, json), place)
-    : readTokenizerJson(json!, place); // one of them is there
+    : readTokenizerJson(json!, place); // one of them exists
   const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
   const all: Record<string, WriteValue> = { ...metadata, ...special };
   const prefix = architecture.addSpacePrefix ?? (await configuredPrefix(sources, model !== undefined));
   if (prefix !== undefined) all["tokenizer.ggml.add_space_prefix"] = prefix;
-  // WordPiece begins with its mark of classes, and loaders look for the beginning under this key.
+  // WordPiece begins with its class token, and loaders read the first token from this key.
   const first = all["tokenizer.ggml.model"] === "bert" ? all["tokenizer.ggml.cls_token_id"] : undefined;
   if (first !== undefined) all["tokenizer.ggml.bos_token_id"] ??= first;
-  // Some families add one where nothing is said, and could not without an id.
+  // Some families add BOS by default, which fails without an id.
   if (all["tokenizer.ggml.bos_token_id"] === undefined) all["tokenizer.ggml.add_bos_token"] = false;
   return { metadata: all, leftOut };
 }
 
-/** Of Llama's tokenizers the configuration wins over `tokenizer.model`, as in llama.cpp's converter. */
+/** For Llama's tokenizers the configuration overrides `tokenizer.model`, as in llama.cpp's converter. */
 async function configuredPrefix({ folder, architecture }: TokenizerSources, isSentencePiece: boolean) {
   if (architecture.arch !== "llama" || !isSentencePiece) return undefined;
   const said = (await findJson(folder, "tokenizer_config.json"))?.["add_prefix_space"];
@@ -71,7 +71,7 @@ function readSentencePiece(bytes: Uint8Array, added: readonly AddedToken[], plac
   return { metadata, pieces: model.pieces, leftOut };
 }
 
-/** Tokens beside those of `tokenizer.model`, from whichever files list some; later files win. */
+/** Tokens besides `tokenizer.model`, from any file that lists them; later files win. */
 async function furtherTokens(folder: ModelFolder, json: JsonObject | undefined): Promise<AddedToken[]> {
   const found = new Map<number, AddedToken>();
   const add = (token: AddedToken): void => void found.set(token.id, token);

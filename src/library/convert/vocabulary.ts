@@ -1,6 +1,6 @@
 /**
- * A vocabulary on its way into a GGUF, and what all kinds of tokenizer files share: added tokens, and places that no
- * token fills. Token types are those of gguf.md.
+ * A vocabulary during conversion, and the common parts of all tokenizer files: added tokens and unused ids. Token types
+ * follow gguf.md.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
@@ -15,30 +15,30 @@ export const BYTE = 6;
 
 /** Four times the largest published vocabulary. */
 const ROWS_MAX = 2 ** 20;
-/** The score that converters give to tokens that are never merged from others. */
+/** The score that converters give to tokens that are never merged. */
 const ADDED_SCORE = -1000;
 const UNUSED_SCORE = -10_000;
 
 export interface Vocabulary {
   readonly pieces: string[];
   readonly types: number[];
-  /** SentencePiece's, by id; empty for other families. */
+  /** SentencePiece's scores, by id; empty for other families. */
   readonly scores: number[];
 }
 
-/** A token beside the trained vocabulary, as `tokenizer.json` and `tokenizer_config.json` list them. */
+/** A token besides the trained vocabulary, from `tokenizer.json` or `tokenizer_config.json`. */
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
   readonly isSpecial: boolean;
 }
 
-/** Tokens that models use as marks though their files call them text. */
+/** True for tokens that models use as marks although their files call them text. */
 function looksSpecial(text: string): boolean {
   return /^(<\|.*\|>|<｜.*｜>|<unused.*>)$/s.test(text) || ["<pad>", "<mask>", "<2mass>", "[@BOS@]"].includes(text);
 }
 
-/** @param wrong the error that what was listed is no token */
+/** @param wrong makes the error for an entry that is not a token */
 export function parseAddedToken(entry: JsonObject, id: unknown, wrong: (got: unknown) => AppError): AddedToken {
   const { content } = entry;
   if (typeof id !== "number" || !Number.isSafeInteger(id) || id < 0 || typeof content !== "string") throw wrong(entry);
@@ -61,8 +61,8 @@ export function addedTokens(json: JsonObject, label: string): AddedToken[] {
 }
 
 /**
- * Brings a vocabulary to the number of rows that the model has an embedding for. Added tokens without a row are left
- * out, and returned: some releases list them.
+ * Extends a vocabulary to the rows of the embedding. Added tokens without a row are dropped and returned: some releases
+ * list them.
  */
 export function completeVocabulary(
   { pieces, types, scores }: Vocabulary,
@@ -85,7 +85,7 @@ export function completeVocabulary(
   for (const { id, content, isSpecial } of added) {
     if (id >= rows) continue;
     const isMark = isSpecial || looksSpecial(content);
-    const isKnown = types[id] === UNKNOWN || types[id] === BYTE; // these stay what they are
+    const isKnown = types[id] === UNKNOWN || types[id] === BYTE; // these keep their type
     pieces[id] = isMark ? content : content.replaceAll("▁", " ");
     if (!isKnown) types[id] = isMark ? CONTROL : USER_DEFINED;
     if (hasScores && !isKnown) scores[id] = ADDED_SCORE;

@@ -1,4 +1,4 @@
-/** Where a model's registry is: the host in its name, over https unless the request allows less. */
+/** The address of a model's registry: the host in its name, over https unless the request allows http. */
 import { AppError } from "../../base/index.ts";
 import { parseReference, type ModelName } from "../name.ts";
 
@@ -12,7 +12,7 @@ export interface Address {
 
 /**
  * @param text `[scheme://][host/][namespace/]model[:tag]`, as the client wrote it
- * @param insecure speak http, unless the name says https. Throws `bad_request`.
+ * @param insecure uses http, unless the name says https. Throws `bad_request`.
  */
 export function parseAddress(text: string, { insecure }: { insecure: boolean }): Address {
   const name = parseReference(text);
@@ -27,6 +27,6 @@ export function parseAddress(text: string, { insecure }: { insecure: boolean }):
   return { name, base, insecure };
 }
 
-/** Path of a model's repository below the registry's root, as the protocol has it. */
+/** The URL of a path in a model's repository. */
 export const repositoryUrl = ({ base, name }: Address, rest: string): URL =>
   new URL(`v2/${name.namespace}/${name.model}/${rest}`, base);

@@ -1,6 +1,6 @@
 /**
- * Bearer tokens: a registry that answers 401 names the place to get one (RFC 6750 challenge, as in the distribution
- * token specification); we ask there with a request signed by our key.
+ * Bearer tokens: a registry that answers 401 names its token service (RFC 6750 challenge, as in the distribution token
+ * specification); we send it a request signed by our key.
  */
 import { randomBytes } from "node:crypto";
 import { AppError } from "../../base/index.ts";
@@ -17,8 +17,7 @@ interface Challenge {
 
 /**
  * @param header WWW-Authenticate
- * @param base the registry: tokens are asked for there and nowhere else, as the signature says who we are
- * Throws `registry`.
+ * @param base the registry: only its own token service is used, because the signature identifies us. Throws `registry`.
  */
 export function parseChallenge(header: string | null, base: URL): Challenge {
   const fields = challengesIn(header).get("bearer");
@@ -36,13 +35,13 @@ export function parseChallenge(header: string | null, base: URL): Challenge {
   return { realm, service: fields.get("service"), scopes };
 }
 
-/** Whether a user and a password are wanted, and no token would do. @param header WWW-Authenticate */
+/** Returns whether a user and a password are required instead of a token. @param header WWW-Authenticate */
 export function wantsLogin(header: string | null): boolean {
   const challenges = challengesIn(header);
   return challenges.has("basic") && !challenges.get("bearer")?.has("realm");
 }
 
-/** The fields of each challenge by its scheme, all in lower case but for values: a header may hold several. */
+/** The fields of each challenge by its scheme, in lower case except for values: a header may hold several. */
 function challengesIn(header: string | null): Map<string, Map<string, string>> {
   const challenges = new Map<string, Map<string, string>>();
   let fields = new Map<string, string>();
@@ -69,7 +68,7 @@ export function tokenRequest(
   return { url, authorization: `${key.publicKey}:${key.sign(signed)}` };
 }
 
-/** Throws `registry` where the answer holds no token that can stand in a header. */
+/** Throws `registry` if the answer has no token that is valid in a header. */
 export function parseToken(text: string, host: string): string {
   const found = tokenIn(text);
   if (typeof found !== "string" || !/^[\x21-\x7e]+$/.test(found) || found.length > TOKEN_CHARS_MAX) {
@@ -83,6 +82,6 @@ function tokenIn(text: string): unknown {
     const { token, access_token: accessToken } = JSON.parse(text) as Record<string, unknown>; // null throws, too
     return token ?? accessToken;
   } catch {
-    return undefined; // the caller says what was expected
+    return undefined; // the caller reports the expected form
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Where a blob's bytes come from: the registry itself, or the place that it redirects to, which is remembered until it
- * fails: such places are often good for a while only.
+ * The source of a blob's bytes: the registry itself, or its redirect target, which is cached until it fails, because
+ * such URLs often expire.
  */
 import { AppError } from "../../base/index.ts";
 import type { Blob } from "../blobs.ts";
@@ -10,7 +10,7 @@ import { Transient } from "./retry.ts";
 import type { StallWatch } from "./stall-watch.ts";
 
 export interface Opened {
-  /** `whole`: the server pays no heed to ranges, and `body` starts at the blob's first byte. */
+  /** `whole`: the server ignores ranges, and `body` starts at the blob's first byte. */
   readonly kind: "range" | "whole";
   readonly body: AsyncIterable<Uint8Array>;
 }
@@ -20,8 +20,8 @@ export interface BlobSource {
   /** Host of the registry. */
   readonly host: string;
   /**
-   * The bytes from `from` to before `to`; the body may bring more. It fails as `watch.translate` says.
-   * Throws `Transient`, `registry` where the registry's blob is another than the manifest's, `cancelled`.
+   * The bytes in [from, to); the body may bring more. It fails as `watch.translate` says. Throws `Transient`,
+   * `registry` if the registry's blob differs from the manifest's, and `cancelled`.
    */
   open(range: { from: number; to: number }, watch: StallWatch): Promise<Opened>;
 }
@@ -59,14 +59,14 @@ interface Context {
   readonly from: number;
   readonly blob: Blob;
   readonly host: string;
-  /** Whether another server than the registry answers, of which nothing is told. */
+  /** True if another server than the registry answers; errors do not quote it. */
   readonly isElsewhere: boolean;
 }
 
 export const wrongSize = ({ digest, size }: Blob, { host, found }: { host: string; found: string }): AppError =>
   new AppError("registry", `${host}: blob ${digest}: expected ${size} bytes, as its manifest says, got ${found}`);
 
-/** Whether what comes is what was asked for. Throws `registry`, `Transient` where another try may bring it. */
+/** Checks that the response is the requested range. Throws `registry`, or `Transient` if a repeat may help. */
 function checkHeaders(response: Response, { from, blob, host, isElsewhere }: Context): Opened["kind"] {
   const shown = (text: string): string => (isElsewhere ? "something else" : text);
   const encoding = response.headers.get("content-encoding") ?? "identity";

@@ -1,7 +1,7 @@
 /**
- * Blobs whose content at a registry was another than their digest says. Such a blob is not fetched again for a time,
- * which doubles with each failure: whoever mends the registry is heard, and nobody downloads the same bytes at each
- * request until then.
+ * Blobs whose content at a registry did not match their digest. Such a blob is not downloaded again for a while, which
+ * doubles with each failure: a mended registry works soon, and until then requests do not download the same bytes each
+ * time.
  */
 import { AppError } from "../../base/index.ts";
 import type { Digest } from "../digest.ts";
@@ -17,11 +17,11 @@ export interface BlobPlace {
 }
 
 export interface BrokenBlobs {
-  /** Its content was another than its digest says. @returns the error that tells */
+  /** Records content with a wrong digest. @returns the error for it */
   note(place: BlobPlace, found: Digest): AppError;
-  /** Its content was right. */
+  /** Records that the content was right. */
   forget(place: BlobPlace): void;
-  /** Whether there was such a failure. Throws `registry` while the blob is not to be fetched again. */
+  /** Returns whether the last download failed so. Throws `registry` while the blob may not be downloaded. */
   check(place: BlobPlace): boolean;
 }
 
@@ -32,7 +32,7 @@ export function makeBrokenBlobs(now: () => number): BrokenBlobs {
     note(place, found) {
       const key = keyOf(place);
       const failures = (records.get(key)?.failures ?? 0) + 1;
-      records.delete(key); // the oldest record comes first
+      records.delete(key); // moves the record to the end: the oldest comes first
       records.set(key, { failures, untilMs: now() + Math.min(FIRST_MS * 2 ** (failures - 1), MAX_MS) });
       if (records.size > RECORDS_MAX) records.delete(records.keys().next().value!); // not empty
       const { digest } = place;

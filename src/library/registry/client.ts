@@ -1,6 +1,6 @@
 /**
- * HTTP to one registry: the token flow, redirects without the token, failures sorted into those that may pass and those
- * that may not. It contacts the host in the model's name and where that host redirects to, nobody else.
+ * HTTP to one registry: the token flow, redirects without the token, and failures sorted into temporary and permanent
+ * ones. It contacts only the host in the model's name and that host's redirect targets.
  */
 import { gunzipSync } from "node:zlib";
 import { AppError, parseRetryAfter } from "../../base/index.ts";
@@ -19,12 +19,12 @@ const RETRY_AFTER_MS_MAX = 60_000;
 interface ClientParts {
   readonly address: Address;
   readonly readKey: () => Promise<RegistryKey>;
-  /** `user:password`, where the registry knows us by that. */
+  /** `user:password` for the registry. */
   readonly login?: string | undefined;
   readonly userAgent: string;
   readonly limits: Limits;
   readonly signal: AbortSignal;
-  /** Absent: the system. */
+  /** Absent: the system's. */
   readonly lookup?: Lookup | undefined;
 }
 
@@ -32,7 +32,7 @@ interface RegistryRequest {
   readonly method: "GET" | "HEAD" | "POST" | "PATCH" | "PUT";
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Made anew for every try. */
+  /** Called for every try. */
   readonly body?: () => ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>;
 }
 
@@ -41,19 +41,19 @@ export interface RegistryClient {
   readonly limits: Limits;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** One exchange, answered by any status but 401. Throws `Transient`, `registry` and `cancelled`. */
+  /** One exchange; returns any status except 401. Throws `Transient`, `registry` and `cancelled`. */
   send(request: RegistryRequest, watch: StallWatch): Promise<Response>;
-  /** Goes where GET or HEAD is redirected to; `url` is where that was. */
+  /** Follows redirects of GET or HEAD; `url` is the final one. */
   follow(request: RegistryRequest, watch: StallWatch): Promise<{ response: Response; url: URL }>;
-  /** Like `send`, tried again while that may help, its whole answer in memory. Throws where the status is no 2xx. */
+  /** As `send`, but retried, and with the whole answer in memory. Throws unless the status is 2xx. */
   exchange(request: RegistryRequest, options: ExchangeOptions): Promise<Answer>;
 }
 
 interface ExchangeOptions {
-  /** Begins the message of a failure. */
+  /** The beginning of a failure's message. */
   readonly what: string;
   readonly bytesMax: number;
-  /** Messages for statuses that mean something here. */
+  /** Messages for statuses with a special meaning. */
   readonly messages?: Readonly<Record<number, string>>;
 }
 
@@ -61,7 +61,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array;
-  /** The host that it is from, where that is not the registry. */
+  /** The host of the answer, if not the registry. */
   readonly elsewhere: string | undefined;
 }
 
@@ -107,7 +107,7 @@ export function makeClient(parts: ClientParts): RegistryClient {
         const elsewhere = isElsewhere(response, address) ? url.host : undefined;
         return { status: response.status, headers: response.headers, body, elsewhere };
       },
-      { limits: { ...limits, tries: Math.min(limits.tries, 3) }, signal }, // someone waits for an answer
+      { limits: { ...limits, tries: Math.min(limits.tries, 3) }, signal }, // a caller waits for the answer
     );
   return { address, limits, signal, send, follow, exchange };
 }
@@ -125,7 +125,7 @@ async function rawSend({ method, url, headers, body }: RegistryRequest, options:
       method,
       headers: {
         "user-agent": parts.userAgent,
-        "accept-encoding": "identity", // offsets and sizes are of the content as it is
+        "accept-encoding": "identity", // offsets and sizes refer to uncompressed content
         ...(authorization ? { authorization } : {}),
         ...headers,
       },
@@ -142,7 +142,7 @@ async function rawSend({ method, url, headers, body }: RegistryRequest, options:
   }
 }
 
-/** The authorization in use. Those who find it expired at the same time share one request for the next. */
+/** The current authorization. Requests that find it expired at the same time share one renewal. */
 function makeTokens(parts: ClientParts) {
   const { base } = parts.address;
   const basic = parts.login && `Basic ${Buffer.from(parts.login).toString("base64")}`;
@@ -169,7 +169,7 @@ function makeTokens(parts: ClientParts) {
   };
   return {
     current: () => token,
-    /** @param at.used the token that was refused */
+    /** @param at.used the refused token */
     async renew(at: { used: string | undefined; challenge: string | null; watch: StallWatch }): Promise<string> {
       if (token !== undefined && token !== at.used) return token;
       renewal ??= request(at.challenge, at.watch).finally(() => void (renewal = undefined));
@@ -182,7 +182,7 @@ export const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308]
 
 const isTransient = (status: number): boolean => status >= 500 || [408, 425, 429].includes(status);
 
-/** Where an answer sends us. Throws `registry` where it leaves https without leave to. */
+/** The redirect target. Throws `registry` if it leaves https without permission. */
 export function locationOf(
   headers: Headers,
   { from, address, header = "location" }: { from: URL; address: Address; header?: string },
@@ -198,13 +198,10 @@ export function locationOf(
   return url;
 }
 
-/** Whether an answer is of another server than the registry: callers must not read what that says. */
+/** Returns whether an answer came from another server than the registry: callers must not read its text. */
 export const isElsewhere = ({ url }: Response, { base }: Address): boolean => new URL(url).origin !== base.origin;
 
-/**
- * The failure that a status means, with what the registry says about it; not what another server says, to which it
- * sent us. Reads a few kilobytes of the body at most.
- */
+/** The failure for a status, quoting the registry but not other servers. Reads a few kilobytes of the body at most. */
 export async function failureOf(
   response: Response,
   { what, watch, address }: { what: string; watch: StallWatch; address: Address },
@@ -218,19 +215,19 @@ export async function failureOf(
   return new Transient(message, { afterMs: Math.min(afterMs, RETRY_AFTER_MS_MAX) });
 }
 
-/** The message in a registry's error body, or the text as it is. */
+/** The message in a registry's error body, or the whole text. */
 function saidIn(text: string): string {
   try {
     const { errors, error } = JSON.parse(text) as { errors?: { message?: unknown }[]; error?: unknown }; // or it throws
     const said = error ?? errors?.[0]?.message;
     if (typeof said === "string") return plain(said);
   } catch {
-    // no JSON, or of another shape
+    // not JSON, or of another shape
   }
   return plain(text).slice(0, 500);
 }
 
-/** On one line, without what a terminal would obey. */
+/** On one line, without control characters for terminals. */
 const plain = (text: string): string => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
 
 async function readStart(response: Response, watch: StallWatch): Promise<string> {
@@ -238,7 +235,7 @@ async function readStart(response: Response, watch: StallWatch): Promise<string>
     const body = await readBody(response, { bytesMax: ERROR_BYTES_MAX, watch, host: "" });
     return new TextDecoder().decode(body);
   } catch {
-    return ""; // the status says enough
+    return ""; // the status is enough
   }
 }
 
@@ -262,7 +259,7 @@ async function readBody(
   return decoded(Buffer.concat(chunks), { encoding: response.headers.get("content-encoding"), bytesMax, host });
 }
 
-/** What some proxies compress unasked. Throws `registry` beyond `bytesMax` and for what is no gzip. */
+/** Decompresses bodies that some proxies compress unasked. Throws `registry` beyond `bytesMax` and for invalid gzip. */
 function decoded(
   bytes: Uint8Array,
   { encoding, bytesMax, host }: { encoding: string | null; bytesMax: number; host: string },
@@ -277,5 +274,5 @@ function decoded(
 }
 
 async function discard(response: Response): Promise<void> {
-  await response.body?.cancel().catch(() => {}); // a connection that is broken already
+  await response.body?.cancel().catch(() => {}); // the connection may be broken already
 }

@@ -1,6 +1,6 @@
 /**
- * One blob's way from a registry into the store: parts in order over several connections, hashed as they arrive, put in
- * place when the digest is right. It goes on where an earlier one stopped, and whatever stops it leaves what it has.
+ * Downloads one blob into the store: parts in order over several connections, hashed as they arrive, and published if
+ * the digest is right. A download resumes where an earlier one stopped, and keeps its bytes whenever it stops.
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,18 +14,18 @@ import { PrefixHash } from "./prefix-hash.ts";
 import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
-const CONNECTIONS = 8; // each holds a few megabytes at most
-const WRITE_MS = 2000; // on a slow line, what came is not held back for a whole block
+const CONNECTIONS = 8; // each buffers a few megabytes at most
+const WRITE_MS = 2000; // on a slow line, bytes are written before a block is full
 
 interface DownloadParts {
   readonly root: string;
   readonly source: BlobSource;
   readonly limits: Limits;
-  /** Is told how it ends. */
+  /** Records the outcome. */
   readonly broken: BrokenBlobs;
 }
 
-/** Starts by itself. Whoever makes one awaits `stored`; `cancel` ends it early. */
+/** Starts by itself. The creator awaits `stored`; `cancel` ends it early. */
 export class Download {
   readonly source: BlobSource;
   /** The digest was right and the blob is in the store. Throws `registry`, `storage`, `cancelled`. */
@@ -53,12 +53,12 @@ export class Download {
     return this.source.blob.size;
   }
 
-  /** Bytes there are; undefined until it is known what an earlier download left. Never goes back. */
+  /** Bytes received; undefined until an earlier download's state was read. Never decreases. */
   get completed(): number | undefined {
     return this.#file?.completed;
   }
 
-  /** All bytes are there. */
+  /** True if all bytes were received. */
   get isReceived(): boolean {
     return this.#state === "received" || this.#state === "stored";
   }
@@ -67,12 +67,12 @@ export class Download {
     return this.#state === "stored";
   }
 
-  /** Throws what the download failed of, if it did. */
+  /** Throws the failure of the download, if any. */
   check(): void {
     if (typeof this.#state === "object") throw this.#state.error;
   }
 
-  /** Stops, keeping what there is. */
+  /** Stops and keeps the received bytes. */
   cancel(): void {
     this.#stop.abort();
   }
@@ -124,7 +124,7 @@ export class Download {
     const results = await Promise.allSettled(workers);
     checkWanted(this.#stop.signal);
     const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
-    const [first] = failures.filter((error) => !isCancelled(error)); // the others were told to stop
+    const [first] = failures.filter((error) => !isCancelled(error)); // the other parts were cancelled
     if (first instanceof RangesIgnored) {
       const whole = await file.merge();
       return this.#fetch(whole, { file, hash, signal: this.#stop.signal, ranges });
@@ -171,7 +171,7 @@ interface FetchOptions {
   readonly ranges: Ranges;
 }
 
-/** Whether the server sends the parts that it is asked for: the first answer tells. */
+/** True if the server supports ranges: known from the first answer. */
 interface Ranges {
   readonly known: Promise<boolean>;
   areServed(): boolean;
@@ -191,7 +191,7 @@ function makeRanges(): Ranges {
   };
 }
 
-/** The server sends the whole blob whatever part is asked for. Never leaves this file. */
+/** The server sends the whole blob for any range. Never leaves this file. */
 class RangesIgnored extends Error {}
 
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
@@ -212,7 +212,7 @@ export async function* bounded(
   }
 }
 
-/** Chunks up to the end of a block of the file; what came before a failure is handed on first. */
+/** Groups chunks up to the end of a file block; chunks before a failure are yielded first. */
 async function* batches(
   body: AsyncIterable<Uint8Array>,
   watch: StallWatch,
@@ -233,7 +233,7 @@ async function* batches(
       watch.moved();
       while (bytes + chunk.length >= room) {
         const end = room - bytes;
-        const rest = chunk.slice(end); // whoever gets the batch gives its memory back
+        const rest = chunk.slice(end); // the consumer releases the batch's memory
         batch.push(chunk.subarray(0, end));
         bytes = room;
         yield take();
@@ -251,7 +251,7 @@ async function* batches(
   if (failure) throw failure.error;
 }
 
-/** Gives memory back as soon as its content is in the file; the collector would come to it late. */
+/** Frees memory as soon as its content is in the file; the collector would do so late. */
 function release(chunks: readonly Uint8Array[]): void {
   for (const { buffer } of chunks) if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
 }

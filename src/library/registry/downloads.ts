@@ -1,7 +1,4 @@
-/**
- * The downloads that are going on, one per blob: those who want the same blob share it, and it is stopped when the last
- * of them leaves.
- */
+/** Running downloads, one per blob: callers of the same blob share it, and it stops when the last of them leaves. */
 import { AppError } from "../../base/index.ts";
 import { findBlob } from "../blobs.ts";
 import type { Digest } from "../digest.ts";
@@ -10,16 +7,16 @@ import type { BrokenBlobs } from "./broken-blobs.ts";
 import { Download } from "./download.ts";
 import type { Limits } from "./retry.ts";
 
-const DOWNLOADS_MAX = 32; // of different blobs at once; each has a handful of connections
+const DOWNLOADS_MAX = 32; // concurrent downloads of different blobs; each has a handful of connections
 
 export interface Ticket {
   readonly download: Download;
-  /** To be called once, whatever became of the download. Where it stops, this returns when it has. */
+  /** Call once, after success or failure. If the download stops, this returns once it has stopped. */
   leave(): Promise<void>;
 }
 
 export interface Downloads {
-  /** Joins the download of a blob, or starts it; undefined if the blob is here already. */
+  /** Joins the download of a blob, or starts it; undefined if the blob is in the store already. */
   join(source: BlobSource): Promise<Ticket | undefined>;
 }
 
@@ -34,7 +31,7 @@ interface DownloadsParts {
   readonly broken: BrokenBlobs;
 }
 
-/** `join` throws `busy` where too many are going on. */
+/** `join` throws `busy` if too many downloads run. */
 export function makeDownloads({ root, limits, broken }: DownloadsParts): Downloads {
   const all = new Map<Digest, Shared>();
   const start = (source: BlobSource): Shared => {
@@ -54,7 +51,7 @@ export function makeDownloads({ root, limits, broken }: DownloadsParts): Downloa
         if (!current && found === size) return undefined;
         if (!current) return ticketOf(start(source));
         if (isSame(current.download, source)) return ticketOf(current);
-        await current.download.stored.catch(() => {}); // it is being stopped, or comes from elsewhere: then our turn
+        await current.download.stored.catch(() => {}); // it is stopping, or has another source: waits for its end
       }
     },
   };
@@ -67,7 +64,7 @@ function ticketOf(shared: Shared): Ticket {
     async leave() {
       if (--shared.users > 0) return;
       shared.download.cancel();
-      await shared.download.stored.catch(() => {}); // those who waited have heard of it
+      await shared.download.stored.catch(() => {}); // its waiting callers got the error
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The thread behind `PrefixHash`: hashes a file up to the offset that it is given. */
+/** The thread of `PrefixHash`: hashes a file up to a given offset. */
 import { read } from "node:fs";
 import { promisify } from "node:util";
 import { messageOf } from "../../base/index.ts";
@@ -7,7 +7,10 @@ const readFrom = promisify(read);
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** The file first, which stays its opener's: what a thread that is ended has open stays open. Then how far to go. */
+/**
+ * First the file, which its opener owns (a terminated thread leaks files that it opened), then the offsets to hash up
+ * to.
+ */
 export type HashRequest = { readonly fd: number } | { readonly upTo: number; readonly isLast?: true };
 export type HashReply = { readonly hex: string } | { readonly problem: string };
 
@@ -16,7 +19,7 @@ interface Thread {
   postMessage(reply: HashReply): void;
 }
 
-/** One request at a time, in order. */
+/** Handles one request at a time, in order. */
 function makeHash(): (request: HashRequest) => Promise<string | undefined> {
   const hasher = new Bun.CryptoHasher("sha256");
   const buffer = new Uint8Array(PIECE_BYTES);

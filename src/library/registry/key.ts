@@ -1,6 +1,6 @@
 /**
- * The key that says who we are to a registry: ed25519, in OpenSSH's private key format without a passphrase
- * (PROTOCOL.key in OpenSSH), so that a key made elsewhere can be copied here and the other way round.
+ * The key that identifies us to registries: ed25519, in OpenSSH's private key format without a passphrase (PROTOCOL.key
+ * in OpenSSH), so that keys can be copied between programs.
  */
 import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
@@ -10,9 +10,9 @@ import { writeDurably } from "../../base/system.ts";
 
 const KEY_TYPE = "ssh-ed25519";
 const MAGIC = "openssh-key-v1\0";
-const KEY_BYTES_MAX = 64 * 1024; // an ed25519 key takes 400
+const KEY_BYTES_MAX = 64 * 1024; // an ed25519 key has 400
 const SEED_BYTES = 32;
-/** What precedes the 32 bytes of a seed in PKCS #8 (RFC 8410). */
+/** Prefix of the 32-byte seed in PKCS #8 (RFC 8410). */
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 const BEGIN = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const END = "-----END OPENSSH PRIVATE KEY-----";
@@ -27,8 +27,8 @@ export interface RegistryKey {
 const keyPath = (home: string): string => join(home, "id_ed25519");
 
 /**
- * Makes the key where there is none, and its public half beside it. A key that is there is never changed.
- * Throws `storage`, and `bad_file` where what is there is no such key.
+ * Creates the key and its public half if missing; never changes an existing key. Throws `storage`, and `bad_file` if
+ * the existing file is not such a key.
  */
 export async function ensureKey(home: string): Promise<void> {
   const path = keyPath(home);
@@ -40,7 +40,7 @@ export async function ensureKey(home: string): Promise<void> {
     const text = encodeKey(generateSeed());
     await writeDurably(path, async (temporary) => {
       await writeFile(temporary, text, { mode: 0o600 });
-      await chmod(temporary, 0o600); // whatever the umask says
+      await chmod(temporary, 0o600); // independent of the umask
     });
   }
   const line = `${KEY_TYPE} ${(await readKey(home)).publicKey}\n`;
@@ -141,7 +141,7 @@ function uint32(value: number): Buffer {
 
 /** Length, then bytes. */
 function field(content: string | Uint8Array): Buffer {
-  const bytes = Buffer.from(content as Uint8Array); // Buffer.from takes either
+  const bytes = Buffer.from(content as Uint8Array); // Buffer.from takes either type
   return Buffer.concat([uint32(bytes.length), bytes]);
 }
 

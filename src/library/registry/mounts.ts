@@ -1,7 +1,7 @@
 /**
- * Which other repository of the same registry has a blob, so that it need not be sent: that a layer says it came from,
- * or that of another model here whose name is of that registry. The public registry is asked for no names that merely
- * have no host: most of those never leave this machine.
+ * Finds another repository of the same registry that has a blob, so that it can be mounted instead of sent: the one
+ * that a layer names, or that of a local model whose name is of that registry. For the public registry, names without a
+ * host are not tried: most of them are local only.
  */
 import { join } from "node:path";
 import type { Digest } from "../digest.ts";
@@ -14,13 +14,13 @@ import { isRedirect, type RegistryClient } from "./client.ts";
 import { checkWanted } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
-/** Repositories that are asked for one blob. */
+/** Maximum repositories to ask for one blob. */
 const ASKED_MAX = 4;
 
-/** The repository to mount a blob from, as `namespace/model`; undefined where none is known. Throws `cancelled`. */
+/** The repository to mount a blob from, as `namespace/model`; undefined if unknown. Throws `cancelled`. */
 export type FindMount = (blob: Layer) => Promise<string | undefined>;
 
-/** @param roots stores with the models of this machine */
+/** @param roots stores of this machine */
 export function makeFindMount(client: RegistryClient, roots: readonly string[]): FindMount {
   let known: Promise<Map<Digest, ModelName[]>> | undefined;
   return async (blob) => {
@@ -33,7 +33,7 @@ export function makeFindMount(client: RegistryClient, roots: readonly string[]):
   };
 }
 
-/** The repository that a layer says it came from, where that is on the same registry. */
+/** The repository that a layer came from, if on the same registry. */
 function mountSource({ from }: Layer, { name }: Address): string | undefined {
   if (from === undefined) return undefined;
   try {
@@ -46,7 +46,7 @@ function mountSource({ from }: Layer, { name }: Address): string | undefined {
 
 const repositoryOf = ({ namespace, model }: ModelName): string => `${namespace}/${model}`;
 
-/** A name of every other repository of the registry that a model here is called by, for each of the model's blobs. */
+/** For each blob of the local models, the names of repositories on this registry that have it. */
 async function namesByBlob(roots: readonly string[], { base, name }: Address): Promise<Map<Digest, ModelName[]>> {
   const found = new Map<Digest, ModelName[]>();
   if (isHostless(name) && base.host === name.host) return found;
@@ -55,7 +55,7 @@ async function namesByBlob(roots: readonly string[], { base, name }: Address): P
       const [host = "", namespace = "", model = "", tag = ""] = segments;
       if (host !== name.host || `${namespace}/${model}` === repositoryOf(name)) continue;
       const manifest = await readManifest(join(root, "manifests", ...segments)).catch(() => undefined);
-      if (!manifest) continue; // deleted meanwhile, or none
+      if (!manifest) continue; // deleted meanwhile, or unreadable
       for (const digest of new Set(digestsOf(manifest))) {
         const names = found.get(digest) ?? [];
         if (names.some((one) => one.namespace === namespace && one.model === model)) continue;
@@ -66,7 +66,7 @@ async function namesByBlob(roots: readonly string[], { base, name }: Address): P
   return found;
 }
 
-/** One try: where it fails, the blob is sent. */
+/** Tries once: on failure, the blob is sent. */
 async function hasBlob(client: RegistryClient, { name, blob }: { name: ModelName; blob: Layer }): Promise<boolean> {
   const { limits, signal, address } = client;
   const url = repositoryUrl({ ...address, name }, `blobs/${blob.digest}`);

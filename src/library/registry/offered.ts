@@ -1,7 +1,7 @@
 /**
- * Whether a registry has the blobs that a manifest names, asked before room is made for them: what is missing, cut
- * short or damaged there would cost the models that had to go. A request each tells, but for damage: a blob that was
- * found damaged before is read once without being kept.
+ * Checks that a registry has a manifest's blobs before room is made for them: otherwise models would be deleted for a
+ * blob that is missing, cut short or damaged. One request per blob, except that a blob once found damaged is read
+ * completely and discarded.
  */
 import { mapAtOnce } from "../at-once.ts";
 import { AppError } from "../../base/index.ts";
@@ -16,11 +16,11 @@ import { retry, Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const AT_ONCE = 8;
-const TRIES = 3; // as many as for a manifest
+const TRIES = 3; // the same as for a manifest
 
 /**
- * Throws `registry` where a blob is not there, has another size than the manifest says, or was fetched lately with the
- * wrong content; `cancelled`.
+ * Throws `registry` if a blob is missing, differs in size from the manifest, or recently had wrong content;
+ * `cancelled`.
  */
 export async function checkOffered(
   client: RegistryClient,
@@ -37,7 +37,7 @@ export async function checkOffered(
   }
 }
 
-/** The digest of what the registry has for a blob. A connection that breaks is taken up where it broke. */
+/** The digest of the registry's content for a blob. Resumes after broken connections. */
 async function digestThere(client: RegistryClient, blob: Layer): Promise<Digest> {
   const { limits, signal } = client;
   const source = makeBlobSource(client, blob);
@@ -68,7 +68,7 @@ async function checkOne(client: RegistryClient, blob: Layer): Promise<void> {
   const ask = async (): Promise<void> => {
     using watch = new StallWatch({ stallMs: limits.stallMs, wanted: signal });
     const { status, headers, ok } = await client.send({ method: "HEAD", url }, watch);
-    if (isRedirect(status)) return; // it redirects to what it has
+    if (isRedirect(status)) return; // a redirect to the content
     if (status === 404) throw new AppError("registry", `${what}: 404: the registry has no such blob`);
     const size = headers.get("content-length");
     if (ok && size !== null && Number(size) !== blob.size) throw wrongSize(blob, { host: url.host, found: size });

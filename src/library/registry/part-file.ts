@@ -1,7 +1,7 @@
 /**
- * A blob on its way in: `sha256-<hex>-partial`, and beside it a small JSON file per part, `…-partial-<n>`, that tells
- * how far the part has come. Both outlive the process. The layout is that of other servers of such stores: what was
- * begun there is continued here. What the files say is hostile: where it does not add up, the download starts over.
+ * A blob in download: `sha256-<hex>-partial`, with a small JSON file per part, `…-partial-<n>`, that records the part's
+ * progress. Both survive the process. The layout is that of other servers, whose downloads can be resumed here. The
+ * state files are untrusted: if they are inconsistent, the download starts over.
  */
 import { mkdir, open, readdir, readFile, stat, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -11,23 +11,23 @@ import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "
 
 const PARTS_MAX = 1024;
 const STATE_BYTES_MAX = 1024; // four numbers
-const CHECKPOINT_MS = 3000; // what a kill may cost; each waits for the disk
+const CHECKPOINT_MS = 3000; // work that a kill may lose; each checkpoint waits for the disk
 
 export interface Part {
   readonly index: number;
-  /** Of its first byte in the blob. */
+  /** Offset of its first byte in the blob. */
   readonly offset: number;
   readonly size: number;
-  /** Bytes from its start that are in the file. */
+  /** Bytes from its start that were received. */
   completed: number;
 }
 
-/** Whoever opens one closes it, by `install`, `discard` or disposal; the last keeps what there is for the next time. */
+/** The opener closes it by `install`, `discard` or disposal; disposal keeps the state for a later download. */
 export class PartFile {
   readonly #path: string;
   readonly #file: FileHandle;
   #parts: Part[];
-  /** What the state files say: `completed` by part. */
+  /** `completed` by part, as in the state files. */
   readonly #saved = new Map<number, number>();
   #checkpoint: Promise<void> | undefined;
   #checkpointAt = Date.now();
@@ -39,7 +39,7 @@ export class PartFile {
     this.#parts = parts;
   }
 
-  /** Goes on with what an earlier download left, if that adds up. Throws `storage`. */
+  /** Resumes an earlier download if its state is consistent. Throws `storage`. */
   static async open(root: string, { digest, size }: Blob, partBytes: number): Promise<PartFile> {
     const path = `${blobPath(root, digest)}-partial`;
     const found = await readParts(path, size);
@@ -65,7 +65,7 @@ export class PartFile {
     return this.#parts;
   }
 
-  /** Bytes there are. */
+  /** Bytes received. */
   get completed(): number {
     return this.#parts.reduce((sum, part) => sum + part.completed, 0);
   }
@@ -91,10 +91,10 @@ export class PartFile {
     }
     part.completed += length;
     if (Date.now() - this.#checkpointAt < CHECKPOINT_MS) return;
-    this.#checkpoint ??= this.#save().catch(() => {}); // tried again at the next
+    this.#checkpoint ??= this.#save().catch(() => {}); // retried at the next checkpoint
   }
 
-  /** Makes one part of all, with what is there from the start without a gap: the rest comes in one piece. */
+  /** Merges all parts into one, keeping only the gapless start: the rest then comes in one response. */
   async merge(): Promise<Part> {
     const size = this.#parts.reduce((sum, part) => sum + part.size, 0);
     const part: Part = { index: 0, offset: 0, size, completed: this.prefix };
@@ -105,7 +105,7 @@ export class PartFile {
     return part;
   }
 
-  /** The whole blob is there and right: gives it its name. Throws `storage`. */
+  /** Gives the complete, verified blob its name. Throws `storage`. */
   async install(target: string): Promise<void> {
     await this.#close();
     try {
@@ -116,7 +116,7 @@ export class PartFile {
     await removeStates(this.#path);
   }
 
-  /** Nothing of it can be used. */
+  /** Deletes everything. */
   async discard(): Promise<void> {
     await this.#close();
     await removeStates(this.#path);
@@ -127,7 +127,7 @@ export class PartFile {
     if (!this.#isOpen) return;
     if (this.completed === 0) return this.discard();
     await this.#checkpoint;
-    await this.#save().catch(() => {}); // the disk may be full: then the older state holds
+    await this.#save().catch(() => {}); // the disk may be full: then the older state remains
     await this.#close();
   }
 
@@ -137,14 +137,14 @@ export class PartFile {
     await this.#file.close();
   }
 
-  /** Content first, then what is said of it. */
+  /** Writes content first, then the state. */
   async #save(): Promise<void> {
     const changed = this.#parts
       .filter(({ index, completed }) => completed > 0 && this.#saved.get(index) !== completed)
       .map((part) => ({ ...part }));
     try {
       await this.#file.datasync();
-      // every part has a state as soon as one has: a set with gaps does not add up
+      // all parts get a state file together: a set with gaps would be inconsistent
       const fresh = this.#saved.size === 0 ? this.#parts.filter(({ completed }) => completed === 0) : [];
       for (const { index, offset, size, completed } of [...fresh, ...changed]) {
         const state = JSON.stringify({ N: index, Offset: offset, Size: size, Completed: completed });
@@ -160,7 +160,7 @@ export class PartFile {
   }
 }
 
-/** In order and without gaps; a blob of no bytes has none. @param partBytes of a part, at least */
+/** In order and without gaps; an empty blob has no parts. @param partBytes minimum size of a part */
 function planParts(size: number, partBytes: number): Part[] {
   const bytes = Math.max(partBytes, Math.ceil(size / PARTS_MAX));
   return Array.from({ length: Math.ceil(size / bytes) }, (_, index) => ({
@@ -171,7 +171,7 @@ function planParts(size: number, partBytes: number): Part[] {
   }));
 }
 
-/** What an earlier download left, or undefined where there is nothing or it does not add up. */
+/** The state of an earlier download; undefined if missing or inconsistent. */
 async function readParts(path: string, size: number): Promise<Part[] | undefined> {
   const parts: Part[] = [];
   const length = await stat(path).then(
@@ -205,7 +205,7 @@ async function readPart(path: string): Promise<Part | undefined> {
     if (index < 0 || offset < 0 || size < 1 || completed < 0 || completed > size) return undefined;
     return { index, offset, size, completed };
   } catch {
-    return undefined; // no state that we can use
+    return undefined; // not a usable state
   }
 }
 
@@ -226,7 +226,7 @@ async function removeStates(path: string): Promise<void> {
 async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], offset: number): Promise<void> {
   let { bytesWritten: done } = await file.writev([...chunks], offset);
   for (const chunk of chunks) {
-    const skip = Math.min(done, chunk.length); // a full disk takes a part, and says so at the next try
+    const skip = Math.min(done, chunk.length); // a full disk writes a part of it, and fails at the next try
     done -= skip;
     for (let at = skip; at < chunk.length;) {
       at += (await file.write(chunk, at, chunk.length - at, offset + at)).bytesWritten;

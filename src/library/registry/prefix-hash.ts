@@ -1,6 +1,6 @@
 /**
- * The digest of a blob that arrives in parts, on a thread of its own: it follows the gapless start of the file while
- * the rest still comes in, so that little is left to hash when the last byte is there.
+ * The digest of a blob that arrives in parts, computed on a separate thread: it follows the gapless start of the file
+ * during the download, so that little is left to hash at the end.
  */
 import { AppError } from "../../base/index.ts";
 import { parseDigest, type Digest } from "../digest.ts";
@@ -8,7 +8,7 @@ import type { HashReply, HashRequest } from "./hash-worker.ts";
 
 const STEP_BYTES = 4 * 1024 * 1024; // fewer, larger requests
 
-/** Whoever makes one disposes it, before the file is closed: that ends the thread and whatever it was at. */
+/** Dispose it before the file is closed: that ends the thread and its work. */
 export class PrefixHash implements Disposable {
   readonly #worker = new Worker(new URL("./hash-worker.ts", import.meta.url));
   readonly #result = Promise.withResolvers<Digest>();
@@ -25,14 +25,16 @@ export class PrefixHash implements Disposable {
     this.#post({ fd });
   }
 
-  /** So many bytes from the start are there. */
+  /** This many bytes from the start have arrived. */
   advance(prefix: number): void {
     if (prefix - this.#asked < STEP_BYTES) return;
     this.#asked = prefix;
     this.#post({ upTo: prefix });
   }
 
-  /** The digest of the first `size` bytes, all of which are there. Throws `storage`, and `cancelled` when disposed. */
+  /**
+   * The digest of the first `size` bytes, all of which have arrived. Throws `storage`, and `cancelled` when disposed.
+   */
   finish(size: number): Promise<Digest> {
     this.#post({ upTo: size, isLast: true });
     return this.#result.promise;

@@ -1,6 +1,6 @@
 /**
- * Pulling a model: its manifest, the blobs that are not here yet, and then the manifest in its place, as the registry
- * has it. Whenever this stops, the store holds the models that it held before, and what came is kept for the next time.
+ * Pulls a model: its manifest, the missing blobs, and then the manifest into place, byte for byte. Whenever this stops,
+ * the store holds the models it held before, and received bytes are kept for the next try.
  */
 import { AppError } from "../../base/index.ts";
 import { findBlob } from "../blobs.ts";
@@ -24,16 +24,16 @@ const PROGRESS_MS = 60;
 
 interface PullParts {
   readonly library: Pick<Library, "root" | "claim" | "adopt" | "sweep" | "hold">;
-  /** Whether an architecture can be run here; absent: whatever it is. */
+  /** Returns whether an architecture can run here; absent: all can. */
   readonly runs?: Runs | undefined;
   readonly downloads: Downloads;
   readonly broken: BrokenBlobs;
-  /** Called with the bytes that are to come, before they do, and where the registry has them. */
+  /** Called with the number of bytes to come, once the registry has them and before they are downloaded. */
   readonly makeRoom?: ((bytes: number) => Promise<void>) | undefined;
 }
 
 /**
- * Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, `conflict` where another server
+ * Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, `conflict` while another server
  * changes the store, and `cancelled` once the client's signal is aborted.
  */
 export async function* pullModel(
@@ -63,7 +63,7 @@ export async function* pullModel(
     for (const { download } of tickets) await untilStored(download, client.signal);
     yield { status: "writing manifest" };
     const before = await library.adopt(name, bytes);
-    const swept = library.sweep(before); // started now: a client that has read enough does not stop it
+    const swept = library.sweep(before); // started now: a client that stops reading does not prevent it
     yield { status: "removing any unused layers" };
     await swept;
     yield { status: "success" };
@@ -73,7 +73,7 @@ export async function* pullModel(
   }
 }
 
-/** Gives one value: whether there is one. Throws `registry` where the answer tells neither. */
+/** Yields one value: whether the manifest exists. Throws `registry` if the answer is unclear. */
 export async function* hasManifest(client: RegistryClient): AsyncGenerator<boolean, void, void> {
   try {
     await fetchManifest(client);
@@ -115,7 +115,10 @@ export function blobsOf({ layers, config }: Manifest): Layer[] {
   return [...new Map([...layers, config].map((layer) => [layer.digest, layer])).values()];
 }
 
-/** Until all bytes of a download are there. Throws as soon as one of the downloads of this pull has failed. */
+/**
+ * Yields progress until all bytes of a download have arrived. Throws as soon as one of this pull's downloads has
+ * failed.
+ */
 async function* follow(
   download: Download,
   { all, client }: { all: readonly Ticket[]; client: RegistryClient },

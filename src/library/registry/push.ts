@@ -1,6 +1,6 @@
 /**
- * Pushing a model: the blobs that the registry lacks, then the manifest, byte for byte as it lies here: whoever pulls
- * it gets a model of the same digest.
+ * Pushes a model: the blobs that the registry lacks, then the manifest, byte for byte, so that pulling it gives a model
+ * of the same digest.
  */
 import { AppError } from "../../base/index.ts";
 import { blobPath, findBlob } from "../blobs.ts";
@@ -73,7 +73,7 @@ async function checkBlob(root: string, { digest, size }: Layer): Promise<void> {
   );
 }
 
-/** What is shown never goes back, though bytes may have to be sent again. */
+/** The reported progress never decreases, although bytes may be sent again. */
 async function* upload(
   blob: Layer,
   { root, client, findMount, tries }: Omit<Parameters<typeof uploadBlob>[0], "blob" | "onProgress">,

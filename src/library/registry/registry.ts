@@ -20,18 +20,18 @@ export interface Transfer {
   readonly address: Address;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** Of a pull that nobody asked for by hand: called with the bytes that are to come, before they do. */
+  /** For pulls at first use: called with the number of bytes to come, before they are downloaded. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
 export interface Registry {
-  /** See `pullModel`. */
+  /** Pulls a model; see `pullModel`. */
   pull(transfer: Transfer): AsyncGenerator<Progress, void, void>;
-  /** Whether there is a manifest of that name. Throws `registry`. */
+  /** Returns whether the registry has a manifest of that name. Throws `registry`. */
   has(transfer: Transfer): Promise<boolean>;
-  /** See `pushModel`. */
+  /** Pushes a model; see `pushModel`. */
   push(transfer: Transfer): AsyncGenerator<Progress, void, void>;
-  /** Ends all transfers, and lets none begin. What came of a download is kept. */
+  /** Ends all transfers and allows no new ones. Received bytes are kept. */
   close(): void;
 }
 
@@ -40,14 +40,14 @@ interface RegistryParts {
   /** Folder of the key. */
   readonly home: string;
   readonly version: string;
-  /** Whether an architecture can be run here; absent: whatever it is. */
+  /** Returns whether an architecture can run here; absent: all can. */
   readonly runs?: Runs;
   readonly limits?: Limits;
   /** The registry of names without a host; absent: the public one. */
   readonly source?: URL | undefined;
-  /** `user:password` at the source, for nobody else. */
+  /** `user:password`, sent to the source only. */
   readonly login?: string | undefined;
-  /** Who knows the addresses of hosts; absent: the system. */
+  /** Resolves hosts; absent: the system's resolver. */
   readonly lookup?: Lookup;
   /** Milliseconds. */
   readonly now?: () => number;
@@ -59,7 +59,7 @@ export function makeRegistry(parts: RegistryParts): Registry {
   const downloads = makeDownloads({ root: library.root, limits, broken });
   const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
-  /** A transfer ends with its generator, also where that is left early. */
+  /** A transfer ends with its generator, even if that is left early. */
   const run = async function* <T>(
     { address, signal }: Transfer,
     steps: (client: RegistryClient) => AsyncGenerator<T, void, void>,

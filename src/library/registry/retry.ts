@@ -1,20 +1,20 @@
 /**
- * Trying again: what may pass is tried a few times with growing pauses, everything else fails at once. A try that
- * brought something on does not count against the next.
+ * Retries: temporary failures are retried a few times with growing pauses; other failures are final. A try that made
+ * progress resets the count.
  */
 import { AppError } from "../../base/index.ts";
 
-/** How long to wait for a registry, how often to try, and how much to move at a time. */
+/** Limits on waits for a registry, tries, and bytes per request. */
 export interface Limits {
-  /** Without a byte for this long, a connection is given up. */
+  /** A connection without a byte for this long is given up. */
   readonly stallMs: number;
-  /** Tries in a row that bring nothing before the whole fails. */
+  /** Consecutive tries without progress before the whole fails. */
   readonly tries: number;
-  /** The first pause; each further one is twice as long. */
+  /** The first pause; it doubles each time. */
   readonly backoffMs: number;
-  /** Of a blob, downloaded over one connection. */
+  /** Bytes of a blob downloaded over one connection. */
   readonly partBytes: number;
-  /** Of a blob, uploaded in one request. */
+  /** Bytes of a blob uploaded in one request. */
   readonly chunkBytes: number;
 }
 
@@ -33,12 +33,12 @@ interface TransientDetails {
   readonly cause?: unknown;
 }
 
-/** A failure that may pass: a broken connection, an overloaded server. Never leaves `retry`. */
+/** A temporary failure: a broken connection, an overloaded server. Never leaves `retry`. */
 export class Transient extends Error {
   override readonly name = "Transient";
-  /** What the server asked us to wait, if it did. */
+  /** Delay that the server asked for, if any. */
   readonly afterMs: number;
-  /** Whether the message says what is wrong, however often it was tried. */
+  /** True if the message is complete without the number of tries. */
   readonly isExplained: boolean;
 
   constructor(message: string, { afterMs = 0, isExplained = false, cause }: TransientDetails = {}) {
@@ -51,11 +51,11 @@ export class Transient extends Error {
 interface RetryOptions {
   readonly limits: Limits;
   readonly signal: AbortSignal;
-  /** Grows whenever a try brings something on. */
+  /** Grows when a try makes progress. */
   readonly progress?: () => number;
 }
 
-/** Throws what `work` throws unless it is transient; then `registry` after the last try, `cancelled` on abort. */
+/** Rethrows failures of `work` unless transient; throws `registry` after the last try, and `cancelled` on abort. */
 export async function retry<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { limits, signal, progress = () => 0 } = options;
   for (let failures = 0, before = progress(); ; before = progress()) {

@@ -1,6 +1,6 @@
 /**
- * Whether what a registry offers can be run here, found out before its first large blob: by the manifest, by the small
- * configuration, and where that is not enough by the header of the weights, which is read over the network alone.
+ * Checks that a registry's model can run here before its first large blob is downloaded: by the manifest, by the small
+ * configuration, and if needed by the header of the weights, which is read over the network alone.
  */
 import { AppError } from "../../base/index.ts";
 import { headerSteps, makeCursor, MAX_HEADER_BYTES, moveWindow } from "../../engine/formats/index.ts";
@@ -15,15 +15,15 @@ import type { RegistryClient } from "./client.ts";
 import { checkWanted, Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
-/** Below this, a blob is fetched sooner than looked into. */
+/** Smaller blobs are downloaded rather than probed. */
 const LARGE_BYTES = 4 * 1024 * 1024;
-/** Of a header, in one request: the vocabulary makes it some megabytes. */
+/** Bytes of a header per request; the vocabulary takes some megabytes. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** Of container images, which registries hold beside models. */
+/** Media types of container images, which registries hold besides models. */
 const CONTAINER_LAYER = /^application\/vnd\.(docker\.image\.rootfs|oci\.image\.layer)\./;
 
-/** Throws `unsupported` where the model cannot be run here, with what to do instead where that is known. */
+/** Throws `unsupported` if the model cannot run here, with advice if known. */
 export async function checkRunnable(
   client: RegistryClient,
   { manifest, missing, runs }: { manifest: Manifest; missing: readonly Layer[]; runs: Runs | undefined },
@@ -47,11 +47,11 @@ export async function checkRunnable(
 function checkKind({ layers }: Manifest, name: string): void {
   const [first] = layers;
   if (!first || !layers.every(({ mediaType }) => CONTAINER_LAYER.test(mediaType))) return;
-  const text = `'${name}' is no model but a container image: its layers are of the type '${first.mediaType.slice(0, 100)}'`;
+  const text = `'${name}' is not a model but a container image: its layers are of the type '${first.mediaType.slice(0, 100)}'`;
   throw new AppError("unsupported", text);
 }
 
-/** What the configuration says; nothing where it is no JSON object, which loading tells. */
+/** The fields of the configuration; empty if it is not a JSON object, which loading reports. */
 async function fetchConfig(client: RegistryClient, { digest, size }: Layer): Promise<Record<string, unknown>> {
   const { body } = await client.exchange(
     { method: "GET", url: repositoryUrl(client.address, `blobs/${digest}`) },
@@ -64,7 +64,7 @@ async function fetchConfig(client: RegistryClient, { digest, size }: Layer): Pro
   }
 }
 
-/** Undefined where the header cannot be read: the download says why. */
+/** Undefined if the header cannot be read: the download reports why. */
 async function remoteArchitecture(client: RegistryClient, blob: Layer): Promise<string | undefined> {
   const source = makeBlobSource(client, blob);
   try {
@@ -84,7 +84,7 @@ async function remoteArchitecture(client: RegistryClient, blob: Layer): Promise<
   }
 }
 
-/** The bytes of a blob from `from` to before `to`. */
+/** The bytes of a blob in [from, to). */
 async function readRange(
   client: RegistryClient,
   source: BlobSource,

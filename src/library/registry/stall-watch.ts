@@ -1,8 +1,8 @@
-/** Watches one exchange with a registry: gives it up when nothing moves, or when its last caller has left. */
+/** Watches one exchange with a registry: aborts it when nothing moves, or when its last caller has left. */
 import { AppError } from "../../base/index.ts";
 import { Transient } from "./retry.ts";
 
-/** Whoever makes one disposes it, which also closes what is left of the exchange. */
+/** The creator disposes it, which also closes the rest of the exchange. */
 export class StallWatch {
   readonly #gone = new AbortController();
   readonly #timer: NodeJS.Timeout;
@@ -27,12 +27,12 @@ export class StallWatch {
     return this.#gone.signal;
   }
 
-  /** Something arrived or went out. */
+  /** Bytes arrived or were sent. */
   moved(): void {
     this.#timer.refresh();
   }
 
-  /** What a failure of the exchange means. @param where host, for the message */
+  /** Converts a failure of the exchange. @param where host, for the message */
   translate(error: unknown, where: string): Error {
     if (error instanceof AppError || error instanceof Transient) return error;
     if (this.#wanted.aborted) return new AppError("cancelled", "request canceled");
@@ -56,7 +56,7 @@ export class StallWatch {
   }
 }
 
-/** What is wrong between us and everything outside, as often as not. */
+/** The usual cause when nothing outside is reachable. */
 const ONLINE = "is this machine online? (HTTPS_PROXY is read)";
 
 const stalled = (where: string, stallMs: number): string =>
@@ -67,7 +67,7 @@ const refused = (where: string): string =>
   `cannot connect to ${where}: connection refused: does a registry listen there? (HTTPS_PROXY is read)`;
 const unreachable = (where: string): string => `cannot reach ${where}: ${ONLINE}`;
 
-/** Why there is no connection, by the codes of `fetch` and of the system. */
+/** Reasons for a failed connection, by the codes of `fetch` and of the system. */
 const CONNECTING: Readonly<Record<string, (where: string) => string>> = {
   ENOTFOUND: unknown,
   EAI_AGAIN: unknown,
@@ -83,9 +83,9 @@ const CONNECTING: Readonly<Record<string, (where: string) => string>> = {
   Timeout: unreachable,
 };
 
-const UNVERIFIED = "nobody that this machine trusts has signed its certificate";
+const UNVERIFIED = "its certificate is not signed by an authority that this machine trusts";
 
-/** No TLS, or a certificate that does not hold: it will be no other next time. */
+/** TLS failures, such as an invalid certificate: retrying does not help. */
 const TLS: Readonly<Record<string, string>> = {
   EPROTO: "it does not answer in TLS",
   CERT_HAS_EXPIRED: "its certificate has expired",
@@ -99,7 +99,7 @@ const TLS: Readonly<Record<string, string>> = {
   UNKNOWN_CERTIFICATE_VERIFICATION_ERROR: "its certificate does not hold",
 };
 
-/** Codes of a connection that broke, whose messages give advice that does not fit here. */
+/** Codes of broken connections whose original messages give wrong advice here. */
 const REASONS: Readonly<Record<string, string>> = {
   ConnectionClosed: "the connection was closed",
   ECONNRESET: "the connection was closed",

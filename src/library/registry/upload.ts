@@ -1,6 +1,6 @@
 /**
- * One blob's way from the store to a registry: not at all where it has it, mounted from another repository of the same
- * registry where that has it, else in chunks. A registry takes chunks itself or redirects each to where it wants them.
+ * Uploads one blob to a registry: skipped if the registry has it, mounted from another repository of the same registry
+ * if possible, else sent in chunks. A registry takes chunks itself or redirects each.
  */
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError, messageOf } from "../../base/index.ts";
@@ -17,13 +17,13 @@ const UPLOAD_LOCATION = "docker-upload-location";
 const READ_BYTES = 1024 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const RESTARTS_MAX = 3;
-/** A chunk that is refused as too large is halved, to no less than this. */
+/** A chunk that is refused as too large is halved, down to this size. */
 const CHUNK_BYTES_MIN = 16 * 1024;
-/** A registry that answers no HEAD has not said that it has the blob: it is sent. */
+/** Statuses of HEAD that do not confirm the blob: it is sent. */
 const NOT_THERE = [404, 405, 501];
-/** Names of repositories as the distribution project's registry reads them. */
+/** Names of repositories in the distribution project's grammar. */
 const REPOSITORY = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
-/** What a registry answers when it does not know the upload any more, or not as far as we do. */
+/** Statuses of a registry that has lost the upload, or a part of it. */
 const LOST = [400, 404, 409, 416];
 
 interface UploadParts {
@@ -31,9 +31,9 @@ interface UploadParts {
   readonly client: RegistryClient;
   readonly blob: Layer;
   readonly findMount: FindMount;
-  /** Called with all bytes that the registry has so far; less than before where some must be sent again. */
+  /** Called with the bytes that the registry has; decreases if some must be sent again. */
   readonly onProgress: (completed: number) => void;
-  /** How often to ask whether the registry has the blob; as often as anything else where absent. */
+  /** Tries for asking whether the registry has the blob; absent: the usual number. */
   readonly tries?: number | undefined;
 }
 
@@ -41,24 +41,24 @@ interface Upload extends UploadParts {
   readonly file: FileHandle;
 }
 
-/** Where an upload stands. */
+/** The state of an upload. */
 interface Session {
-  /** Where the next chunk goes. */
+  /** URL for the next chunk. */
   readonly location: URL;
   readonly offset: number;
-  /** Most bytes of the next one: a proxy on the way may take less than the registry. */
+  /** Maximum bytes of the next chunk: a proxy may take less than the registry. */
   readonly chunkBytes: number;
-  /** MD5 of every chunk so far: object stores that take chunks want the digest at the end. */
+  /** MD5 of every chunk so far: object stores that take chunks require the digest at the end. */
   readonly chunks: readonly Uint8Array[];
 }
 
-/** The registry has lost the thread; the upload starts over. Never leaves this file. */
+/** The registry has lost the upload, which starts over. Never leaves this file. */
 class UploadLost extends Error {}
 
-/** Somebody on the way takes no chunk as large. */
+/** A server on the way refuses a chunk of this size. */
 class ChunkTooLarge extends AppError {}
 
-/** Throws `registry`, `bad_file` where the blob cannot be read, `cancelled`. */
+/** Throws `registry`, `bad_file` if the blob cannot be read, and `cancelled`. */
 export async function uploadBlob(parts: UploadParts): Promise<void> {
   const { root, client, blob, findMount, onProgress, tries } = parts;
   if (await isThere(client, blob, tries)) return onProgress(blob.size);
@@ -90,14 +90,14 @@ async function isThere(client: RegistryClient, { digest }: Layer, tries = client
   const ask = async (): Promise<boolean> => {
     using watch = watchFor(client);
     const response = await client.send({ method: "HEAD", url }, watch);
-    if (response.ok || isRedirect(response.status)) return true; // it redirects to what it has
+    if (response.ok || isRedirect(response.status)) return true; // a redirect to the content
     if (NOT_THERE.includes(response.status)) return false;
     throw await failureOf(response, { what: `blob ${digest}`, watch, address: client.address });
   };
   return retry(ask, { limits: { ...client.limits, tries }, signal: client.signal });
 }
 
-/** Where to send the blob; undefined where the registry had it in the other repository. */
+/** The upload location; undefined if the registry mounted the blob. */
 async function begin(
   client: RegistryClient,
   { blob, mountFrom }: { blob: Layer; mountFrom: string | undefined },
@@ -113,7 +113,7 @@ async function begin(
     { what, bytesMax: ANSWER_BYTES_MAX, messages: refusals(client.address) },
   );
   if (mountFrom !== undefined && !(await succeeds(asked, client))) {
-    return begin(client, { blob, mountFrom: undefined }); // a registry that may not read there, or knows no mounts
+    return begin(client, { blob, mountFrom: undefined }); // the registry may not read there, or does not support mounts
   }
   const { status, headers } = await asked;
   return status === 201 ? undefined : nextLocation(headers, { from: url, address: client.address });
@@ -129,7 +129,7 @@ async function succeeds(exchange: Promise<unknown>, { signal }: RegistryClient):
   return isDone;
 }
 
-/** What a registry means by 404 for a name that its grammar cannot read; some take more names than that. */
+/** Messages for 404 on a name outside the registry's grammar; some registries accept more names. */
 function refusals({ base, name: { namespace, model } }: Address): Readonly<Record<number, string>> {
   if (REPOSITORY.test(`${namespace}/${model}`)) return {};
   const rule = "lowercase letters and digits, single '.', '_' or '-' between them";
@@ -137,7 +137,7 @@ function refusals({ base, name: { namespace, model } }: Address): Readonly<Recor
   return { 404: `${what}; give it such a name with 'hearth cp', and push that` };
 }
 
-/** `Docker-Upload-Location` where there is one: `Location` may be rewritten on its way. */
+/** `Docker-Upload-Location` if present: `Location` may be rewritten on its way. */
 function nextLocation(headers: Headers, { from, address }: { from: URL; address: Address }): URL {
   const header = headers.has(UPLOAD_LOCATION) ? UPLOAD_LOCATION : "location";
   return locationOf(headers, { from, address, header });
@@ -161,13 +161,13 @@ async function sendAll(upload: Upload, start: Session): Promise<void> {
   } catch (error) {
     checkWanted(client.signal);
     if (!(await isThere(client, blob))) throw new UploadLost(messageOf(error), { cause: error });
-  } // else an earlier try had come through, only its answer had not
+  } // else an earlier try had arrived, and only its answer was lost
   onProgress(blob.size);
 }
 
 /**
- * Where a chunk fails half-way, the registry is asked how far it came. One that is too large leaves the session where
- * it was, for smaller ones.
+ * If a chunk fails half-way, asks the registry how many bytes arrived. A chunk that is too large leaves the session
+ * unchanged, for smaller ones.
  */
 async function sendChunk(upload: Upload, session: Session): Promise<Session> {
   const { client, blob } = upload;
@@ -193,7 +193,7 @@ async function sendChunk(upload: Upload, session: Session): Promise<Session> {
   });
 }
 
-/** Offers the registry a chunk, which it takes, or says where it wants it. */
+/** Offers the registry a chunk, which it takes, or redirects. */
 async function patch(upload: Upload, session: Session, to: number): Promise<Session | { target: URL; next: URL }> {
   const { client, blob } = upload;
   const { location: url, offset: from, chunks } = session;
@@ -210,7 +210,7 @@ async function patch(upload: Upload, session: Session, to: number): Promise<Sess
   return { ...session, location: nextLocation(response.headers, at), offset: to, chunks: [...chunks, content.md5()] };
 }
 
-/** Sends a chunk where the registry wants it. @returns its MD5 */
+/** Sends a chunk to its target. @returns its MD5 */
 async function put(upload: Upload, { target, from, to }: { target: URL; from: number; to: number }) {
   using watch = watchFor(upload.client);
   const content = makeContent(upload, { from, to, watch });
@@ -237,13 +237,13 @@ async function chunkFailure(response: Response, refused: Refused): Promise<Error
   return LOST.includes(response.status) ? new UploadLost(error.message, { cause: error }) : error;
 }
 
-/** How far the registry is with a chunk that broke off. One that cannot say is sent the whole chunk again. */
+/** The registry's offset after a chunk broke off. If it cannot say, the whole chunk is sent again. */
 async function askOffset({ client }: Upload, session: Session, end: number): Promise<Session> {
   const { location: url } = session;
   using watch = watchFor(client);
-  const response = await client.send({ method: "GET", url }, watch).catch(() => undefined); // the chunk's failure counts
+  const response = await client.send({ method: "GET", url }, watch).catch(() => undefined); // the chunk's error counts
   const last = Number(/^(?:bytes=)?0-(\d+)$/.exec(response?.headers.get("range") ?? "")?.[1] ?? 0);
-  // `0-0` is what registries say of an upload that has nothing yet
+  // `0-0` also means an empty upload
   if (!response?.ok || last === 0 || last < session.offset || last >= end) return session;
   const address = client.address;
   const location = hasLocation(response.headers) ? nextLocation(response.headers, { from: url, address }) : url;
@@ -271,10 +271,10 @@ function makeContent(upload: Upload, { from, to, watch }: { from: number; to: nu
   };
   return {
     headers: { "content-length": String(to - from), "content-type": CONTENT_TYPE },
-    /** May be opened again, for a request that was refused for its token. */
+    /** May be called again, after a refused token. */
     open: () => {
       at = from;
-      hasher.digest(); // starts over
+      hasher.digest(); // resets the hash
       return new ReadableStream<Uint8Array>({ pull: read }, { highWaterMark: 0 });
     },
     md5: (): Uint8Array => hasher.digest(),

@@ -237,7 +237,7 @@ describe("tokenizer.json of other models:", () => {
       'unknown pre-tokenizer {"type":"Whitespace"}',
     );
     await expect(convert({ "tokenizer.json": { ...json, pre_tokenizer: nested } }, { rows: 400 })).rejects.toThrow(
-      'the pre-tokenizer is none we know: "split (a+)+$"',
+      'the pre-tokenizer is unknown: "split (a+)+$"',
     );
   });
 });

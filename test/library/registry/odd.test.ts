@@ -148,7 +148,7 @@ test.each(["application/vnd.docker.image.rootfs.diff.tar.gzip", "application/vnd
     const layer = { mediaType: type, digest: digestOf(noise(KB, 1)), size: KB };
     const config = { mediaType: CONFIG_TYPE, digest: digestOf(utf8("{}")), size: 2 };
     const name = publishText(JSON.stringify({ schemaVersion: 2, config, layers: [layer, layer] }));
-    await expect(lastOf(place.pull(name))).rejects.toThrow(`is no model but a container image: its layers are of`);
+    await expect(lastOf(place.pull(name))).rejects.toThrow(`is not a model but a container image: its layers are of`);
     expect(front.seen.filter(({ path }) => path.includes("/blobs/"))).toEqual([]);
   },
 );

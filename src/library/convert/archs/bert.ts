@@ -1,4 +1,4 @@
-/** BERT for embeddings, `bert`: learned positions and token types, norms with biases. Its pooler is not part of it. */
+/** BERT for embeddings, `bert`: learned positions and token types, norms with biases. Its pooler is dropped. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf } from "../config.ts";
 import { checkActivation } from "../decoder.ts";

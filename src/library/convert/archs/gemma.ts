@@ -1,4 +1,4 @@
-/** Gemma 1, `gemma`: norms are stored without their 1. Its first files say "gelu" and mean the approximation. */
+/** Gemma 1, `gemma`: norms are stored minus 1. Its first files say "gelu" but mean the approximation. */
 import type { Architecture } from "../architecture.ts";
 import { checkActivation, decoderMetadata, llamaTable } from "../decoder.ts";
 

@@ -1,4 +1,4 @@
-/** Gemma 2, `gemma2`: norms are stored without their 1; scores and logits are soft-capped. */
+/** Gemma 2, `gemma2`: norms are stored minus 1; scores and logits are soft-capped. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
 import {
@@ -12,7 +12,7 @@ import {
 
 /** Gemma2Config of transformers. */
 const DEFAULTS: DecoderDefaults = { headDim: 256, ctxLen: 8192 };
-/** The 27B model, which scales attention by its width per head. */
+/** The 27B model, which scales attention by width / heads. */
 const LAYERS_27B = 46;
 
 export const gemma2: Architecture = {
@@ -32,7 +32,7 @@ export const gemma2: Architecture = {
   addSpacePrefix: false,
 };
 
-/** GGUF has no key for the scale of attention: it follows from the sizes, so the configuration must agree. */
+/** GGUF has no key for the attention scale: it follows from the sizes, so the configuration must agree. */
 export function checkScale(config: Config, { layers27b, defaults }: { layers27b: number; defaults: DecoderDefaults }) {
   const { nHeads, headDim } = headsOf(config, defaults);
   const is27b = layersOf(config) === layers27b;

@@ -1,6 +1,6 @@
 /**
- * The text models of Gemma 3, `gemma3`: Gemma 2 with norms on heads, five layers with a window to each that sees
- * everything, and a rotation of its own for either kind. Releases with an image encoder leave most keys out.
+ * The text models of Gemma 3, `gemma3`: Gemma 2 with QK-norm, five sliding-window layers per full-attention layer, and
+ * separate RoPE parameters for the two. Releases with an image encoder omit most keys.
  */
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { defined, f32, u32, type Architecture } from "../architecture.ts";
@@ -43,7 +43,7 @@ export const gemma3: Architecture = {
   addSpacePrefix: false,
 };
 
-/** The period of layers that see everything, where it is not the usual one; layers that follow none are refused. */
+/** The period of full-attention layers, if unusual; irregular layers are refused. */
 function windowPattern(config: Config): WriteValue | undefined {
   const nLayers = layersOf(config);
   const listed = config.find("layer_types");

@@ -1,4 +1,4 @@
-/** The registry of architectures that can be converted, by the name in `architectures` of `config.json`. */
+/** The registry of convertible architectures, by the name in `architectures` of `config.json`. */
 import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
@@ -24,7 +24,7 @@ export const convertible = {
   Qwen3ForCausalLM: qwen3,
 } as const satisfies Record<string, Architecture>;
 
-/** Throws `unsupported` naming the architecture, and those that are known. */
+/** Throws `unsupported` naming the architecture and the known ones. */
 export function findArchitecture(config: JsonObject, label: string): Architecture {
   const listed = config["architectures"];
   const name: unknown = Array.isArray(listed) ? listed[0] : undefined;

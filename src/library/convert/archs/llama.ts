@@ -1,6 +1,6 @@
 /**
- * Llama 1–3 and Mistral, `llama`: query and key rows are stored in halves and rotated in pairs, Llama 3.1's frequencies
- * have divisors. A sliding window, as the first Mistral has, is not part of such a GGUF.
+ * Llama 1–3 and Mistral, `llama`: query and key rows are stored in halves and rotated in pairs; Llama 3.1's frequencies
+ * have divisors. Such a GGUF cannot express a sliding window, which the first Mistral has.
  */
 import { u32, type Architecture } from "../architecture.ts";
 import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";

@@ -1,6 +1,6 @@
 /**
- * Phi 3 and 4, `phi3`: query, key and value in one matrix, gate and up in another, both as they are; a short and a long
- * set of divisors of the frequencies.
+ * Phi 3 and 4, `phi3`: query, key and value in one matrix, gate and up in another, both unchanged; a short and a long
+ * set of frequency divisors.
  */
 import { f32, u32, type Architecture, type Computed } from "../architecture.ts";
 import type { Config } from "../config.ts";
@@ -49,7 +49,7 @@ function originalCtxLen(config: Config): number {
   );
 }
 
-/** What attention is scaled by, once the context is longer than it was at first. */
+/** The attention factor for contexts longer than the original one. */
 function magnitude(config: Config): number {
   const given = ropeParameters(config)?.findNumber("attention_factor");
   const original = originalCtxLen(config);

@@ -1,4 +1,4 @@
-/** Qwen 3, dense, `qwen3`: norms on the heads of query and key, and heads of a size of their own. */
+/** Qwen 3, dense, `qwen3`: QK-norm, and an independent head size. */
 import type { Architecture } from "../architecture.ts";
 import { checkActivation, decoderMetadata, headNorms, llamaTable } from "../decoder.ts";
 
