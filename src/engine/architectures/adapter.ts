@@ -1,6 +1,6 @@
 /**
- * Program → program: lays adapters over a model. Every weight that an adapter changes gets its change as a low-rank
- * part, several adapters one beside the other; the steps stay as they are, and so do the files.
+ * Program → program: applies adapters to a model. Every weight that an adapter changes gets the change as a low-rank
+ * part, several adapters side by side; steps and files stay unchanged.
  */
 import type { Program, WeightSource } from "../program/backend.ts";
 import { withWeights, type WeightRole } from "../program/describe.ts";
@@ -13,10 +13,10 @@ import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 import { f32 } from "../formats/quant/f32.ts";
 
 const EMBEDDING = "token_embd.weight";
-/** What an adapter changes: everything that something is multiplied by, and embeddings. */
+/** Weight roles that a LoRA may change: matrices and embeddings. */
 const CHANGED: ReadonlySet<WeightRole> = new Set(["matrix", "experts", "router", "embedding"]);
 
-/** An adapter's change of a whole tensor, before its factors. */
+/** An adapter's change of a whole tensor, without factors of the weight. */
 interface Change extends LowRank {
   readonly factor: number;
   readonly path: string;
@@ -25,8 +25,8 @@ interface Change extends LowRank {
 }
 
 /**
- * Throws `bad_file` where an adapter does not fit the model, `unsupported` where it changes a weight that the model
- * does not multiply anything by.
+ * Throws `bad_file` if an adapter does not fit the model, and `unsupported` if it changes a weight other than a matrix
+ * or an embedding.
  */
 export function applyAdapters(program: Program, base: Gguf, adapters: readonly Gguf[]): Program {
   if (adapters.length === 0) return program;
@@ -54,25 +54,25 @@ export function applyAdapters(program: Program, base: Gguf, adapters: readonly G
   return { ...program, steps, weights: sources.weights };
 }
 
-/** @param target the tensor whose changes count, where it is not the weight's own */
+/** @param target the changed tensor, if it is not the weight's own */
 type ChangeWeight = (weight: Weight, target?: string) => Weight;
 
 function changeStep(step: Step, change: ChangeWeight): Step {
-  // an output that is tied to the embedding has changes of its own
+  // an output that is tied to the embedding has its own changes
   const tied = step.op === "linear" && step.w.name === EMBEDDING ? "output.weight" : undefined;
   return withWeights(step, (weight, role) => (CHANGED.has(role) ? change(weight, tied) : weight));
 }
 
-/** The change of a weight that may be a part of the tensor, or the whole of it. */
+/** The change of a weight that is all or a part of the tensor. */
 function partOf({ a, b, factor }: Change, weight: Weight): LowRank {
   const scale = new Float32Array(weight.experts).fill(factor);
   return { a, b: { ...b, rowStart: weight.rowStart, outDim: weight.outDim, scale } };
 }
 
 interface Sources {
-  /** Weights of the model, of the adapters, and those made here. */
+  /** Weights of the model and of the adapters, and weights made here. */
   readonly weights: WeightSource;
-  /** The name in `weights` of an adapter's tensor. */
+  /** Name of an adapter's tensor in `weights`. */
   nameOf(index: number, tensor: string): string;
   /** Adds a tensor. */
   put(name: string, bytes: Uint8Array): void;
@@ -108,7 +108,7 @@ function changeOf({ target, a, b, factor }: AdapterPair, { index, adapter, sourc
   const about = { factor, path: adapter.path, label: a.name };
   const weight = (tensor: TensorInfo): Weight => weightOf(tensor, sources.nameOf(index, tensor.name));
   if (target !== EMBEDDING) return { ...about, a: weight(a), b: weight(b) };
-  // Rows of the first half are the tokens' here, and the other one stands on its side.
+  // For an embedding, A has a row per token, and B is transposed.
   return { ...about, a: transposed(weight(b), sources), b: weight(a) };
 }
 
@@ -117,7 +117,7 @@ function weightOf({ shape, quant }: TensorInfo, name: string): Weight {
   return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
 }
 
-/** The matrix with rows and columns exchanged, as float32 in memory. */
+/** The transposed matrix, as float32 in memory. */
 function transposed(weight: Weight, sources: Sources): Weight {
   const { inDim, outDim } = weight;
   const rows = unpackRows(sources.weights, weight, { expert: 0, first: 0, out: new Float32Array(inDim * outDim) });

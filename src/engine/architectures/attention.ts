@@ -1,7 +1,6 @@
 /**
- * Attention of decoders: projections, norms and rotation of heads, and what is done to the result. What is optional is
- * read from the file: biases, norms of query and key, fused matrices, sinks. Meaning: build_qkv and build_attn of
- * llama-graph.cpp.
+ * Attention of decoders: projections, norms, RoPE, attention, output. Optional parts are read from the file: biases,
+ * QK-norm, fused matrices, sinks. Semantics: build_qkv and build_attn of llama-graph.cpp.
  */
 import type { Activation, Buf, RopeScaling, Step, Weight } from "../program/step.ts";
 import { normSteps, type NormKind } from "./decoder.ts";
@@ -9,38 +8,38 @@ import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
 interface AttentionOptions {
-  /** What is read; `h`. */
+  /** The input; default `h`. */
   readonly from?: Buf;
-  /** How query and key turn; undefined: by no position. */
+  /** RoPE of query and key; undefined: no positions. */
   readonly rope: RopeScaling | undefined;
   /** 0: all positions. */
   readonly window?: number;
   readonly chunked?: boolean;
-  /** Every row sees all of its text; a window is as wide on both sides. */
+  /** Rows attend in both directions; a window has the same width on both sides. */
   readonly bidirectional?: boolean;
   /** 1 / sqrt(headDim) */
   readonly scale?: number;
   readonly softCap?: number;
   readonly alibi?: number;
-  /** The norm of query and key where the file has weights for them; null: `queries` does it. */
+  /** The kind of QK-norm, if the file has weights for it; null: `queries` does it. */
   readonly qkNorm?: NormKind | null;
-  /** Query and key are normed after they turned. */
+  /** QK-norm after RoPE. */
   readonly normLast?: boolean;
-  /** Limit of the values of query, key and value; 0 for none. */
+  /** Limit of the values of query, key and value; 0: none. */
   readonly clamp?: number;
-  /** What is done to the query after all of it. */
+  /** Steps on the final query. */
   readonly queries?: readonly Step[];
-  /** A bias of the projection back is left out, as llama.cpp leaves it out; false. */
+  /** Omits the bias of the output projection, as llama.cpp does; default false. */
   readonly bareResult?: boolean;
-  /** The norm of what attention gives, before it is projected back; without `blk.N.`. */
+  /** The norm of the attention output before its projection; without `blk.N.`. */
   readonly resultNorm?: string;
-  /** What a projection of the input (`attn_gate`) does to what attention gives: one for each head, or each value. */
+  /** Gates the attention output by act(`attn_gate` · input), per head or per value. */
   readonly gate?: Activation;
-  /** Where they are not those of every layer. */
+  /** Default: the model's sizes. */
   readonly sizes?: AttentionSizes;
-  /** Biases and `.scale` tensors of query, key and value are left out, as llama.cpp leaves them out; false. */
+  /** Omits biases and `.scale` tensors of query, key and value, as llama.cpp does; default false. */
   readonly bareQkv?: boolean;
-  /** Whose cache the layer fills, where several run the weights of one; the layer's. */
+  /** Number of the KV cache, if several runs share a layer's weights; default: the layer. */
   readonly cache?: number;
 }
 
@@ -111,7 +110,7 @@ function sizesOf(model: Model, sizes: AttentionSizes | undefined): Required<Atte
   return { nHeads, nKvHeads, headDim, valueDim: sizes?.valueDim ?? headDim };
 }
 
-/** Query, key, value and result of a layer. Where their width is not that of every layer, the name says it. */
+/** Query, key, value and output of a layer. Unusual widths are part of the buffer's name. */
 function headBuffers(model: Model, { nHeads, nKvHeads, headDim, valueDim }: Required<AttentionSizes>) {
   const usual = buffersOf(model);
   const sized = (buf: Buf, dim: number): Buf => (buf.dim === dim ? buf : { name: `${buf.name}.${dim}`, dim });
@@ -138,7 +137,7 @@ export function resultGate(
   ];
 }
 
-/** A norm of every head, by one weight for all or by one each; or of all heads at once, as the weight's shape says. */
+/** A norm per head with a shared or separate weight, or a norm over all heads, depending on the weight's shape. */
 function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
   const shape = model.shape(name);
   if (shape === undefined) return [];

@@ -1,7 +1,7 @@
 /**
- * BERT and its kin, which read a text at once and embed it: learned positions and a plain MLP (`bert`), rotations
- * (`nomic-bert`, `jina-bert-v3`) or ALiBi (`jina-bert-v2`). Norms come after each block, and there is no output
- * vocabulary. Meaning: src/models/bert.cpp of llama.cpp.
+ * Encoders of the BERT family: learned positions and a plain MLP (`bert`), RoPE (`nomic-bert`, `jina-bert-v3`) or ALiBi
+ * (`jina-bert-v2`). Norms come after each block, and there is no output vocabulary. Semantics: src/models/bert.cpp of
+ * llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -9,14 +9,14 @@ import { feedForward, moe, normSteps } from "./decoder.ts";
 import { attnOutput, buffersOf, embedding, layerNorm, mlp, plainMlp, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** Limit of the slopes of Jina 2. No GGUF key says it. */
+/** Limit of Jina 2's slopes. No GGUF key has it. */
 const ALIBI = 8;
 
-/** Where they differ. */
+/** The differences within the family. */
 interface Parts {
-  /** What is done to the embedding before its norm; nothing. */
+  /** Steps on the embedding before its norm; default none. */
   readonly start?: readonly Step[];
-  /** What is done to query and key of each layer; nothing. */
+  /** Steps on query and key of each layer; default none. */
   readonly heads?: (layer: number) => readonly Step[];
   /** Limit of ALiBi's slopes. */
   readonly alibi?: number;
@@ -42,7 +42,7 @@ export function nomicBert(model: Model): Step[] {
   });
 }
 
-/** Nomic Embed 2: of every so many layers one has experts, which are no gated MLPs. */
+/** Nomic Embed 2: every n-th layer has experts, whose MLPs have no gate. */
 export function nomicBertMoe(model: Model): Step[] {
   const { keys, nLayers } = model;
   const { x, y } = buffersOf(model);
@@ -57,7 +57,7 @@ export function nomicBertMoe(model: Model): Step[] {
   });
 }
 
-/** Query and key turn. */
+/** RoPE on query and key. */
 function rotation(model: Model): Step[] {
   const { nHeads: heads, headDim } = model;
   const { q, k } = buffersOf(model);
@@ -65,7 +65,7 @@ function rotation(model: Model): Step[] {
   return [q, k].map((x) => ({ op: "rope", x, heads, headDim, rope }));
 }
 
-/** Jina Embeddings 3: the parts of BERT, but for its positions. */
+/** Jina Embeddings 3: BERT without learned positions. */
 export function jinaBertV3(model: Model): Step[] {
   const { x, y } = buffersOf(model);
   const turns = rotation(model);
@@ -75,7 +75,7 @@ export function jinaBertV3(model: Model): Step[] {
   });
 }
 
-/** Jina Embeddings 2: some of them norm query and key, and have a further norm behind attention. */
+/** Jina Embeddings 2: some models have QK-norm and a second norm after attention. */
 export function jinaBertV2(model: Model): Step[] {
   const { x, q, k } = buffersOf(model);
   return encoder(model, {
@@ -88,7 +88,7 @@ export function jinaBertV2(model: Model): Step[] {
   });
 }
 
-/** A norm over all heads at once, where the file has it. */
+/** A norm over all heads together, if the file has its weight. */
 function rowNorm(model: Model, x: Buf, name: string): Step[] {
   return model.has(`${name}.weight`) ? normSteps(model, "layer", { out: x, x, name }) : [];
 }
@@ -130,7 +130,7 @@ function encoder(model: Model, parts: Parts): Step[] {
   return [...steps, { op: "takeRows", out: last, x }];
 }
 
-/** x = norm(x + y); where the layer has a second norm, x = norm2(norm(x + y) + x). */
+/** x = norm(x + y); with a second norm in the layer, x = norm2(norm(x + y) + x). */
 function joined(model: Model, layer: number): Step[] {
   const { x, y, h } = buffersOf(model);
   const first = layerNorm(model, `blk.${layer}.attn_output_norm`);
@@ -148,7 +148,7 @@ function joined(model: Model, layer: number): Step[] {
   ];
 }
 
-/** Every token is of the first type: texts are not given in pairs. */
+/** Every token has the first type: texts are not given in pairs. */
 function tokenTypes(model: Model): Step[] {
   const outDim = model.rows("token_types");
   if (outDim === undefined) return [];

@@ -1,5 +1,5 @@
 /**
- * BitNet b1.58: Llama with a norm of what attention gives before it is projected back, and one inside the MLP. Meaning:
+ * BitNet b1.58: Llama with a norm before the output projection of attention, and one inside the MLP. Semantics:
  * src/models/bitnet.cpp of llama.cpp.
  */
 import type { Step, Weight } from "../program/step.ts";

@@ -1,6 +1,6 @@
 /**
- * Models whose layers were cut to size one by one: OpenELM, and DeciLM with Llama Nemotron, where a layer may have no
- * attention, only a matrix in its place, or nothing. Meaning: src/models/openelm.cpp and deci.cpp of llama.cpp.
+ * Models with layers of different shapes: OpenELM, and DeciLM with Llama Nemotron, where a layer may have only a matrix
+ * in place of attention, or no attention. Semantics: src/models/openelm.cpp and deci.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -45,7 +45,7 @@ export function deci(model: Model): Step[] {
   return decoder(model, {
     block: (layer) => {
       const ffnDim = ffnDims[layer]!;
-      if (ffnDim === 0) return []; // llama.cpp leaves out what such a layer attends to, too
+      if (ffnDim === 0) return []; // llama.cpp omits the attention of such a layer, too
       const blk = `blk.${layer}`;
       return [
         ...(heads[layer] === 0

@@ -1,38 +1,38 @@
 /**
- * What decoders have in common, as pieces that architectures put together: a norm, an MLP or a mixture of experts, and
- * how they join the residual stream with attention (attention.ts). Every piece reads from the file what is optional in
- * it: biases, fused matrices, shared experts. Meaning: build_ffn and build_moe_ffn of llama-graph.cpp.
+ * Building blocks of decoders: norms, MLPs, mixtures of experts, and the residual connections between them and
+ * attention (attention.ts). Optional parts are read from the file: biases, fused matrices, shared experts. Semantics:
+ * build_ffn and build_moe_ffn of llama-graph.cpp.
  */
 import type { Activation, Buf, GateLimit, Gating, Routing, Step, Weight } from "../program/step.ts";
 import { buffersOf, embedding, fusedMlp, mlp, output, plainMlp, plainOrVector, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
-/** `rms`; `layer` with its bias where there is one; `bare` and `bareRms`: a layer norm, an RMS norm without weights. */
+/** `rms`; `layer`, with a bias if the file has one; `bare` and `bareRms`: a layer norm or RMS norm without weights. */
 export type NormKind = "rms" | "layer" | "bare" | "bareRms";
 
 export interface DecoderOptions {
-  /** Factor on embeddings; 1. */
+  /** Factor on embeddings; default 1. */
   readonly embeddingScale?: number;
-  /** What is done to embeddings before the first block. */
+  /** Steps on embeddings before the first block. */
   readonly start?: readonly Step[];
-  /** The steps of a layer: they change `x`. */
+  /** The steps of a layer, which update `x`. */
   readonly block: (layer: number) => readonly Step[];
   readonly norm?: NormKind;
   readonly outputNorm?: string;
-  /** What is done to the normed stream of an encoder, which has no logits. */
+  /** Steps on the final normed stream of an encoder, which has no logits. */
   readonly encoder?: readonly Step[];
-  /** A bias of the logits is left out, as llama.cpp leaves it out; false. */
+  /** Omits a bias of the logits, as llama.cpp does; default false. */
   readonly bareLogits?: boolean;
-  /** Factor on logits; 1. */
+  /** Factor on logits; default 1. */
   readonly logitScale?: number;
-  /** Limit of logits; 0 for none. */
+  /** Soft cap of logits; 0: none. */
   readonly logitCap?: number;
 }
 
-/** What is around the layers of an architecture: those of a model, or those of the one behind them that drafts. */
+/** Makes the steps around an architecture's layers: for a whole model, or for its draft layer. */
 export type Frame = (model: Model, options: DecoderOptions) => Step[];
 
-/** Embedding, blocks, the last norm and the logits. */
+/** Embedding, blocks, final norm and logits. */
 export const decoder: Frame = (model, options) => {
   const { norm = "rms", outputNorm = "output_norm", logitCap = 0, logitScale = 1 } = options;
   const { x, last, logits } = buffersOf(model);
@@ -55,10 +55,12 @@ export const decoder: Frame = (model, options) => {
   ];
 };
 
-/** Files may name more than they have layers. */
+/** Files may name more inputs than they have layers. */
 const DEEPSTACK_MAX = 64;
 
-/** What image encoders give for the output of the first layers, behind the embedding of a row. */
+/**
+ * Adds the image encoder's extra vectors (DeepStack) to the output of the first layers; they follow a row's embedding.
+ */
 function deepstack({ keys, dim }: Model, layer: number): Step[] {
   const count = keys.count("n_deepstack_layers", { min: 0, max: DEEPSTACK_MAX, fallback: 0 });
   return layer < count ? [{ op: "addGiven", x: { name: "x", dim }, at: (layer + 1) * dim }] : [];
@@ -76,15 +78,15 @@ export function normSteps(model: Model, kind: NormKind, { out, x, name }: { out:
 
 interface BlockOptions {
   readonly norm?: NormKind;
-  /** Tensor names of the norms, without `blk.N.`; null: the block reads `x` as it is. */
+  /** Tensor names of the norms, without `blk.N.`; null: the block reads `x` unnormed. */
   readonly attnNorm?: string | null;
   readonly ffnNorm?: string | null;
-  /** Norms of what attention and MLP give, before it joins the stream. */
+  /** Norms of the outputs of attention and MLP, before they are added to the stream. */
   readonly attnPostNorm?: string;
   readonly ffnPostNorm?: string;
-  /** Of those norms; the model's. */
+  /** Epsilon of those norms; default: the model's. */
   readonly postEps?: number;
-  /** Factor on what joins the stream; 1. */
+  /** Factor on the outputs added to the stream; default 1. */
   readonly residualScale?: number;
   /** From `h` to `y`. */
   readonly attention: readonly Step[];
@@ -108,12 +110,12 @@ export function sequentialBlock(model: Model, layer: number, options: BlockOptio
   ];
 }
 
-/** x += attention(norm(x)) + ffn(norm(x)). Without a norm of its own, the MLP reads what attention reads. */
+/** x += attention(norm(x)) + ffn(norm(x)). Without its own norm, the MLP shares attention's input. */
 export function parallelBlock(model: Model, layer: number, options: BlockOptions): Step[] {
   const { attnNorm = "attn_norm", ffnNorm = null, residualScale: scale = 1 } = options;
   const { x, y } = buffersOf(model);
   const z = { name: "z", dim: y.dim };
-  // The MLP first: what it reads may be what attention reads, and attention changes only `y`.
+  // The MLP first: it may share attention's input, and attention changes only `y`.
   return [
     ...input(model, layer, options.norm, ffnNorm ?? attnNorm),
     ...options.ffn,
@@ -145,14 +147,14 @@ interface FeedForwardOptions {
   readonly ffnDim?: number;
   /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
   readonly scaled?: boolean;
-  /** What is read; `h`. */
+  /** The input; default `h`. */
   readonly from?: Buf;
-  /** Biases are left out, as llama.cpp leaves them out; false. */
+  /** Omits biases, as llama.cpp does; default false. */
   readonly bare?: boolean;
   readonly limit?: GateLimit | undefined;
 }
 
-/** The MLP of a layer, from `h` to `y`: gated where the file has a gate, apart or fused in `ffn_up`. */
+/** The MLP of a layer, from `h` to `y`: gated if the file has a gate, separate or fused in `ffn_up`. */
 export function feedForward(model: Model, layer: number, options: FeedForwardOptions): Step[] {
   const { act, ffnDim, from, scaled = false } = options;
   const { h, y } = buffersOf(model);
@@ -184,7 +186,7 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
   ];
 }
 
-/** The experts of a layer where the file has some, else its MLP; one that it has beside a router goes unused. */
+/** The experts of a layer if the file has some, else its MLP; an MLP beside a router is unused. */
 export function moeOrFeedForward(
   model: Model,
   layer: number,
@@ -203,26 +205,26 @@ interface MoeOptions {
   /** As for `feedForward`. */
   readonly scaled?: boolean;
   readonly sharedScaled?: boolean;
-  /** Whether the weights of the chosen experts are divided by their sum. */
+  /** Divides the weights of the chosen experts by their sum. */
   readonly normalize: boolean;
   readonly routing?: Routing;
   readonly scale?: number;
   readonly ffnDim?: number;
-  /** Width of the MLP beside the experts; 0 leaves it out. By the file. */
+  /** Width of the shared expert; 0 omits it. Default: by the file. */
   readonly sharedDim?: number;
   readonly nUsed?: number;
   readonly limit?: GateLimit | undefined;
   readonly sharedLimit?: GateLimit | undefined;
-  /** What is read and written; `h` and `y`. */
+  /** Input and output; default `h` and `y`. */
   readonly from?: Buf;
   readonly out?: Buf;
-  /** What the router reads, where that is something else. */
+  /** The router's input; default `from`. */
   readonly routed?: Buf;
 }
 
 /**
- * The experts of a layer, from `h` to `y`, and the MLP that every row passes beside them where the file has one,
- * weighted by a gate where it has that.
+ * The experts of a layer, from `h` to `y`, plus the shared expert if the file has one, weighted by its gate if there is
+ * one.
  */
 export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
   const { h, y } = buffersOf(model);
@@ -246,7 +248,7 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
   return [step, ...sharedExpert(model, layer, options)];
 }
 
-/** Router and stacked matrices of a layer's experts with their biases; gate and up apart, or fused with gate first. */
+/** Router, stacked matrices and biases of a layer's experts; gate and up are separate, or fused with the gate first. */
 function expertWeights(
   model: Model,
   layer: number,
@@ -297,7 +299,7 @@ function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] 
   return [run, ...sharedGate(model, layer, shared), { op: "add", out: y, a: y, b: shared, scale: 1 }];
 }
 
-/** shared ⊙ sigmoid(gate · h), where the file has such a gate. */
+/** shared ⊙ sigmoid(gate · h), if the file has such a gate. */
 function sharedGate(model: Model, layer: number, shared: Buf): Step[] {
   const name = `blk.${layer}.ffn_gate_inp_shexp`;
   if (!model.has(`${name}.weight`)) return [];

@@ -1,7 +1,7 @@
 /**
- * DeepSeek 2 and 3, GLM-4.7 Flash and others with multi-head latent attention: the cache keeps one compressed vector
- * and one rotated key for each position, and the matrices that unpack it are applied to queries and results instead.
- * Old files fuse these matrices, new ones do not; both run absorbed. Meaning: src/models/deepseek2.cpp of llama.cpp.
+ * DeepSeek 2 and 3, GLM-4.7 Flash and others with multi-head latent attention: the cache holds one compressed vector
+ * and one rotated key per position; the matrices that unpack it are applied to queries and outputs instead (absorbed
+ * form). Old files fuse these matrices, new ones do not. Semantics: src/models/deepseek2.cpp of llama.cpp.
  */
 import type { Activation, Buf, RopeScaling, Step } from "../program/step.ts";
 import { attention, resultGate } from "./attention.ts";
@@ -12,7 +12,7 @@ import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 const RANK_MAX = 65_536;
-/** Vocabulary and layers of GLM-4.7 Flash, whose first files do not say how experts are scored. */
+/** Vocabulary and layers of GLM-4.7 Flash, whose first files lack the routing score. */
 const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
 export function deepseek2(model: Model, frame = decoder): Step[] {
@@ -40,7 +40,7 @@ export function deepseek2(model: Model, frame = decoder): Step[] {
   });
 }
 
-/** DeepSeek-OCR's text model: plain attention, and the experts. */
+/** DeepSeek-OCR's text model: plain attention, and experts. */
 export function deepseek2Ocr(model: Model): Step[] {
   const { keys, nLayers } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -57,7 +57,7 @@ export function deepseek2Ocr(model: Model): Step[] {
   });
 }
 
-/** MiniCPM 3: Llama with compressed keys and values, turned in halves; embeddings, residuals and logits are scaled. */
+/** MiniCPM 3: Llama with compressed keys and values and RoPE on halves; embeddings, residuals and logits are scaled. */
 export function minicpm3(model: Model): Step[] {
   const { dim, nLayers, headDim } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -74,23 +74,23 @@ export function minicpm3(model: Model): Step[] {
   });
 }
 
-/** No GGUF key says these. */
+/** No GGUF key has these. */
 const MINICPM = { embeddingScale: 12, depthScale: 1.4, baseDim: 256 };
 
 interface LatentOptions {
-  /** undefined: nothing turns. */
+  /** undefined: no RoPE */
   readonly rope: RopeScaling | undefined;
-  /** Values of each head, and of the key that all share, which are not compressed: those that turn. */
+  /** Size of the rotated part of each head, and of the uncompressed key that all heads share. */
   readonly rotaryDim: number;
   readonly scale: number;
-  /** Factors of the query's matrices, and of the last one, are left out, as llama.cpp leaves them out; false. */
+  /** Omits factors of the query's first or last matrix, as llama.cpp does; default false. */
   readonly bareQuery?: boolean;
   readonly bareResult?: boolean;
-  /** What a projection of `h` in the tensor `attn_gate` does to each head's result. */
+  /** Gates each head's output by act(`attn_gate` · h). */
   readonly gate?: Activation;
 }
 
-/** Sizes of a head before and after the compression; new files give them under keys of their own. */
+/** Head sizes before and after compression; new files have separate keys for them. */
 export function latentSizes({ keys, headDim }: Model): { keyDim: number; valueDim: number } {
   const count = (key: string, fallback: number): number =>
     keys.count(key, { min: 0, max: HEAD_DIM_MAX, fallback }) || fallback;
@@ -167,7 +167,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
   };
 }
 
-/** From `h`, through a narrower vector where the file has one. */
+/** From `h`, through a narrower vector if the file has one. */
 function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
   const { dim, eps } = model;
   const { h } = buffersOf(model);
@@ -195,7 +195,7 @@ function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: b
   ];
 }
 
-/** The matrices of each head that make its keys and values of the compressed vector. */
+/** Each head's matrices that turn the compressed vector into keys and values. */
 function unpacking(
   model: Model,
   layer: number,
@@ -210,7 +210,7 @@ function unpacking(
       transposed: false,
     };
   }
-  const rows = plainDim + valueDim; // of each head: its key's, then its value's
+  const rows = plainDim + valueDim; // per head: the key's, then the value's
   const fused = model.matrix(`${blk}.attn_kv_b`, { inDim: rank, outDim: experts * rows });
   const part = { ...fused, experts, tensorRows: rows };
   return {
@@ -220,7 +220,7 @@ function unpacking(
   };
 }
 
-/** YaRN without a magnitude of its own where the file gives one for all dimensions: scores are scaled by that. */
+/** Uses YaRN without its own magnitude if the file has one for all dimensions: that scales scores instead. */
 function latentRope(model: Model): RopeScaling {
   const rope = ropeOf(model, { style: "norm" });
   const hasOwn = model.keys.number("rope.scaling.yarn_log_multiplier", 0) !== 0;
@@ -228,7 +228,7 @@ function latentRope(model: Model): RopeScaling {
   return { ...rope, attnFactor: rope.attnFactor / (1 + 0.1 * Math.log(1 / rope.freqScale)) };
 }
 
-/** The magnitude that scores are scaled by, once for queries and once for keys. The file gives it times a tenth. */
+/** The magnitude that scales scores, once for queries and once for keys. The file has a tenth of its factor. */
 function latentScale({ keys }: Model, attnFactor: number, freqScale: number): number {
   const stretch = Math.log(1 / freqScale);
   const logMul = keys.number("rope.scaling.yarn_log_multiplier", 0) * 10;

@@ -1,18 +1,18 @@
 /**
- * The layer behind the others that was trained to draft (`nextn`, MTP): of a row's final hidden state, which is given,
- * and of the token that was chosen after it, it says what follows that token. Its block is one of the architecture's.
- * Meaning: graph_mtp of the architectures in llama.cpp's src/models, arXiv:2412.19437.
+ * The additional layer that was trained to draft (`nextn`, MTP): from a row's final hidden state, which is an input,
+ * and the token chosen after it, it predicts the token after that. Its block is one of the architecture's. Semantics:
+ * graph_mtp of the architectures in llama.cpp's src/models, arXiv:2412.19437.
  */
 import type { Frame } from "./decoder.ts";
 import type { Keys } from "./hparams.ts";
 import { buffersOf, embedding, output, type Model } from "./model.ts";
 
-/** Files with several are not known. */
+/** Files with several such layers are unknown. */
 export function hasDraftLayer(keys: Keys, model: Model): boolean {
   return keys.number("nextn_predict_layers", 0) === 1 && model.has(`blk.${model.nLayers}.nextn.eh_proj.weight`);
 }
 
-/** Its embedding, head and last norm are the model's where it has none of its own. */
+/** Embedding, head and final norm default to the model's. */
 export const draftLayer: Frame = (model, { block }) => {
   const { dim, nLayers, vocabSize, eps } = model;
   const { x, last, logits } = buffersOf(model);

@@ -1,6 +1,6 @@
 /**
- * Encoders that are built like decoders: norms before each block, rotations, gated MLPs, a norm at the end. Meaning:
- * the files of the same names in llama.cpp's src/models.
+ * Encoders with a decoder's structure: norms before each block, RoPE, gated MLPs, a final norm. Semantics: the files of
+ * the same names in llama.cpp's src/models.
  */
 import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -10,7 +10,7 @@ import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
-/** Names of the activation in front of the gate, as files spell them. */
+/** Spellings of the gate's activation in files. */
 const GATES: Readonly<Record<string, "gelu" | "silu">> = {
   gelu: "gelu",
   geglu: "gelu",
@@ -19,7 +19,7 @@ const GATES: Readonly<Record<string, "gelu" | "silu">> = {
   swiglu: "silu",
 };
 
-/** ModernBERT: of three layers the first sees everything, the others a window in a rotation of their own. */
+/** ModernBERT: one layer of full attention, then two with a window and a separate RoPE base. */
 export function modernBert(model: Model): Step[] {
   const { keys, path } = model;
   const { x } = buffersOf(model);

@@ -1,6 +1,6 @@
 /**
- * Decoders with experts, each in a line or a few: what its attention, its routing and its layers without experts are.
- * Meaning: the files of the same names in llama.cpp's src/models.
+ * Decoders with experts, a few lines each: their attention, routing and dense layers. Semantics: the files of the same
+ * names in llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Routing, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -33,16 +33,16 @@ interface Options {
   readonly attnPostNorm?: string;
   readonly ffnPostNorm?: string;
   readonly clamp?: number;
-  /** Whether weights of chosen experts are divided by their sum; by the file. */
+  /** Divides the weights of chosen experts by their sum; default: by the file. */
   readonly normalize?: boolean;
   readonly routing?: Routing;
   /** Applies `.scale` tensors of experts. */
   readonly scaled?: boolean;
-  /** The layers at the start that are dense, where the file does not say; 0. */
+  /** Returns whether a layer is dense; default: the file's number of leading dense layers, or 0. */
   readonly dense?: (layer: number) => boolean;
 }
 
-/** Experts in all layers but the first few, Llama otherwise. */
+/** Experts in all layers except the first few, otherwise Llama. */
 function withExperts(model: Model, options: Options, frame = decoder): Step[] {
   const { keys, nLayers } = model;
   const { act = "silu", norm = "rms", scaled = false } = options;
@@ -76,10 +76,10 @@ function withExperts(model: Model, options: Options, frame = decoder): Step[] {
   });
 }
 
-/** `expert_gating_func` of llama.cpp: 1 softmax, 2 sigmoid, 3 softmax of the chosen. */
+/** `expert_gating_func` of llama.cpp: 1 softmax, 2 sigmoid, 3 softmax over the chosen. */
 const SCORES = [undefined, "softmax", "sigmoid", "softmax_chosen"] as const;
 
-/** How the file says that experts are scored; undefined for softmax over all. */
+/** The routing score of the file; undefined for softmax over all. */
 export function routingOf(model: Model, fallback: Routing["score"] = "softmax"): Routing | undefined {
   const { keys, path, nExperts } = model;
   const code = keys.count("expert_gating_func", { min: 0, max: 255, fallback: 0 });
@@ -106,11 +106,11 @@ export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const qwen3vlmoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
-/** DeepSeek of the first generation. */
+/** The first generation of DeepSeek. */
 export const deepseek = (model: Model): Step[] => withExperts(model, { rope: "norm", normalize: false });
-/** Ling of the first generation. */
+/** The first generation of Ling. */
 export const bailingmoe = (model: Model): Step[] => withExperts(model, { rope: "norm", dense: () => false });
-/** DBRX: values limited, a layer norm without bias, and its second norm named after attention's output. */
+/** DBRX: clamped values, layer norms without bias, and a second norm named after attention's output. */
 export const dbrx = (model: Model): Step[] =>
   withExperts(model, {
     rope: "neox",
@@ -120,7 +120,7 @@ export const dbrx = (model: Model): Step[] =>
     normalize: true,
   });
 
-/** ERNIE 4.5: every so many layers have experts. */
+/** ERNIE 4.5: every n-th layer has experts. */
 export function ernie45moe(model: Model): Step[] {
   const { keys, nLayers } = model;
   const step = keys.count("interleave_moe_layer_step", { min: 1, max: nLayers });
@@ -133,7 +133,7 @@ export function ernie45moe(model: Model): Step[] {
   });
 }
 
-/** Command A with experts: attention and experts side by side; where there is a shared expert, both count half. */
+/** Command A with experts: attention and experts in parallel; with a shared expert, both count half. */
 export function cohere2moe(model: Model): Step[] {
   const { keys, nLayers } = model;
   const { y } = buffersOf(model);
@@ -164,7 +164,7 @@ export function cohere2moe(model: Model): Step[] {
   });
 }
 
-/** K-EXAONE: of four layers three have a window, and only those turn. */
+/** K-EXAONE: three of four layers have a window, and only those use RoPE. */
 export function exaoneMoe(model: Model): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -182,7 +182,7 @@ export function exaoneMoe(model: Model): Step[] {
   });
 }
 
-/** Mellum 2: of four layers three have a window, and turn without scaling. */
+/** Mellum 2: three of four layers have a window, and RoPE without scaling. */
 export function mellum(model: Model): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -200,7 +200,7 @@ export function mellum(model: Model): Step[] {
   });
 }
 
-/** Hunyuan 3: experts where the file has them. */
+/** Hunyuan 3: experts in the layers that the file gives some. */
 export function hyV3(model: Model, frame = decoder): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -216,7 +216,7 @@ export function hyV3(model: Model, frame = decoder): Step[] {
   });
 }
 
-/** Maple: layers with a window turn, the others see everything; an expert's gate and up are limited. */
+/** Maple: layers with a window use RoPE, the others are global without it; an expert's gate and up are limited. */
 export function maple(model: Model): Step[] {
   const { keys, nLayers } = model;
   const rope = windowRope(model, ropeOf(model, { style: "neox" }));
@@ -225,7 +225,7 @@ export function maple(model: Model): Step[] {
   return decoder(model, {
     block: (layer) => {
       const [window, up] = [windows[layer]!, limits[layer]!];
-      // Gates are limited before they are activated, which keeps their order.
+      // Limits gates before the activation, which is equivalent because it is monotonic there.
       const limit = up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined;
       return sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
@@ -235,10 +235,10 @@ export function maple(model: Model): Step[] {
   });
 }
 
-/** Smaller limits mean none, as in llama.cpp. */
+/** Smaller limits mean no limit, as in llama.cpp. */
 export const LIMIT_MIN = 1e-6;
 
-/** SmallThinker: experts are chosen before attention, by the stream as the layer found it. */
+/** SmallThinker: experts are chosen before attention, from the layer's input. */
 export function smallthinker(model: Model): Step[] {
   const { keys } = model;
   const { x, h, y } = buffersOf(model);
@@ -264,10 +264,10 @@ export function smallthinker(model: Model): Step[] {
   });
 }
 
-/** Whatever its files say. */
+/** Overrides the files' values. */
 const SMALLTHINKER = { window: 4096, noRopePeriod: 4 };
 
-/** gpt-oss: every other layer has a window, each head a sink, and an expert's gate and up are limited. */
+/** gpt-oss: every other layer has a window, each head has a sink, and an expert's gate and up are limited. */
 export function gptOss(model: Model): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });

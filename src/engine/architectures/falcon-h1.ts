@@ -1,6 +1,6 @@
 /**
- * Falcon-H1: attention and Mamba 2 beside each other in every layer, from the same norm. Meaning:
- * src/models/falcon-h1.cpp of llama.cpp.
+ * Falcon-H1: attention and Mamba 2 in parallel in every layer, after the same norm. Semantics: src/models/falcon-h1.cpp
+ * of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { mamba2Block } from "./mamba.ts";
@@ -12,13 +12,13 @@ export function falconH1(model: Model): Step[] {
   const { x, h, q, k, v, heads, y, last, logits } = buffersOf(model);
   const beside = { name: "ssm.y", dim };
   const rope = ropeOf(model, { style: "neox", factors: false });
-  model.values("rope_freqs", rope.rotaryDim / 2); // some files have them; the reference does not use them here
+  model.values("rope_freqs", rope.rotaryDim / 2); // some files have them; the reference ignores them here
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
   const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: 1 }];
   for (let layer = 0; layer < nLayers; layer++) {
     const blk = `blk.${layer}`;
     const w = qkv(model, layer);
-    const { w: outW } = attnOutput(model, layer); // its bias is left out there too
+    const { w: outW } = attnOutput(model, layer); // the reference omits its bias too
     steps.push(
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
       { op: "linear", out: q, x: h, ...w.q },

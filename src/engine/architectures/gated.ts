@@ -1,6 +1,6 @@
 /**
- * Decoders that gate what attention gives, by a projection of what it read. Layers with a window alternate with layers
- * that see everything. Meaning: the files of the same names in llama.cpp's src/models.
+ * Decoders that gate the attention output by a projection of the layer's input. Layers with a window alternate with
+ * global layers. Semantics: the files of the same names in llama.cpp's src/models.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -10,12 +10,12 @@ import { readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf, windowRope } from "./rope.ts";
 
-/** Every so many layers of Trinity do not turn queries and keys. No GGUF key says so. */
+/** Every n-th layer of Trinity has no RoPE. No GGUF key has n. */
 const NO_ROPE_PERIOD = 4;
-/** Of the norms after a block of Muse Glimmer. */
+/** Epsilon of the norms after a block of Muse Glimmer. */
 const POST_EPS = 1e-8;
 
-/** Trinity: experts in all layers but the first few, norms before and after each block. */
+/** Trinity: experts in all layers except the first few, norms before and after each block. */
 export function afmoe(model: Model): Step[] {
   const { keys, dim, nLayers } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -46,7 +46,7 @@ export function afmoe(model: Model): Step[] {
   });
 }
 
-/** Laguna: of four layers the first sees everything, in a rotation of its own; a gate for each head, or each value. */
+/** Laguna: the first of four layers is global, with separate RoPE parameters; a gate per head or per value. */
 export function laguna(model: Model): Step[] {
   const { keys, nLayers, headDim } = model;
   const rope = ropeOf(model, { style: "neox" });
@@ -73,7 +73,7 @@ export function laguna(model: Model): Step[] {
   });
 }
 
-/** Muse Glimmer: normed embeddings, and rotation in layers with a window only. */
+/** Muse Glimmer: normed embeddings, and RoPE in layers with a window only. */
 export function museGlimmer(model: Model): Step[] {
   const { keys } = model;
   const { x } = buffersOf(model);
@@ -96,7 +96,7 @@ export function museGlimmer(model: Model): Step[] {
   });
 }
 
-/** Spark 2.5: layers differ in heads, a gate for each. */
+/** Spark 2.5: the number of heads varies by layer; a gate per head. */
 export function spark25(model: Model): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });

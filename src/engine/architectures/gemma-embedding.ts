@@ -1,7 +1,7 @@
 /**
- * EmbeddingGemma: Gemma 3 as an encoder. Its windows reach as far behind a row as before it, and two matrices follow
- * the pooling; as they are linear, they are applied before it here. Meaning: src/models/gemma-embedding.cpp and
- * build_dense_out of llama.cpp.
+ * EmbeddingGemma: Gemma 3 as an encoder. Windows reach equally far in both directions. Two matrices follow the pooling;
+ * being linear, they are applied before it here. Semantics: src/models/gemma-embedding.cpp and build_dense_out of
+ * llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -30,7 +30,7 @@ export function gemmaEmbedding(model: Model): Step[] {
   });
 }
 
-/** The matrices behind the pooling, where the file has them: out to a wider vector and back. */
+/** The matrices after the pooling, if the file has them: to a wider vector and back. */
 function dense(model: Model): Step[] {
   const width = model.rows("dense_2");
   if (width === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * Gemma 1: scaled embeddings, heads of a size of their own, a GELU gate, tied output. The norms' weights are stored
- * with their 1 added. Meaning: src/models/gemma.cpp of llama.cpp.
+ * Gemma 1: scaled embeddings, an independent head size, a GELU gate, tied output. Norm weights are stored with 1 added.
+ * Semantics: src/models/gemma.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";

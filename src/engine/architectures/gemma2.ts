@@ -1,13 +1,13 @@
 /**
- * Gemma 2: every other layer sees a sliding window, scores and logits are soft-capped, and each block is normed again
- * before it is added. Meaning: src/models/gemma2.cpp of llama.cpp.
+ * Gemma 2: every other layer has a sliding window, scores and logits are soft-capped, and each block's output is normed
+ * before it is added. Semantics: src/models/gemma2.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { readWindows } from "./hparams.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** The 27B model scales attention by its width per head, not by the size of a head. */
+/** The 27B model scales attention by width / heads instead of by the head size. */
 const LAYERS_27B = 46;
 
 export function gemma2(model: Model): Step[] {

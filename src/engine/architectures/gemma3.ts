@@ -1,14 +1,14 @@
 /**
- * Gemma 3: five layers with a sliding window and a rotation base of their own to each that sees everything, and a norm
- * on every head of query and key. Meaning: src/models/gemma3.cpp of llama.cpp; `rope.global.freq_base` and
- * `rope.local.freq_base` are the spelling of another converter.
+ * Gemma 3: five layers with a sliding window and their own RoPE base per global layer, and QK-norm. Semantics:
+ * src/models/gemma3.cpp of llama.cpp; `rope.global.freq_base` and `rope.local.freq_base` are another converter's
+ * spelling.
  */
 import type { Step } from "../program/step.ts";
 import { readWindows } from "./hparams.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { checkedRope, localRope, ropeOf } from "./rope.ts";
 
-/** The 27B model scales attention by its width per head, not by the size of a head. */
+/** The 27B model scales attention by width / heads instead of by the head size. */
 const LAYERS_27B = 62;
 
 export function gemma3(model: Model): Step[] {

@@ -1,8 +1,7 @@
 /**
- * Gemma 3n: four streams, of which each layer works on one and predicts and corrects the others (AltUp,
- * arXiv:2301.13310); a low-rank path beside attention (Laurel); a second embedding that every layer reads a part of;
- * gates of the first layers keep their largest values; the last layers attend to what earlier ones kept. Meaning:
- * src/models/gemma3n.cpp of llama.cpp.
+ * Gemma 3n: four streams; each layer computes one and predicts and corrects the others (AltUp, arXiv:2301.13310); a
+ * low-rank path beside attention (Laurel); a second embedding with a part per layer; sparse gates in the first layers;
+ * the last layers reuse the KV caches of earlier ones. Semantics: src/models/gemma3n.cpp of llama.cpp.
  */
 import type { Buf, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -13,11 +12,11 @@ import { readWindows } from "./hparams.ts";
 import { attnOutput, buffersOf, mlp, qkv, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
-/** No GGUF key says these. */
+/** No GGUF key has these. */
 const STREAMS = 4;
 const KV_LAYERS = 20;
 const SPARSE_LAYERS = 10;
-/** Deviations above the mean: one value of twenty stays. */
+/** Standard deviations above the mean: one value of twenty is kept. */
 const SPARSITY = 1.6448533535003662;
 const LOGIT_CAP = 30;
 const PART_DIM = 256;
@@ -50,14 +49,14 @@ export function gemma3n(model: Model): Step[] {
 const numbered = (name: string, count: number, dim: number): Buf[] =>
   Array.from({ length: count }, (_, i) => ({ name: `${name}${i + 1}`, dim }));
 
-/** One of the matrices in a stack, for a stream beyond the first. */
+/** One of the stacked matrices, for a stream after the first. */
 function streamMatrix(model: Model, name: string, i: number): Weight {
   const { dim } = model;
   const stack = model.matrix(name, { inDim: dim, outDim: dim, experts: STREAMS - 1 });
   return { ...stack, experts: 1, rowStart: i * dim, tensorRows: (STREAMS - 1) * dim };
 }
 
-/** The streams at first: the embedding, and projections of it with the same length. */
+/** The initial streams: the embedding, and projections of it with the same length. */
 function spread(model: Model, [x, ...others]: readonly Buf[]): Step[] {
   return others.flatMap((out, i): Step[] => [
     { op: "linear", out, x: x!, w: streamMatrix(model, "altup_proj", i) },
@@ -65,7 +64,7 @@ function spread(model: Model, [x, ...others]: readonly Buf[]): Step[] {
   ]);
 }
 
-/** Their mean at last, each of the others projected back to the length of the first. */
+/** The final mean; the other streams are first projected back to the length of the first. */
 function gather(model: Model, [x, ...others]: readonly Buf[]): Step[] {
   const { dim } = model;
   const back = numbered("altup.back", others.length, dim);
@@ -150,7 +149,7 @@ function feedForward(model: Model, layer: number): Step[] {
   ];
 }
 
-/** What a stream says of all: tanh(router · norm(x) / dim), (STREAMS). */
+/** The modalities of a stream: tanh(router · norm(x) / dim), (STREAMS). */
 function modalities(model: Model, layer: number, { x, out }: { x: Buf; out: Buf }): Step[] {
   const { dim } = model;
   const { h } = buffersOf(model);
@@ -214,7 +213,7 @@ function correct(model: Model, layer: number, { streams, predicted, active }: St
   ];
 }
 
-/** What the layer's part of the second embedding adds to all streams but the first, gated by the first. */
+/** Adds the layer's part of the second embedding to all streams except the first, gated by the first. */
 function perLayer(model: Model, layer: number, { streams, part }: Pick<Parts, "streams" | "part">): Step[] {
   const { dim } = model;
   const { h, y } = buffersOf(model);
@@ -232,7 +231,7 @@ function perLayer(model: Model, layer: number, { streams, part }: Pick<Parts, "s
   ];
 }
 
-/** From `h` to `y`; layers beyond the first twenty attend to what the last of their kind before them kept. */
+/** From `h` to `y`; layers after the first twenty use the KV cache of the last earlier layer of their kind. */
 function attentionOf(model: Model): (layer: number) => Step[] {
   const { keys, eps, headDim, nHeads, nKvHeads } = model;
   const { h, q, v, heads, y } = buffersOf(model);
@@ -247,7 +246,7 @@ function attentionOf(model: Model): (layer: number) => Step[] {
       return attention(model, layer, { rope: turn, window, scale: 1, queries });
     }
     const blk = `blk.${layer}`;
-    const w = qkv(model, layer); // with a key and a value that nobody reads, as for the norm
+    const w = qkv(model, layer); // reads keys and values without using them, for the QK-norm weights
     if (model.has(`${blk}.attn_k_norm.weight`)) model.vector(`${blk}.attn_k_norm`, headDim);
     const shape = { nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0 };
     return [

@@ -1,7 +1,7 @@
 /**
- * Gemma 4: layers with a window and layers that see everything differ in head size, heads and rotation; the last ones
- * attend to what earlier ones kept. The 26 B model has experts beside each MLP, the E models a second embedding that
- * every layer reads a part of. Meaning: src/models/gemma4.cpp of llama.cpp.
+ * Gemma 4: window layers and global layers differ in head size, head count and RoPE; the last ones reuse the KV caches
+ * of earlier ones. The 26 B model has experts beside each MLP; the E models have a second embedding with a part per
+ * layer. Semantics: src/models/gemma4.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { decoder, moe, normSteps } from "./decoder.ts";
@@ -9,7 +9,7 @@ import { HEAD_DIM_MAX, readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, mlp, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
-/** What a vector in place of a token is looked up as in the second embedding. */
+/** The token whose second embedding rows without an id get. */
 const PADDING_TOKEN = 0;
 
 export function gemma4(model: Model): Step[] {
@@ -62,9 +62,9 @@ function attentionOf(model: Model): (layer: number) => Step[] {
     const project = (to: Buf, name: string): Step => {
       return { op: "linear", out: to, x: h, ...model.linear(`${blk}.${name}`, { inDim: dim, outDim: to.dim }) };
     };
-    const oneWay = window === 0; // the parts of an image see each other within windows only
+    const oneWay = window === 0; // parts of an image see each other in window layers only
     const same = { out, q, layer, nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0, oneWay };
-    // A layer without keys reads those of the last layer of its kind that has some.
+    // a layer without keys reads the cache of the last layer of its kind that has keys
     const source = nLayers - shared - (window > 0 ? 2 : 1);
     const keysAndValues: Step[] = [
       project(k, "attn_k"),
@@ -86,7 +86,7 @@ function attentionOf(model: Model): (layer: number) => Step[] {
   };
 }
 
-/** The MLP of a layer, from `x` to `y`; with experts beside it where the layer has some. */
+/** The MLP of a layer, from `x` to `y`, with experts beside it if the layer has some. */
 function feedForward(model: Model, layer: number): Step[] {
   const { dim, eps, keys } = model;
   const { x, h, y } = buffersOf(model);
@@ -113,7 +113,7 @@ function feedForward(model: Model, layer: number): Step[] {
   ];
 }
 
-/** The second embedding and what each layer does with its part of it; undefined where the model has none. */
+/** The second embedding and each layer's use of its part; undefined if the model has none. */
 function perLayerInputs(model: Model): { start: Step[]; block: (layer: number) => Step[] } | undefined {
   const { dim, keys } = model;
   const partDim = keys.count("embedding_length_per_layer_input", { min: 0, max: dim, fallback: 0 });
@@ -136,7 +136,7 @@ function perLayerInputs(model: Model): { start: Step[]; block: (layer: number) =
   return { start, block };
 }
 
-/** The second embedding, joined with a projection of the first, `x`, and the part of it that a layer reads. */
+/** The second embedding, combined with a projection of the first, `x`, and the part for each layer. */
 export function perLayerParts(
   model: Model,
   partDim: number,

@@ -1,6 +1,6 @@
 /**
- * Architectures in the line of GPT-2 and GPT-J: layer norms with biases, and often attention and MLP side by side.
- * Meaning: the files of the same names in llama.cpp's src/models.
+ * Architectures in the line of GPT-2 and GPT-J: layer norms with biases, and often attention and MLP in parallel.
+ * Semantics: the files of the same names in llama.cpp's src/models.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -20,7 +20,7 @@ export const nemotron = (model: Model): Step[] => sequential(model, { rope: "neo
 export const gpt2 = (model: Model): Step[] =>
   sequential(model, { rope: null, norm: "layer", act: "gelu", start: learnedPositions(model) });
 
-/** Embeddings are normed; distance lowers scores. */
+/** BLOOM: normed embeddings and ALiBi. */
 export function bloom(model: Model): Step[] {
   const { x } = buffersOf(model);
   const start = normSteps(model, "layer", { out: x, x, name: "token_embd_norm" });
@@ -41,7 +41,7 @@ export function mpt(model: Model): Step[] {
   });
 }
 
-/** Jais: a gated MLP, and scores divided by the size of a head. */
+/** Jais: a gated MLP, and scores divided by the head size. */
 export function jais(model: Model): Step[] {
   const alibi = model.keys.number("attention.max_alibi_bias", 0);
   return decoder(model, {
@@ -59,7 +59,7 @@ export function jais(model: Model): Step[] {
   });
 }
 
-/** Falcon; that of 40 B norms what attention reads apart. */
+/** Falcon; the 40 B model has a separate norm for attention's input. */
 export function falcon(model: Model): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   return decoder(model, {
@@ -102,7 +102,7 @@ export function phi2(model: Model): Step[] {
   });
 }
 
-/** StableLM; without a norm of its own, the MLP reads what attention reads. */
+/** StableLM; without its own norm, the MLP shares attention's input. */
 export function stablelm(model: Model): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   return decoder(model, {
@@ -120,7 +120,7 @@ export function stablelm(model: Model): Step[] {
 
 export const commandR = (model: Model): Step[] => cohere(model, { slides: false });
 
-/** Command R7B and A: of four layers, three have a window, and only those turn. */
+/** Command R7B and A: three of four layers have a window, and only those use RoPE. */
 export const cohere2 = (model: Model): Step[] => cohere(model, { slides: true });
 
 function cohere(model: Model, { slides }: { slides: boolean }): Step[] {

@@ -1,5 +1,5 @@
 /**
- * Granite 4: Granite whose layers without key heads are Mamba 2. Meaning: src/models/granite-hybrid.cpp of llama.cpp.
+ * Granite 4: Granite whose layers without key heads are Mamba 2. Semantics: src/models/granite-hybrid.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { readLayers, sharedFfnDim } from "./hparams.ts";
@@ -62,7 +62,7 @@ function attention(model: Model): (layer: number, nKvHeads: number) => Step[] {
   };
 }
 
-/** The MLP of h to y, or experts, perhaps beside one that every token passes. */
+/** The MLP of h to y, or experts, with a shared expert if the file has one. */
 function feedForward(model: Model, layer: number): Step[] {
   const { dim, nExperts, keys } = model;
   const { h, y } = buffersOf(model);

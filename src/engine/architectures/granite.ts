@@ -1,7 +1,6 @@
 /**
- * Granite 3 and 4, dense or with experts (`granitemoe`, perhaps beside an MLP that every token passes): Llama whose
- * embeddings, residuals, attention and logits are scaled. Meaning: src/models/granite.cpp and granite-swa.cpp of
- * llama.cpp.
+ * Granite 3 and 4, dense or with experts (`granitemoe`, optionally with a shared expert): Llama with scaled embeddings,
+ * residuals, attention and logits. Semantics: src/models/granite.cpp and granite-swa.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -11,13 +10,13 @@ import { buffersOf, mlp, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export const granite = (model: Model): Step[] =>
-  // A file that was trained without positions says so with this key.
+  // This key marks a file that was trained without positions.
   layers(model, { windows: [], turns: () => model.keys.flag("rope.scaling.finetuned", true) });
 
-/** Granite 3 with experts: it turns always, whatever that key says, as llama.cpp does. */
+/** Granite 3 with experts: always uses RoPE, whatever that key says, as in llama.cpp. */
 export const graniteMoe = (model: Model): Step[] => layers(model, { windows: [], turns: () => true });
 
-/** Granite 4.1: layers with a window, and some that do not turn queries and keys. */
+/** Granite 4.1: some layers have a window, and some have no RoPE. */
 export function graniteSwa(model: Model): Step[] {
   const { keys } = model;
   const pattern = keys.find("attention.rope_pattern");
@@ -28,7 +27,7 @@ export function graniteSwa(model: Model): Step[] {
 }
 
 interface Options {
-  /** Of each layer; none for layers that see everything. */
+  /** Window of each layer; 0 for global layers. */
   readonly windows: readonly number[];
   readonly turns: (layer: number) => boolean;
 }
@@ -40,7 +39,7 @@ function layers(model: Model, { windows, turns }: Options): Step[] {
   const residualScale = keys.number("residual_scale", 0) || 1;
   const sharedDim = nExperts > 0 ? sharedFfnDim(keys) : 0;
   const { x, h } = buffersOf(model);
-  /** The MLP beside the experts joins the stream first, so that a GPU runs it in their dispatches. */
+  /** The shared expert is added first, so that a GPU runs it in the experts' dispatches. */
   const shared = (layer: number): Step[] => {
     if (sharedDim === 0) return [];
     const out = { name: "shared", dim: x.dim };

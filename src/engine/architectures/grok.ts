@@ -1,6 +1,6 @@
 /**
- * Decoders whose experts stand beside an MLP: Grok, and Snowflake Arctic. Meaning: src/models/grok.cpp and arctic.cpp
- * of llama.cpp.
+ * Decoders with experts and an MLP in parallel: Grok, and Snowflake Arctic. Semantics: src/models/grok.cpp and
+ * arctic.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -8,7 +8,7 @@ import { decoder, feedForward, moe, normSteps, sequentialBlock } from "./decoder
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** What Grok 1 has, whose files do not say it. */
+/** Values of Grok 1, which its files lack. */
 const GROK = {
   embeddingScale: 78.38367176906169,
   logitScale: 0.5773502691896257,
@@ -17,7 +17,7 @@ const GROK = {
   betaFast: 8,
 };
 
-/** Grok: limited scores, norms before and after each block; Grok 2 has an MLP beside the experts, each counts 1/√2. */
+/** Grok: limited scores, norms before and after each block; Grok 2 adds an MLP to the experts, each weighted 1/√2. */
 export function grok(model: Model): Step[] {
   const { keys, dim } = model;
   const { y } = buffersOf(model);
@@ -52,7 +52,7 @@ export function grok(model: Model): Step[] {
   });
 }
 
-/** Arctic: attention and an MLP one after the other; beside both, experts of what the layer began with. */
+/** Arctic: attention, then an MLP; in parallel to both, experts on the layer's input. */
 export function arctic(model: Model): Step[] {
   const { dim } = model;
   const { x, h, y } = buffersOf(model);

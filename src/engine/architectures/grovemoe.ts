@@ -1,5 +1,5 @@
 /**
- * GroveMoE: what the chosen experts say passes smaller ones too, each of which several neighbours share. Meaning:
+ * GroveMoE: the outputs of the chosen experts also pass smaller experts, each shared by several neighbours. Semantics:
  * src/models/grovemoe.cpp of llama.cpp.
  */
 import type { Step, Weight } from "../program/step.ts";
@@ -26,7 +26,7 @@ export function grovemoe(model: Model): Step[] {
   });
 }
 
-/** From `y`, chosen as `h` says, and added to it. */
+/** Small experts on `y`, chosen by `h`, added to `y`. */
 function smallExperts(model: Model, layer: number, perExpert: number): Step[] {
   const { keys, dim, nExperts, nExpertsUsed } = model;
   const { h, y } = buffersOf(model);

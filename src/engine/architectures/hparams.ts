@@ -1,6 +1,6 @@
 /**
- * Hyperparameters from GGUF metadata, each checked against a named bound before anything is sized by it. Keys and
- * defaults are llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
+ * Hyperparameters from GGUF metadata, each checked against a named bound before any allocation. Keys and defaults are
+ * llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
  */
 import { AppError } from "../../base/index.ts";
 import type { Gguf, MetadataValue } from "../formats/gguf/gguf.ts";
@@ -9,14 +9,14 @@ import type { Gguf, MetadataValue } from "../formats/gguf/gguf.ts";
 export const LAYERS_MAX = 512;
 /** LLAMA_MAX_EXPERTS of llama.cpp. */
 const EXPERTS_MAX = 512;
-/** Four times the most of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
+/** Four times the maximum of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
 const HEADS_MAX = 512;
 export const HEAD_DIM_MAX = 2048;
 const DIM_MAX = 65_536;
 const FFN_DIM_MAX = 262_144;
 /** Taps of a convolution: published models have 3 or 4. */
 export const CONV_KERNEL_MAX = 64;
-/** Positions are exact in float32 up to here. */
+/** Positions are exact in float32 up to this. */
 const CTX_LEN_MAX = 2 ** 24;
 
 export interface Hparams {
@@ -28,9 +28,9 @@ export interface Hparams {
   readonly headDim: number;
   /** Context length of training. */
   readonly ctxLen: number;
-  /** Of every norm, or of the RMS norms where the file tells them apart. */
+  /** Epsilon of all norms, or of the RMS norms if the file separates them. */
   readonly eps: number;
-  /** Of norms that centre their values. */
+  /** Epsilon of layer norms. */
   readonly layerEps: number;
   /** 0 for a dense model. */
   readonly nExperts: number;
@@ -47,19 +47,19 @@ interface Bounds {
 export interface Keys {
   /** `general.architecture` */
   readonly arch: string;
-  /** A finite number; without a fallback, it must be there. */
+  /** A finite number; required unless there is a fallback. */
   number(key: string, fallback?: number): number;
   /** A whole number of `min` … `max`. */
   count(key: string, bounds: Bounds): number;
-  /** A whole number of `min` … `max` for each layer, (nLayers): one for all, or a list of at least so many. */
+  /** A whole number of `min` … `max` per layer, (nLayers): one for all, or a list of at least nLayers. */
   counts(key: string, bounds: Bounds, nLayers: number): number[];
-  /** A finite number for each layer, (nLayers): one for all, or a list of at least so many. */
+  /** A finite number per layer, (nLayers): one for all, or a list of at least nLayers. */
   numbers(key: string, fallback: number, nLayers: number): number[];
   text(key: string, fallback: string): string;
   flag(key: string, fallback: boolean): boolean;
-  /** Whatever is stored under the key. */
+  /** The value under the key, of any type. */
   find(key: string): MetadataValue | undefined;
-  /** Keys of the file that begin so and that nobody has asked for, with their values. */
+  /** Keys with these prefixes that were never read, with their values. */
   unread(prefixes: readonly string[]): readonly (readonly [string, MetadataValue])[];
 }
 
@@ -87,7 +87,7 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
     },
     number,
     count(key, { min, max, fallback }) {
-      // Some writers store one value per layer; where all are equal they mean a single one.
+      // Some writers store one value per layer; equal ones mean a single value.
       const value = uniform(find(key)) ?? fallback;
       if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
         throw wrong(key, `a whole number of ${min} … ${max}`, value);
@@ -124,7 +124,7 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
   };
 }
 
-/** @param uneven whether layers may differ in heads and widths; the largest are returned */
+/** @param uneven layers may differ in heads and widths; returns the largest */
 export function readHparams(keys: Keys, path: string, { uneven }: { uneven: boolean }): Hparams {
   return uneven ? readUneven(keys, path) : readEven(keys, path);
 }
@@ -152,13 +152,13 @@ function readUneven(keys: Keys, path: string): Hparams {
   };
 }
 
-/** Layers that run: those behind them only draft. */
+/** Layers of the model, without draft layers. */
 function layersOf(keys: Keys): number {
   const all = keys.count("block_count", { min: 1, max: LAYERS_MAX });
   return all - keys.count("nextn_predict_layers", { min: 0, max: all - 1, fallback: 0 });
 }
 
-/** Heads, heads of keys and width of the MLP of each layer, (nLayers), 0 where a layer has none. */
+/** Heads, key heads and MLP width of each layer, (nLayers); 0 if a layer has none. */
 export function readLayers(
   keys: Keys,
   { nLayers, nHeads, ffnDim }: Hparams,
@@ -170,7 +170,7 @@ export function readLayers(
   };
 }
 
-/** Epsilons of norms: of those by the mean square, and of those that centre rows too. */
+/** Epsilons of RMS norms and of layer norms. */
 function epsOf(keys: Keys, path: string): Pick<Hparams, "eps" | "layerEps"> {
   const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
   const ofLayerNorm = "attention.layer_norm_epsilon";
@@ -240,7 +240,7 @@ export function expertFfnDim(keys: Keys, { ffnDim, nExpertsUsed }: Hparams): num
   return given > 0 ? given : Math.floor(ffnDim / nExpertsUsed);
 }
 
-/** Width of the MLP that every token passes beside its experts; 0 where there is none. */
+/** Width of the shared expert's MLP; 0 without one. */
 export function sharedFfnDim(keys: Keys): number {
   return keys.count("expert_shared_feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: 0 });
 }
@@ -248,14 +248,13 @@ export function sharedFfnDim(keys: Keys): number {
 interface WindowDefaults {
   readonly window: number;
   readonly period: number;
-  /** Of each period the first layer sees everything, not the last. */
+  /** The first layer of each period is global, not the last. */
   readonly fullFirst?: boolean;
 }
 
 /**
- * The attention window of each layer, (nLayers), 0 for all positions. By the key `attention.sliding_window_pattern`, a
- * flag per layer or a period whose last layer sees everything; `period` is its default.
- * (llama_hparams::set_swa_pattern)
+ * The attention window of each layer, (nLayers), 0 for all positions, by the key `attention.sliding_window_pattern`: a
+ * flag per layer, or a period whose last layer is global; `period` is its default. (llama_hparams::set_swa_pattern)
  */
 export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: WindowDefaults): number[] {
   const window = keys.count("attention.sliding_window", { min: 0, max: CTX_LEN_MAX, fallback: defaults.window });
@@ -270,7 +269,7 @@ export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: WindowDe
   });
 }
 
-/** The one value of an array that holds only that; anything else as it is. */
+/** The single value of a uniform array; other values unchanged. */
 function uniform(value: MetadataValue | undefined): MetadataValue | undefined {
   if (typeof value !== "object" || value.length === 0) return value;
   const first = value[0];

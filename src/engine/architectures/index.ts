@@ -1,6 +1,6 @@
 /**
- * The registry of architectures, by the name that a GGUF gives in `general.architecture`, and the way from a file to a
- * program. Each is checked against llama.cpp's logits in test/engine/architectures/.
+ * The registry of architectures, by `general.architecture` in a GGUF, and the loading of a file's program. Each
+ * architecture is checked against llama.cpp's logits in test/engine/architectures/.
  */
 import type { Program } from "../program/backend.ts";
 import { takeRowsEarly } from "../program/early-rows.ts";
@@ -117,8 +117,8 @@ import { talkie } from "./talkie.ts";
 import { smollm3 } from "./smollm3.ts";
 
 /**
- * The forward pass of a model, step by step. `last` then holds the final hidden states, and `logits`, which an encoder
- * does not write, what comes of them.
+ * The forward pass of a model as steps. Afterwards `last` holds the final hidden states, and `logits` the logits, which
+ * an encoder does not write.
  */
 export type Architecture = (model: Model) => Step[];
 
@@ -245,7 +245,7 @@ export const archs = {
   xverse,
 } as const satisfies Record<string, Architecture>;
 
-/** Those whose layers may differ in heads and widths, or have no attention. */
+/** Architectures whose layers may differ in heads and widths, or have no attention. */
 const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
   "bailingmoe3",
   "deci",
@@ -274,7 +274,7 @@ const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
   "spark2_5",
 ]);
 
-/** Those whose files may have a layer that drafts, in another frame. */
+/** Architectures whose files may have a draft layer, in another frame. */
 const drafts: Readonly<Record<string, (model: Model, frame: Frame) => Step[]>> = {
   deepseek2,
   glm4moe,
@@ -284,7 +284,7 @@ const drafts: Readonly<Record<string, (model: Model, frame: Frame) => Step[]>> =
   qwen3next,
 };
 
-/** The layer of a file that drafts, as a program of its own; undefined where it has none that is known. */
+/** The draft layer of a file as a separate program; undefined if the file has no layer of a known kind. */
 export function loadDraftLayer(gguf: Gguf): Program | undefined {
   const arch = String(gguf.metadata.get("general.architecture"));
   const architecture = Object.entries(drafts).find(([name]) => name === arch)?.[1];
@@ -299,8 +299,8 @@ export function loadDraftLayer(gguf: Gguf): Program | undefined {
 }
 
 /**
- * The steps of a file, its hyperparameters and the shape of every weight checked, with adapters laid over it. No weight
- * of the model is read.
+ * The steps of a file with adapters applied; hyperparameters and the shape of every weight are checked. Reads no
+ * weights of the model.
  */
 export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program {
   const arch = gguf.metadata.get("general.architecture");
@@ -328,7 +328,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   return applyAdapters(program, gguf, adapters);
 }
 
-/** Of a decoder whose file says that it looks both ways. */
+/** Steps of a decoder whose file asks for bidirectional attention. */
 function sided(model: Model, steps: readonly Step[]): readonly Step[] {
   if (runsWhole(steps)) return steps;
   return model.keys.flag("attention.causal", true) ? steps : twoSided(model, steps);

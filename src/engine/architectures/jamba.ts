@@ -1,6 +1,6 @@
 /**
- * Jamba: layers without key heads are Mamba 1 with norms on time steps, B and C; the others attention without rotation.
- * Some layers have experts. Meaning: src/models/jamba.cpp of llama.cpp.
+ * Jamba: layers without key heads are Mamba 1 with norms on time steps, B and C; the others are attention without RoPE.
+ * Some layers have experts. Semantics: src/models/jamba.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { readLayers } from "./hparams.ts";

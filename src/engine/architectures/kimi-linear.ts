@@ -1,7 +1,7 @@
 /**
- * Kimi Linear: layers without key heads are Kimi Delta Attention, a gated delta rule with a decay for each channel of a
- * key (arXiv:2510.26692); the others latent attention without rotation. Meaning: src/models/kimi-linear.cpp of
- * llama.cpp, and bailingmoe3.cpp.
+ * Kimi Linear: layers without key heads are Kimi Delta Attention, a gated delta rule with a decay per key channel
+ * (arXiv:2510.26692); the others are latent attention without RoPE. Semantics: src/models/kimi-linear.cpp of llama.cpp,
+ * and bailingmoe3.cpp.
  */
 import type { Buf, GateLimit, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -32,7 +32,7 @@ export function kimiLinear(model: Model): Step[] {
   });
 }
 
-/** Ling 3: as Kimi Linear, with a bound of decays, rotation, gates of heads, and limits of gates. */
+/** Ling 3: Kimi Linear with bounded decays, RoPE, gated heads, and limited gates. */
 export function bailingmoe3(model: Model): Step[] {
   const { keys, nLayers, path } = model;
   const { kvHeads } = readLayers(keys, model);
@@ -66,7 +66,7 @@ export function bailingmoe3(model: Model): Step[] {
   });
 }
 
-/** From `h` to `y`. With a bound of decays, these and the gate come of the input by one matrix each, else by two. */
+/** From `h` to `y`. With bounded decays, decays and gate are one projection of the input each, else two. */
 function deltaAttention(model: Model, layer: number, { bound }: { bound?: number } = {}): Step[] {
   const { eps, keys, nHeads } = model;
   const { h, y } = buffersOf(model);
@@ -117,7 +117,7 @@ function deltaAttention(model: Model, layer: number, { bound }: { bound?: number
 
 type Bufs = [Buf, Buf, Buf, Buf, Buf, Buf];
 
-/** A weight of each channel for each tap, in a tensor of three dimensions. */
+/** A weight per channel and tap, in a tensor of three dimensions. */
 function convolution(model: Model, name: string, { taps, width }: { taps: number; width: number }): Weight {
   const stacked = model.matrix(name, { inDim: taps, outDim: 1, experts: width });
   return { ...stacked, outDim: width, tensorRows: width, experts: 1 };

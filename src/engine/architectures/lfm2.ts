@@ -1,5 +1,5 @@
 /**
- * LFM 2, dense or with experts: layers without key heads are short convolutions, gated before and after. Meaning:
+ * LFM 2, dense or with experts: layers without key heads are short convolutions, gated before and after. Semantics:
  * src/models/lfm2.cpp and lfm2moe.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
@@ -49,7 +49,7 @@ function attention(model: Model): (layer: number, nKvHeads: number) => Step[] {
   const { h, q, heads, y } = buffersOf(model);
   const rope = ropeOf(model, { style: "neox" });
   const window = keys.count("attention.sliding_window", { min: 0, max: 2 ** 24, fallback: 0 });
-  keys.find("attention.sliding_window_pattern"); // all layers of attention have the window
+  keys.find("attention.sliding_window_pattern"); // marks the key as read: all attention layers have the window
   const scale = 1 / Math.sqrt(headDim);
   return (layer, nKvHeads) => {
     const blk = `blk.${layer}`;

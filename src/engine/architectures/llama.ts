@@ -1,6 +1,6 @@
 /**
- * Llama 1–3, Mistral, Mixtral and everything else that says it is one; dense, or a mixture of experts where the file
- * has any. Meaning: src/models/llama.cpp of llama.cpp.
+ * Llama 1–3, Mistral, Mixtral and all others with this architecture name; dense, or a mixture of experts if the file
+ * has any. Semantics: src/models/llama.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, experts, mlp, output, qkv, type Model } from "./model.ts";

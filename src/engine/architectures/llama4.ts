@@ -1,7 +1,6 @@
 /**
- * Llama 4: of every four layers three turn queries and keys, norm them and see a chunk of positions; the fourth sees
- * everything and turns nothing, but scores what is far away by its position. Experts read their input weighted.
- * Meaning: src/models/llama4.cpp of llama.cpp.
+ * Llama 4: three of four layers have RoPE, QK-norm and chunked attention; the fourth is global without RoPE and scales
+ * queries by position. Experts read weighted inputs. Semantics: src/models/llama4.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -9,20 +8,20 @@ import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** Where no GGUF key says these. */
+/** Defaults without GGUF keys. */
 const PERIOD = 4;
 const CHUNK = 8192;
 const TEMPERATURE = { coef: 0.1, floorScale: 8192 };
-/** Maverick does not norm queries and keys. */
+/** Maverick has no QK-norm. */
 const MAVERICK_EXPERTS = 128;
 
 export function llama4(model: Model): Step[] {
   const { keys, eps, headDim, nExperts } = model;
   const { q, k } = buffersOf(model);
   const rope = ropeOf(model, { style: "norm" });
-  const isPlain = keys.find("attention.sliding_window") === 0; // its small relatives: every layer turns, and sees all
+  const isPlain = keys.find("attention.sliding_window") === 0; // small relatives: every layer is global and has RoPE
   const scale = keys.number("attention.scale", 0);
-  keys.find("attention.sliding_window_pattern"); // which layers have a window follows from their numbers alone
+  keys.find("attention.sliding_window_pattern"); // the period alone decides about windows
   const temperature = {
     coef: keys.number("attention.temperature_scale", 0) || TEMPERATURE.coef,
     floorScale: keys.number("attention.temperature_length", 0) || TEMPERATURE.floorScale,

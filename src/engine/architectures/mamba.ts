@@ -1,6 +1,6 @@
 /**
- * Mamba 1 and 2, and their blocks for models that have them beside attention. Meaning: src/models/mamba-base.cpp,
- * mamba.cpp and mamba2.cpp of llama.cpp.
+ * Mamba 1 and 2, and their blocks for hybrid models. Semantics: src/models/mamba-base.cpp, mamba.cpp and mamba2.cpp of
+ * llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { readSsm } from "./hparams.ts";
@@ -32,7 +32,7 @@ interface InOut {
   readonly out: Buf;
 }
 
-/** The convolution of a layer's values, its bias where the file has one. */
+/** The convolution of a layer's values, with a bias if the file has one. */
 function conv(model: Model, layer: number, { buf, taps }: { buf: Buf; taps: number }): Step {
   const name = `blk.${layer}.ssm_conv1d`;
   const b = model.bias(name, buf.dim);
@@ -40,7 +40,7 @@ function conv(model: Model, layer: number, { buf, taps }: { buf: Buf; taps: numb
   return { op: "causalConv", out: buf, x: buf, w, ...(b && { b }), act: "silu", layer };
 }
 
-/** A layer of Mamba 2: `ssm_in` gives gate, values, B and C, and the time steps of heads. */
+/** A layer of Mamba 2: `ssm_in` computes gate, values, B and C, and the heads' time steps. */
 export function mamba2Block(model: Model, layer: number, { x, out }: InOut): Step[] {
   const { dim, eps, keys } = model;
   const { innerDim, stateDim, nGroups, nHeads, convKernel } = readSsm(keys);
@@ -80,7 +80,7 @@ export function mamba2Block(model: Model, layer: number, { x, out }: InOut): Ste
   ];
 }
 
-/** A layer of Mamba 1: every value is a head; time steps, B and C come of the convolved values. */
+/** A layer of Mamba 1: every value is a head; time steps, B and C are computed from the convolved values. */
 export function mamba1Block(model: Model, layer: number, { x, out }: InOut): Step[] {
   const { dim, eps, keys } = model;
   const { innerDim, stateDim, nHeads: rank, convKernel } = readSsm(keys);
@@ -93,7 +93,7 @@ export function mamba1Block(model: Model, layer: number, { x, out }: InOut): Ste
     [{ name: "ssm.b", dim: stateDim }, rank, "b"],
     [{ name: "ssm.c", dim: stateDim }, rank + stateDim, "c"],
   ];
-  const [low, b, c] = parts.map(([buf]) => buf) as [Buf, Buf, Buf]; // as many as parts
+  const [low, b, c] = parts.map(([buf]) => buf) as [Buf, Buf, Buf]; // one per part
   const bare = keys.flag("ssm.dt_b_c_rms", false);
   const cut = parts.flatMap(([buf, at, name]): Step[] => {
     const slice: Step = { op: "slice", out: buf, x: small, heads: 1, at };

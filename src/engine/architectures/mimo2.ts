@@ -1,6 +1,6 @@
 /**
- * MiMo 2: values narrower than keys, layers with a window that have heads of keys and sinks of their own, and experts
- * where the file has them. Meaning: src/models/mimo2.cpp of llama.cpp.
+ * MiMo 2: values narrower than keys, window layers with their own key heads and sinks, and experts in some layers.
+ * Semantics: src/models/mimo2.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";

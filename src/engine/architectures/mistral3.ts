@@ -1,6 +1,6 @@
 /**
- * Mistral 3 (Ministral): Llama with YaRN, and queries that grow with the logarithm of their position.
- * Meaning: src/models/mistral3.cpp of llama.cpp.
+ * Mistral 3 (Ministral): Llama with YaRN, and queries that grow with the logarithm of their position. Semantics:
+ * src/models/mistral3.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, experts, mlp, output, qkv, type Model } from "./model.ts";

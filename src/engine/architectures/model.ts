@@ -1,6 +1,6 @@
 /**
- * One GGUF as an architecture sees it: hyperparameters, metadata and tensors, and the groups of weights that
- * transformer blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
+ * One GGUF for an architecture: hyperparameters, metadata and tensors, and the weight groups of transformer blocks.
+ * Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
  */
 import type { Buf, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -25,19 +25,19 @@ export function openModel(gguf: Gguf, keys: Keys, options: { uneven: boolean }):
   return { ...readHparams(keys, gguf.path, options), ...tensors, path: gguf.path, keys, vocabSize };
 }
 
-/** The buffers that transformer blocks work on. */
+/** The buffers of transformer blocks. */
 export function buffersOf({ dim, nHeads, nKvHeads, headDim, vocabSize }: Hparams & { vocabSize: number }) {
   return {
     /** The residual stream. */
     x: { name: "x", dim },
-    /** What a block reads: the stream, normed. */
+    /** The input of a block: the normed stream. */
     h: { name: "h", dim },
     q: { name: "q", dim: nHeads * headDim },
     k: { name: "k", dim: nKvHeads * headDim },
     v: { name: "v", dim: nKvHeads * headDim },
-    /** What attention gives, head by head. */
+    /** The attention output, head by head. */
     heads: { name: "heads", dim: nHeads * headDim },
-    /** What a block adds to the stream. */
+    /** The output of a block, added to the stream. */
     y: { name: "y", dim },
     /** The stream of the rows whose logits are wanted. */
     last: { name: "last", dim },
@@ -50,15 +50,15 @@ export function embedding(model: Model): Weight {
   return model.matrix("token_embd", { inDim: model.dim, outDim: model.vocabSize });
 }
 
-/** `output`, or the embedding again where the file ties them. */
+/** `output`, or the tied embedding. */
 export function output(model: Model): Linear {
   if (!model.has("output.weight")) return { w: embedding(model) };
   return model.linear("output", { inDim: model.dim, outDim: model.vocabSize });
 }
 
 /**
- * Query, key and value of a layer, apart or fused in `attn_qkv`.
- * @param sizes where they are not those of every layer: widths, or heads of the keys; `bare`: no biases, no factors
+ * Query, key and value of a layer, separate or fused in `attn_qkv`.
+ * @param sizes unusual widths or key heads; `bare`: no biases, no factors
  */
 export function qkv(
   model: Model,
@@ -88,7 +88,7 @@ export function qkv(
   return { q: part(qDim, 0), k: part(kDim, qDim), v: part(vDim, qDim + kDim) };
 }
 
-/** The projection of all heads back to the stream. */
+/** The projection from all heads to the stream. */
 export function attnOutput(model: Model, layer: number, inDim = model.nHeads * model.headDim): Linear {
   return model.linear(`blk.${layer}.attn_output`, { inDim, outDim: model.dim });
 }
@@ -106,7 +106,7 @@ interface MlpOptions {
   readonly ffnDim?: number;
   /** Names the tensors of a shared expert: `ffn_gate_shexp` … */
   readonly shared?: boolean;
-  /** Applies `.scale` tensors, to the biases too. llama.cpp does so in some architectures only. (build_ffn) */
+  /** Applies `.scale` tensors, also to the biases, as llama.cpp does in some architectures only. (build_ffn) */
   readonly scaled?: boolean;
 }
 
@@ -147,18 +147,18 @@ export function plainMlp(
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
 }
 
-/** The weight of a norm, whose name some converters write without the usual suffix. */
+/** The weight of a norm; some converters omit the usual suffix of its name. */
 export function plainOrVector(model: Model, name: string, len: number): Weight {
   return model.has(name) ? model.plain(name, { inDim: len, outDim: 1 }) : model.vector(name, len);
 }
 
-/** A norm over whole rows that also centres them, with its bias where the file has one. */
+/** A layer norm over whole rows, with a bias if the file has one. */
 export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; eps: number } {
   const b = model.bias(name, model.dim);
   return { w: model.vector(name, model.dim), ...(b && { b }), eps: model.layerEps };
 }
 
-/** An MLP whose gate and up are fused in `ffn_up`, in this order. */
+/** An MLP with gate and up fused in `ffn_up`, in this order. */
 export function fusedMlp(model: Model, layer: number): Mlp {
   const { dim, ffnDim } = model;
   const { w: fused, b } = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim }, { scaled: false });
@@ -176,7 +176,7 @@ export function fusedMlp(model: Model, layer: number): Mlp {
   };
 }
 
-/** Gate and up of a layer's experts, apart or fused in `ffn_gate_up_exps`, in this order. */
+/** Gate and up of a layer's experts, separate or fused in `ffn_gate_up_exps`, in this order. */
 function gateAndUp(model: Model, layer: number, { ffnDim, scaled }: Required<Omit<MlpOptions, "shared">>) {
   const { dim: inDim, nExperts } = model;
   const inward = { inDim, outDim: ffnDim, experts: nExperts };

@@ -1,6 +1,6 @@
 /**
- * Nemotron-H, dense or with experts: each layer is one block only, Mamba 2, attention without rotation, or an MLP
- * without a gate. Experts may work on a narrower stream. Meaning: src/models/nemotron-h.cpp of llama.cpp.
+ * Nemotron-H, dense or with experts: each layer is a single block: Mamba 2, attention without RoPE, or an MLP without a
+ * gate. Experts may work on a narrower stream. Semantics: src/models/nemotron-h.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { routingOf } from "./experts.ts";
@@ -49,7 +49,7 @@ function attention(model: Model, layer: number, nKvHeads: number): Step[] {
   ];
 }
 
-/** Experts of h to y, beside an MLP that every token passes. */
+/** Experts of h to y, with a shared expert. */
 function mixture(model: Model, layer: number): Step[] {
   const { dim, nExperts, nExpertsUsed: nUsed, keys } = model;
   const { h, y } = buffersOf(model);

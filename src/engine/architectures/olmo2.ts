@@ -1,6 +1,6 @@
 /**
- * OLMo 2 and 3: no norm before a block but one after it, and norms over the whole of query and key. OLMo 3 adds layers
- * with a sliding window, which rotate without scaling. Meaning: src/models/olmo2.cpp of llama.cpp.
+ * OLMo 2 and 3: norms after each block instead of before it, and norms over the whole of query and key. OLMo 3 adds
+ * layers with a sliding window, which have unscaled RoPE. Semantics: src/models/olmo2.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { readWindows } from "./hparams.ts";

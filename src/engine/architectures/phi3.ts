@@ -1,6 +1,6 @@
 /**
- * Phi 3 and 4: query, key and value fused in one matrix, gate and up in another, rotation with a short and a long set
- * of frequencies. The files' sliding window is ignored, as llama.cpp ignores it (its pull request 13676). Meaning:
+ * Phi 3 and 4: query, key and value fused in one matrix, gate and up in another, RoPE with a short and a long set of
+ * frequency factors. The files' sliding window is ignored, as in llama.cpp (its pull request 13676). Semantics:
  * src/models/phi3.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";

@@ -1,6 +1,6 @@
 /**
- * PLaMo: attention and MLP side by side; PLaMo 2: layers of Mamba, and norms after each block; PLaMo 3: windows.
- * Meaning: src/models/plamo.cpp, plamo2.cpp and plamo3.cpp of llama.cpp.
+ * PLaMo: attention and MLP in parallel; PLaMo 2: Mamba layers, and norms after each block; PLaMo 3: windows. Semantics:
+ * src/models/plamo.cpp, plamo2.cpp and plamo3.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
@@ -58,10 +58,10 @@ export function plamo3(model: Model): Step[] {
   });
 }
 
-/** The fewest values that time steps are made of. No GGUF key says how many there are. */
+/** Minimum width of the time steps' projection. No GGUF key has it. */
 const TIME_STEP_DIM_MIN = 64;
 
-/** From `h` to `y`: of each head of `ssm_in` a gate, then its values; of those B, C and time steps, normed. */
+/** From `h` to `y`: `ssm_in` computes each head's gate and values; these give B, C and time steps, normed. */
 function mambaLayer(model: Model, layer: number): Step[] {
   const { dim, eps } = model;
   const { h, y } = buffersOf(model);

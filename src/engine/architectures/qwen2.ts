@@ -1,6 +1,4 @@
-/**
- * Qwen 2 and 2.5: Llama with biases on query, key and value. Meaning: src/models/qwen2.cpp of llama.cpp.
- */
+/** Qwen 2 and 2.5: Llama with biases on query, key and value. Semantics: src/models/qwen2.cpp of llama.cpp. */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";

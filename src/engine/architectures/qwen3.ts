@@ -1,6 +1,4 @@
-/**
- * Qwen 3: a norm on every head of query and key before they are rotated. Meaning: src/models/qwen3.cpp of llama.cpp.
- */
+/** Qwen 3: Llama with QK-norm before RoPE. Semantics: src/models/qwen3.cpp of llama.cpp. */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";

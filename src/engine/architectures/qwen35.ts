@@ -1,7 +1,7 @@
 /**
- * Qwen 3.5 and its kin, dense or with experts, and Qwen 3 Next: of every four layers three keep the state of a gated
- * delta rule, the fourth is attention whose result is gated. Meaning: src/models/qwen35.cpp, qwen35moe.cpp,
- * qwen3next.cpp and delta-net-base.cpp of llama.cpp.
+ * Qwen 3.5 and relatives, dense or with experts, and Qwen 3 Next: three of four layers are a gated delta rule, the
+ * fourth is attention with a gated output. Semantics: src/models/qwen35.cpp, qwen35moe.cpp, qwen3next.cpp and
+ * delta-net-base.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { decoder, sequentialBlock, type Frame } from "./decoder.ts";
@@ -11,22 +11,22 @@ import { ropeOf } from "./rope.ts";
 
 const FULL_ATTENTION_INTERVAL = 4;
 
-/** What a layer of the delta rule makes of its input, (rows, dim) each. */
+/** Projections of a delta rule layer's input, (rows, dim) each. */
 interface Projections {
   /** Query, key and value, before the convolution. */
   readonly mixed: Buf;
-  /** The gate of the result. */
+  /** The gate of the output. */
   readonly z: Buf;
   readonly alpha: Buf;
   readonly beta: Buf;
   readonly steps: readonly Step[];
 }
 
-/** Where the architectures differ. */
+/** The differences between the architectures. */
 interface Variant {
   readonly project: (model: Model, layer: number, ssm: SsmHparams) => Projections;
   readonly heads: "modulo" | "repeat";
-  /** Whether `.scale` tensors count in layers of the delta rule. */
+  /** True if `.scale` tensors count in delta rule layers. */
   readonly scaled: boolean;
 }
 
@@ -57,7 +57,7 @@ function hybrid(model: Model, variant: Variant, frame = decoder): Step[] {
   });
 }
 
-/** Attention of h to y: each head of `attn_q` is a query, then a gate. */
+/** Attention of h to y: each head of `attn_q` is a query followed by a gate. */
 function fullAttention(model: Model): (layer: number) => Step[] {
   const { nHeads, nKvHeads, headDim, eps, keys } = model;
   const { h, q, k, v, heads, y } = buffersOf(model);
@@ -128,7 +128,7 @@ const buffersOfDelta = ({ stateDim, nGroups, nHeads }: SsmHparams) => ({
   beta: { name: "delta.beta", dim: nHeads },
 });
 
-/** A matrix for each. */
+/** A matrix per projection. */
 function projectApart(model: Model, layer: number, ssm: SsmHparams): Projections {
   const { h } = buffersOf(model);
   const bufs = buffersOfDelta(ssm);
@@ -144,7 +144,7 @@ function projectApart(model: Model, layer: number, ssm: SsmHparams): Projections
   return { ...bufs, steps };
 }
 
-/** Of each key head, its parts one behind the other: beta, alpha; in older files query, key, value and gate too. */
+/** Fused per key head, parts in sequence: beta, alpha; in older files also query, key, value and gate. */
 function projectTogether(model: Model, layer: number, ssm: SsmHparams): Projections {
   const { h } = buffersOf(model);
   const { stateDim, nGroups, nHeads } = ssm;
@@ -162,12 +162,12 @@ function projectTogether(model: Model, layer: number, ssm: SsmHparams): Projecti
   const all = { name: "delta.all", dim: bufs.mixed.dim + bufs.z.dim };
   const older = model.has(`blk.${layer}.ssm_in.weight`) ? [project(all, "ssm_in")] : [];
   if (model.has(`blk.${layer}.attn_qkv.weight`)) {
-    // wins over the older form, which some writers leave beside it
+    // overrides the older form, which some writers also store
     return { ...bufs, steps: [project(bufs.mixed, "attn_qkv"), project(bufs.z, "attn_gate"), ...rates] };
   }
   const [q, k, v] = ["delta.q", "delta.k", "delta.v"].map((name, i) => {
     return { name, dim: (i < 2 ? nGroups : nHeads) * stateDim };
-  }) as [Buf, Buf, Buf]; // as many as names
+  }) as [Buf, Buf, Buf]; // one per name
   const qk = { name: "delta.qk", dim: 2 * q.dim };
   return {
     ...bufs,
@@ -184,7 +184,7 @@ function projectTogether(model: Model, layer: number, ssm: SsmHparams): Projecti
   };
 }
 
-/** The MLP of h to y, or experts beside one that every token passes, times how much it wants of it. */
+/** The MLP of h to y, or experts plus a gated shared expert. */
 function feedForward(model: Model, layer: number): Step[] {
   const { dim, nExperts, keys } = model;
   const { h, y } = buffersOf(model);

@@ -1,5 +1,6 @@
 /**
- * Qwen 3 mixture of experts: Qwen 3 whose every MLP is a set of experts. Meaning: src/models/qwen3moe.cpp of llama.cpp.
+ * Qwen 3 mixture of experts: Qwen 3 with experts in place of every MLP. Semantics: src/models/qwen3moe.cpp of
+ * llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { expertFfnDim } from "./hparams.ts";

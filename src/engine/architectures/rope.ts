@@ -1,6 +1,6 @@
 /**
- * Rotary embedding of an architecture, from its metadata and tensors. Ported from llama.cpp: load_hparams
- * (llama-model.cpp), the YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
+ * RoPE of an architecture, from its metadata and tensors. Ported from llama.cpp: load_hparams (llama-model.cpp), the
+ * YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
  */
 import type { RopeScaling } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -12,13 +12,13 @@ interface RopeOptions {
   readonly style: RopeScaling["style"];
   /** Reads `yarn_log_multiplier`, as only some architectures do. */
   readonly logMultiplier?: boolean;
-  /** Reads `rope.dimension_sections`: which position turns which pair, in runs or in turn. */
+  /** Reads `rope.dimension_sections`: which of a row's positions rotates each pair, in runs or interleaved. */
   readonly sections?: "runs" | "interleaved";
-  /** Reads frequency factors, as all but few architectures do. */
+  /** Reads frequency factors, as most architectures do. */
   readonly factors?: boolean;
 }
 
-/** The scaled rotation of a model's (global) layers. */
+/** The scaled RoPE of a model's (global) layers. */
 export function ropeOf(model: Model, options: RopeOptions): RopeScaling {
   const { style, logMultiplier = false } = options;
   const { keys, headDim, path } = model;
@@ -53,7 +53,7 @@ export function ropeOf(model: Model, options: RopeOptions): RopeScaling {
   });
 }
 
-/** Which of a row's positions turns which pair; undefined where the file has one position for all. */
+/** The assignment of a row's positions to pairs; undefined if the file has one position for all. */
 function sectionsOf(
   { keys, path }: Model,
   { rotaryDim, interleaved }: { rotaryDim: number; interleaved: boolean },
@@ -71,7 +71,7 @@ function sectionsOf(
   );
 }
 
-/** The rotation of layers with a window: scaled as the others, with a base and a width of their own. */
+/** RoPE of window layers: scaled like the others, with its own base and width. */
 export function windowRope(model: Model, rope: RopeScaling): RopeScaling {
   const { keys, headDim } = model;
   const base = keys.number("rope.freq_base_swa", rope.base);
@@ -79,7 +79,7 @@ export function windowRope(model: Model, rope: RopeScaling): RopeScaling {
   return checkedRope(model, { ...rope, base, rotaryDim });
 }
 
-/** The plain rotation of local layers: the model's, with a base of its own, maybe a width too, and no scaling. */
+/** Unscaled RoPE of local layers: the model's, with its own base and possibly width. */
 export function localRope(
   model: Model,
   rope: RopeScaling,
@@ -89,7 +89,7 @@ export function localRope(
   return checkedRope(model, { ...plain, ...own, freqScale: 1, extFactor: 0, attnFactor: 1 });
 }
 
-/** What attention should be scaled by, less what the rotation itself will put on top of it. */
+/** The intended attention factor, divided by the factor that RoPE itself applies. */
 function yarnMagnitude(freqScale: number, logMul: number): number {
   const factor = 1 / freqScale;
   const scaleOf = (mul: number): number => (factor <= 1 ? 1 : 0.1 * mul * Math.log(factor) + 1);
@@ -110,7 +110,7 @@ function factorsOf(
   return { ...(short && { freqFactors: short }), ...(extended && { freqFactorsLong: extended }) };
 }
 
-/** Angles must come out as numbers. */
+/** Refuses parameters that give NaN or infinite angles. */
 export function checkedRope(model: Model, rope: RopeScaling): RopeScaling {
   const wrong = (what: string): AppError => new AppError("bad_file", `${model.path}: rotary embedding: ${what}`);
   if (rope.rotaryDim % 2 !== 0) throw wrong(`expected an even number of dimensions, got ${rope.rotaryDim}`);

@@ -1,7 +1,6 @@
 /**
- * Architectures that are Llama with other parts: RMS norms before attention and before the MLP, one after the other.
- * Each says only where it differs; what is optional is read from the file. Meaning: the files of the same names in
- * llama.cpp's src/models.
+ * Variants of Llama: RMS norms before attention and before the MLP, in sequence. Each states only its differences;
+ * optional parts are read from the file. Semantics: the files of the same names in llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -51,7 +50,7 @@ interface Options {
   readonly scaled?: boolean;
 }
 
-/** An architecture whose layers are all alike. */
+/** An architecture with equal layers. */
 export function sequential(model: Model, options: Options): Step[] {
   const { act = "silu", norm = "rms", ffnDim } = options;
   const { rope: style, sections, factors = true } = options;
@@ -88,7 +87,7 @@ export function sequential(model: Model, options: Options): Step[] {
 
 const ALIBI = 8;
 const ROPE_BASE = 10_000;
-/** Baichuan 2 of 13 B has so many layers, and no rotation. No GGUF key says so. */
+/** Number of layers of Baichuan 2 13 B, which has no RoPE. No GGUF key says so. */
 const BAICHUAN_13B_LAYERS = 40;
 
 export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
@@ -98,7 +97,7 @@ export const qwen2vl = (model: Model): Step[] =>
 export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
 export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm", normLast: true });
 export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
-/** Its files may have factors for the rotation, which llama.cpp leaves out. */
+/** Its files may have RoPE factors, which llama.cpp ignores. */
 export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox", factors: false });
 export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
 export const jais2 = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "relu_sqr" });
@@ -165,7 +164,7 @@ export function cogvlm(model: Model): Step[] {
   });
 }
 
-/** GLM 4: a norm after each block too. With sections it turns as image models do, which is the same for text. */
+/** GLM 4: also a norm after each block. With sections it has multi-position RoPE, which is equal for text. */
 export function glm4(model: Model): Step[] {
   const rope = hasSections(model)
     ? ropeOf(model, { style: "neox", sections: "runs" })
@@ -187,11 +186,14 @@ function hasSections({ keys }: Model): boolean {
   return typeof sections === "object" && Array.from(sections as ArrayLike<unknown>).some((count) => count !== 0);
 }
 
-/** EXAONE 4: norms after the blocks only; of the 32 B model, three of four layers have a window and only those turn. */
+/**
+ * EXAONE 4: norms after the blocks only; in the 32 B model, three of four layers have a window, and only those have
+ * RoPE.
+ */
 export function exaone4(model: Model): Step[] {
   const { keys, nLayers } = model;
   const slides = nLayers === 64;
-  keys.find("attention.sliding_window"); // the smaller models have none, whatever their files say
+  keys.find("attention.sliding_window"); // marks the key as read: the smaller models have no window, whatever it says
   const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
   const rope = ropeOf(model, { style: "neox" });
   const { x } = buffersOf(model);

@@ -1,11 +1,11 @@
-/** Layers that attend to what an earlier layer kept: that layer has to be there, and to keep what fits. */
+/** Checks layers that reuse an earlier layer's KV cache: that layer must exist and have a matching cache. */
 import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { Keys } from "./hparams.ts";
 
 type Kept = Pick<Extract<Step, { op: "attention" }>, "nKvHeads" | "headDim" | "window">;
 
-/** Throws `bad_file` where a layer shares the keys and values of one that is not before it, or of another kind. */
+/** Throws `bad_file` if a layer shares the KV cache of a layer that is not before it, or of another kind. */
 export function checkShared(steps: readonly Step[], keys: Keys, path: string): void {
   const kept = new Map<number, Kept>();
   for (const step of steps) {

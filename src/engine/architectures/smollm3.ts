@@ -1,11 +1,9 @@
-/**
- * SmolLM 3: Llama in which every fourth layer does without positions. Meaning: src/models/smollm3.cpp of llama.cpp.
- */
+/** SmolLM 3: Llama without RoPE in every fourth layer. Semantics: src/models/smollm3.cpp of llama.cpp. */
 import type { Step } from "../program/step.ts";
 import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** Layers 3, 7, 11 … are not rotated. No GGUF key says so. */
+/** Layers 3, 7, 11 … have no RoPE. No GGUF key says so. */
 const NO_ROPE_PERIOD = 4;
 
 export function smollm3(model: Model): Step[] {

@@ -1,6 +1,6 @@
 /**
- * The tensors of a GGUF as weights of steps, each with its shape checked. What is asked for and missing or misshapen is
- * an error, and so is what is there and was never asked for: no model runs with weights left out.
+ * The tensors of a GGUF as weights of steps, with checked shapes. A requested tensor that is missing or misshapen is an
+ * error, and so is a tensor that was never requested: no model runs with weights left out.
  */
 import type { Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -16,7 +16,7 @@ interface MatrixShape {
   readonly experts?: number;
 }
 
-/** A matrix and, where the file has one, its bias. */
+/** A matrix and, if the file has one, its bias. */
 export interface Linear {
   readonly w: Weight;
   readonly b?: Weight;
@@ -26,31 +26,33 @@ export const withoutBias = ({ w }: Linear): Linear => ({ w });
 
 export interface Tensors {
   has(name: string): boolean;
-  /** Dimensions of `NAME.weight` where the file has it, the fastest-varying first. */
+  /** Dimensions of `NAME.weight` if the file has it, fastest-varying first. */
   shape(name: string): readonly number[] | undefined;
-  /** Rows of `NAME.weight`, where the file has it and it is a matrix. */
+  /** Rows of `NAME.weight`, if the file has it and it is a matrix. */
   rows(name: string): number | undefined;
-  /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` where the file has them. */
+  /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` if the file has them. */
   matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
-  /** The tensor of just this name. */
+  /** The tensor of exactly this name. */
   plain(name: string, shape: MatrixShape): Weight;
-  /** The tensor of just this name and of any dimensions, as a matrix whose rows are all but the last of them. */
+  /**
+   * The tensor of exactly this name with any number of dimensions, as a matrix whose rows are all but the last of them.
+   */
   kernel(name: string, dims: readonly number[]): Weight;
   /** `NAME.weight` of one dimension. */
   vector(name: string, len: number): Weight;
-  /** `NAME.weight`, scaled unless told, and, where the file has it, `NAME.bias`. */
+  /** `NAME.weight`, scaled by default, and `NAME.bias` if the file has it. */
   linear(name: string, shape: MatrixShape, options?: { scaled: boolean }): Linear;
-  /** `NAME.bias`, where the file has it. */
+  /** `NAME.bias`, if the file has it. */
   bias(name: string, len: number): Weight | undefined;
-  /** `NAME.bias` of stacked matrices, (experts, len), where the file has it. */
+  /** `NAME.bias` of stacked matrices, (experts, len), if the file has it. */
   stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
-  /** A float32 copy of a small `NAME.weight`, where the file has it. */
+  /** A float32 copy of a small `NAME.weight`, if the file has it. */
   values(name: string, len: number): Float32Array | undefined;
-  /** Throws where the file has a tensor that was never asked for. Layers from `draftsFrom` on need not be. */
+  /** Throws if the file has a tensor that was never requested. Layers from `draftsFrom` on are exempt. */
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
 
-/** @param ignored names of tensors that need not be asked for */
+/** @param ignored names of tensors that need not be requested */
 export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
   const used = new Set<string>();
   const find = (name: string): TensorInfo | undefined => {
@@ -133,7 +135,7 @@ function vectorOf({ name, quant }: TensorInfo, len: number): Weight {
   return { name, quant, inDim: len, outDim: 1, rowStart: 0, tensorRows: 1, experts: 1 };
 }
 
-/** @param expected in GGUF's order, the fastest-varying dimension first; dimensions of 1 at the end do not count */
+/** @param expected in GGUF's order, fastest-varying dimension first; trailing dimensions of 1 do not count */
 function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
   if (quant.unreadable) throw new AppError("unsupported", `${path}: tensor '${name}': ${quant.unreadable}`);
   const dims = Math.max(shape.length, expected.length);

@@ -1,13 +1,13 @@
 /**
- * Decoders whose files say `attention.causal = false`: each row of a text sees all of it, and what comes of a text is
- * its vector, not a next token. Meaning: `causal_attn` of llama.cpp.
+ * Decoders with `attention.causal = false`: rows attend in both directions, and the result of a text is its vector, not
+ * a next token. Semantics: `causal_attn` of llama.cpp.
  */
 import { writtenBy } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { buffersOf, type Model } from "./model.ts";
 
-/** The steps without logits, and with attention to both sides. Throws `unsupported` where a layer cannot have that. */
+/** The steps without logits and with bidirectional attention. Throws `unsupported` if a layer cannot have that. */
 export function twoSided(model: Model, steps: readonly Step[]): Step[] {
   const { logits } = buffersOf(model);
   const turned = steps.filter((step) => writtenBy(step).name !== logits.name).map((step) => turn(model, step));
@@ -39,7 +39,7 @@ function turn(model: Model, step: Step): Step {
   }
 }
 
-/** The convolution around each row; an even number of taps has no middle. */
+/** The convolution centred on each row; an even number of taps has no centre. */
 function centered(model: Model, { x, out, w, b, act }: Extract<Step, { op: "causalConv" }>): Step {
   if (w.inDim % 2 === 0 || out.name === x.name) throw oneWay(model, "of such convolutions");
   return { op: "centeredConv", out, x, w, ...(b && { b }), ...(act && { act }) };

@@ -1,19 +1,19 @@
 /**
- * Keys about attention and rotation that an architecture has never asked for. Where their values say something that the
- * program does not do, its answers would be wrong without any sign of it: the file is refused, and the key named.
+ * Refuses files with attention and RoPE keys that an architecture never read: if their values ask for something that
+ * the program does not do, its answers would be silently wrong. The error names the key.
  */
 import { AppError } from "../../base/index.ts";
 import type { MetadataValue } from "../formats/gguf/gguf.ts";
 import type { Keys } from "./hparams.ts";
 
-/** Widths of tensors, whose shapes are checked where they are read. */
+/** Widths of tensors, whose shapes are checked when they are read. */
 const SIZE =
   /^attention\.((key|value)_length(_mla)?(_swa)?|head_count(_kv)?|(q|kv)_lora_rank(_swa)?|recurrent_layers)$/;
 
-/** What llama.cpp only stores. */
+/** Keys that llama.cpp only stores. */
 const NOTE = new Set(["rope.scaling.finetuned"]);
 
-/** Values that say what is so anyway. */
+/** Values that equal the default behaviour. */
 const NEUTRAL: Readonly<Record<string, (value: MetadataValue, keys: Keys) => boolean>> = {
   "attention.rope_pattern": (value) => all(value, (each) => each === 1 || each === true),
   "attention.sliding_window_pattern": (_, keys) => isNothing(keys.find("attention.sliding_window")),
@@ -22,7 +22,7 @@ const NEUTRAL: Readonly<Record<string, (value: MetadataValue, keys: Keys) => boo
   "attention.output_scale": (value) => value === 1,
   "rope.dimension_count_swa": (value, keys) => value === keys.find("rope.dimension_count") || !slides(keys),
   "rope.freq_base_swa": (value, keys) => value === (keys.find("rope.freq_base") ?? FREQ_BASE) || !slides(keys),
-  // the first of four counts is of the only position that text has
+  // text has only the position that the first of four counts belongs to
   "rope.dimension_sections": (value) => typeof value === "object" && isNothing(value.slice(1)),
   "rope.scaling.attn_factor": (value) => value === 1,
   "rope.scaling.yarn_attn_factor": (value) => value === 1,
@@ -32,12 +32,12 @@ const FREQ_BASE = 10_000;
 
 const slides = (keys: Keys): boolean => !isNothing(keys.find("attention.sliding_window"));
 
-/** @param bidirectional whether rows see the rows behind them */
+/** @param bidirectional rows attend to later rows */
 export function checkAllRead(keys: Keys, path: string, { bidirectional }: { bidirectional: boolean }): void {
   const unread = keys.unread(["rope.", "attention."]);
   const turns = keys.unread(["rope.dimension_count"]).length === 0 || keys.find("rope.dimension_count") === undefined;
   for (const [key, value] of unread) {
-    if (!turns && key.startsWith("rope.")) continue; // a model that rotates nothing
+    if (!turns && key.startsWith("rope.")) continue; // a model without RoPE
     if (key === "attention.causal" ? value === !bidirectional : isNeutral(key, value, keys)) continue;
     const got = typeof value === "object" ? "a list" : JSON.stringify(value);
     const why = `'${keys.arch}' does not know it, and without it the answers would be wrong`;
@@ -49,7 +49,7 @@ function isNeutral(key: string, value: MetadataValue, keys: Keys): boolean {
   return NOTE.has(key) || SIZE.test(key) || isNothing(value) || Boolean(NEUTRAL[key]?.(value, keys));
 }
 
-/** Zero, false, empty, or all of these: what stands for a key that is not there. */
+/** Zero, false, empty, or a list of these: equivalent to a missing key. */
 const isNothing = (value: MetadataValue | undefined): boolean =>
   value === undefined || all(value, (each) => each === 0 || each === false || each === "" || each === 0n);
 
