@@ -1,5 +1,5 @@
 /**
- * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It
+ * The interface of backends: a backend loads a list of steps with their weights, and runs rows of tokens through it. It
  * knows nothing of text, sampling, scheduling or HTTP.
  */
 import type { Gguf } from "../formats/gguf/gguf.ts";
@@ -8,26 +8,26 @@ import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { Offer, OfferLimits, OfferWish } from "../text/sampling/offer.ts";
 import type { Buf, Step } from "./step.ts";
 
-/** Where weight bytes come from: the mapped GGUF. Nothing is copied. */
+/** The source of weight bytes: the mapped GGUF. Nothing is copied. */
 export interface WeightSource {
-  /** Path of the file, for messages and for cache keys. */
+  /** Path of the file, for messages and cache keys. */
   readonly path: string;
-  /** Paths of adapter files, where some of the weights come from such. */
+  /** Paths of adapter files that contribute weights. */
   readonly adapters?: readonly string[];
-  /** The packed bytes of a whole tensor; nothing is copied where the file is mapped. */
+  /** The packed bytes of a whole tensor; a view if the file is mapped. */
   read(tensorName: string): Uint8Array;
-  /** Some of them, for sources of which a view is a copy: see `readRange` in weight-range.ts. */
+  /** A part of the bytes, for sources whose reads copy: see `readRange` in weight-range.ts. */
   readRange?(tensorName: string, start: number, length: number): Uint8Array;
 }
 
-/** Remembers what a search for the fastest kernels of a device found. */
+/** Stores a device's fastest kernels, as found by a search. */
 export interface TuningStore {
-  /** The value stored under that key, of any shape: other programs may write there. Undefined if none. */
+  /** The value stored under that key, of any shape: other programs may write there. Undefined if missing. */
   read(key: string): Promise<unknown>;
   write(key: string, tunings: { readonly exact: string; readonly fast: string }): Promise<void>;
 }
 
-/** The sizes a backend plans with. */
+/** The sizes that backends plan with. */
 interface ModelShape {
   readonly arch: string;
   readonly dim: number;
@@ -35,245 +35,248 @@ interface ModelShape {
   readonly vocabSize: number;
 }
 
-/** A model ready to be planned: its steps, in order, and their weights. */
+/** A model's steps, in order, with their weights. */
 export interface Program {
   readonly shape: ModelShape;
   readonly steps: readonly Step[];
-  /** What the last step writes; undefined for an encoder, which has no output vocabulary. */
+  /** The output of the last step; undefined for an encoder, which has no output vocabulary. */
   readonly logits: Buf | undefined;
-  /** The final hidden states of the wanted rows: what this buffer holds when the last step that writes it is done. */
+  /** The buffer that holds the final hidden states of the wanted rows after the last step that writes it. */
   readonly states: Buf;
   readonly weights: WeightSource;
 }
 
 export interface LoadOptions {
-  /** KV cache length of each slot, in tokens. */
+  /** Tokens per slot of the KV cache. */
   readonly ctxLen: number;
-  /** Sequences that can be held, and decoded in one run, at once. */
+  /** Maximum number of sequences, in the cache and in one decoding run. */
   readonly slots: number;
   /** Float32 activations everywhere: slower, closest to the reference. */
   readonly precise: boolean;
   /**
-   * The model is small (`small.ts`): float32 activations, weights and cache, where that costs a backend little and
-   * leaves rows their bits in company.
+   * The model is small (`small.ts`): uses float32 activations, weights and cache if that costs a backend little, and
+   * makes a row's bits independent of the batch.
    */
   readonly small?: boolean | undefined;
-  /** 0: as many as there are physical cores. */
+  /** 0: the number of physical cores. */
   readonly threads: number;
-  /** Folder for files that make a second load faster; undefined: keep none. */
+  /** Folder for files that speed up later loads; undefined: none are kept. */
   readonly cacheDir: string | undefined;
-  /** Remembers the fastest kernels of a GPU; undefined: none are searched. */
+  /** Stores the fastest kernels of a GPU; undefined: no search. */
   readonly tunings?: TuningStore | undefined;
-  /** Which kernels a GPU runs; undefined: `auto`. */
+  /** The GPU kernels to run; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  /** Level of the SIMD kernels; undefined: the machine's best. */
   readonly simdLevel?: string | undefined;
   /**
-   * How keys and values are kept, where a backend has the choice; undefined: `f16`. Precise runs keep float32, small
-   * models too where this is not `q8_0`.
+   * Format of the KV cache, if a backend has the choice; undefined: `f16`. Precise runs use float32, and so do small
+   * models unless this is `q8_0`.
    */
   readonly kvType?: KvCacheType | undefined;
-  /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
+  /** Aborts the load with `cancelled`, at the next piece of weights, and frees its memory. */
   readonly signal?: AbortSignal | undefined;
-  /** What the backend began before; a session may take it over. */
+  /** Work that the backend began earlier; a session may take it over. */
   readonly begun?: Begun | undefined;
   /** Called with 0…1 while loading. */
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** What a backend does beside the reading of headers. */
+/** Work of a backend while headers are read. */
 export interface Begun {
-  /** Tells of a file of the model, once it is open. */
+  /** Passes a file of the model, once it is open. */
   opened(source: ByteSource): void;
-  /** Ends what no session has taken over. */
+  /** Ends work that no session has taken over. */
   end(): void;
 }
 
-/** Options that decide what a token takes in the cache. */
+/** Options that determine the bytes of a token in the cache. */
 export type KvOption = "precise" | "small" | "kvType";
 
-/** Tokens `first` … `end − 1` see each other both ways, as the parts of an image do, or see those `seen` instead. */
+/**
+ * Tokens `first` … `end − 1` attend to each other in both directions, as the parts of an image do, or attend to `seen`
+ * instead.
+ */
 export interface Span {
   readonly first: number;
   readonly end: number;
-  /** For steps in which rows see their span only. */
+  /** For steps in which rows attend only to their span. */
   readonly seen?: { readonly first: number; readonly end: number };
 }
 
-/** Some tokens of one sequence, to be appended to its KV cache. */
+/** Tokens of one sequence, to be appended to its KV cache. */
 export interface Rows {
   /** KV slot, 0 … slots − 1. Each appears once in a batch. */
   readonly slot: number;
-  /** Position of the first token = tokens of this slot that are in the cache already. */
+  /** Position of the first token = number of the slot's tokens in the cache. */
   readonly start: number;
-  /** Ids; −1 for a row that is given as a vector. */
+  /** Ids; −1 for a row given as a vector. */
   readonly tokens: Int32Array;
-  /** Of each token, for a program that begins with an `input` step: (tokens, dim). Its tokens are counted only. */
+  /** Rows for a program that begins with an `input` step, (tokens, dim). Only the number of its tokens counts. */
   readonly input?: Float32Array;
-  /** What the rows without an id begin with instead of an embedding, in order: (rows without an id, dim). */
+  /** Vectors in place of embeddings for the rows without an id, in order: (rows without an id, dim). */
   readonly vectors?: Float32Array;
-  /** Of each token one position, or three (time, height, width): (tokens, 1 or 3). Left out: start, start + 1 … */
+  /** One position per token, or three (time, height, width): (tokens, 1 or 3). Default: start, start + 1 … */
   readonly positions?: Int32Array;
-  /** Counted from 0. */
+  /** Relative to the first token. */
   readonly spans?: readonly Span[];
-  /** Which rows' logits are wanted. */
+  /** The rows whose logits are returned. */
   readonly logits: "none" | "last" | "all";
-  /** Goes with `all`: each row gets the bits that it would have as the only one of its sequence in a run. */
+  /** For `all`: each row gets the same bits as if it were its sequence's only row in the run. */
   readonly drafted?: boolean;
 }
 
-/** As `Rows`, where final hidden states are wanted instead of logits. The slot has no meaning for an encoder. */
+/** As `Rows`, for final hidden states instead of logits. An encoder ignores the slot. */
 export interface StateRows extends Omit<Rows, "logits"> {
   readonly states: "none" | "first" | "last" | "all";
 }
 
-/** As `Rows`, where less than the logits of the last row may do. */
+/** As `Rows`, for which a part of the last row's logits may suffice. */
 export interface OfferRows extends Rows {
-  /** Goes with `logits: "last"`: only these tokens of that row are wanted. */
+  /** For `logits: "last"`: only these tokens of that row are wanted. */
   readonly wish?: OfferWish | undefined;
 }
 
-/** Candidates chosen where the logits are. */
+/** Selects candidates on the device, where the logits are. */
 export interface OfferRuns {
   readonly limits: OfferLimits;
   /**
-   * As `run` of the session. `logits` are those of the wanted rows without a wish, `offers` those of the rows with one,
-   * both in batch order. Throws `runner` where a logit is NaN or infinite, as `run` does.
+   * As `run` of the session. Returns `logits` of the wanted rows without a wish and `offers` of the rows with one, both
+   * in batch order. Throws `runner` if a logit is NaN or infinite, as `run` does.
    */
   run(batch: readonly OfferRows[]): Promise<{ readonly logits: Float32Array; readonly offers: readonly Offer[] }>;
 }
 
-/** What a slot holds beside keys and values, put aside. Belongs to the session that made it. */
+/** A saved copy of a slot's states besides keys and values. Belongs to the session that made it. */
 export interface Checkpoint {
-  /** Tokens of the slot when it was taken. */
+  /** Tokens of the slot at that time. */
   readonly length: number;
   readonly bytes: number;
 }
 
-/** Slots that go on only from where they stand: some step keeps what the last row left. */
+/** For programs with recurrent states, whose slots continue only from their last row or a checkpoint. */
 export interface Checkpoints {
   /**
-   * Puts aside what a slot that holds `length` tokens keeps beside keys and values.
-   * @param into an earlier one that nobody wants any more, whose memory may be used again
+   * Saves the states, besides keys and values, of a slot that holds `length` tokens.
+   * @param into an obsolete checkpoint whose memory may be reused
    */
   save(slot: number, length: number, into?: Checkpoint): Checkpoint;
   /**
-   * Takes a slot back to a checkpoint, of itself or of another slot. The keys and values of the tokens before it must
-   * be those that they were: still there, or copied.
+   * Resets a slot to a checkpoint of this or another slot. The keys and values of the earlier tokens must be in place:
+   * unchanged, or copied.
    */
   restore(slot: number, checkpoint: Checkpoint): void;
   /**
-   * Where a slot stands that was to hold `length` tokens; it is taken back where more were evaluated, that were
-   * guessed. Left out: where it was to.
+   * The length that a slot is really at when it should be at `length`; resets the slot if more tokens were evaluated
+   * speculatively. Default: `length`.
    */
   standing?(slot: number, length: number): number;
 }
 
-/** Checkpoints as bytes. */
+/** Serializes checkpoints. */
 export interface PackedCheckpoints {
   pack(checkpoint: Checkpoint): Uint8Array;
-  /** Undefined where the bytes are not as many as they must be. */
+  /** Undefined if the number of bytes is wrong. */
   unpack(length: number, bytes: Uint8Array): Checkpoint | undefined;
 }
 
-/** Keys and values of some positions of a slot as bytes, which any slot takes back at the same positions. */
+/** Keys and values of a range of positions as bytes, which can be written to any slot at the same positions. */
 export interface KvBlocks {
-  /** A block begins at a multiple of so many positions and has as many at most. */
+  /** Blocks begin at multiples of this and have at most so many positions. */
   readonly length: number;
-  /** What the bytes depend on beside the weights: backend, kernels, how keys and values lie. */
+  /** Identifies the format of the bytes, apart from the weights: backend, kernels, layout of keys and values. */
   readonly layout: string;
-  /** Of slots that go on only from checkpoints. */
+  /** Set if slots continue only from checkpoints. */
   readonly checkpoints: PackedCheckpoints | undefined;
-  /** Bytes of a block of so many positions. */
+  /** Bytes of a block with `count` positions. */
   bytesOf(count: number): number;
-  /** Copies `count` positions from `first` on. */
+  /** Copies `count` positions, beginning at `first`. */
   read(slot: number, first: number, count: number): Uint8Array;
-  /** Copies them to where they were, in that slot or another; positions behind them may be written too. */
+  /** Writes them back, to that slot or another; later positions may be overwritten too. */
   write(slot: number, block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array }): void;
 }
 
-/** What slots take grows with what they hold. */
+/** For slots whose memory grows with their content. */
 export interface Growth {
-  /** Bytes of a token. */
+  /** Bytes per token. */
   readonly tokenBytes: number;
-  /** Gives the memory of a slot back, and with it what it held. */
+  /** Frees the memory of a slot, and with it its content. */
   release(slot: number): void;
 }
 
-/** A run in parts, between which other slots may be run. */
+/** A run in parts; other slots may be run in between. */
 export interface SlicedRun {
   /**
-   * Goes on for about so many nanoseconds; as `run` once it is done, undefined before. What the slot keeps beside keys
-   * and values is unknown until then.
+   * Continues for about `budgetNs`; returns the result of `run` at the end, undefined before. Until then the slot's
+   * states besides keys and values are undefined.
    */
   next(budgetNs: number): Float32Array | undefined;
-  /** What took longest of what cannot be divided. */
+  /** The longest indivisible part so far. */
   readonly longestNs: number;
 }
 
-/** Runs that others need not wait for. */
+/** Runs in parts, so that other sequences need not wait for them. */
 export interface SlicedRuns {
-  /** Most rows of one. */
+  /** Maximum rows of a run. */
   readonly rowsMax: number;
-  /** One at a time: the one before is done, or given up. The numbers are those of `run`. */
+  /** One at a time: the previous one must be finished or abandoned. The logits equal those from `run`. */
   start(rows: Rows): SlicedRun;
 }
 
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
 export interface Session {
   readonly backend: string;
-  /** Resolves when nothing can be run any more: a device was lost, or hangs. Only a new process helps. */
+  /** Resolves when nothing can run any more: a device was lost, or hangs. Only a new process helps. */
   readonly lost?: Promise<Error>;
   /** Device name for people, e.g. "CPU (2 threads)". */
   readonly device: string;
   readonly bytes: {
-    /** Mapped ones count too, each tensor once. */
+    /** Includes mapped weights; each tensor counts once. */
     readonly weights: number;
     readonly kv: number;
     readonly scratch: number;
   };
-  /** How many of them lie on a GPU; undefined: none. A software adapter's memory is the machine's own. */
+  /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
-  /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
+  /** Layers on a GPU, the output counted as one; undefined: no GPU. */
   readonly gpuLayers?: { readonly count: number; readonly all: number };
   /**
    * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
-  /** Undefined: logits are where the sampler is anyway. */
+  /** Undefined: logits are in the sampler's memory anyway. */
   readonly offers?: OfferRuns;
-  /** Takes rows that were `drafted`. Of slots that go on only from checkpoints, see engine/batching/take-back.ts. */
+  /** Accepts `drafted` rows. For slots that continue only from checkpoints, see engine/batching/take-back.ts. */
   readonly verifies?: boolean;
   /**
    * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of
-   * the batch as a whole sequence and keeps nothing of it.
-   * @param pause awaited now and then in a long run of an encoder, where it has parts: other sessions may run meanwhile
+   * the batch as a whole sequence and keeps no state.
+   * @param pause awaited regularly in a long run of an encoder that has parts: other sessions may run meanwhile
    */
   states(batch: readonly StateRows[], pause?: () => Promise<void>): Promise<Float32Array>;
   /**
-   * Undefined: a slot goes on from any length up to its own, by overwriting. Otherwise a run begins at 0, where the
-   * slot stands, or where a checkpoint took it back to.
+   * Undefined: a slot continues from any length up to its own, by overwriting. Otherwise a run begins at 0, at the
+   * slot's length, or at a restored checkpoint.
    */
   readonly checkpoints?: Checkpoints;
   /**
    * Context shift: drops `discard` tokens after the first `keep` of a slot that holds `length`, moves the rest down and
-   * re-rotates their keys, so that they read as positions keep … length − discard − 1. What recurrences made of the
-   * dropped tokens stays in their states, as it does in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
+   * re-rotates their keys to positions keep … length − discard − 1. Recurrent states keep the effect of the dropped
+   * tokens, as in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
-  /** Undefined: every run is as long as it is. */
+  /** Undefined: runs cannot be divided. */
   readonly slices?: SlicedRuns;
-  /** Undefined: keys and values stay in their slots. */
+  /** Undefined: keys and values cannot leave their slots. */
   readonly blocks?: KvBlocks;
-  /** Undefined: slots have their memory from the start, or keep it to the end. */
+  /** Undefined: slots have all their memory from the start, or keep it to the end. */
   readonly growth?: Growth;
-  /** Copies the first `length` tokens' KV from one slot to another; of what else it holds, see `checkpoints`. */
+  /** Copies the first `length` tokens' keys and values from one slot to another; for other states see `checkpoints`. */
   copy(options: { from: number; to: number; length: number }): void;
   close(): void;
 }
 
-/** Bytes that a sequence takes: for each token, and once. */
+/** Bytes of a sequence: per token, and constant. */
 export interface SlotBytes {
   readonly perToken: number;
   readonly once: number;
@@ -281,18 +284,18 @@ export interface SlotBytes {
 
 export interface Backend {
   readonly name: string;
-  /** Begins a load while the model's headers are read; left out: there is nothing to begin with. */
+  /** Begins a load while the model's headers are read; absent: nothing to begin with. */
   begin?(options: Pick<LoadOptions, "threads">): Begun;
-  /** What it runs of a file, where that is no list of steps: left out, `arch/` says. */
+  /** The program of a file that is not a list of steps; absent: `engine/architectures` makes it. */
   program?(gguf: Gguf): Program;
-  /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */
+  /** The ops of a program, and variants of ops, without kernels; absent: none. A load refuses them. */
   missing?(program: Program): readonly string[];
-  /** What a slot takes; left out: all as float32. */
+  /** Bytes of a slot; absent: everything is float32. */
   slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes;
   load(program: Program, options: LoadOptions): Promise<Session>;
   /**
-   * Bytes of device memory that a load would take: weights, KV cache, scratch. Throws what the load would for a program
-   * that no memory is enough for. Undefined where the memory is the machine's.
+   * Bytes of device memory for a load: weights, KV cache, scratch. Throws the load's error for a program that no memory
+   * is enough for. Undefined if the device uses the machine's memory.
    */
   neededBytes?(program: Program, options: LoadOptions): Promise<number>;
 }

@@ -1,30 +1,30 @@
 /**
- * Describes each op for code that analyses programs without running them: the buffers it reads and writes, the weights
- * it has and what for, what its rows depend on, and what it keeps of a sequence. Adapters, early rows, splits, memory
- * plans and fault messages read it here. The types make the table complete: a new op, buffer or weight without a
- * description is a compile error.
+ * Describes each op for code that analyses programs without running them: the buffers it reads and writes, its weights
+ * and their roles, the rows it depends on, and the state it keeps per sequence. Adapters, early rows, splits, memory
+ * plans and fault messages use it. The types make the table complete: a new op, buffer or weight without a description
+ * is a compile error.
  */
 import type { Buf, SequenceState, Step, Weight } from "./step.ts";
 
 /**
- * What a weight is used as: multiplied by (`matrix`, one for each expert or head in `experts`, the choice of experts in
- * `router`), looked up by token (`embedding`) or by position (`table`), or as plain numbers (`vector`).
+ * The role of a weight: a factor of products (`matrix`; one per expert or head in `experts`; the choice of experts in
+ * `router`), a lookup by token (`embedding`) or by position (`table`), or plain numbers (`vector`).
  */
 export type WeightRole = "matrix" | "experts" | "router" | "embedding" | "table" | "vector";
 
 /**
- * What a row of the result depends on beside that row: nothing, its `position`, earlier rows of its sequence (`past`),
- * all rows of its sequence in this `run`, which rows are `wanted`, or what the run was given for it (`given`).
+ * Dependencies of a row of the result besides that row: none, its `position`, earlier rows of its sequence (`past`),
+ * all rows of its sequence in this `run`, which rows are `wanted`, or a value that the run supplies (`given`).
  */
 type Sight = "row" | "position" | "past" | "run" | "wanted" | "given";
 
-/** Whether a buffer is read, gets a new value, or is changed in place. */
+/** The use of a buffer: read, replaced, or updated in place. */
 type Access = "read" | "written" | "changed";
 
 /** The members of a step that hold a buffer, or a weight. */
 type Members<S, T> = { [K in keyof S]-?: S[K] extends T | undefined ? K : never }[keyof S];
 
-/** What some steps of an op ask for beyond its plain form. A backend lists those that it has. */
+/** Features of some steps beyond the plain form of their op. A backend lists the ones that it supports. */
 export type Variant =
   | "embed: a second table"
   | "attention: sinks"
@@ -217,7 +217,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   scale: { buffers: changed, weights: {}, sees: "row" },
 };
 
-/** A description whose functions take any step: what it belongs to was looked up by the step's own op. */
+/** A description whose functions take any step: callers have looked it up by the step's own op. */
 interface OpDescription extends Pick<Description<Step>, "sees"> {
   readonly buffers: Readonly<Record<string, Access>>;
   readonly weights: Readonly<Record<string, WeightRole>>;
@@ -228,7 +228,7 @@ interface OpDescription extends Pick<Description<Step>, "sees"> {
 const describe = (step: Step): OpDescription => descriptions[step.op] as OpDescription;
 const member = <T>(step: Step, name: string): T | undefined => (step as unknown as Record<string, T | undefined>)[name];
 
-/** The buffers that a step reads, those among them that it then changes too. None twice. */
+/** The buffers that a step reads, including the ones it also updates, without duplicates. */
 export function readsOf(step: Step): readonly Buf[] {
   const bufs = new Map<string, Buf>();
   for (const [name, access] of Object.entries(describe(step).buffers)) {
@@ -238,13 +238,13 @@ export function readsOf(step: Step): readonly Buf[] {
   return [...bufs.values()];
 }
 
-/** The buffer that a step writes: its own, or the one that it changes in place. */
+/** The buffer that a step writes or updates. */
 export function writtenBy(step: Step): Buf {
   const [name] = Object.entries(describe(step).buffers).find(([, access]) => access !== "read")!; // every op writes one
   return member<Buf>(step, name)!;
 }
 
-/** The weights of a step that are used as one of `roles`, in the order of its description; all without roles. */
+/** The weights of a step with one of `roles`, in the order of its description; without roles, all. */
 export function weightsOf(step: Step, ...roles: readonly WeightRole[]): readonly Weight[] {
   return Object.entries(describe(step).weights).flatMap(([name, role]) => {
     const weight = roles.length === 0 || roles.includes(role) ? member<Weight>(step, name) : undefined;
@@ -252,7 +252,7 @@ export function weightsOf(step: Step, ...roles: readonly WeightRole[]): readonly
   });
 }
 
-/** The step on other buffers. */
+/** The step with other buffers. */
 export const withBuffers = (step: Step, change: (buf: Buf) => Buf): Step =>
   withMembers(step, Object.keys(describe(step).buffers), change);
 
@@ -270,18 +270,21 @@ function withMembers<T>(step: Step, names: readonly string[], change: (value: T,
   return { ...step, ...Object.fromEntries(entries) };
 }
 
-/** Whether a step treats every row alike, wherever it stands. */
+/** Returns whether a step treats every row alike, at any position. */
 export const isRowWise = (step: Step): boolean => describe(step).sees === "row";
 
-/** Whether rows of one sequence meet in a step: what a layer has exactly one of, or several beside each other. */
+/**
+ * Returns whether rows of one sequence interact in a step, as in attention or its replacement. A layer has one such
+ * step, or several in parallel.
+ */
 export const mixesRows = (step: Step): boolean => ["past", "run"].includes(describe(step).sees);
 
-/** Whether sequences must run whole: some step of an encoder looks at the rows behind a row. */
+/** Returns whether sequences must run whole: a step of an encoder reads later rows. */
 export const runsWhole = (steps: readonly Step[]): boolean => steps.some((step) => describe(step).sees === "run");
 
-/** What a step keeps of each sequence between runs. */
+/** The state that a step keeps of each sequence between runs. */
 export const stateOf = (step: Step): SequenceState | undefined => describe(step).keeps?.(step);
 
-/** What of a step goes beyond the plain form of its op. */
+/** The features of a step beyond the plain form of its op. */
 export const variantsOf = (step: Step): readonly Variant[] =>
   (describe(step).variants?.(step) ?? []).filter((variant) => variant !== false);

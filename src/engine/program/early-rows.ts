@@ -1,18 +1,18 @@
 /**
- * Step[] → Step[]: takes the wanted rows just behind the last step that mixes rows instead of before the output, since
- * everything between works row by row. A prefill then skips most of the last layer. (`inp_out_ids` of llama.cpp)
+ * Step[] → Step[]: moves the selection of wanted rows from the output to just after the last step that mixes rows,
+ * because all steps between work row by row. A prefill then skips most of the last layer. (`inp_out_ids` of llama.cpp)
  */
 import { isRowWise, mixesRows, readsOf, withBuffers, writtenBy } from "./describe.ts";
 import type { Buf, Step } from "./step.ts";
 
-/** The same program with its `takeRows` as early as can be; as it is where something between looks at positions. */
+/** The same program with its `takeRows` as early as possible; unchanged if a step between depends on positions. */
 export function takeRowsEarly(steps: readonly Step[]): Step[] {
   const mixing = steps.findLastIndex(mixesRows);
   const at = steps.findIndex(({ op }) => op === "takeRows");
   const take = steps[at];
   if (take?.op !== "takeRows" || mixing < 0 || at < mixing) return [...steps];
 
-  /** What a buffer is called once it holds wanted rows only. */
+  /** The name of a buffer once it holds only wanted rows. */
   const kept = (buf: Buf): Buf => (buf.name === take.x.name ? take.out : { name: `${buf.name}.last`, dim: buf.dim });
   const takes: Step[] = [];
   const tail: Step[] = [];

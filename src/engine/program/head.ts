@@ -1,4 +1,4 @@
-/** The end of a program as one of its own: from final hidden states, which are given, to logits. */
+/** The end of a program as a separate one: from final hidden states, which are an input, to logits. */
 import type { Program } from "./backend.ts";
 import { statesEnd } from "./states.ts";
 

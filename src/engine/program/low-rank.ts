@@ -1,9 +1,9 @@
-/** Low-rank changes of weights: what backends share. `step.ts` says what they mean. */
+/** Low-rank changes of weights: the part that backends share. `step.ts` defines them. */
 import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
 import { unpackRows } from "./unpack.ts";
 
-/** Adds to a row of a table, (inDim), what its changes make of it. */
+/** Adds the changes to a row of a table, (inDim). */
 export type RowChange = (row: Float32Array, index: number) => void;
 
 /** A weight and the two halves of each of its changes. */
@@ -12,7 +12,7 @@ export const withChanges = (weight: Weight): Weight[] => [
   ...(weight.lowRank ?? []).flatMap(({ a, b }) => [a, b]),
 ];
 
-/** For a table that is read row by row, as embeddings are. Keeps a float32 copy of each `a`. */
+/** For tables that are read row by row, such as embeddings. Keeps a float32 copy of each `a`. */
 export function makeRowChange({ inDim, lowRank = [] }: Weight, source: WeightSource): RowChange {
   const halves = lowRank.map(({ a, b }) => ({
     a: unpackRows(source, a, { expert: 0, first: 0, out: new Float32Array(a.outDim * inDim) }),

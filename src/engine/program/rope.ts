@@ -14,13 +14,13 @@ export interface RopeTable {
 
 const f32 = Math.fround;
 
-/** A table for a whole context, of which only what was asked for is there: a million positions take seconds. */
+/** A table for a whole context that is filled on demand: a million positions take seconds. */
 export interface GrowingRopeTable extends RopeTable {
-  /** Computes the positions below `end` that are still zeros. */
+  /** Computes the missing positions below `end`. */
   reach(end: number): void;
 }
 
-/** Positions that are computed at once: less than a millisecond's work. */
+/** Positions computed together: less than a millisecond's work. */
 const REACH_STEP = 256;
 
 /** Rotations of positions 0 … ctxLen − 1, for a session with a context of `ctxLen` tokens. */
@@ -47,7 +47,7 @@ export function ropeTable(rope: RopeScaling, ctxLen: number): GrowingRopeTable {
 }
 
 /**
- * The one rotation, of magnitude 1, that moves a rotated key `discard` positions down: (1, rotaryDim / 2). Angles are
+ * The rotation, of magnitude 1, that moves a rotated key down by `discard` positions: (1, rotaryDim / 2). Angles are
  * linear in the position, so it is the same for every key. (`build_rope_shift`, llama-kv-cache.cpp)
  */
 export function ropeShift(rope: RopeScaling, options: { discard: number; ctxLen: number }): RopeTable {
@@ -56,7 +56,7 @@ export function ropeShift(rope: RopeScaling, options: { discard: number; ctxLen:
   return { cos: theta.map(Math.cos), sin: theta.map(Math.sin) };
 }
 
-/** Factor on every rotated vector: `attnFactor`, and YaRN's own correction where it is on. */
+/** Factor on every rotated vector: `attnFactor`, times YaRN's own correction if that is on. */
 export function ropeMagnitude(rope: RopeScaling): number {
   if (rope.extFactor === 0) return f32(rope.attnFactor);
   return f32(rope.attnFactor * (1 + 0.1 * Math.log(1 / rope.freqScale)));
@@ -65,7 +65,7 @@ export function ropeMagnitude(rope: RopeScaling): number {
 /**
  * Rotates one head in place by one row of a table.
  * @param x holds (headDim) values from `at`; those beyond rotaryDim stay
- * @param row of the table: a position, or 0 for a shift
+ * @param row index in the table: a position, or 0 for a shift
  */
 export function rotateHead(x: Float32Array, at: number, table: RopeTable, row: number, rope: RopeScaling): void {
   const pairs = rope.rotaryDim / 2;
@@ -83,7 +83,7 @@ export function rotateHead(x: Float32Array, at: number, table: RopeTable, row: n
 }
 
 /**
- * As `rotateHead`, by a row's three positions. The first turns pairs that the sections leave to it.
+ * As `rotateHead`, by a row's three positions. The first rotates the pairs outside all sections.
  * @param positions time, height and width
  */
 export function rotateHeadBySections(
@@ -107,7 +107,7 @@ export function rotateHeadBySections(
   }
 }
 
-/** Which of time (0), height (1) and width (2) turns a pair. (`ggml_mrope_cache_init`) */
+/** The position that rotates a pair: time (0), height (1) or width (2). (`ggml_mrope_cache_init`) */
 export function sectionOf(pair: number, sections: RopeScaling["sections"]): 0 | 1 | 2 {
   if (!sections) return 0;
   const { pairs, interleaved } = sections;
@@ -136,10 +136,12 @@ function makeAngles(rope: RopeScaling, ctxLen: number): (position: number, theta
   };
 }
 
-/** Share of the unscaled angle in each pair, (rotaryDim / 2): 1 for fast pairs, 0 for slow ones, a ramp between. */
+/**
+ * Share of the unscaled angle in each pair, (rotaryDim / 2): 1 for high frequencies, 0 for low ones, a ramp between.
+ */
 function yarnMix(rope: RopeScaling): Float32Array {
   const { rotaryDim, ctxLenOrig, base, extFactor } = rope;
-  /** The dimension that turns `turns` times within the trained context. */
+  /** The dimension that makes `turns` full rotations within the trained context. */
   const dimOf = (turns: number): number =>
     (rotaryDim * Math.log(ctxLenOrig / (turns * 2 * Math.PI))) / (2 * Math.log(base));
   const low = Math.max(0, Math.floor(dimOf(rope.betaFast)));

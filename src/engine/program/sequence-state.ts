@@ -1,19 +1,19 @@
 /**
- * What a program keeps of each sequence between runs, derived from its steps. Keys and values are kept by position: a
- * sequence goes on from any shorter length by overwriting them. Convolutions and recurrences keep only what the last
- * row left, and go on from there or from a checkpoint.
+ * The state that a program keeps of each sequence between runs, derived from its steps. Keys and values are kept by
+ * position: a sequence continues from any shorter length by overwriting them. Convolutions and recurrences keep only
+ * the state after the last row, and continue from it or from a checkpoint.
  */
 import type { SlotBytes } from "./backend.ts";
 import { stateOf } from "./describe.ts";
 import type { KvState, RunningState, SequenceState, Step } from "./step.ts";
 
-/** A step that keeps something, and what. */
+/** A step with a state, and the state's description. */
 export interface KeepingStep<T extends SequenceState = SequenceState> {
   readonly step: Step;
   readonly state: T;
 }
 
-/** The steps that keep something, in order. */
+/** The steps with a state, in order. */
 export function keepingSteps(steps: readonly Step[]): KeepingStep[] {
   return steps.flatMap((step) => {
     const state = stateOf(step);
@@ -21,11 +21,11 @@ export function keepingSteps(steps: readonly Step[]): KeepingStep[] {
   });
 }
 
-/** The KV caches of a program, one for each layer that fills one, in order. */
+/** The KV caches of a program, one per layer that fills one, in order. */
 export const kvStates = (steps: readonly Step[]): KvState[] =>
   keepingSteps(steps).flatMap(({ state }) => (state.kind === "kv" ? [state] : []));
 
-/** What a sequence takes where all is kept as float32. */
+/** Bytes of a sequence if everything is float32. */
 export function floatBytes(steps: readonly Step[]): SlotBytes {
   const states = keepingSteps(steps).map(({ state }) => state);
   const sum = (values: readonly number[]): number => 4 * values.reduce((total, each) => total + each, 0);
@@ -35,6 +35,6 @@ export function floatBytes(steps: readonly Step[]): SlotBytes {
   };
 }
 
-/** Values of a state that a sequence has once, not for each position. */
+/** Number of values of a state that does not grow with positions. */
 export const valuesOf = (state: RunningState): number =>
   state.kind === "conv" ? state.rows * state.dim : state.shape.reduce((product, dim) => product * dim, 1);

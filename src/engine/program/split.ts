@@ -1,7 +1,7 @@
 /**
  * One program on two backends: its first layers on one, the last ones and the output on the other. The program is cut
- * where a single activation is alive, the stream between two layers, which crosses once per run. Which layers go where
- * is counted as `num_gpu` is: the output is the first, then the last layer, down to the first.
+ * where a single activation is live, the stream between two layers, which crosses once per run. Layers are counted like
+ * `num_gpu`: the output is the first, then come the last layer and the earlier ones.
  */
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type { Backend, LoadOptions, OfferRows, OfferRuns, Program, Rows, Session, StateRows } from "./backend.ts";
@@ -10,25 +10,25 @@ import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
 import type { Buf, Step } from "./step.ts";
 
-/** A program in two: what `front` gives as its hidden states is the input of `back`. */
+/** A program in two: the hidden states of `front` are the input of `back`. */
 export interface Cut {
   readonly front: Program;
   readonly back: Program;
-  /** Only wanted rows cross: they are taken in front. */
+  /** Only wanted rows cross: `front` selects them. */
   readonly taken: boolean;
 }
 
-/** What can be on one side or the other: layers, and the output where there is one. */
+/** The number of divisible units: layers, plus the output if there is one. */
 export function layerCount(program: Pick<Program, "steps" | "logits">): number {
   return attentionsOf(program.steps).length + (program.logits ? 1 : 0);
 }
 
-/** Cuts off the last `count` of what `layerCount` counts, at least one and not all. */
+/** Cuts off the last `count` units of `layerCount`, at least one and not all. */
 export function cutProgram(program: Program, count: number): Cut {
   const { steps, weights, shape, logits, states } = program;
   assert(count > 0 && count < layerCount(program), `a cut before the last ${count} of ${layerCount(program)}`);
   const layers = attentionsOf(steps);
-  const layer = layerCount(program) - count; // the first behind the cut, or the output
+  const layer = layerCount(program) - count; // the first after the cut, or the output
   const at = layer === layers.length ? statesEnd(program) : startOf(program, layers, layer);
   if (steps.slice(at).some(({ op }) => op === "addGiven")) {
     const which = `'${shape.arch}' adds parts of images in layer ${layer} and behind`;
@@ -51,7 +51,7 @@ export function cutProgram(program: Program, count: number): Cut {
   };
 }
 
-/** Where each layer has the first of its steps that mix rows: attention, or what stands for it. */
+/** The index of each layer's first step that mixes rows: attention or its replacement. */
 function attentionsOf(steps: readonly Step[]): number[] {
   const seen = new Set<number>();
   return steps.flatMap((step, i) => {
@@ -63,14 +63,14 @@ function attentionsOf(steps: readonly Step[]): number[] {
   });
 }
 
-/** The last place between the attention of the layer before and its own where one activation is alive. */
+/** The last place between the previous layer's attention and this layer's where one activation is live. */
 function startOf(program: Program, layers: readonly number[], layer: number): number {
   for (let at = layers[layer]!; at > layers[layer - 1]!; at--)
     if (aliveBefore(program.steps, at).length === 1 && !sharesAcross(program.steps, at)) return at;
   throw new AppError("unsupported", `${program.weights.path}: more than one activation runs into layer ${layer}`);
 }
 
-/** The activations that the steps from `at` on read, as those before left them. */
+/** The live activations at step `at`: the ones that later steps read. */
 function aliveBefore(steps: readonly Step[], at: number): Buf[] {
   const alive = new Map<string, Buf>();
   for (const step of steps.slice(at).toReversed()) {
@@ -80,13 +80,13 @@ function aliveBefore(steps: readonly Step[], at: number): Buf[] {
   return [...alive.values()];
 }
 
-/** Whether a step from `at` on reads the keys and values that one before it stores. */
+/** Returns whether a step from `at` on reads a KV cache that an earlier one fills. */
 function sharesAcross(steps: readonly Step[], at: number): boolean {
   const stored = new Set(kvStates(steps.slice(at)).map(({ layer }) => layer));
   return steps.slice(at).some((step) => step.op === "sharedAttention" && !stored.has(step.source));
 }
 
-/** Loads both parts, that with the last `count` layers first: it is the one that may have no room. */
+/** Loads both parts, first the one with the last `count` layers, which may run out of memory. */
 export async function loadSplit(
   program: Program,
   options: LoadOptions,
@@ -114,7 +114,9 @@ interface SplitParts {
   readonly count: number;
 }
 
-/** What of an entry of a batch goes on behind the cut: rows are given as what crosses, vectors among them. */
+/**
+ * The part of a batch's entry that continues after the cut: rows become the activations that cross, vectors included.
+ */
 interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans"> {
   /** Its index in the batch. */
   readonly at: number;
@@ -186,7 +188,7 @@ class SplitSession implements Session {
     });
   }
 
-  /** Runs the first part; what the last one then runs. Where rows are taken in front, only wanted ones go on. */
+  /** Runs the first part; returns the input of the last part. If the front selects rows, only wanted ones continue. */
   async #cross(batch: readonly StateRows[]): Promise<Crossed[]> {
     const { first, cut } = this.#parts;
     const { taken } = cut;
@@ -210,7 +212,7 @@ class SplitSession implements Session {
     });
   }
 
-  /** Names the layers and the device: the first part's message knows only its own step. */
+  /** Adds the layers and the device to the message: the first part knows only its own steps. */
   #located(error: unknown): unknown {
     if (!(error instanceof AppError) || error.code !== "runner") return error;
     const { first, cut } = this.#parts;

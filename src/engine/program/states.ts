@@ -1,9 +1,9 @@
-/** Where the final hidden states of a program are made: everything behind that is the way to the logits. */
+/** The place in a program where the final hidden states are complete; the steps after it compute the logits. */
 import { assert } from "../../base/index.ts";
 import type { Program } from "./backend.ts";
 import { writtenBy } from "./describe.ts";
 
-/** How many of the steps make the final hidden states. */
+/** The number of steps that compute the final hidden states. */
 export function statesEnd({ steps, states }: Pick<Program, "steps" | "states">): number {
   const last = steps.findLastIndex((step) => writtenBy(step).name === states.name);
   assert(last >= 0, `no step writes the hidden states, '${states.name}'`);

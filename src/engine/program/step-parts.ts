@@ -1,4 +1,4 @@
-/** What steps are made of: activations, weights, rotations, gates, routing. */
+/** Parts of steps: activations, weights, RoPE, gates, routing. */
 import type { Quant } from "../formats/quant/quant.ts";
 
 /** An activation: (rows, dim) float32. Two steps that name the same buffer share its memory. */
@@ -8,8 +8,8 @@ export interface Buf {
 }
 
 /**
- * A weight matrix in its file: `outDim` rows of `inDim` weights each, rows contiguous (GGUF's ne[0] = inDim), or a
- * vector (`outDim` 1). A slice of a fused tensor is `rowStart` > 0. Experts: `experts` matrices one after another.
+ * A weight matrix in its file: W (outDim, inDim), rows contiguous (GGUF's ne[0] = inDim), or a vector (`outDim` 1). A
+ * slice of a fused tensor has `rowStart` > 0. Experts: `experts` matrices one after another.
  */
 export interface Weight {
   /** GGUF tensor name. */
@@ -19,28 +19,26 @@ export interface Weight {
   readonly outDim: number;
   /** First row inside the tensor; 0 unless this is a part of a fused tensor. */
   readonly rowStart: number;
-  /** Rows that the tensor has in all (per expert). `rowStart + outDim <= tensorRows`. */
+  /** Total rows of the tensor (per expert). `rowStart + outDim <= tensorRows`. */
   readonly tensorRows: number;
   /** Number of stacked matrices; 1 unless this is a stack of experts. */
   readonly experts: number;
-  /** Factor on every weight of each stacked matrix, (experts): GGUF's `NAME.scale` tensor; undefined for 1. */
+  /** Factor on every weight of each stacked matrix, (experts): GGUF's `NAME.scale` tensor; undefined: 1. */
   readonly scale?: Float32Array;
-  /** What is added to it: the matrix stands for W · scale + Σ b · a. */
+  /** Low-rank changes: the effective matrix is W · scale + Σ b · a. */
   readonly lowRank?: readonly LowRank[];
 }
 
 /**
- * A change of a matrix, of its shape but of low rank (LoRA, arXiv:2106.09685): a (rank, inDim), b (outDim, rank), each
- * stacked as the matrix is.
+ * A low-rank change of a matrix (LoRA, arXiv:2106.09685): a (rank, inDim), b (outDim, rank), each stacked like the
+ * matrix.
  */
 export interface LowRank {
   readonly a: Weight;
   readonly b: Weight;
 }
 
-/**
- * How positions become angles: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp)
- */
+/** RoPE: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp) */
 export interface RopeScaling {
   /** Frequency base, e.g. 10000. */
   readonly base: number;
@@ -60,48 +58,50 @@ export interface RopeScaling {
   readonly ctxLenOrig: number;
   /** Per-pair divisors of the frequency (llama 3, longrope), (rotaryDim/2); undefined for none. */
   readonly freqFactors?: Float32Array;
-  /** Takes the place of `freqFactors` where the session's context is longer than `ctxLenOrig` (longrope). */
+  /** Replaces `freqFactors` if the session's context is longer than `ctxLenOrig` (longrope). */
   readonly freqFactorsLong?: Float32Array;
-  /** Which of a row's three positions turns which pair (M-RoPE); left out: the first turns all. */
+  /** Assigns a row's three positions to pairs (M-RoPE); omitted: the first rotates all. */
   readonly sections?: RopeSections;
 }
 
-/** Pairs by the position that turns them: time, height, width. (`ggml_mrope_cache_init`, ggml-cpu/ops.cpp) */
+/** Pairs by the position that rotates them: time, height, width. (`ggml_mrope_cache_init`, ggml-cpu/ops.cpp) */
 export interface RopeSections {
-  /** How many pairs each of the three has: together all of them. */
+  /** The number of pairs of each position; the sum is the number of pairs. */
   readonly pairs: readonly [number, number, number];
-  /** Pairs go round: time, height, width, time … until height and width have theirs (IMROPE). Else in three runs. */
+  /** Pairs alternate: time, height, width, time … until height and width have theirs (IMROPE). Else three runs. */
   readonly interleaved: boolean;
 }
 
 export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr" | "sigmoid" | "tanh" | "softplus";
 
 /**
- * How gate and up of an MLP meet: act(gate) ⊙ up, or for `swiglu_oai` g · sigmoid(1.702 · g) · (u + 1) where g is gate
- * limited to at most 7 and u is up limited to −7 … 7. (`ggml_swiglu_oai`)
+ * The combination of gate and up in an MLP: act(gate) ⊙ up, or for `swiglu_oai` g · sigmoid(1.702 · g) · (u + 1) with g
+ * = min(gate, 7) and u = up limited to −7 … 7. (`ggml_swiglu_oai`)
  */
 export type Gating = Activation | "swiglu_oai";
 
-/** What limits the gate of an MLP: act(gate) is at most `gate`, up within −up … up. */
+/** Limits of a gated MLP: act(gate) is at most `gate`, up is within −up … up. */
 export interface GateLimit {
   readonly gate: number;
   readonly up: number;
 }
 
-/** How a mixture of experts scores its experts for a row, from its router's logits. */
+/** The scoring of experts for a row, from the router's logits. */
 export interface Routing {
   /**
-   * `softmax`: over all experts. `sigmoid`: of each. `softmax_chosen`: experts are chosen by their logits, weights are
-   * the softmax of those that were.
+   * `softmax`: over all experts. `sigmoid`: per expert. `softmax_chosen`: experts are chosen by their logits, and their
+   * weights are the softmax over the chosen.
    */
   readonly score: "softmax" | "sigmoid" | "softmax_chosen";
-  /** Only the `used` groups with the best sums of their two best scores are chosen from; experts in order. */
+  /**
+   * Experts are chosen only from the `used` groups with the best sums of their two best scores; groups are contiguous.
+   */
   readonly groups?: { readonly count: number; readonly used: number };
   /**
-   * So many neighbours of the router's outputs stand for one expert, whose number is theirs divided by this, and whose
-   * score is that of the output of that number, as llama.cpp has it (GroveMoE). Left out: 1.
+   * This many neighbouring router outputs belong to one expert, whose number is the output's divided by this; its score
+   * is that of the output with the expert's number, as in llama.cpp (GroveMoE). Default: 1.
    */
   readonly perExpert?: number;
-  /** Each expert reads its input times its weight, instead of its output being weighted (llama 4). */
+  /** Each expert's input is multiplied by its weight, instead of its output (llama 4). */
   readonly weighInput?: boolean;
 }

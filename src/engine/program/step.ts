@@ -1,9 +1,9 @@
 /**
- * The whole vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one
- * entry per `op`. Neither imports the other. `src/engine/backends/cpu/ops.ts` defines what each step means.
+ * The complete vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one
+ * entry per `op`. Neither imports the other. `src/engine/backends/cpu/ops.ts` defines each step's meaning.
  *
  * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
- * sequences (slots of the KV cache) and have a position in them, which rotations, attention and positions look at.
+ * sequences (slots of the KV cache) and have a position there, which RoPE, attention and learned positions use.
  */
 import type { Buf, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
 
@@ -21,8 +21,8 @@ export type {
 
 export type Step =
   /**
-   * out[r] = table[token[r]] · scale. A row that was given as a vector (`Rows.vectors`) is that vector, or with
-   * `vectorToken` what that token gives.
+   * out[r] = table[token[r]] · scale. A row given as a vector (`Rows.vectors`) is that vector, or with `vectorToken`
+   * that token's embedding.
    */
   | {
       readonly op: "embed";
@@ -31,12 +31,11 @@ export type Step =
       readonly scale: number;
       readonly vectorToken?: number;
     }
-  /** out[r] = what the run was given for the row: the program goes on from where another one ended. */
+  /** out[r] = the run's input row: the program continues another one. */
   | { readonly op: "input"; readonly out: Buf }
   /**
-   * y = x / sqrt(mean(x²) + eps) · w over each run of `w.inDim` values: a whole row, or each head where w is (headDim).
-   * Where w has several rows, run i of a row is multiplied by row i of them, again from the first when they end. `out`
-   * may be `x`.
+   * y = x / sqrt(mean(x²) + eps) · w over each run of `w.inDim` values: a whole row, or each head if w is (headDim). If
+   * w has several rows, run i of a row uses w's row i modulo their number. `out` may be `x`.
    */
   | {
       readonly op: "rmsNorm";
@@ -70,7 +69,7 @@ export type Step =
       readonly w: Weight;
       readonly b?: Weight;
     }
-  /** Each head by a matrix of its own, which w stacks: out[r, h] = W[h] · x[r, h]; W[h]ᵀ with `transposed`. */
+  /** A separate matrix per head, stacked in w: out[r, h] = W[h] · x[r, h]; W[h]ᵀ with `transposed`. */
   | {
       readonly op: "headLinear";
       readonly out: Buf;
@@ -78,7 +77,7 @@ export type Step =
       readonly w: Weight;
       readonly transposed: boolean;
     }
-  /** Rotates each head of x in place by its row's position. x: (rows, heads · headDim) */
+  /** Applies RoPE to each head of x in place by its row's position. x: (rows, heads · headDim) */
   | {
       readonly op: "rope";
       readonly x: Buf;
@@ -89,8 +88,8 @@ export type Step =
   /**
    * Stores k and v of the rows in the KV cache of `layer`, then causal attention of q over the row's own sequence:
    * scores = cap(scale · q·k), softmax, weighted sum of v. Head h of q uses KV head floor(h · nKvHeads / nHeads).
-   * `window` > 0: a row at position p sees positions p − window + 1 … p only. `softCap` > 0: cap(s) = c · tanh(s / c).
-   * Rows of a span that the run says sees both ways (`Rows.spans`) see all of that span, unless the step is `oneWay`.
+   * `window` > 0: a row at position p attends to positions p − window + 1 … p only. `softCap` > 0: cap(s) = c · tanh(s
+   * / c). Rows of a bidirectional span (`Rows.spans`) attend to all of that span, unless the step is `oneWay`.
    */
   | ({
       readonly op: "attention";
@@ -102,15 +101,15 @@ export type Step =
       readonly nHeads: number;
       readonly nKvHeads: number;
       readonly headDim: number;
-      /** Values of each head of v and of the result; left out: `headDim`. */
+      /** Values per head of v and of the result; default: `headDim`. */
       readonly valueDim?: number;
       readonly scale: number;
       readonly window: number;
       readonly softCap: number;
-      /** How k was rotated, which a context shift turns on; undefined where it was not. */
+      /** The RoPE of k, which a context shift continues; undefined: k has no RoPE. */
       readonly rope: RopeScaling | undefined;
     } & AttentionVariant)
-  /** As `attention`, over the KV cache that an earlier step filled, that of layer `source`. Stores nothing. */
+  /** As `attention`, over the KV cache that an earlier step filled for layer `source`. Stores nothing. */
   | ({
       readonly op: "sharedAttention";
       readonly out: Buf;
@@ -126,9 +125,9 @@ export type Step =
       readonly softCap: number;
     } & AttentionVariant)
   /**
-   * As `attention` of all heads over one key for each position, whose last `valueDim` values are its value: multi-head
-   * latent attention in its absorbed form (arXiv:2405.04434). The cache keeps the keys only. The first values of a
-   * key rotate.
+   * As `attention` of all heads over one key per position, whose last `valueDim` values are its value: multi-head
+   * latent attention in its absorbed form (arXiv:2405.04434). The cache holds the keys only. The first values of a key
+   * rotate.
    */
   | {
       readonly op: "latentAttention";
@@ -143,10 +142,10 @@ export type Step =
       readonly rope: RopeScaling | undefined;
     }
   /**
-   * Attention of each row over all rows of its own sequence in this run, before and behind it: scores = scale · q·k,
-   * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row sees those at most
-   * floor(window / 2) away. `inSpans`: a row sees what its span says (`Rows.spans`), those of the span unless told, or
-   * itself where it is in none. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
+   * Attention of each row over all rows of its own sequence in this run, in both directions: scores = scale · q·k,
+   * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row attends to rows at most
+   * floor(window / 2) away. `inSpans`: a row attends as its span says (`Rows.spans`), by default to its span, or to
+   * itself without a span. `nKvHeads` as for `attention`; default: `nHeads`. `alibi` as there.
    */
   | {
       readonly op: "bidirectionalAttention";
@@ -163,39 +162,38 @@ export type Step =
       readonly alibi?: number;
     }
   /**
-   * A causal convolution of each channel by itself (depthwise): out[r] = act(b + Σ_j w[j] ⊙ x[r − n + 1 + j]),
-   * w (channels, n). Keeps the last n − 1 rows of x; a sequence begins with zeros. `out` may be `x`.
+   * A causal depthwise convolution: out[r] = act(b + Σ_j w[j] ⊙ x[r − n + 1 + j]), w (channels, n). Keeps the last n −
+   * 1 rows of x; a sequence begins with zeros. `out` may be `x`.
    */
   | {
       readonly op: "causalConv";
       readonly out: Buf;
       readonly x: Buf;
-      /** One row of n for each channel. */
+      /** (channels, n) */
       readonly w: Weight;
       readonly b?: Weight;
       readonly act?: Activation;
       readonly layer: number;
     }
   /**
-   * As `causalConv` over rows on both sides, none of which are kept: out[r] = act(b + Σ_j w[j] ⊙ x[r − m + j]) with
-   * m = floor((n − 1) / 2), where rows beyond the sequence are zeros. `out` is not `x`.
+   * As `causalConv` over rows in both directions, keeping none: out[r] = act(b + Σ_j w[j] ⊙ x[r − m + j]) with m =
+   * floor((n − 1) / 2); rows outside the sequence are zeros. `out` is not `x`.
    */
   | {
       readonly op: "centeredConv";
       readonly out: Buf;
       readonly x: Buf;
-      /** One row of n for each channel. */
+      /** (channels, n) */
       readonly w: Weight;
       readonly b?: Weight;
       readonly act?: Activation;
     }
   /**
-   * The gated delta rule (arXiv:2412.06464). Of each value head a state M (headDim, headDim) is kept, at first zeros.
-   * With g = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ;
-   * out = scale · M q.
-   * alpha (rows, nHeads), or (rows, nHeads · headDim) for a decay of each key channel. `heads: "modulo"`: value head h
-   * uses key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads). With `bound`,
-   * g = exp(bound · sigmoid(a · (alpha + dt))).
+   * The gated delta rule (arXiv:2412.06464). Each value head has a state M (headDim, headDim), initially zeros. With g
+   * = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ; out = scale · M q.
+   * alpha (rows, nHeads), or (rows, nHeads · headDim) for a decay per key channel. `heads: "modulo"`: value head h uses
+   * key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads). With `bound`, g = exp(bound · sigmoid(a ·
+   * (alpha + dt))).
    */
   | {
       readonly op: "deltaRule";
@@ -207,7 +205,7 @@ export type Step =
       readonly beta: Buf;
       /** (nHeads) */
       readonly a: Weight;
-      /** As long as alpha. */
+      /** The length of alpha's rows. */
       readonly dt: Weight;
       readonly layer: number;
       readonly nHeads: number;
@@ -218,10 +216,9 @@ export type Step =
       readonly bound?: number;
     }
   /**
-   * The selective scan of Mamba. Of each head a state S (headDim, stateDim) is kept, at first zeros. With
-   * δ = softplus(dt + dtB): S ← S · exp(δ · A) + δ · x Bᵀ; out = S C + D ⊙ x. B and C are (groups, stateDim), head h
-   * uses group floor(h · nGroups / nHeads). Mamba 1 is heads of one value, A (nHeads, stateDim); Mamba 2 has
-   * A (nHeads, 1).
+   * The selective scan of Mamba. Each head has a state S (headDim, stateDim), initially zeros. With δ = softplus(dt +
+   * dtB): S ← S · exp(δ · A) + δ · x Bᵀ; out = S C + D ⊙ x. B and C are (groups, stateDim); head h uses group floor(h ·
+   * nGroups / nHeads). Mamba 1 has heads of one value, A (nHeads, stateDim); Mamba 2 has A (nHeads, 1).
    */
   | {
       readonly op: "selectiveScan";
@@ -267,10 +264,9 @@ export type Step =
       readonly limit?: GateLimit;
     }
   /**
-   * Mixture of experts: p = softmax(router · x + routerB) over all experts, or what `routing` says; the `nUsed` with
-   * the largest p + selectB are run as gatedMlp, or as mlp where there is no gate, and summed with weights p (divided
-   * by their sum where `normalize`) times `scale`. A router may read another buffer, `routed`. Biases stack as
-   * matrices do.
+   * Mixture of experts: p = softmax(router · x + routerB) over all experts, or by `routing`; the `nUsed` experts with
+   * the largest p + selectB run as gatedMlp, or as mlp without a gate, and are summed with weights p (divided by their
+   * sum if `normalize`) times `scale`. A router may read another buffer, `routed`. Biases stack like matrices.
    */
   | {
       readonly op: "moe";
@@ -294,8 +290,8 @@ export type Step =
       readonly limit?: GateLimit;
     }
   /**
-   * out = a ⊙ act(b), b itself without `act`. Where b is narrower, each of its values meets as many neighbours of a as
-   * go into it. `out` may be `a` or `b`.
+   * out = a ⊙ act(b), or a ⊙ b without `act`. If b is narrower, each of its values applies to a run of neighbours of a.
+   * `out` may be `a` or `b`.
    */
   | {
       readonly op: "multiply";
@@ -306,9 +302,9 @@ export type Step =
     }
   /** x = act(x) */
   | { readonly op: "activate"; readonly x: Buf; readonly act: Activation }
-  /** x = x limited to min … max, either of which may be infinite. */
+  /** x = min(max(x, `min`), `max`); either limit may be infinite. */
   | { readonly op: "clamp"; readonly x: Buf; readonly min: number; readonly max: number }
-  /** Of each of `heads` equal parts of a row of x, the values from `at` on: as many as there is room for in out's. */
+  /** Slices each of `heads` equal parts of x's rows, beginning at `at`; the length follows from out's. */
   | {
       readonly op: "slice";
       readonly out: Buf;
@@ -316,7 +312,7 @@ export type Step =
       readonly heads: number;
       readonly at: number;
     }
-  /** Of each of `heads` equal parts of the rows: that of a, then that of b. */
+  /** Interleaves `heads` equal parts of the rows: a part of a, then a part of b. */
   | {
       readonly op: "join";
       readonly out: Buf;
@@ -348,17 +344,17 @@ export type Step =
   /** x[r] += w */
   | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
   /**
-   * x[r] += the values from `at` on of the vector that the row was given as; rows with an id stay. Such vectors are
-   * wider than an embedding, which is their first values.
+   * x[r] += a part of the row's given vector, beginning at `at`; rows with an id stay. Such vectors are wider than an
+   * embedding, which comes first.
    */
   | { readonly op: "addGiven"; readonly x: Buf; readonly at: number }
-  /** x[r] ⊙= w, or divided by it; each of w's values meets as many neighbours as go into it. */
+  /** x[r] ⊙= w, or divided by it; each of w's values applies to a run of neighbours. */
   | { readonly op: "multiplyVector"; readonly x: Buf; readonly w: Weight; readonly divide?: boolean }
-  /** Each row of x gets the length of that of `like`: x[r] *= |like[r]| / |x[r]| */
+  /** Scales each row of x to the length of `like`'s: x[r] *= |like[r]| / |x[r]| */
   | { readonly op: "matchLength"; readonly x: Buf; readonly like: Buf }
   /**
-   * x = relu(x − mean − factor · deviation) of each row, the deviation that of a sample: of values from a normal
-   * distribution the largest stay (Gemma 3n).
+   * x = relu(x − mean − factor · deviation) per row, with the sample standard deviation: keeps the largest of normally
+   * distributed values (Gemma 3n).
    */
   | { readonly op: "keepLargest"; readonly x: Buf; readonly factor: number }
   /** out = the rows of x whose logits or states are wanted; steps that read `out` work on those only. */
@@ -368,19 +364,21 @@ export type Step =
   /** x *= by */
   | { readonly op: "scale"; readonly x: Buf; readonly by: number };
 
-/** What few architectures want of attention. */
+/** Rare features of attention. */
 interface AttentionVariant {
-  /** A score of each head that takes part in the softmax and has no value, (nHeads). */
+  /** A score per head that takes part in the softmax without a value, (nHeads). */
   readonly sinks?: Weight;
-  /** ALiBi (arXiv:2108.12409): scores − slope · distance, slopes from this largest bias. (`ggml_soft_max_ext`) */
+  /**
+   * ALiBi (arXiv:2108.12409): scores − slope · distance; slopes derive from this largest bias. (`ggml_soft_max_ext`)
+   */
   readonly alibi?: number;
-  /** Rows of a span, too, see nothing behind themselves. */
+  /** Rows of a span are causal, too. */
   readonly oneWay?: boolean;
-  /** `window` cuts the positions into chunks: a row sees those of its own chunk, up to itself (llama 4). */
+  /** `window` cuts the positions into chunks: a row attends to its own chunk, up to itself (llama 4). */
   readonly chunked?: boolean;
 }
 
-/** What a step keeps of each sequence between runs. */
+/** The state that a step keeps of each sequence between runs. */
 export type SequenceState =
   /** Keys and values of every position. */
   | {
@@ -390,20 +388,20 @@ export type SequenceState =
       readonly keyDim: number;
       /** 0: values are part of the keys. */
       readonly valueDim: number;
-      /** Positions that the step which fills it looks back on; 0: all. */
+      /** Attention window of the step that fills it; 0: all positions. */
       readonly window: number;
-      /** How keys are rotated; undefined where they are not. */
+      /** RoPE of the keys; undefined: none. */
       readonly rope: RopeScaling | undefined;
     }
   /** The last rows of an activation. */
   | { readonly kind: "conv"; readonly layer: number; readonly rows: number; readonly dim: number }
-  /** A matrix for each head, float32. */
+  /** A matrix per head, float32. */
   | { readonly kind: "recurrent"; readonly layer: number; readonly shape: readonly number[] };
 
 export type KvState = Extract<SequenceState, { kind: "kv" }>;
 export type RunningState = Exclude<SequenceState, KvState>;
 
-/** One entry per op: a backend that forgets one does not compile. @typeParam Absent what stands for a missing kernel */
+/** One entry per op: a backend that omits one does not compile. @typeParam Absent marks a missing kernel */
 export type Ops<T, Context = void, Absent = never> = {
   readonly [S in Step as S["op"]]: ((step: S, context: Context) => T) | Absent;
 };

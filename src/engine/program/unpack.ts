@@ -1,17 +1,17 @@
-/** Rows of a weight matrix as float32, wherever they lie in their tensor. */
+/** Unpacks rows of a weight matrix to float32. */
 import { rowBytesOf } from "../formats/quant/blocks.ts";
 import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
 import { readRange } from "./weight-range.ts";
 
-/** Where to begin, and how many rows: as many as `out`, (rows, inDim), has room for. */
+/** The first row; the number of rows follows from `out`, (rows, inDim). */
 interface RowRange {
   readonly expert: number;
   readonly first: number;
   readonly out: Float32Array;
 }
 
-/** Fills `out` from row `first` of one stacked matrix, its factor applied, and returns it. */
+/** Fills `out` from row `first` of one stacked matrix, times its factor, and returns it. */
 export function unpackRows(source: WeightSource, weight: Weight, { expert, first, out }: RowRange): Float32Array {
   const { quant, inDim } = weight;
   const rowBytes = rowBytesOf(weight);

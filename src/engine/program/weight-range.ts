@@ -1,7 +1,7 @@
-/** A part of a tensor, for those who take its bytes in pieces or want a few rows of it. */
+/** A part of a tensor, for callers that read it in pieces or need few rows. */
 import type { WeightSource } from "./backend.ts";
 
-/** Bytes from `start` on, fewer than `length` where the tensor ends before. */
+/** Bytes from `start` on, fewer than `length` if the tensor ends before. */
 export function readRange(source: WeightSource, tensorName: string, start: number, length: number): Uint8Array {
   return source.readRange?.(tensorName, start, length) ?? source.read(tensorName).subarray(start, start + length);
 }

@@ -1,5 +1,6 @@
 /**
- * Texts to ids for embedding: each is cut at its end to the context, the special tokens around it kept, or refused.
+ * Tokenizes texts for embedding: each is truncated at the end to fit the context, keeping its special tokens, or
+ * refused.
  */
 import type { EventLoop } from "../batching/event-loop.ts";
 import { AppError, messageOf } from "../../base/index.ts";
@@ -10,10 +11,10 @@ import type { Channel } from "./channel.ts";
 import { encodeAround, encodePair } from "./rank-input.ts";
 import type { EmbedMessage } from "./messages.ts";
 
-/** Characters that are read, and ids that are written, before other messages get their turn: some 20 ms. */
+/** Characters to read, and ids to write, before other messages are handled: about 20 ms. */
 const ENCODED_AT_ONCE = 100_000;
 
-/** Queues a request's texts; what is wrong with one of them fails the request. `pending` holds it meanwhile. */
+/** Queues a request's texts; an error in one of them fails the request. `pending` holds the request meanwhile. */
 export async function embed(
   { engine, tokenizer, info, rankPrompt: prompt }: LoadedEngine,
   message: EmbedMessage,
@@ -46,7 +47,7 @@ export async function embed(
   }
 }
 
-/** Ids of one text between its special tokens, at most `limit` of them. Throws `bad_request`. */
+/** Ids of one text with its special tokens, at most `limit`. Throws `bad_request`. */
 export function encodeInput(
   tokenizer: Pick<Tokenizer, "encode" | "before" | "after">,
   text: string,
@@ -55,7 +56,7 @@ export function encodeInput(
   const bare = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
   const before = wanted(tokenizer.before, bare[0]);
   const isLong = bare.length > limit - before.length;
-  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // that of a long text is cut off
+  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // a truncated text has lost its own
   const room = limit - before.length - after.length;
   if (bare.length > room) {
     if (!truncate) throw new AppError("bad_request", "the input length exceeds the context length");
@@ -66,6 +67,6 @@ export function encodeInput(
   throw new AppError("bad_request", `input ${index} is empty, and the model puts no special tokens around it`);
 }
 
-/** A special token, unless the text brings it itself. */
+/** A special token, unless the text includes it. */
 const wanted = (special: number | undefined, own: number | undefined): readonly number[] =>
   special === undefined || special === own ? [] : [special];

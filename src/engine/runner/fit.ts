@@ -1,26 +1,26 @@
 /**
- * Conversations that are longer than the context: which messages a prompt is made of. System messages and the last one
- * always stay, and what the user said last where a template wants to see it, however many calls of tools came since; of
- * the others the oldest go, as few as will do.
+ * Fits conversations to the context: chooses the messages of a prompt. System messages and the last message always
+ * stay, and so does the user's last message if the template requires one, however many tool calls followed; otherwise
+ * the oldest messages are dropped, as few as possible.
  */
 import { AppError } from "../../base/index.ts";
 
 interface Fitting<T, P> {
-  /** Throws where the template refuses these messages, as some do that want turns to alternate. */
+  /** Throws if the template refuses these messages; some require alternating turns. */
   readonly render: (messages: readonly T[]) => P;
-  /** Whether the context has room. A prompt that lacks messages may have to leave more room than a whole one. */
+  /** Returns whether a prompt fits. A prompt with dropped messages may have to leave more room than a whole one. */
   readonly fits: (prompt: P, about: { readonly isWhole: boolean }) => boolean;
 }
 
 interface Fitted<P> {
   readonly prompt: P;
-  /** Whether messages were left out. */
+  /** True if messages were dropped. */
   readonly wasCut: boolean;
 }
 
 /**
- * The prompt of as many messages as fit. Where not even the last one does, the prompt of what must stay: the caller
- * finds it too long. A long history takes few renderings, not one per message.
+ * The prompt with as many messages as fit. If even the required ones are too long, returns their prompt, and the caller
+ * reports it. A long history takes few renderings, not one per message.
  */
 export function fitMessages<T extends { readonly role: string }, P>(
   messages: readonly T[],
@@ -53,7 +53,7 @@ export function fitMessages<T extends { readonly role: string }, P>(
   return { prompt: best ?? without(droppable.length), wasCut: true };
 }
 
-/** The first count, `to` excluded, that the template accepts. */
+/** The first count below `to` that the template accepts. */
 function firstAccepted<P>(
   without: (count: number) => P,
   { from, to }: { from: number; to: number },

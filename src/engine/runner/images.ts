@@ -1,6 +1,6 @@
 /**
- * The images of prompts: measured, decoded and encoded, each content once while its rows are kept. An image is known by
- * the bytes of its file; the same bytes in another request are the same image.
+ * The images of prompts: measured, decoded and encoded, each content only once while its rows are cached. Images are
+ * identified by the bytes of their file, across requests.
  */
 import { AppError, assert, messageOf } from "../../base/index.ts";
 import type { Media } from "../batching/prompt.ts";
@@ -8,36 +8,36 @@ import { readImageHeader } from "../vision/image-header.ts";
 import type { ImageEncoder, RgbImage } from "../vision/index.ts";
 import type { ImageLayout } from "./prompt.ts";
 
-/** Bytes of vectors that are kept for the next question about an image. */
+/** Bytes of cached vectors, for further questions about an image. */
 const KEPT_BYTES_MAX = 256 * 2 ** 20;
 
 export interface Images {
-  /** Makes images known. Throws `bad_request`, naming the image, where one is none or too large. */
+  /** Registers images. Throws `bad_request`, naming the image, if one is invalid or too large. */
   read(images: readonly Uint8Array[]): Promise<void>;
-  /** What stands in a prompt for a known image. */
+  /** The part of a prompt for a registered image. */
   layout(image: unknown): ImageLayout;
   /**
-   * The runs of rows of known images. Throws `bad_request`, naming the image, where one cannot be decoded. An encoding
-   * that nobody waits for any more ends early.
+   * The runs of rows of registered images. Throws `bad_request`, naming the image, if one cannot be decoded. An
+   * encoding ends early once no request waits for it.
    */
   encode(images: readonly unknown[], signal: AbortSignal): Promise<(readonly Media[])[]>;
-  /** Ends what runs, whose rows nobody gets any more. */
+  /** Aborts running encodings. */
   close(): Promise<void>;
 }
 
 interface ImagesParts {
   readonly encoder: Pick<ImageEncoder, "layout" | "encode" | "close">;
   readonly decode: (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
-  /** Told for each image of a prompt whether it had to be encoded. */
+  /** Called for each image of a prompt: it was encoded, or its rows were cached. */
   readonly onImage: (how: "encoded" | "reused") => void;
 }
 
-/** What is known of an image. */
+/** A registered image. */
 interface Known {
-  /** Of its file. */
+  /** Hash of its file. */
   readonly hash: string;
   readonly layout: ImageLayout;
-  /** Which of its request it is, for messages. */
+  /** Its number within the request, for messages. */
   readonly name: string;
 }
 
@@ -49,7 +49,7 @@ interface Encoding {
 }
 
 export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
-  const known = new WeakMap<object, Known>(); // by the bytes of a request
+  const known = new WeakMap<object, Known>(); // by the request's byte array
   const kept = makeKept(); // by hash
   const running = new Map<string, Encoding>(); // by hash
   let last: Promise<unknown> = Promise.resolve();
@@ -60,7 +60,7 @@ export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
     return found;
   };
 
-  /** One at a time: pixels take far more room than files. */
+  /** One at a time: pixels take far more memory than files. */
   const start = (bytes: Uint8Array, hash: string): Encoding => {
     const abort = new AbortController();
     const media = last.then(async () => {
@@ -129,7 +129,7 @@ async function hashOf(bytes: Uint8Array): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)).toHex();
 }
 
-/** What is wrong with an image is said of it; one that is too large is as bad as another. */
+/** Adds an image's name to its errors; an image that is too large gets the same code as an invalid one. */
 async function naming<T>(name: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
@@ -142,7 +142,7 @@ async function naming<T>(name: string, work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Rows of images up to so many bytes together; of too many, those used least lately go. */
+/** Cached rows of images, limited in bytes; evicts the least recently used. */
 function makeKept(): {
   get(hash: string): readonly Media[] | undefined;
   set(hash: string, media: readonly Media[]): void;
@@ -159,7 +159,7 @@ function makeKept(): {
       return media;
     },
     set(hash, media) {
-      bytes -= bytesOf(kept.get(hash) ?? []); // an encoding that was given up may have ended all the same
+      bytes -= bytesOf(kept.get(hash) ?? []); // an aborted encoding may have finished nevertheless
       kept.set(hash, media);
       bytes += bytesOf(media);
       for (const [oldest, rows] of kept) {

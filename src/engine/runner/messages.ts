@@ -1,6 +1,6 @@
 /**
- * What the server and a runner say to each other over the spawn channel. Structured-clone values only, which go as JSON
- * where they can (base/wire.ts); ids are the server's.
+ * Messages between the server and a runner over the spawn channel. Values must be structured-cloneable; they go as JSON
+ * if possible (base/wire.ts). The server chooses the ids.
  */
 import type { Code, KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
@@ -13,81 +13,81 @@ export interface LoadMessage {
   readonly kind: "load";
   /** GGUF file. */
   readonly path: string;
-  /** GGUF file that makes rows of images; undefined: the model's own, where it does that too. */
+  /** GGUF file that encodes images; undefined: the model's own, if it has an encoder. */
   readonly projector?: string | undefined;
-  /** GGUF file of the model that drafts for it. */
+  /** GGUF file of the draft model. */
   readonly draft?: string | undefined;
-  /** Adapter files, laid over the model in this order. */
+  /** Adapter files, in the order of application. */
   readonly adapters: readonly string[];
-  /** What the model is, where the GGUF only describes it. */
+  /** The model's files, if the GGUF only describes it. */
   readonly files?: readonly NamedFile[];
-  /** The template of the model that is loaded first; others come by `template` messages. */
+  /** The template of the model that is loaded first; others come in `template` messages. */
   readonly template: TemplateChoice;
   /** `auto`, or the name of a backend. */
   readonly backend: string;
-  /** Layers on the GPU, the output counted as one; 0 keeps away from it; undefined: as many as there is room for. */
+  /** Layers on the GPU, the output counted as one; 0: no GPU; undefined: as many as fit. */
   readonly gpuLayers: number | undefined;
-  /** Bytes that the model may take on the GPU; undefined: what there is. */
+  /** Bytes that the model may take on the GPU; undefined: all that is free. */
   readonly gpuMemory: number | undefined;
-  /** Which kernels a GPU runs; undefined: `auto`. */
+  /** The GPU kernels to run; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  /** Level of the SIMD kernels; undefined: the machine's best. */
   readonly simdLevel?: string | undefined;
-  /** How keys and values are kept; undefined: `f16`. */
+  /** Format of the KV cache; undefined: `f16`. */
   readonly kvType?: KvCacheType | undefined;
-  /** `auto`: as `cacheMemory` allows. */
+  /** `auto`: limited by `cacheMemory`. */
   readonly ctxLen: number | "auto";
-  /** Bytes of the machine's memory that the KV cache may take. */
+  /** Bytes of the machine's memory for the KV cache. */
   readonly cacheMemory?: number | undefined;
   readonly slots: number;
-  /** Prompt tokens of one run. */
+  /** Maximum prompt tokens per run. */
   readonly chunk: number;
   /** 0: one per physical core. */
   readonly threads: number;
   readonly precise: boolean;
   readonly cacheDir: string | undefined;
-  /** Bytes that snapshots of prefixes may take in that folder, of all models; undefined or 0: none are kept. */
+  /** Bytes for snapshots of prefixes in that folder, for all models together; undefined or 0: none are stored. */
   readonly snapshotBytes?: number | undefined;
 }
 
-/** The Go template that a model has beside the Jinja one in its file, and whether it wins; see `choosePrompt`. */
+/** A model's Go template, besides the Jinja template in its file, and which of them wins; see `choosePrompt`. */
 export interface TemplateChoice {
   readonly go: string | undefined;
   readonly prefersGo: boolean | undefined;
-  /** Names of the model's configuration: see `engine/text/template/named.ts`. */
+  /** Names in the model's configuration: see `engine/text/template/named.ts`. */
   readonly renderer?: string | undefined;
   readonly parser?: string | undefined;
 }
 
-/** What is known of a template, or what is wrong with it. */
+/** Facts on a template, or its error. */
 export type TemplateReply = { readonly facts: TemplateFacts } | { readonly code: Code; readonly message: string };
 
 /** The number of the template that comes with the load message. */
 export const LOADED_TEMPLATE = 0;
 
-/** What is put behind a rendered prompt: the beginning of an answer. */
+/** Text appended to a rendered prompt: the beginning of an answer. */
 export interface Ending {
   readonly text: string;
-  /** Put before it where the prompt ends with `open`, blanks aside. */
+  /** Put before it if the prompt ends with `open`, apart from blanks. */
   readonly inside?: { readonly open: string; readonly close: string };
 }
 
 interface Rendered {
-  /** The number of a template that was defined before. */
+  /** The number of a defined template. */
   readonly template: number;
-  /** The time that templates see. */
+  /** The time that templates print. */
   readonly nowMs: number;
-  /** Undefined: not said. */
+  /** Undefined: not set. */
   readonly think?: Think;
   readonly ending?: Ending;
 }
 
-/** With the files of its images. */
+/** A message with the files of its images. */
 export interface AskedMessage extends PromptMessage {
   readonly images?: readonly Uint8Array[];
 }
 
-/** What a model is asked about, as the server knows it. */
+/** The input of a request, as the server has it. */
 export type Asked =
   /** Text with the markup of control tokens in it, after images and the ids of an earlier answer. */
   | {
@@ -99,7 +99,7 @@ export type Asked =
     }
   /** A gap between two texts without markup. */
   | { readonly kind: "gap"; readonly before: string; readonly after: string }
-  /** A conversation: where it is too long, as few of its oldest messages as will do are left out. */
+  /** A conversation: if it is too long, as few of its oldest messages as possible are dropped. */
   | (Rendered & {
       readonly kind: "chat";
       readonly messages: readonly AskedMessage[];
@@ -109,35 +109,35 @@ export type Asked =
   | (Rendered & {
       readonly kind: "question";
       readonly prompt: string;
-      /** Before it. */
+      /** Images before it. */
       readonly images?: readonly Uint8Array[];
       readonly suffix?: string;
       readonly system?: string;
       readonly history?: readonly PromptMessage[];
       readonly context: readonly number[];
     })
-  /** The prompt of an earlier request that holds it, and more text. */
+  /** The prompt that an earlier request holds, and more text. */
   | { readonly kind: "after"; readonly id: number; readonly text: string };
 
 export interface GenerateMessage extends AnswerSettings {
   readonly kind: "generate";
   readonly id: number;
   readonly asked: Asked;
-  /** The rendered prompt is kept until `forget`, for a request that continues it. */
+  /** Keeps the rendered prompt until `forget`, for a request that continues it. */
   readonly holds?: boolean;
 }
 
-/** Answered by `embedded`, once or more often, or by `embedFailed`. */
+/** Answered by one or more `embedded`, or by `embedFailed`. */
 export interface EmbedMessage {
   readonly kind: "embed";
   readonly id: number;
   /** At least one. */
   readonly inputs: readonly string[];
-  /** The inputs are documents, and what is wanted is a score of each for this query. */
+  /** Query for scoring: the inputs are documents, and each gets a score instead of a vector. */
   readonly query?: string;
-  /** Whether a text loses what the context has no room for, or fails the request. */
+  /** For a text longer than the context: true truncates it, false fails the request. */
   readonly truncate: boolean;
-  /** Tokens of a text, where that is less than the model was loaded for. */
+  /** Maximum tokens of a text, if less than the loaded context. */
   readonly ctxLen?: number;
 }
 
@@ -147,20 +147,20 @@ export type ToRunner =
   | GenerateMessage
   | EmbedMessage
   | { readonly kind: "cancel"; readonly id: number }
-  /** Lets go of the prompt that a request holds. */
+  /** Releases the prompt that a request holds. */
   | { readonly kind: "forget"; readonly id: number }
-  /** Names a template by a number that is new; answered by `template`. */
+  /** Defines a template under a new number; answered by `template`. */
   | {
       readonly kind: "template";
       readonly id: number;
       readonly number: number;
       readonly choice: TemplateChoice;
     }
-  /** That template is named no more. */
+  /** Deletes a template. */
   | { readonly kind: "drop"; readonly number: number }
-  /** Asks how many tokens a whole prompt has; answered by `count`. */
+  /** Asks for the number of tokens of a whole prompt; answered by `count`. */
   | { readonly kind: "count"; readonly id: number; readonly asked: Asked }
-  /** Asks for the text of a prompt, cut as it would be for an answer with these settings; answered by `text`. */
+  /** Asks for the text of a prompt, cut as for an answer with these settings; answered by `text`. */
   | {
       readonly kind: "render";
       readonly id: number;
@@ -190,15 +190,15 @@ export type FromRunner =
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
   | EmbedEvent
-  /** The process ends in a moment: nothing new can be asked of it. */
+  /** The process is about to end and takes no new requests. */
   | { readonly kind: "leaving" }
-  /** Turns of the event loop that were taken so far, one after each step: the same number twice is one long step. */
+  /** Turns of the event loop so far, one after each step: an unchanged number means one long step. */
   | { readonly kind: "pong"; readonly turns: number }
-  /** What became of the images of a prompt. */
+  /** An image of a prompt was encoded, or its rows were cached. */
   | { readonly kind: "image"; readonly how: "encoded" | "reused" }
   | Reply;
 
-/** What answers one question. */
+/** Answers to single questions. */
 export type Reply =
   | { readonly kind: "template"; readonly id: number; readonly reply: TemplateReply }
   | { readonly kind: "count"; readonly id: number; readonly tokens: number }
@@ -206,7 +206,7 @@ export type Reply =
       readonly kind: "tokens";
       readonly id: number;
       readonly tokens: Int32Array;
-      /** The bytes of each token, where they were asked for. */
+      /** The bytes of each token, if requested. */
       readonly pieces?: readonly Uint8Array[];
     }
   | { readonly kind: "text"; readonly id: number; readonly text: string }

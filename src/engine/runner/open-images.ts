@@ -1,4 +1,4 @@
-/** The encoder of a model's images: found in its projector file or in its own, and opened beside it. */
+/** Opens the image encoder of a model, from its projector file or its own file. */
 import type { Backend } from "../program/backend.ts";
 import { AppError, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
@@ -6,10 +6,10 @@ import { openImageEncoder, type RgbImage } from "../vision/index.ts";
 import { makeImages, type Images } from "./images.ts";
 import type { LoadMessage } from "./messages.ts";
 
-/** What makes pixels of image files on this machine. */
+/** Decodes image files to pixels on this machine. */
 export type DecodeImage = (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
 
-/** What comes of a projector: images, or why there are none, and what is said of a model that has it. */
+/** The result for a projector: an encoder, or the reason why there is no encoder, and a note on the model. */
 interface Sight {
   readonly images: Images | undefined;
   readonly info: Partial<EngineInfo>;
@@ -20,18 +20,18 @@ interface Parts {
   readonly model: LoadedEngine;
   readonly decode: DecodeImage;
   readonly onImage: (how: "encoded" | "reused") => void;
-  /** Lets others have their turn. */
+  /** Lets other work run. */
   readonly pause: () => Promise<void>;
   readonly message: LoadMessage;
   readonly signal: AbortSignal;
 }
 
-/** Backends whose sessions take no rows of vectors. */
+/** Backends that accept no vectors as rows. */
 const TOKENS_ONLY: ReadonlySet<string> = new Set(["webgpu", "onnx"]);
 
 /**
- * Opens the projector of a model, which does without one of a kind that cannot be run here, and without one in its own
- * file that is not as it should be. Throws `bad_file` for a damaged projector file.
+ * Opens a model's projector. A model whose projector cannot run here, or whose embedded one is invalid, continues
+ * without images. Throws `bad_file` for a damaged projector file.
  */
 export async function openImages(parts: Parts): Promise<Sight | undefined> {
   const { backend, model, decode, onImage, pause, message, signal } = parts;

@@ -1,6 +1,6 @@
 /**
- * The runner as a child process: killing it returns every byte, and nothing it does can take the server down. It ends
- * with its parent.
+ * The runner as a child process: killing it frees every byte, and its crash cannot take the server down. It ends with
+ * its parent.
  */
 import { getPriority, setPriority } from "node:os";
 import { tuningFile } from "../backends/host/tuning-file.ts";
@@ -14,7 +14,10 @@ import { openGrammarThread } from "./grammar-thread.ts";
 import { decodeImage } from "../vision/decode.ts";
 import { startRunner } from "./runner.ts";
 
-/** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
+/**
+ * Lower priority than the server, which many requests wait for; an otherwise idle machine still gives a runner
+ * everything.
+ */
 const NICER = 5;
 const NICEST = 19;
 
@@ -22,7 +25,7 @@ const NICEST = 19;
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
   collectWhenIdle();
-  setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
+  setPriority(Math.min(getPriority() + NICER, NICEST)); // also for threads started after this
   dieBeforeParent();
   startRunner(channel, {
     loop: systemLoop(),
@@ -36,5 +39,5 @@ export function startRunnerProcess(channel: Channel): void {
     tuningsIn: tuningFile,
     snapshotsOf,
   });
-  void import("../backends/host/simd.ts"); // most models run on it: a process that waits for one has read it
+  void import("../backends/host/simd.ts"); // most models use it: a waiting process loads it in advance
 }

@@ -1,6 +1,6 @@
 /**
- * What a request asks about becomes ids, and images between them: rendered by a template, cut to the context, and
- * encoded, in one place beside the tokenizer. No text is encoded twice for one prompt.
+ * Turns a request into ids and images: rendered by a template, cut to the context, and tokenized, in one place beside
+ * the tokenizer. No text is tokenized twice for one prompt.
  */
 import { AppError, assert } from "../../base/index.ts";
 import { answerRoom } from "../batching/context.ts";
@@ -15,7 +15,7 @@ import type { Templates } from "./templates.ts";
 
 export type PromptPart =
   | { readonly kind: "ids"; readonly ids: Int32Array }
-  /** The rows of an image, or some of them where it has several runs. */
+  /** The rows of an image, or some of them if it has several runs. */
   | {
       readonly kind: "image";
       readonly image: unknown;
@@ -23,20 +23,20 @@ export type PromptPart =
       readonly rows: number;
     };
 
-/** What stands in a prompt for an image: texts of control tokens, and runs of rows. */
+/** The part of a prompt for an image: texts of control tokens, and runs of rows. */
 export type ImageLayout = readonly (
   { readonly kind: "marker"; readonly text: string } | { readonly kind: "rows"; readonly rows: number }
 )[];
 
 export interface Prompt {
   readonly parts: readonly PromptPart[];
-  /** Ids, and rows of images. */
+  /** Number of ids and image rows. */
   readonly rows: number;
   /** Empty for a gap to fill. */
   readonly rendered: readonly RenderedPart[];
-  /** Ids of an earlier answer, before what was rendered. */
+  /** Ids of an earlier answer, before the rendered parts. */
   readonly context: readonly number[];
-  /** Part of what was asked about was left out to fit the context. */
+  /** True if a part of the input was dropped to fit the context. */
   readonly wasCut: boolean;
 }
 
@@ -49,17 +49,17 @@ interface Parts {
   readonly model: Model;
   readonly templates: Templates;
   readonly held: HeldPrompts;
-  /** Undefined for a model that takes none. */
+  /** Undefined for a model without vision. */
   readonly images?: { layout(image: unknown): ImageLayout } | undefined;
 }
 
-/** How much of a prompt may stay. */
+/** Options that limit the length of a prompt. */
 type Limits = Pick<GenerateMessage, "options" | "truncate" | "shift">;
 
-/** What a conversation is rendered with. */
+/** Inputs for rendering a conversation, besides the messages. */
 type Given = Omit<Parameters<typeof renderChat>[1], "messages">;
 
-/** Most characters of the end of a prompt that those who read its answer may want to see. */
+/** Maximum characters of a prompt's end for parsers of its answer. */
 const PROMPT_END_CHARS = 64;
 
 /** For people: an image is `[img-0]`, the next one `[img-1]`. */
@@ -68,20 +68,20 @@ export function textOf({ rendered }: Prompt): string {
   return rendered.map((part) => ("image" in part ? `[img-${count++}]` : part.text)).join("");
 }
 
-/** The end of a prompt without the blanks behind it; nothing where an image or text from outside ends it. */
+/** The end of a prompt without trailing blanks; empty if it ends with an image or text from outside. */
 export function endOf({ rendered }: Prompt): string {
   const last = rendered.at(-1);
   return isMarkup(last) ? last.text.trimEnd().slice(-PROMPT_END_CHARS) : "";
 }
 
-/** The images of a request, which must be known before its prompt is made. */
+/** The images of a request, which must be registered before its prompt is made. */
 export function imagesOf(asked: Asked): readonly Uint8Array[] {
   if (asked.kind === "chat") return asked.messages.flatMap(({ images = [] }) => images);
   return asked.kind === "text" || asked.kind === "question" ? (asked.images ?? []) : [];
 }
 
 /**
- * The prompt of a request. Throws `bad_request` where its template refuses or ids are none of the vocabulary.
+ * The prompt of a request. Throws `bad_request` if its template refuses it or ids are outside the vocabulary.
  * @param limits undefined: nothing is cut
  */
 export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
@@ -129,7 +129,7 @@ export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
   }
 }
 
-/** The prompt of as many messages as the context has room for. */
+/** The prompt with as many messages as fit into the context. */
 function fitted(
   { info: { ctxLen } }: Model,
   messages: readonly PromptMessage[],
@@ -156,7 +156,7 @@ function endedBy(parts: readonly RenderedPart[], ending: Ending | undefined): re
   return [...parts, plain((isInside ? inside.close : "") + text)];
 }
 
-/** The ids of a prompt, after those of an earlier answer. A BOS that the text brings itself is not put twice. */
+/** The ids of a prompt, after the ids of an earlier answer. A BOS that the text includes is not repeated. */
 function encode(
   { model: { tokenizer, chatTemplate }, images }: Parts,
   parts: readonly RenderedPart[],
@@ -167,7 +167,7 @@ function encode(
   const [first] = rendered;
   const bringsBos = bos !== "" && isMarkup(first) && first.text.startsWith(bos);
   const addSpecial = context.length === 0 && !bringsBos;
-  for (const id of context) checkId(id); // an Int32Array would make another id of it
+  for (const id of context) checkId(id); // an Int32Array would wrap it to another id
   const before = context.length === 0 ? [] : [idsPart(context)];
   const texts = rendered.filter((part) => "text" in part);
   if (texts.length === rendered.length) {
@@ -182,7 +182,7 @@ function encode(
   return promptOfParts([...before, ...around], { rendered, context });
 }
 
-/** As llama.cpp's mtmd does it: each text between images is encoded by itself, and so is each marker of an image. */
+/** As in llama.cpp's mtmd: each text between images is tokenized separately, and so is each marker of an image. */
 function encodeAround(
   tokenizer: Model["tokenizer"],
   rendered: readonly RenderedPart[],
@@ -222,7 +222,7 @@ function promptOfParts(all: readonly PromptPart[], of: Pick<Prompt, "rendered" |
   };
 }
 
-/** What is asked about as a conversation of one turn. */
+/** The request as a conversation of one turn. */
 function questionMessages(
   { prompt, system, history }: { prompt: string; system?: string; history: readonly PromptMessage[] },
   images: readonly unknown[],
@@ -231,7 +231,7 @@ function questionMessages(
   return system ? [{ role: "system", content: system }, ...messages] : messages;
 }
 
-/** Neighbours that are read alike are one: a token's text may stand across the border between them. */
+/** Joins neighbours of the same kind: a token's text may span the border between them. */
 function joined(parts: readonly RenderedPart[]): RenderedPart[] {
   const joint: RenderedPart[] = [];
   for (const part of parts) {
@@ -243,7 +243,7 @@ function joined(parts: readonly RenderedPart[]): RenderedPart[] {
   return joint;
 }
 
-/** Where the texts around a gap are longer than the context, half of it stays for the answer. */
+/** If the texts around a gap are longer than the context, half of it stays free for the answer. */
 function fillGap(
   { tokenizer, info }: Model,
   { before, after }: Extract<Asked, { kind: "gap" }>,

@@ -1,22 +1,22 @@
-/** A query and a document as one text for a model that scores them: between special tokens, or by its prompt. */
+/** A query and a document as one text for a reranking model: between special tokens, or in its prompt. */
 import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 
 type PairTokenizer = Pick<Tokenizer, "encode" | "before" | "after" | "family">;
 
-/** What stands in front of the document, between places for it where there are several, and behind it. */
+/** Ids before the document, between its places if there are several, and after it. */
 export type Around = readonly (readonly number[])[];
 
 /**
  * The ids around each document of a query.
- * @param prompt with `{query}` and `{document}`; undefined: special tokens stand between the two
+ * @param prompt with `{query}` and `{document}`; undefined: special tokens separate the two
  */
 export const encodeAround = (tokenizer: PairTokenizer, query: string, prompt: string | undefined): Around =>
   prompt === undefined ? aroundTokens(tokenizer, query) : aroundPrompt(tokenizer, query, prompt);
 
 /**
- * The ids of a pair, at most `limit` of them: a document that is too long loses its end, where it may.
- * Throws `bad_request` where it may not, or where there is no room for a document at all.
+ * The ids of a pair, at most `limit`: a document that is too long is truncated if allowed. Throws `bad_request` if
+ * truncation is not allowed, or nothing is left of the document.
  */
 export function encodePair(
   tokenizer: PairTokenizer,
@@ -35,7 +35,7 @@ export function encodePair(
   return Int32Array.from(parts.flatMap((part, i) => (i === 0 ? part : [...shown, ...part])));
 }
 
-/** What strangers wrote is text, whatever tokens it names. */
+/** Text from outside stays text, even if it spells a control token. */
 const encodeText = (tokenizer: PairTokenizer, text: string): Int32Array =>
   tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
 
@@ -53,5 +53,5 @@ function aroundPrompt(tokenizer: PairTokenizer, query: string, prompt: string): 
   const read = (part: string): number[] =>
     part.split("{query}").flatMap((text, i) => [...(i === 0 ? [] : asked), ...markup(text)]);
   const parts = prompt.split("{document}").map(read);
-  return parts.length > 1 ? parts : [...parts, []]; // a prompt without a place for it: at the end
+  return parts.length > 1 ? parts : [...parts, []]; // a prompt without a place for it: appended
 }

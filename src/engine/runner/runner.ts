@@ -1,6 +1,6 @@
 /**
- * The runner: owns one loaded model and does what it is told over a channel, in a process of its own (`process.ts`) or
- * in a Worker of a page.
+ * The runner: owns one loaded model and executes messages from a channel, in a separate process (`process.ts`) or in a
+ * Worker of a page.
  */
 import type { Backend, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
@@ -28,52 +28,52 @@ import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, textOfIds, tokenize } from "./tokens.ts";
 
-/** What a runner has of the machine that it is on. */
+/** The host's services for a runner. */
 export interface RunnerHost {
   readonly loop: EventLoop;
   /** Opens a model's files. */
   readonly open: OpenSource;
   /** The backend of that name; throws `unsupported`. */
   chooseBackend(name: string, offload: Offload): Promise<Backend>;
-  /** The backend of a model in files of another format; undefined: there is none. Throws as its load. */
+  /** The backend of a model in another file format; undefined: not supported. Throws as its load. */
   openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
-  /** Makes pixels of image files; undefined: models here take no images. */
+  /** Decodes image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
-  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  /** Starts a thread for grammars of large schemas; undefined: all are compiled between steps. */
   readonly grammarThread?: OpenGrammarThread;
-  /** Memory that this process could still take; undefined: nobody knows. */
+  /** Memory that this process can still allocate; undefined: unknown. */
   readonly freeBytes?: () => number;
-  /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
+  /** The store of a GPU's fastest kernels in a cache folder; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
-  /** What keeps prefixes beyond this process, for a model of these files; undefined: nothing does. */
+  /** The store of prefixes for a model of these files, which outlives the process; undefined: there is no store. */
   snapshotsOf?(
     paths: readonly string[],
     where: { readonly cacheDir: string; readonly bytesMax: number },
   ): (layout: string) => SnapshotStore;
 }
 
-/** A model, and what requests on it have told. */
+/** A model and the state of its requests. */
 interface Loaded {
   readonly model: LoadedEngine;
   readonly templates: Templates;
   readonly held: HeldPrompts;
-  /** Undefined where the model takes none. */
+  /** Undefined if the model takes none. */
   readonly images: Images | undefined;
   /** Requests whose images are not all encoded yet. */
   readonly seeing: Map<number, AbortController>;
 }
 
-/** How long a last message gets on its way before the process ends. */
+/** The longest time for a last message to leave before the process ends. */
 const FAREWELL_MS = 100;
 
-/** Serves one model until told to close. Returns at once; the channel's messages do the work. */
+/** Serves one model until closed. Returns at once; the channel's messages drive the work. */
 export function startRunner(channel: Channel, given: RunnerHost): void {
   const { loop, turns } = countTurns(given.loop);
   const host = { ...given, loop };
   let loaded: Loaded | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();
-  const encoding = new Set<number>(); // requests whose texts are not all ids yet
+  const encoding = new Set<number>(); // requests whose texts are not all tokenized yet
   channel.onDisconnect(() => channel.exit(0));
   channel.onMessage((message) => {
     switch (message.kind) {
@@ -128,7 +128,7 @@ export function startRunner(channel: Channel, given: RunnerHost): void {
   });
 }
 
-/** An event loop, and how many turns of it were taken: the engine takes one after each step. */
+/** Counts the turns of an event loop: the engine takes one after each step. */
 function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
   let count = 0;
   const nextTurn = (): Promise<void> => {
@@ -138,7 +138,7 @@ function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
   return { loop: { nowNs: () => loop.nowNs(), nextTurn }, turns: () => count };
 }
 
-/** What encodes images is loaded with a model that has a projector. */
+/** The image encoder's code is loaded with the first model that has a projector. */
 const openSight: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
 
 async function load(
@@ -188,14 +188,14 @@ async function load(
   }
 }
 
-/** The best of this machine, or what runs files of another format than ours. */
+/** The machine's best backend, or the one for files of another format. */
 async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backend> {
   const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory } = message;
   if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory });
   const more = adapters.length > 0 ? "adapters" : draft === undefined ? undefined : "a draft model";
   if (more) throw new AppError("unsupported", `${more}: only models that are GGUF files can have such`);
   if (host.openFiles) return host.openFiles(files, message);
-  throw new AppError("unsupported", "the model is no GGUF: it runs on the server only");
+  throw new AppError("unsupported", "the model is not a GGUF: it runs on the server only");
 }
 
 function snapshotsOf(
@@ -206,7 +206,7 @@ function snapshotsOf(
   return host.snapshotsOf?.([path, ...adapters], { cacheDir, bytesMax: snapshotBytes });
 }
 
-/** Half of what the weights leave of the GPU's memory; undefined if its size is unknown. */
+/** Half of the GPU memory that the weights leave free; undefined if its size is unknown. */
 function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
   const sizeOf = (each: string): number => {
     const file = open(each);
@@ -216,25 +216,25 @@ function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open:
   return Math.max(0, gpuMemory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
 }
 
-/** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
+/** Ends the process, so that the next request gets a fresh one; running requests report their failures first. */
 async function endAfter(error: Error, channel: Channel): Promise<void> {
   channel.send({ kind: "leaving" });
   console.error(error.message);
   await leave(channel);
 }
 
-/** Ends once what was said is out. */
+/** Ends once all messages are out. */
 async function leave(channel: Channel): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
 }
 
-/** Where a file of the model has changed nothing of it can be trusted: says so, and ends. */
+/** After a change of a model file its content cannot be trusted: reports the failure and ends. */
 function refuseChanged({ model }: Loaded, { kind, id }: GenerateMessage | EmbedMessage, channel: Channel): boolean {
   const message = model.changed();
   if (message === undefined) return false;
   const failure = { id, code: "bad_file", message } as const;
-  void endAfter(new Error(message), channel); // says so first: whoever hears of the failure may ask again at once
+  void endAfter(new Error(message), channel); // announces the end first: clients that get the failure may retry at once
   if (kind === "embed") channel.send({ kind: "embedFailed", ...failure });
   else channel.send({ kind: "events", events: [{ kind: "error", ...failure }] });
   return true;
@@ -247,7 +247,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const { kind: _, asked, holds = false, ...request } = message;
     loaded.seeing.set(message.id, abort);
     if (imagesOf(asked).length > 0) await readImages(loaded, asked);
-    if (abort.signal.aborted) return; // whoever asked has told to forget its prompt, too
+    if (abort.signal.aborted) return; // the client has released its prompt, too
     const prompt = promptOf(loaded, asked, message);
     const { rows, wasCut, rendered, context } = prompt;
     if (holds) loaded.held.set(message.id, { rendered, context, wasCut });
@@ -274,7 +274,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
   }
 }
 
-/** Makes the images of a request known. Throws `bad_request` where one cannot be read, or the model takes none. */
+/** Registers the images of a request. Throws `bad_request` if one is invalid, or the model takes none. */
 async function readImages({ images }: Loaded, asked: Asked): Promise<void> {
   const given = imagesOf(asked);
   if (given.length === 0) return;
@@ -284,7 +284,7 @@ async function readImages({ images }: Loaded, asked: Asked): Promise<void> {
 
 const idsOf = ({ parts }: Prompt): PromptSegment[] => parts.filter((part) => part.kind === "ids");
 
-/** A prompt with the rows of its images. */
+/** A prompt with its images encoded. */
 async function encodeImages({ parts }: Prompt, { images }: Loaded, signal: AbortSignal): Promise<PromptSegment[]> {
   assert(images, "a prompt has images, and nothing encodes them");
   const shown = [...new Set(parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])))];
@@ -297,7 +297,7 @@ async function encodeImages({ parts }: Prompt, { images }: Loaded, signal: Abort
   });
 }
 
-/** Answers a question; a failure is an answer too. */
+/** Answers a question; failures are answers too. */
 async function reply(
   channel: Channel,
   loaded: Loaded | undefined,

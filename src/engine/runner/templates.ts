@@ -1,4 +1,6 @@
-/** The templates that requests on one runner name by number: names that share weights need not share a template. */
+/**
+ * Templates of a runner, which requests name by number: model names that share weights may have different templates.
+ */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import { templateFacts } from "../text/template/facts.ts";
@@ -6,10 +8,10 @@ import { choosePrompt, type PromptTemplate } from "../text/template/prompt.ts";
 import type { TemplateChoice, TemplateReply } from "./messages.ts";
 
 export interface Templates {
-  /** Parses a template, which is known by its number from here on. What is wrong with it is its reply. */
+  /** Parses a template and registers it under a number. The reply contains its error, if any. */
   define(number: number, choice: TemplateChoice): TemplateReply;
   drop(number: number): void;
-  /** Throws what is wrong with the template. */
+  /** Throws the template's error. */
   get(number: number): PromptTemplate;
 }
 

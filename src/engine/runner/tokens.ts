@@ -1,4 +1,4 @@
-/** What a runner answers about its model's vocabulary: text to ids and back, without running the model. */
+/** Questions on the model's vocabulary: text to ids and back, without running the model. */
 import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { FromRunner, ToRunner } from "./messages.ts";
@@ -12,12 +12,12 @@ export function tokenize(tokenizer: Tokenizer, message: Asked<"tokenize">): From
   return { kind: "tokens", id, tokens, ...(pieces ? { pieces } : {}) };
 }
 
-/** Throws `bad_request` where an id is not one of the vocabulary. */
+/** Throws `bad_request` for an id outside the vocabulary. */
 export function detokenize(tokenizer: Tokenizer, { id, tokens }: Asked<"detokenize">): FromRunner {
   return { kind: "text", id, text: textOfIds(tokenizer, tokens, "tokens") };
 }
 
-/** The text of ids that `field` of a request has. Throws `bad_request` where one is not of the vocabulary. */
+/** The text of the ids in `field` of a request. Throws `bad_request` for an id outside the vocabulary. */
 export function textOfIds(tokenizer: Tokenizer, ids: readonly number[], field: string): string {
   const at = ids.findIndex((id) => !(Number.isInteger(id) && id >= 0 && id < tokenizer.vocabSize));
   if (at >= 0) {
