@@ -1,4 +1,4 @@
-/** Files that another program holds; mapped ones are in `test/engine/formats/files/map-windows.test.ts`. */
+/** Files that another program holds; mapped ones are in `test/engine/formats/files/map.test.ts`. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,15 +1,17 @@
 /**
  * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store
- * rarely gives, and stops at the 4 GiB of one ArrayBuffer. Here libc maps the whole file and each view is an
- * ArrayBuffer of its own. Where libc cannot be called (Windows), a view is a copy of its range instead.
+ * rarely gives, and stops at the 4 GiB of one ArrayBuffer. Here the system's own functions map the whole file
+ * and each view is an ArrayBuffer of its own. Where they cannot be called, a view is a copy of its range instead.
  *
  * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
  * Blobs are never truncated in place, and runners are processes of their own.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { dlopen, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
+import { mapByKernel } from "./map-windows.ts";
 import { readAhead } from "./read-ahead.ts";
 import { endedEarly, notRegular, openError } from "../../../base/system.ts";
 
@@ -34,7 +36,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
   const fd = openFile(path);
   const opened = fstatSync(fd);
   const { size: byteLength } = opened;
-  const map = byteLength > 0 ? mapper(fd, byteLength) : undefined;
+  const map = byteLength > 0 ? mapper({ fd, path, byteLength }) : undefined;
   const buffers: ArrayBuffer[] = [];
   let open = true;
   if (map) closeSync(fd); // the mapping holds the file
@@ -95,10 +97,11 @@ interface Mapping {
   unmap(): void;
 }
 
-type Mapper = (fd: number, byteLength: number) => Mapping | undefined;
+type Mapper = (file: { fd: number; path: string; byteLength: number }) => Mapping | undefined;
 
-/** Maps with libc. Gives undefined where this system has no libc that we know, or it refuses. */
-function mapWhole(fd: number, byteLength: number): Mapping | undefined {
+/** Gives undefined where this system has no libc that we know, or it refuses. */
+function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | undefined {
+  if (process.platform === "win32") return mapByKernel(resolve(path), byteLength);
   const libc = openLibc();
   if (!libc) return undefined;
   const result = libc.symbols.mmap(null, byteLength, PROT_READ, MAP_SHARED, fd, 0);
@@ -134,7 +137,6 @@ function mapWhole(fd: number, byteLength: number): Mapping | undefined {
 function openLibc() {
   const arch = process.arch === "arm64" ? "aarch64" : "x86_64";
   const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", `libc.musl-${arch}.so.1`];
-  if (process.platform === "win32") return undefined;
   for (const name of names) {
     try {
       return dlopen(name, {

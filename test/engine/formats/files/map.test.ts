@@ -1,0 +1,71 @@
+/** Mapped files: as every system gives them, and those that are removed or replaced while they are mapped. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { removeFile, replaceFile } from "../../../../src/base/system.ts";
+import { mapFile } from "../../../../src/engine/formats/files/map.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-map-ö-"))));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
+
+function put(text: string): string {
+  const path = join(folder, "file");
+  writeFileSync(path, text);
+  return path;
+}
+
+test("the system maps a file, and nothing of it is copied", () => {
+  const file = mapFile(put("Hello, hearth"));
+  expect(file.copies).toBe(false);
+  expect([textOf(file.view(0, 5)), textOf(file.view(7, 6))]).toEqual(["Hello", "hearth"]);
+  const view = file.view(0, 5);
+  file.close();
+  expect(view.byteLength).toBe(0);
+});
+
+test("both ends of a file larger than 4 GiB are read", () => {
+  const path = join(folder, "large");
+  const size = 5 * 2 ** 30;
+  const handle = openSync(path, "w");
+  ftruncateSync(handle, size); // sparse
+  writeSync(handle, "GGUF", 0);
+  writeSync(handle, "end", size - 3);
+  closeSync(handle);
+  const file = mapFile(path);
+  expect(file.byteLength).toBe(size);
+  expect([textOf(file.view(0, 4)), textOf(file.view(size - 3, 3))]).toEqual(["GGUF", "end"]);
+  file.close();
+});
+
+test("a mapped file can be removed: its name is free, and the mapping keeps what it had", async () => {
+  const path = put("Hello");
+  const file = mapFile(path);
+  await removeFile(path);
+  expect(existsSync(path)).toBe(false);
+  writeFileSync(path, "again");
+  expect(textOf(file.view(0, 5))).toBe("Hello");
+  file.close();
+});
+
+test("a mapped file can be replaced", async () => {
+  const path = put("Hello");
+  const file = mapFile(path);
+  writeFileSync(`${path}.new`, "World");
+  await replaceFile({ from: `${path}.new`, to: path });
+  expect([readFileSync(path, "utf8"), textOf(file.view(0, 5))]).toEqual(["World", "Hello"]);
+  file.close();
+});
