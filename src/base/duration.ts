@@ -1,9 +1,8 @@
 /**
  * Durations and timestamps on the wire: Go duration texts (`1h30m`, `300ms`), `keep_alive` values, and RFC 3339 times
- * with nine fractional digits. Grammar and error texts follow Go's time.ParseDuration, as clients expect.
+ * with nine fractional digits. The grammar is that of Go's time.ParseDuration.
  */
-import { AppError } from "./errors.ts";
-import { quoteGo } from "./quote.ts";
+import { unexpected } from "./untrusted.ts";
 
 const NS_PER_UNIT: Readonly<Record<string, number>> = {
   ns: 1,
@@ -21,24 +20,21 @@ const NS_MAX = 2 ** 63;
 const MS_PER_S = 1e3;
 const NS_PER_MS = 1e6;
 
-/** Nanoseconds (negative too) of a Go duration text. Throws `bad_request` with Go's wording. */
-export function parseDuration(text: string): number {
+/** Nanoseconds (negative too) of a Go duration text; undefined if it is not one. */
+export function parseDuration(text: string): number | undefined {
   const sign = text.startsWith("-") ? -1 : 1;
   let rest = text.replace(/^[-+]/, "");
   if (rest === "0") return 0;
-  if (rest === "") throw invalid(text);
+  if (rest === "") return undefined;
   let totalNs = 0;
   while (rest !== "") {
     const number = /^(\d+\.?\d*|\.\d+)/.exec(rest)?.[0];
-    if (number === undefined) throw invalid(text);
+    if (number === undefined) return undefined;
     const unit = /^[^.\d]*/.exec(rest.slice(number.length))?.[0] ?? "";
-    if (unit === "") throw new AppError("bad_request", `time: missing unit in duration ${quoteGo(text)}`);
     const nsPerUnit = Object.hasOwn(NS_PER_UNIT, unit) ? NS_PER_UNIT[unit] : undefined;
-    if (nsPerUnit === undefined) {
-      throw new AppError("bad_request", `time: unknown unit ${quoteGo(unit)} in duration ${quoteGo(text)}`);
-    }
+    if (nsPerUnit === undefined) return undefined;
     totalNs += Number(number) * nsPerUnit;
-    if (totalNs >= NS_MAX) throw invalid(text);
+    if (totalNs >= NS_MAX) return undefined;
     rest = rest.slice(number.length + unit.length);
   }
   return sign * Math.trunc(totalNs) || 0;
@@ -64,8 +60,8 @@ export function formatDuration(ns: number): string {
 export function parseKeepAlive(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "number") return value < 0 ? Infinity : value * MS_PER_S;
-  if (typeof value !== "string") throw new AppError("bad_request", `Unsupported type: '${goKind(value)}'`);
-  const ns = parseDuration(value);
+  const ns = typeof value === "string" ? parseDuration(value) : undefined;
+  if (ns === undefined) throw unexpected("keep_alive", 'a number of seconds or a duration such as "5m"', value);
   return ns < 0 ? Infinity : ns / NS_PER_MS;
 }
 
@@ -77,13 +73,4 @@ export function formatTime(epochMs: number): string {
   const wholeMs = Math.floor(epochMs);
   const micros = Math.min(999, Math.floor((epochMs - wholeMs) * 1e3));
   return `${new Date(wholeMs).toISOString().slice(0, -1)}${String(micros).padStart(3, "0")}000Z`;
-}
-
-function goKind(value: unknown): string {
-  if (typeof value === "boolean") return "bool";
-  return Array.isArray(value) ? "[]interface {}" : "map[string]interface {}";
-}
-
-function invalid(text: string): AppError {
-  return new AppError("bad_request", `time: invalid duration ${quoteGo(text)}`);
 }

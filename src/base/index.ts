@@ -22,7 +22,6 @@ export { makeLogger, makeStreamLogger, type Logger } from "./log.ts";
 export { isLoopback } from "./loopback.ts";
 export { isPlainName, type NamedFile } from "./named-file.ts";
 export { nearest, unknownNameMessage } from "./nearest.ts";
-export { quoteGo } from "./quote.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
 export {
   isObject,

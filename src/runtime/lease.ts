@@ -1,5 +1,5 @@
 /** Finds and leases a loaded model for a request, and checks that it supports the request. */
-import { AppError, nowNs, quoteGo } from "../base/index.ts";
+import { AppError, nowNs } from "../base/index.ts";
 import {
   type AnswerSettings,
   type Options,
@@ -130,7 +130,7 @@ function samplingOptions(parameters: Options, options: Options): SamplingOptions
 
 /** Refuses to generate with an embedding model. */
 export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
-  if (runner.info.embedsOnly) throw new AppError("bad_request", `${quoteGo(model)} does not support ${task}`);
+  if (runner.info.embedsOnly) throw new AppError("bad_request", `${JSON.stringify(model)} does not support ${task}`);
 }
 
 /** Refuses images that the loaded model cannot take. */

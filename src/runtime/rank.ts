@@ -1,5 +1,5 @@
 /** Rank: scores documents for a query with a reranking model. */
-import { AppError, nowNs, quoteGo } from "../base/index.ts";
+import { AppError, nowNs } from "../base/index.ts";
 import { modelOf, onRunner, type RuntimeParts } from "./lease.ts";
 import type { RankRequest, RankResult } from "./runtime.ts";
 
@@ -9,7 +9,7 @@ export async function runRank(parts: RuntimeParts, request: RankRequest): Promis
   const { query, documents, signal, truncate = true, options } = request;
   return onRunner(parts, { ...request, ref: model }, async ({ lease: { runner }, loadNs }) => {
     const { ranks } = runner.info;
-    if (!ranks) throw new AppError("bad_request", `${quoteGo(request.model)} does not support rerank`);
+    if (!ranks) throw new AppError("bad_request", `${JSON.stringify(request.model)} does not support rerank`);
     const ctxLen = options.num_ctx ?? model.parameters.num_ctx;
     const limit = ctxLen === undefined ? {} : { ctxLen: Math.max(0, ctxLen) };
     const asked = { inputs: documents, query, truncate, ...limit };

@@ -1,5 +1,5 @@
 /** Finds the model that a request names, and checks its capabilities. */
-import { AppError, type Logger, quoteGo } from "../base/index.ts";
+import { AppError, type Logger } from "../base/index.ts";
 import type { Think } from "../runtime/portable.ts";
 import type { ModelRef, Store } from "../library/portable.ts";
 import type { Inspect } from "./inspect.ts";
@@ -20,7 +20,7 @@ export async function findThinker(
   if (!think) return ref;
   const facts = await inspect(ref);
   if (facts && !facts.capabilities.includes("thinking")) {
-    throw new AppError("bad_request", `${quoteGo(model)} does not support thinking`);
+    throw new AppError("bad_request", `${JSON.stringify(model)} does not support thinking`);
   }
   return ref;
 }
@@ -58,7 +58,7 @@ export async function findWisher(
 export async function findEmbedder(store: Store, name: string): Promise<ModelRef> {
   if (name.trim() === "") throw new AppError("not_found", "model '' not found");
   const model = await store.resolve(name);
-  if (!model) throw new AppError("not_found", `model ${quoteGo(name)} not found, try pulling it first`);
+  if (!model) throw new AppError("not_found", `model ${JSON.stringify(name)} not found, try pulling it first`);
   return model;
 }
 

@@ -6,7 +6,7 @@
 import { AppError, type Logger, isObject, type Fields } from "../base/index.ts";
 import { fieldsOfPrefix } from "../runtime/index.ts";
 import type { ContentPart } from "./answers/content-parts.ts";
-import { parseFirstJson } from "./http/json.ts";
+import { parseBody } from "./http/json.ts";
 
 /** Types of dropped content, for the log. */
 export type LeftOut = string[];
@@ -113,7 +113,7 @@ export function readArguments(value: unknown, left: LeftOut): Record<string, unk
 
 function tryParse(text: string): unknown {
   try {
-    return parseFirstJson(text);
+    return parseBody(text);
   } catch {
     return undefined; // not JSON: the caller handles it
   }

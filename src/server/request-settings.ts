@@ -1,21 +1,26 @@
-/** Generation settings of a request whose errors have texts of their own. */
-import { AppError, type Logger, quoteGo, isObject } from "../base/index.ts";
-import type { Format, GenerateRequest } from "../runtime/portable.ts";
+/** The fields of a native request that say how to generate. */
+import { type Logger, isObject, parseKeepAlive, unexpected } from "../base/index.ts";
+import type { Format, GenerateRequest, Think } from "../runtime/portable.ts";
 import { parseOptions } from "../engine/index.ts";
-import { wantedLogprobs } from "./answers/logprobs.ts";
+import { checkTopLogprobs, wantedLogprobs } from "./answers/logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 import { warnUnknown } from "./unknown-options.ts";
 
-/** The fields that generate and chat share. */
-type InferenceBody = Pick<
+type Body = Pick<
   GenerateBody,
-  "model" | "format" | "options" | "logprobs" | "top_logprobs" | "truncate" | "shift"
+  "model" | "keep_alive" | "think" | "format" | "options" | "logprobs" | "top_logprobs" | "truncate" | "shift"
 >;
 
-type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "truncate" | "shift">;
+type Settings = Pick<
+  GenerateRequest,
+  "keepAliveMs" | "think" | "options" | "format" | "logprobs" | "truncate" | "shift"
+>;
 
 /** Throws `bad_request`. Unknown options are logged, not refused: clients send options of other servers. */
-export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
+export function readSettings(body: Body, log: Logger): Settings {
+  const think = parseThink(body.think);
+  const keepAliveMs = parseKeepAlive(body.keep_alive);
+  checkTopLogprobs(body);
   const format = parseFormat(body.format);
   const logprobs = wantedLogprobs(body);
   const { options, unknown } = parseOptions(body.options);
@@ -23,6 +28,8 @@ export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   const { truncate, shift } = body;
   return {
     options,
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(think === undefined ? {} : { think }),
     ...(format === undefined ? {} : { format }),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...(truncate === undefined ? {} : { truncate }),
@@ -30,11 +37,19 @@ export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   };
 }
 
+const THINK_LEVELS = ["high", "medium", "low", "max"] as const;
+
+/** The thinking that the request asks for; undefined: it does not say. */
+function parseThink(value: unknown): Think | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  const level = THINK_LEVELS.find((each) => each === value);
+  if (level === undefined) throw unexpected("think", 'true, false, "high", "medium", "low" or "max"', value);
+  return level;
+}
+
 /** Absent, empty, `json`, or a schema. */
 function parseFormat(value: unknown): Format | undefined {
   if (value === undefined || value === "") return undefined;
-  if (value === "json") return value;
-  if (isObject(value)) return value;
-  const raw = quoteGo(JSON.stringify(value));
-  throw new AppError("bad_request", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
+  if (value === "json" || isObject(value)) return value;
+  throw unexpected("format", '"json" or a JSON schema', value);
 }

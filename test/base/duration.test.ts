@@ -21,21 +21,10 @@ describe("parseDuration reads what Go reads", () => {
     ["1h2m3s4ms5us6ns", 3723004005006],
   ])("%s", (text, ns) => expect(parseDuration(text)).toBe(ns));
 
-  test.each([
-    ["", 'time: invalid duration ""'],
-    ["-", 'time: invalid duration "-"'],
-    ["abc", 'time: invalid duration "abc"'],
-    [".s", 'time: invalid duration ".s"'],
-    ["1s ", 'time: unknown unit "s " in duration "1s "'],
-    ["5", 'time: missing unit in duration "5"'],
-    ["1m5", 'time: missing unit in duration "1m5"'],
-    ["1d", 'time: unknown unit "d" in duration "1d"'],
-    ["1constructor", 'time: unknown unit "constructor" in duration "1constructor"'],
-    ["9999999999h", 'time: invalid duration "9999999999h"'],
-    ['1"', 'time: unknown unit "\\"" in duration "1\\""'],
-  ])("%p is refused with Go's text", (text, message) => {
-    expect(() => parseDuration(text)).toThrow(new AppError("bad_request", message));
-  });
+  test.each(["", "-", "abc", ".s", "1s ", "5", "1m5", "1d", "1constructor", "9999999999h", '1"'])(
+    "%p is not a duration",
+    (text) => expect(parseDuration(text)).toBeUndefined(),
+  );
 });
 
 describe("formatDuration prints what Go prints", () => {
@@ -54,7 +43,7 @@ describe("formatDuration prints what Go prints", () => {
   test("and parseDuration reads it back", () => {
     fc.assert(
       fc.property(fc.integer({ min: -1e15, max: 1e15 }), (ns) => {
-        expect(Math.abs(parseDuration(formatDuration(ns)) - ns)).toBeLessThanOrEqual(1);
+        expect(Math.abs(parseDuration(formatDuration(ns))! - ns)).toBeLessThanOrEqual(1);
       }),
       { seed: 7 },
     );
@@ -77,11 +66,14 @@ describe("parseKeepAlive", () => {
   ])("%p", (value, ms) => expect(parseKeepAlive(value)).toBe(ms as number));
 
   test.each([
-    [true, "Unsupported type: 'bool'"],
-    [[], "Unsupported type: '[]interface {}'"],
-    [{}, "Unsupported type: 'map[string]interface {}'"],
-    ["5", 'time: missing unit in duration "5"'],
-  ])("%p is refused", (value, message) => expect(() => parseKeepAlive(value)).toThrow(message));
+    [true, "true"],
+    [[], "an array"],
+    [{}, "an object"],
+    ["5", '"5"'],
+  ])("%p is refused", (value, got) => {
+    const expected = 'expected a number of seconds or a duration such as "5m"';
+    expect(() => parseKeepAlive(value)).toThrow(new AppError("bad_request", `keep_alive: ${expected}, got ${got}`));
+  });
 });
 
 test("formatTime has nine fractional digits and is exact to the microsecond", () => {

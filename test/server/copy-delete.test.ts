@@ -41,7 +41,7 @@ describe("POST /api/copy", () => {
     ["m", "..:..", 400, 'destination "..:.." is invalid'],
     ["m", "m:..", 400, 'destination "m:.." is invalid'],
     ["../../etc/passwd", "b", 400, 'source "../../etc/passwd" is invalid'],
-    [7, "b", 400, "json: cannot unmarshal number into Go struct field CopyRequest.source of type string"],
+    [7, "b", 400, "source: expected a string, got 7"],
   ])("%p to %p: %d %s", async (source, destination, status, error) => {
     const response = await copy(source, destination);
     expect([response.status, await response.json()]).toEqual([status, { error }]);
@@ -72,7 +72,7 @@ describe("DELETE /api/delete", () => {
     [{ model: "nope" }, 404, "model 'nope' not found"],
     [{ name: "u/Nope:1" }, 404, "model 'u/Nope:1' not found"],
     [undefined, 400, "missing request body"],
-    [{ model: 7 }, 400, "json: cannot unmarshal number into Go struct field DeleteRequest.model of type string"],
+    [{ model: 7 }, 400, "model: expected a string, got 7"],
   ])("%j: %d %s", async (body, status, error) => {
     const response = await remove(body);
     expect([response.status, await response.json()]).toEqual([status, { error }]);

@@ -171,11 +171,7 @@ describe("refused, with nothing made", () => {
     ],
     [{ model: "new", files: { "x.gguf": "" } }, 400, "invalid digest format"],
     [{ model: "new", files: { "x.gguf": "sha256:../../x" } }, 400, "invalid digest format"],
-    [
-      { model: "new", files: { "x.gguf": 7 } },
-      400,
-      "json: cannot unmarshal number into Go struct field CreateRequest.files of type string",
-    ],
+    [{ model: "new", files: { "x.gguf": 7 } }, 400, "files: expected a digest for each file, got 7"],
     [{ model: "new", draft_quantize: "q8_0", from: "m" }, 400, "--draft-quantize requires a DRAFT model"],
     [
       { model: "new", from: "m", draft_files: { x: "y" }, remote_host: "h" },
@@ -184,11 +180,7 @@ describe("refused, with nothing made", () => {
     ],
     [{ model: "new", from: "m", adapters: { "x.gguf": "" } }, 400, "invalid digest format"],
     [{ model: "new", from: "m", adapters: { "../x.gguf": digestOfNothing } }, 400, "file path must be relative"],
-    [
-      { model: "new", from: "m", adapters: { "x.gguf": 7 } },
-      400,
-      "json: cannot unmarshal number into Go struct field CreateRequest.adapters of type string",
-    ],
+    [{ model: "new", from: "m", adapters: { "x.gguf": 7 } }, 400, "adapters: expected a digest for each file, got 7"],
     [
       { model: "new", from: "m", adapters: { "x.gguf": digestOfNothing, "y.gguf": digestOfNothing } },
       400,
@@ -237,11 +229,7 @@ describe("refused, with nothing made", () => {
       400,
       "messages: images and tool calls of stored messages are not supported yet",
     ],
-    [
-      { model: "new", stream: "no" },
-      400,
-      "json: cannot unmarshal string into Go struct field CreateRequest.stream of type bool",
-    ],
+    [{ model: "new", stream: "no" }, 400, 'stream: expected true or false, got "no"'],
   ])("%j: %d %s", async (body, status, error) => {
     const response = await create(body);
     expect([response.status, await response.json()]).toEqual([status, { error }]);

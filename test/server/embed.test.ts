@@ -56,11 +56,7 @@ describe("POST /api/embed", () => {
     [{ input: "a", model: "" }, 404, "model '' not found"],
     [{ input: "a", model: "a b!" }, 400, "invalid model name"],
     [{ input: "a", model: "nope" }, 404, 'model "nope" not found, try pulling it first'],
-    [
-      { input: "a", dimensions: "3" },
-      400,
-      "json: cannot unmarshal string into Go struct field EmbedRequest.dimensions of type int",
-    ],
+    [{ input: "a", dimensions: "3" }, 400, 'dimensions: expected a whole number, got "3"'],
     [{ input: "a", options: { num_ctx: "x" } }, 400, 'option "num_ctx" must be of type integer'],
   ])("%j is refused with %i", async (body, status, error) => {
     const response = await embed(body);
@@ -112,11 +108,7 @@ describe("POST /api/embeddings", () => {
   test.each([
     [{ prompt: "a" }, 400, "model is required"],
     [{ model: "nope", prompt: "a" }, 404, 'model "nope" not found, try pulling it first'],
-    [
-      { model: "m", prompt: 1 },
-      400,
-      "json: cannot unmarshal number into Go struct field EmbeddingRequest.prompt of type string",
-    ],
+    [{ model: "m", prompt: 1 }, 400, "prompt: expected a string, got 1"],
   ])("%j is refused with %i", async (body, status, error) => {
     const response = await embeddings(body);
     expect([response.status, await response.json()]).toEqual([status, { error }]);

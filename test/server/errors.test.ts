@@ -38,87 +38,48 @@ describe("bad and missing models", () => {
 });
 
 describe("bodies", () => {
-  const generate = (field: string, rest: string) =>
-    `json: cannot unmarshal ${rest.replace("FIELD", `GenerateRequest.${field}`)}`;
   test.each([
     ["generate", undefined, "missing request body"],
     ["generate", " \n\t", "missing request body"],
     ["chat", "", "missing request body"],
     ["show", "", "missing request body"],
-    ["generate", "x", "invalid character 'x' looking for beginning of value"],
-    ["generate", "{", "unexpected EOF"],
-    ["generate", '{"model":"m"', "unexpected EOF"],
-    ["generate", '{"model":"m",}', "invalid character '}' looking for beginning of object key string"],
-    ["generate", "{'model':1}", "invalid character '\\'' looking for beginning of object key string"],
-    ["generate", '{"a" 1}', "invalid character '1' after object key"],
-    ["generate", '{"a":1 "b"}', "invalid character '\"' after object key:value pair"],
-    ["generate", "[1 2]", "invalid character '2' after array element"],
-    ["generate", "[1,]", "invalid character ']' looking for beginning of value"],
-    ["generate", '"a\nb"', "invalid character '\\n' in string literal"],
-    ["generate", '"\\x"', "invalid character 'x' in string escape code"],
-    ["generate", '"\\u12g4"', "invalid character 'g' in \\u hexadecimal character escape"],
-    ["generate", "-x", "invalid character 'x' in numeric literal"],
-    ["generate", "1.x", "invalid character 'x' after decimal point in numeric literal"],
-    ["generate", "1e", "unexpected EOF"],
-    ["generate", "1e+x", "invalid character 'x' in exponent of numeric literal"],
-    ["generate", "trux", "invalid character 'x' in literal true (expecting 'e')"],
-    ["generate", "é", "invalid character 'Ã' looking for beginning of value"],
-    ["generate", "[".repeat(2000), "exceeded max depth"],
-    ["generate", "[]", "json: cannot unmarshal array into Go value of type api.GenerateRequest"],
-    ["generate", '"x"', "json: cannot unmarshal string into Go value of type api.GenerateRequest"],
-    ["chat", "7", "json: cannot unmarshal number into Go value of type api.ChatRequest"],
-    ["generate", '{"stream":"no"}', generate("stream", "string into Go struct field FIELD of type bool")],
-    ["generate", '{"STREAM":1}', generate("stream", "number into Go struct field FIELD of type bool")],
-    ["generate", '{"model":7}', generate("model", "number into Go struct field FIELD of type string")],
-    ["generate", '{"prompt":true}', generate("prompt", "bool into Go struct field FIELD of type string")],
-    ["generate", '{"context":[1.5]}', generate("context", "number 1.5 into Go struct field FIELD of type int")],
-    ["generate", '{"context":"x"}', generate("context", "string into Go struct field FIELD of type []int")],
-    [
-      "generate",
-      '{"options":[]}',
-      generate("options", "array into Go struct field FIELD of type map[string]interface {}"),
-    ],
-    ["generate", '{"images":[7]}', generate("images", "number into Go struct field FIELD of type api.ImageData")],
-    ["generate", '{"images":["data:image/png;base64,AA=="]}', "illegal base64 data at input byte 4"],
-    ["generate", '{"images":["AAA"]}', "illegal base64 data at input byte 0"],
-    [
-      "chat",
-      '{"messages":[{"role":"user","content":["x"]}]}',
-      "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string",
-    ],
-    [
-      "chat",
-      '{"messages":{}}',
-      "json: cannot unmarshal object into Go struct field ChatRequest.messages of type []api.Message",
-    ],
+    ["generate", "x", "request body: expected JSON: Unexpected identifier"],
+    ["generate", "{", "request body: expected JSON: Expected '}'"],
+    ["generate", '{"model":"m",}', "request body: expected JSON: Property name must be a string literal"],
+    ["generate", '{"model":"m"} trailing', "request body: expected JSON: Unable to parse JSON string"],
+    ["generate", "[".repeat(2000), "request body: expected at most 1000 levels, got more"],
+    ["generate", "[]", "request body: expected an object, got an array"],
+    ["generate", '"x"', 'request body: expected an object, got "x"'],
+    ["chat", "7", "request body: expected an object, got 7"],
+    ["generate", '{"stream":"no"}', 'stream: expected true or false, got "no"'],
+    ["generate", '{"STREAM":1}', "stream: expected true or false, got 1"],
+    ["generate", '{"model":7}', "model: expected a string, got 7"],
+    ["generate", '{"prompt":true}', "prompt: expected a string, got true"],
+    ["generate", '{"context":[1,1.5]}', "context.1: expected a whole number, got 1.5"],
+    ["generate", '{"context":[null]}', "context.0: expected a whole number, got null"],
+    ["generate", '{"context":"x"}', 'context: expected an array, got "x"'],
+    ["generate", '{"options":[]}', "options: expected an object, got an array"],
+    ["generate", '{"images":[7]}', "images.0: expected a string, got 7"],
+    ["generate", '{"images":["data:image/png;base64,AA=="]}', "images.0: expected base64, got text that is not"],
+    ["chat", '{"messages":[{"content":["x"]}]}', "messages.0.content: expected a string, got an array"],
+    ["chat", '{"messages":{}}', "messages: expected an array, got an object"],
     [
       "chat",
       '{"messages":[{"tool_calls":[{"function":{"arguments":7}}]}]}',
-      "json: cannot unmarshal number into Go struct field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments",
+      "messages.0.tool_calls.0.function.arguments: expected an object, got 7",
     ],
-    [
-      "chat",
-      '{"tools":[{"function":{"name":1}}]}',
-      "json: cannot unmarshal number into Go struct field ToolFunction.tools.function.name of type string",
-    ],
-    ["generate", '{"keep_alive":"5"}', 'time: missing unit in duration "5"'],
-    ["generate", '{"keep_alive":"abc"}', 'time: invalid duration "abc"'],
-    ["chat", '{"keep_alive":true}', "Unsupported type: 'bool'"],
-    ["chat", '{"keep_alive":{}}', "Unsupported type: 'map[string]interface {}'"],
-    [
-      "chat",
-      '{"think":"hard"}',
-      'invalid think value: "hard" (must be "high", "medium", "low", "max", true, or false)',
-    ],
-    ["chat", '{"think":1}', 'think must be a boolean or string ("high", "medium", "low", "max", true, or false)'],
+    ["chat", '{"tools":[{"function":{"name":1}}]}', "tools.0.function.name: expected a string, got 1"],
+    ["generate", '{"keep_alive":"5"}', 'keep_alive: expected a number of seconds or a duration such as "5m", got "5"'],
+    ["chat", '{"keep_alive":{}}', 'keep_alive: expected a number of seconds or a duration such as "5m", got an object'],
+    ["chat", '{"think":"hard"}', 'think: expected true, false, "high", "medium", "low" or "max", got "hard"'],
+    ["chat", '{"think":1}', 'think: expected true, false, "high", "medium", "low" or "max", got 1'],
   ])("%s with %p: 400 %s", async (route, text, error) => {
     expect(await failure(`/api/${route}`, text)).toEqual([400, { error }]);
   });
 
-  test("are read whatever their type, keys in any case, the first value only, unknown and null fields ignored", async () => {
+  test("are read whatever their type, keys in any case, unknown and null fields ignored", async () => {
     for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json"]) {
-      const body =
-        '{"MODEL":"m","Prompt":"hi","stream":null,"format":null,"__proto__":{"x":1},"stream":false} trailing';
+      const body = '{"MODEL":"m","Prompt":"hi","stream":null,"format":null,"__proto__":{"x":1},"stream":false}';
       const response = await harness.call("POST", "/api/generate", body, { "content-type": type });
       expect(await response.json()).toMatchObject({ model: "m", response: "Hello" });
     }
@@ -145,11 +106,11 @@ describe("requests that contradict themselves", () => {
   });
 
   test.each([
-    ["xml", '"\\"xml\\""'],
-    [7, '"7"'],
-    [["json"], '"[\\"json\\"]"'],
-  ])("format %j", async (format, raw) => {
-    const error = `invalid format: ${raw}; expected "json" or a valid JSON Schema object`;
+    ["xml", '"xml"'],
+    [7, "7"],
+    [["json"], "an array"],
+  ])("format %j", async (format, got) => {
+    const error = `format: expected "json" or a JSON schema, got ${got}`;
     expect(await failure("/api/chat", { model: "m", messages: [{}], format })).toEqual([400, { error }]);
   });
 

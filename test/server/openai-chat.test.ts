@@ -323,12 +323,9 @@ describe("errors", () => {
     [{ logit_bias: { hello: 1 } }, 'option "logit_bias": expected ids of tokens as keys, got "hello"'],
     [{ stop: 7 }, "invalid type for 'stop' field: expected text or texts, got number"],
     [{ stop: ["a", {}] }, "invalid type for 'stop' field: expected text or texts, got object"],
-    [
-      { temperature: "hot" },
-      "json: cannot unmarshal string into Go struct field ChatCompletionRequest.temperature of type float64",
-    ],
+    [{ temperature: "hot" }, 'temperature: expected a number, got "hot"'],
     [{ options: { temperature: "hot" } }, 'option "temperature" must be of type float32'],
-    [{ keep_alive: "soon" }, 'time: invalid duration "soon"'],
+    [{ keep_alive: "soon" }, 'keep_alive: expected a number of seconds or a duration such as "5m", got "soon"'],
     [{ top_logprobs: 21, logprobs: true }, "top_logprobs must be between 0 and 20"],
     [{ top_logprobs: 2 }, "top_logprobs: expected logprobs to be true"],
     [
@@ -363,7 +360,10 @@ describe("errors", () => {
 
   test("400 for a body that is no JSON", async () => {
     const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", body: "{" });
-    expect([response.status, (await json(response)).error.message]).toEqual([400, "unexpected EOF"]);
+    expect([response.status, (await json(response)).error.message]).toEqual([
+      400,
+      "request body: expected JSON: Expected '}'",
+    ]);
   });
 
   test("405 for another method", async () => {

@@ -65,13 +65,13 @@ describe("POST /api/pull", () => {
   });
 
   test.each([
-    ["model", 7, "string", "number"],
-    ["insecure", "yes", "bool", "string"],
-    ["stream", 1, "bool", "number"],
+    ["model", 7, "a string", "7"],
+    ["insecure", "yes", "true or false", '"yes"'],
+    ["stream", 1, "true or false", "1"],
   ])("%s of the wrong type: 400", async (field, value, wanted, got) => {
     const response = await pull({ [field]: value });
     expect(response.status).toBe(400);
-    const error = `json: cannot unmarshal ${got} into Go struct field PullRequest.${field} of type ${wanted}`;
+    const error = `${field}: expected ${wanted}, got ${got}`;
     expect(await response.json()).toEqual({ error });
   });
 });

@@ -60,11 +60,8 @@ export function autoWhereZero(value: unknown): "auto" | undefined {
 export function parseMs(value: unknown, adjust: (ms: number) => number | undefined): number | undefined {
   if (/^-?\d{1,12}(\.\d+)?$/.test(String(value))) return adjust(Number(value) * 1e3);
   if (typeof value !== "string") return undefined;
-  try {
-    return adjust(parseDuration(value) / 1e6);
-  } catch {
-    return undefined; // the caller's message names the setting and its origin
-  }
+  const ns = parseDuration(value);
+  return ns === undefined ? undefined : adjust(ns / 1e6); // the caller's message names the setting and its origin
 }
 
 export function parseList(value: unknown, accepts: (item: string) => boolean): readonly string[] | undefined {

@@ -13,13 +13,8 @@ const DURATION = 'a duration such as "30m"';
 const durationMs = (minutes: number) =>
   readable(Type.Union([Type.String(), Type.Number()], { default: minutes, expected: DURATION }), (value) => {
     const text = typeof value === "number" || /^\d+$/.test(value) ? `${value}m` : value;
-    try {
-      const ms = parseDuration(text) / NS_PER_MS;
-      if (ms >= 0) return { value: ms };
-    } catch {
-      // the pattern's description says it
-    }
-    return { problem: `expected ${DURATION}, got ${JSON.stringify(value)}` };
+    const ns = parseDuration(text) ?? -1;
+    return ns >= 0 ? { value: ns / NS_PER_MS } : { problem: `expected ${DURATION}, got ${JSON.stringify(value)}` };
   });
 
 const clock = Type.String({

@@ -3,7 +3,7 @@ import type { Static, TSchema } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { contentCoding, decompressed } from "./content-coding.ts";
 import { decode } from "./decode.ts";
-import { parseFirstJson } from "./json.ts";
+import { parseBody } from "./json.ts";
 
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
@@ -14,11 +14,11 @@ const BODY_IDLE_MS = 60_000;
 /** A body of at most this size arrives in few packets and is read at once. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Throws `bad_request` with Go's error texts, and `too_large`. */
+/** Throws `bad_request` and `too_large`. */
 export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
   const text = await readText(request, JSON_BYTES_MAX);
   if (/^[ \t\r\n]*$/.test(text)) throw new AppError("bad_request", "missing request body");
-  return decode(schema, parseFirstJson(text));
+  return decode(schema, parseBody(text));
 }
 
 async function readText(request: Request, limit: number): Promise<string> {

@@ -2,7 +2,7 @@
  * Converts the body of a create request, in either shape, to a request to the store. All errors that need no model are
  * raised here, before the answer begins.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, unexpected } from "../../base/index.ts";
 import {
   blobSource,
   isModelFile,
@@ -14,7 +14,6 @@ import {
 } from "../../library/making.ts";
 import { type ConfigExtras, type CreateRequest, type Library, parseDigest } from "../../library/index.ts";
 import { checkRequires, type ModelName, parseReference, type StoredMessage } from "../../library/portable.ts";
-import { kindOf } from "../http/decode.ts";
 import type { CreateBody } from "../schema/create.ts";
 
 /** Fields of the current shape; a Modelfile has commands for them. */
@@ -141,12 +140,7 @@ function fileSources(
   { field, root }: { field: "files" | "adapters" | "draft_files"; root: string },
 ): Source[] {
   return Object.entries(body[field] ?? {}).map(([path, digest]) => {
-    if (typeof digest !== "string") {
-      throw new AppError(
-        "bad_request",
-        `json: cannot unmarshal ${kindOf(digest)} into Go struct field CreateRequest.${field} of type string`,
-      );
-    }
+    if (typeof digest !== "string") throw unexpected(field, "a digest for each file", digest);
     const segments = path.split(/[\\/]/);
     const isLocal = segments.every((part) => !["", ".", ".."].includes(part)) && !/^[A-Za-z]:|\0/.test(path);
     if (!isLocal) throw new AppError("bad_request", "file path must be relative");

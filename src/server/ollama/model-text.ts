@@ -1,5 +1,4 @@
 /** A model as text for people: its Modelfile, and its parameters one per line. */
-import { quoteGo } from "../../base/index.ts";
 import {
   type ModelConfig,
   type ModelEntry,
@@ -16,7 +15,7 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
     .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((item: unknown) => ({ name, item })))
     .map(
       ({ name, item }) =>
-        `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? quoteGo(item) : JSON.stringify(item)}`,
+        `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? JSON.stringify(item) : JSON.stringify(item)}`,
     )
     .join("\n");
 }

@@ -13,10 +13,7 @@ import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";
 
 /** A function, or a custom tool. */
-const AnyTool = t.Object(
-  { ...ToolBody.properties, custom: t.Optional(t.Unknown()) },
-  { goStruct: "Tool", goType: "api.Tool" },
-);
+const AnyTool = t.Object({ ...ToolBody.properties, custom: t.Optional(t.Unknown()) });
 
 export const ChatCompletionBody = t.Object(
   {

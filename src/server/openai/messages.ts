@@ -22,25 +22,22 @@ const CallBody = t.Object({
   custom: t.Optional(t.Object({ name: t.Optional(t.String()), input: t.Optional(t.String()) })),
 });
 
-export const MessageBody = t.Object(
-  {
-    role: t.Optional(t.String()),
-    /** A text, or parts. */
-    content: t.Optional(t.Unknown()),
-    /** The speaker's name; in a `tool` message: the function. */
-    name: t.Optional(t.String()),
-    reasoning: t.Optional(t.String()),
-    /** Other servers' name of `reasoning`. */
-    reasoning_content: t.Optional(t.String()),
-    /** Replaces the content of a refused answer. */
-    refusal: t.Optional(t.String()),
-    tool_calls: t.Optional(t.Array(CallBody)),
-    /** The predecessor of `tool_calls`, with a single call. */
-    function_call: t.Optional(FunctionBody),
-    tool_call_id: t.Optional(t.String()),
-  },
-  { goType: "openai.Message" },
-);
+export const MessageBody = t.Object({
+  role: t.Optional(t.String()),
+  /** A text, or parts. */
+  content: t.Optional(t.Unknown()),
+  /** The speaker's name; in a `tool` message: the function. */
+  name: t.Optional(t.String()),
+  reasoning: t.Optional(t.String()),
+  /** Other servers' name of `reasoning`. */
+  reasoning_content: t.Optional(t.String()),
+  /** Replaces the content of a refused answer. */
+  refusal: t.Optional(t.String()),
+  tool_calls: t.Optional(t.Array(CallBody)),
+  /** The predecessor of `tool_calls`, with a single call. */
+  function_call: t.Optional(FunctionBody),
+  tool_call_id: t.Optional(t.String()),
+});
 type MessageBody = Static<typeof MessageBody>;
 
 /**
@@ -141,7 +138,7 @@ export function readImage(value: unknown, place: string): Uint8Array {
     throw new AppError("bad_request", "image URLs are not currently supported, please use base64 encoded data instead");
   }
   const head = typeof url === "string" ? /^data:(image\/(jpeg|jpg|png|webp|gif))?;base64,/.exec(url)?.[0] : undefined;
-  if (typeof url === "string" && head !== undefined) return decodeBase64(url.slice(head.length));
+  if (typeof url === "string" && head !== undefined) return decodeBase64(url.slice(head.length), place);
   const expected = "expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif";
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
 }

@@ -4,7 +4,7 @@
  */
 import { resolve } from "node:path";
 import { Elysia } from "elysia";
-import { AppError, quoteGo } from "../../base/index.ts";
+import { AppError } from "../../base/index.ts";
 import { blobPath, type Digest, findBlob, parseDigest, receiveBlob, touchBlob } from "../../library/index.ts";
 import { decoded, received } from "../http/body.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
@@ -50,7 +50,7 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   const digest = parseDigest(text);
   const isHead = request.method === "HEAD";
   const found = await findIn(isHead ? [deps.store.root] : [deps.store.root, ...deps.library.others], digest);
-  if (!found) throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
+  if (!found) throw new AppError("not_found", `blob ${JSON.stringify(digest)} not found`);
   const { root, size } = found;
   const etag = `"${digest}"`;
   const headers = new Headers({ ...DOWNLOAD_HEADERS, etag });

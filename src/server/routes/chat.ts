@@ -9,9 +9,8 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
-import { earlySettings } from "../early-settings.ts";
 import { readArguments, warnLeftOut, type LeftOut } from "../history.ts";
-import { lateSettings } from "../request-settings.ts";
+import { readSettings } from "../request-settings.ts";
 import { logprobsField } from "../answers/logprobs.ts";
 import { parseToolChoice } from "../answers/tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
@@ -42,10 +41,10 @@ export const chatRoutes = (deps: RouteDeps) =>
 /** Reads the request from a body. */
 async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: ChatBody; request: ChatRequest }> {
   const body = await readRequest(exchange.request, ChatBody);
-  const { keepAliveMs, think } = earlySettings(body);
+  const settings = readSettings(body, deps.log);
   const model = requireModel(body.model);
   exchange.note({ model });
-  const ref = await findThinker(deps, { model, think });
+  const ref = await findThinker(deps, { model, think: settings.think });
   const toolChoice = parseToolChoice(body.tool_choice);
   const left: LeftOut = [];
   const request: ChatRequest = {
@@ -53,9 +52,7 @@ async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: Ch
     ref,
     messages: (body.messages ?? []).map((message) => messageOf(message, left)),
     signal: exchange.signal,
-    ...lateSettings(body, deps.log),
-    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
-    ...(think === undefined ? {} : { think }),
+    ...settings,
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
     ...(body.outside ? { isOutside: true } : {}),

@@ -1,6 +1,6 @@
 /** `POST /api/copy`: another name for a model; the blobs are shared. */
 import { Elysia } from "elysia";
-import { AppError, quoteGo } from "../../base/index.ts";
+import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -19,7 +19,7 @@ async function copy({ library }: RouteDeps, { request, note }: Exchange): Promis
   note({ model: source, destination });
   const from = checkedName(source, "source");
   const to = checkedName(destination, "destination");
-  if (!(await library.copy({ from, to }))) throw new AppError("not_found", `model ${quoteGo(source)} not found`);
+  if (!(await library.copy({ from, to }))) throw new AppError("not_found", `model ${JSON.stringify(source)} not found`);
   return { kind: "text", body: "" };
 }
 
@@ -27,6 +27,6 @@ function checkedName(text: string, what: "source" | "destination"): ModelName {
   try {
     return parseReference(text);
   } catch (error) {
-    throw new AppError("bad_request", `${what} ${quoteGo(text)} is invalid`, { cause: error });
+    throw new AppError("bad_request", `${what} ${JSON.stringify(text)} is invalid`, { cause: error });
   }
 }

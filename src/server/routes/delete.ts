@@ -3,7 +3,7 @@
  * is idle: it would hold memory and disk space under a name that no longer exists.
  */
 import { Elysia } from "elysia";
-import { AppError, quoteGo } from "../../base/index.ts";
+import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference, type StoredModel } from "../../library/portable.ts";
 import { fileLayers, layersOf } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
@@ -50,6 +50,6 @@ function checkedName(text: string): ModelName {
   try {
     return parseReference(text);
   } catch (error) {
-    throw new AppError("bad_request", `name ${quoteGo(text)} is invalid`, { cause: error });
+    throw new AppError("bad_request", `name ${JSON.stringify(text)} is invalid`, { cause: error });
   }
 }

@@ -5,8 +5,7 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder } from "../find-model.ts";
-import { earlySettings } from "../early-settings.ts";
-import { lateSettings } from "../request-settings.ts";
+import { readSettings } from "../request-settings.ts";
 import { encodeJson } from "../http/json-pieces.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbedBody } from "../schema/embed.ts";
@@ -26,7 +25,7 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
   const body = await readRequest(request, EmbedBody);
   const { model = "", truncate, dimensions } = body;
   note({ model });
-  const { keepAliveMs } = earlySettings(body);
+  const { keepAliveMs, options } = readSettings(body, deps.log);
   const inputs = inputsOf(body.input);
   const ref = await findEmbedder(deps.store, model);
   const { embeddings, totalNs, loadNs, promptEvalCount } = await deps.runtime.embed({
@@ -34,7 +33,7 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
     ref,
     inputs,
     signal,
-    options: lateSettings(body, deps.log).options,
+    options,
     ...(truncate === undefined ? {} : { truncate }),
     ...(dimensions === undefined ? {} : { dimensions }),
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),

@@ -4,8 +4,7 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder, requireModel } from "../find-model.ts";
-import { earlySettings } from "../early-settings.ts";
-import { lateSettings } from "../request-settings.ts";
+import { readSettings } from "../request-settings.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 
@@ -30,7 +29,7 @@ async function embeddings(
   { request, signal, note }: Exchange,
 ): Promise<{ embedding: readonly number[] }> {
   const body = await readRequest(request, EmbeddingsBody);
-  const { keepAliveMs } = earlySettings(body);
+  const { keepAliveMs, options } = readSettings(body, deps.log);
   const model = requireModel(body.model);
   note({ model });
   const ref = await findEmbedder(deps.store, model);
@@ -40,7 +39,7 @@ async function embeddings(
     inputs: body.prompt ? [body.prompt] : [],
     truncate: false,
     signal,
-    options: lateSettings(body, deps.log).options,
+    options,
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
   });
   note({ prompt_eval_count: promptEvalCount });

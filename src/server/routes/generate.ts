@@ -8,8 +8,7 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
 import { findThinker } from "../find-model.ts";
-import { earlySettings } from "../early-settings.ts";
-import { lateSettings } from "../request-settings.ts";
+import { readSettings } from "../request-settings.ts";
 import { logprobsField } from "../answers/logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { describe } from "../schema/describe.ts";
@@ -47,12 +46,12 @@ async function generateRequest(
 ): Promise<GenerateRequest> {
   const model = body.model ?? "";
   const { system, template, context, suffix, images, raw = false, prompt = "" } = body;
-  const { keepAliveMs, think } = earlySettings(body);
-  const ref = await findThinker(deps, { model, think });
+  const settings = readSettings(body, deps.log);
+  const ref = await findThinker(deps, { model, think: settings.think });
   if (raw && (template || system || (context && context.length > 0))) {
     throw new AppError("bad_request", "raw mode does not support template, system, or context");
   }
-  const isUnload = keepAliveMs === 0 && prompt === "" && !suffix && !images?.length;
+  const isUnload = settings.keepAliveMs === 0 && prompt === "" && !suffix && !images?.length;
   if (body.force && !isUnload)
     throw new AppError("bad_request", 'force: expected "keep_alive": 0 beside it, and no prompt');
   return {
@@ -61,9 +60,7 @@ async function generateRequest(
     prompt,
     raw,
     signal: exchange.signal,
-    ...lateSettings(body, deps.log),
-    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
-    ...(think === undefined ? {} : { think }),
+    ...settings,
     ...(body.force ? { force: true } : {}),
     ...(suffix ? { suffix } : {}),
     ...(system ? { system } : {}),

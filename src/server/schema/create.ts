@@ -5,7 +5,7 @@
 import { t } from "elysia";
 import { Message } from "./message.ts";
 
-const Texts = t.Unsafe<Record<string, unknown>>({ type: "object", goType: "map[string]string" });
+const Texts = t.Unsafe<Record<string, unknown>>({ type: "object" });
 const OpenMap = t.Record(t.String(), t.Unknown());
 
 export const CreateBody = t.Object(

@@ -66,7 +66,7 @@ export function describe({
 
 function contentOf(body: TSchema | "bytes"): Record<string, { schema?: object }> {
   if (body === "bytes") return { "application/octet-stream": {} };
-  return { "application/json": { schema: withoutGoNames(body) } };
+  return { "application/json": { schema: withoutOurs(body) } };
 }
 
 /** NDJSON: one object on each line; events: JSON after `data:`. */
@@ -84,9 +84,9 @@ const ERRORS: Readonly<Record<Api, object>> = {
 };
 
 /** Keywords that only our error messages and `decode` use. */
-const OURS: ReadonlySet<string> = new Set(["goType", "goStruct", "orText"]);
+const OURS: ReadonlySet<string> = new Set(["orText"]);
 
 /** Removes keywords that are not JSON Schema. */
-function withoutGoNames(schema: TSchema): object {
+function withoutOurs(schema: TSchema): object {
   return JSON.parse(JSON.stringify(schema, (key, value) => (OURS.has(key) ? undefined : value)));
 }

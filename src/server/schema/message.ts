@@ -1,10 +1,10 @@
 /**
  * Shared fields of requests that run a model. Every field is optional: a required one is checked where its absence has
- * an error text of its own. `title`, `goStruct` and `goType` are the names in type errors.
+ * an error text of its own.
  */
 import { t } from "elysia";
 
-export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64", goType: "api.ImageData" });
+export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64" });
 
 /** Elysia's own Integer also accepts strings. */
 export const Int = t.Unsafe<number>({ type: "integer" });
@@ -29,39 +29,30 @@ const ToolCallFunction = t.Object({
   index: t.Optional(Int),
   name: t.Optional(t.String()),
   /** An object. Clients that keep another API's history send JSON as text. */
-  arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments", orText: true })),
+  arguments: t.Optional(t.Record(t.String(), t.Unknown(), { orText: true })),
 });
 
 const ToolCall = t.Object({ id: t.Optional(t.String()), function: t.Optional(ToolCallFunction) });
 
-export const Message = t.Object(
-  {
-    role: t.Optional(t.String()),
-    content: t.Optional(t.String()),
-    thinking: t.Optional(t.String()),
-    images: t.Optional(t.Array(Image)),
-    tool_calls: t.Optional(t.Array(ToolCall)),
-    tool_name: t.Optional(t.String()),
-    tool_call_id: t.Optional(t.String()),
-  },
-  { goType: "api.Message" },
-);
+export const Message = t.Object({
+  role: t.Optional(t.String()),
+  content: t.Optional(t.String()),
+  thinking: t.Optional(t.String()),
+  images: t.Optional(t.Array(Image)),
+  tool_calls: t.Optional(t.Array(ToolCall)),
+  tool_name: t.Optional(t.String()),
+  tool_call_id: t.Optional(t.String()),
+});
 export type Message = typeof Message.static;
 
-export const Tool = t.Object(
-  {
-    type: t.Optional(t.String()),
-    function: t.Optional(
-      t.Object(
-        {
-          name: t.Optional(t.String()),
-          description: t.Optional(t.String()),
-          parameters: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolFunctionParameters" })),
-        },
-        { goStruct: "ToolFunction", goType: "api.ToolFunction" },
-      ),
-    ),
-  },
-  { goStruct: "Tool", goType: "api.Tool" },
-);
+export const Tool = t.Object({
+  type: t.Optional(t.String()),
+  function: t.Optional(
+    t.Object({
+      name: t.Optional(t.String()),
+      description: t.Optional(t.String()),
+      parameters: t.Optional(t.Record(t.String(), t.Unknown())),
+    }),
+  ),
+});
 export type Tool = typeof Tool.static;

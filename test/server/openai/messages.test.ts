@@ -73,7 +73,7 @@ describe("content", () => {
       [text("a"), { type: "image_url", image_url: "data:text/plain;base64,AA==" }],
       "invalid image input: messages[0].content[1]: expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif",
     ],
-    [[{ type: "image_url", image_url: "data:image/png;base64,!" }], "illegal base64 data at input byte 0"],
+    [[{ type: "image_url", image_url: "data:image/png;base64,!" }], "messages[0].content[0]: expected base64"],
   ])("%j is refused: %s", (content, message) => {
     expect(() => one({ content })).toThrow(message);
   });
@@ -167,7 +167,7 @@ describe("tools", () => {
     ["{".repeat(3000), { invalid_json: "{".repeat(3000) }, true],
     [{ a: 1 }, { a: 1 }, false],
     [null, {}, false],
-    ['{"a":1} and so on', { a: 1 }, false],
+    ['{"a":1} and so on', { a: 1 }, true],
   ])("arguments %p are read as %j", (args, expected, isLeft) => {
     const left: string[] = [];
     const calls = [{ id: "c", function: { name: "f", arguments: args } }];
