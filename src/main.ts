@@ -1,7 +1,7 @@
 #!/usr/bin/env bun
 /**
- * The program. A runner, of which every model that is loaded starts one, has no use for the command line: imports are
- * made when they are wanted.
+ * The program's entry. A runner, started for every loaded model, does not need the command line: imports are made on
+ * demand.
  */
 import type { ToRunner } from "./engine/index.ts";
 

@@ -1,12 +1,12 @@
 /**
- * Which server the command line talks to: `HEARTH_HOST` (or `OLLAMA_HOST`) may be the whole URL of another machine;
- * else it is the address that a server here would listen on.
+ * The server that the command line talks to: `HEARTH_HOST` (or `OLLAMA_HOST`) may be the URL of another machine; else
+ * it is the address that a server here would listen on.
  */
 import { AppError } from "../base/index.ts";
 import { type ConfigSources, findEnv, readSettings } from "../base/config/index.ts";
 import type { ServerAddress } from "./client.ts";
 
-/** Throws `bad_request` where a setting is not what it should be. */
+/** Throws `bad_request` for an invalid setting. */
 export function clientSettings(sources: ConfigSources): { server: ServerAddress; home: string } {
   const { env } = sources;
   const apiKey = env["HEARTH_API_KEY"]?.trim() || undefined;
@@ -23,7 +23,7 @@ export function clientSettings(sources: ConfigSources): { server: ServerAddress;
   return { server: { url: asked.replace(/\/+$/, ""), apiKey }, home };
 }
 
-/** A server that listens everywhere is reached at home. */
+/** Replaces a wildcard address by loopback. */
 function reachable(hostname: string): string {
   if (hostname === "0.0.0.0") return "127.0.0.1";
   if (hostname === "::") return "[::1]";

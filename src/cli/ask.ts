@@ -1,4 +1,4 @@
-/** Questions to a person at a terminal: a line each, with what an empty answer means; secrets are not shown. */
+/** Questions to a person at a terminal: one line each, with a default for an empty answer; secrets are not echoed. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Interrupted } from "./context.ts";
@@ -7,7 +7,7 @@ import type { Terminal } from "./terminal.ts";
 
 export interface Question {
   readonly about: string;
-  /** What an empty answer stands for. */
+  /** The default for an empty answer. */
   readonly initial?: string;
   readonly isSecret?: boolean;
 }
@@ -23,7 +23,7 @@ export async function ask(terminal: Terminal, { about, initial, isSecret = false
   }
 }
 
-/** Names of a server may stand in it. */
+/** Made plain, because it may contain names from a server. */
 const plainPrompt = (text: string): string => `${plainLine(text)}: `;
 
 async function readLine(terminal: Terminal, prompt: string, isSecret: boolean): Promise<string> {
@@ -31,7 +31,7 @@ async function readLine(terminal: Terminal, prompt: string, isSecret: boolean): 
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output: isSecret ? silent : output, terminal: true });
   const { promise: gone, reject } = Promise.withResolvers<never>();
-  gone.catch(() => {}); // closing at the end is no news
+  gone.catch(() => {}); // already closed
   const leave = (): void => reject(new Interrupted());
   lines.on("SIGINT", leave);
   lines.on("close", leave);

@@ -1,4 +1,4 @@
-/** The body of a webhook, as a command names it: a file, or standard input. */
+/** The body of a webhook for a command: a file, or standard input. */
 import { readFile } from "node:fs/promises";
 import { AppError } from "../base/index.ts";
 
@@ -8,7 +8,10 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: "its permissions do not allow it",
 };
 
-/** Throws `bad_request` naming the file. @param file `-`: standard input */
+/**
+ * Throws `bad_request` naming the file.
+ * @param file `-`: standard input
+ */
 export async function readBodyFile(file: string): Promise<Uint8Array> {
   if (file === "-") return new Uint8Array(await Bun.stdin.arrayBuffer());
   return readFile(file).catch((error: NodeJS.ErrnoException) => {

@@ -4,18 +4,18 @@
  */
 import { linesOf, messageOf } from "../base/index.ts";
 
-/** Longest line of a stream: far above any reply of ours, far below what would hurt. */
+/** Longest line of a stream: far above any reply of the server, low enough to be harmless. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;
 
 export interface ServerAddress {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey: string | undefined;
-  /** The variable that a person sets the key by. */
+  /** The environment variable of the key. */
   readonly keyVariable?: "HEARTH_API_KEY" | "HEARTH_GATEWAY_TOKEN";
 }
 
-/** What the server answered instead of what was asked for; `status` 0: it did not answer. */
+/** An error answer; `status` 0: the server did not answer. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
@@ -52,12 +52,12 @@ export class Client {
     throw new ApiError(response.status, `${this.#server.url} does not answer in JSON: is it a Hearth server?`);
   }
 
-  /** For endpoints that answer nothing but a status. Throws `ApiError`. */
+  /** For endpoints that answer only with a status. Throws `ApiError`. */
   async call(method: "POST" | "DELETE", path: string, body: object): Promise<void> {
     await (await this.#send(method, path, { body: JSON.stringify(body) })).body?.cancel();
   }
 
-  /** The objects of a streamed reply; one with `error` is thrown. */
+  /** The objects of a streamed reply; an object with `error` is thrown. */
   async *stream(path: string, body: object, signal?: AbortSignal): AsyncGenerator<Json, void, void> {
     const response = await this.#send("POST", path, { body: JSON.stringify({ ...body, stream: true }), signal });
     const tooLong = (): Error => new ApiError(response.status, "the server sent a line without an end");
@@ -69,7 +69,7 @@ export class Client {
     }
   }
 
-  /** Says in our words that the connection broke. */
+  /** Converts a broken connection to our error. */
   async *#received<T>(pieces: AsyncIterable<T>, signal?: AbortSignal): AsyncGenerator<T, void, void> {
     try {
       yield* pieces;
@@ -78,7 +78,7 @@ export class Client {
     }
   }
 
-  /** Whether the server has a blob. */
+  /** True if the server has a blob. */
   async hasBlob(digest: string): Promise<boolean> {
     try {
       await this.#send("HEAD", `/api/blobs/${digest}`);
@@ -117,7 +117,7 @@ export class Client {
 const hasCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as { code?: string }).code ?? "");
 
-/** Without the runtime's advice to programmers. */
+/** Without Bun's advice to programmers. */
 const plainReason = (error: unknown): string => messageOf(error).replace(/\.? For more information, pass .*$/s, "");
 
 function brokenOff(url: string, error: unknown): string {
@@ -134,7 +134,7 @@ function unreachable(url: string, error: unknown): string {
   return `could not connect to a hearth server at ${url}${why}; ${next}`;
 }
 
-/** The `error` of a reply, or all of it; what to do about a key or an address that is refused. */
+/** The `error` of a reply, or all of it; with advice for a refused key or address. */
 async function errorText(
   response: Response,
   { url, apiKey, keyVariable = "HEARTH_API_KEY" }: ServerAddress,

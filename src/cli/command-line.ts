@@ -1,6 +1,6 @@
 /**
- * The command line. Each command imports what it runs when it runs: `hearth serve` needs no terminal, and `hearth list`
- * no kernels, which is most of the time that a process takes to start.
+ * The command line. Each command imports its code when it runs: `hearth serve` needs no terminal, and `hearth list` no
+ * kernels, and imports are most of the time that a process takes to start.
  */
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
@@ -27,10 +27,10 @@ import type { ModelRun } from "./diagnostics/diagnostics.ts";
 
 type Env = NodeJS.ProcessEnv;
 
-/** What `--backend` takes. */
+/** Values of `--backend`. */
 const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
 
-/** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
+/** Runs the command in the arguments. Ends the process with code 1 on failure. */
 export async function runCommandLine(env: Env): Promise<void> {
   reachHereDirectly(env);
   const terminal = once(() => makeTerminal(process, env));
@@ -38,7 +38,7 @@ export async function runCommandLine(env: Env): Promise<void> {
   const program = new HearthCommand("hearth")
     .description("Runs language models on this machine and serves them over HTTP")
     .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
-    .enablePositionalOptions() // a command has a -v of its own
+    .enablePositionalOptions() // a command may have its own -v
     .configureHelp({ subcommandTerm: termOf })
     .configureOutput({
       writeOut: (text) => terminal().write(text),
@@ -98,7 +98,7 @@ function addServe(program: Command, env: Env): void {
     );
 }
 
-/** How a model is run. */
+/** Options for running a model. */
 const addRunOptions = (command: Command): Command =>
   command
     .option("--backend <name>", `${BACKENDS}; left out: as the server's`)
@@ -202,7 +202,7 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
       const { home } = readSettings({ env, flags: {}, home: homedir() });
       await showKernels(terminal(), { json, cacheDir: join(home, "cache") });
       await terminal().flush();
-      process.exit(); // an open device waits for work
+      process.exit(); // an open device would keep the process alive
     });
 }
 
@@ -222,7 +222,7 @@ function addQuantize(program: Command, { terminal }: CliParts): void {
     );
 }
 
-/** Without this, a word that is no command is an argument too many of the default one. */
+/** Otherwise an unknown command would be an extra argument of the default one. */
 function refuseUnknown(program: Command, word: string | undefined): void {
   if (word === undefined || word.startsWith("-") || word === "help") return;
   const names = program.commands.flatMap((command) => [command.name(), ...command.aliases()]);
@@ -232,14 +232,14 @@ function refuseUnknown(program: Command, word: string | undefined): void {
   program.error(`error: unknown command '${word}': ${hint}`);
 }
 
-/** What prints numbers, for people and other programs to compare. */
+/** Commands that print figures, to compare with other programs. */
 function diagnostics() {
   return import("./diagnostics/diagnostics.ts");
 }
 
 /**
- * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be
- * there before the process starts, so this one starts itself again where it is not.
+ * Runs `work` in a process whose environment turns off ONNX Runtime's telemetry: the variable must be set before the
+ * process starts, so this one restarts itself if it is not.
  */
 async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<void> {
   if (env["ORT_DISABLE_TELEMETRY"] === "1") return work();
@@ -248,10 +248,10 @@ async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<vo
     stdio: ["inherit", "inherit", "inherit"],
   });
   const signal = child.signalCode === undefined ? 0 : constants.signals[child.signalCode as NodeJS.Signals];
-  process.exit(child.exitCode ?? 128 + signal); // as shells say it
+  process.exit(child.exitCode ?? 128 + signal); // the exit code that shells use
 }
 
-/** Where the server would run a model, for what flags leave open. */
+/** The server's settings, as defaults of flags. */
 function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
   const { setting } = readSettings({ env, flags: {}, home: homedir() });
   const gpuMemory = setting("gpuMemory");

@@ -1,11 +1,11 @@
 /**
- * The scripts that `hearth completion SHELL` prints. Each asks the program what may stand next, and leaves files to the
- * shell where it has nothing to say. No answer is evaluated: names come from a server.
+ * The scripts that `hearth completion SHELL` prints. Each asks the program for candidates, and falls back to file
+ * names. No answer is evaluated: names come from a server.
  */
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** Bash takes colons for ends of words unless told: what stands before the last one is cut off the answers. */
+/** Bash splits words at colons by default, so the script strips the part before the last one from the answers. */
 const BASH = `# hearth completion for bash: eval "$(hearth completion bash)" in ~/.bashrc
 _hearth_complete() {
   local line=\${COMP_LINE:0:COMP_POINT} words typed=""

@@ -1,13 +1,13 @@
 /**
- * What may stand next on a command line, for the shells' completion: commands, flags, values of flags and names of
- * models. The scripts of `completion-scripts.ts` ask by `hearth __complete -- WORD...`; the last word is being typed.
+ * Shell completion: candidates for the next word of a command line: commands, flags, values of flags and names of
+ * models. The scripts of `completion-scripts.ts` call `hearth __complete -- WORD...`; the last word is being typed.
  */
 import type { Argument, Command, Option } from "commander";
 import type { Client, Json } from "./client.ts";
 import { THINK_VALUES } from "./think.ts";
 
 const ANSWER_MS = 1000;
-/** A shell may run what a name holds: only what names are made of gets through. */
+/** A shell may execute characters of a name, so only names of harmless characters are offered. */
 const NAME = /^[A-Za-z0-9][\w./:-]*$/;
 const BACKENDS = ["auto", "simd", "webgpu", "onnx", "wasm", "cpu"];
 const VALUES: Readonly<Record<string, readonly string[]>> = {
@@ -17,7 +17,10 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   state: ["queued", "running", "succeeded", "failed", "dead", "cancelled"],
 };
 
-/** @param words of the command line behind the program's name; @param client of a server, which may be away */
+/**
+ * @param words of the command line after the program's name
+ * @param client of a server, which may be down
+ */
 export async function candidates(program: Command, words: readonly string[], client: () => Client): Promise<string[]> {
   const typed = words.at(-1) ?? "";
   const { command, given, awaiting } = walk(program, words.slice(0, -1));
@@ -27,7 +30,7 @@ export async function candidates(program: Command, words: readonly string[], cli
 
 interface Place {
   readonly command: Command;
-  /** How many arguments stand there. */
+  /** Number of arguments so far. */
   readonly given: number;
   /** The flag whose value comes next. */
   readonly awaiting: Option | undefined;

@@ -1,18 +1,20 @@
 /**
- * What may be written to a terminal: text of others without its control characters, and the sequences of our own that
- * move the cursor or colour text. Models, registries and files are hostile: their text must not set a window's title,
- * fill the clipboard or hide what was written before.
+ * Output that is safe for a terminal: outside text without its control characters, and our own sequences that move the
+ * cursor or colour text. Models, registries and files are hostile: their text must not set a window's title, fill the
+ * clipboard or overwrite earlier output.
  */
 declare const brand: unique symbol;
 
-/** Text that a terminal may get as it is. Only this module makes them. */
+/** Text that is safe for a terminal. Only this module makes it. */
 export type Drawing = string & { readonly [brand]: true };
 
-/** Control characters (C0, DEL, C1) but for newline and tab, and marks that change the direction of a line. */
+/** Control characters (C0, DEL, C1) except newline and tab, and marks that change the direction of a line. */
 const CONTROLS = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu;
 const REPLACEMENT = "\ufffd";
 
-/** Makes text of others plain, in pieces as they come: a line may end in `\r` and `\n` of two pieces. */
+/**
+ * Makes outside text plain, in pieces as they arrive: a line ending of `\r` and `\n` may be split between two pieces.
+ */
 export class PlainText {
   #hasReturn = false;
 
@@ -24,16 +26,16 @@ export class PlainText {
   }
 }
 
-/** As `PlainText`, of a text that is all there. */
+/** Makes a complete text plain. */
 export const plain = (text: string): Drawing => new PlainText().push(text);
 
-/** Text of others as one line. */
+/** Outside text as one line. */
 export const plainLine = (text: string): Drawing => plain(text.replace(/\s+/g, " ").trim());
 
-/** The sequences that the command line itself writes. */
+/** The control sequences that the command line writes. */
 export const sequences = {
   eraseToEnd: "\x1b[K" as Drawing,
-  /** Erases the line that the cursor is in. */
+  /** Erases the current line. */
   eraseLine: "\r\x1b[K" as Drawing,
   lineStart: "\r" as Drawing,
   reportPastes: "\x1b[?2004h" as Drawing,

@@ -1,4 +1,4 @@
-/** Commands whose failure is one line and exit code 1, and those that Ctrl+C ended: 130, as shells say it. */
+/** Failing commands print one line and exit with code 1; commands ended by Ctrl+C exit with 130, as in shells. */
 import { messageOf } from "../base/index.ts";
 import type { ConfigSources } from "../base/config/index.ts";
 import { Interrupted, Told } from "./context.ts";
@@ -6,7 +6,7 @@ import type { Terminal } from "./terminal.ts";
 
 export interface CliParts extends ConfigSources {
   readonly process: NodeJS.Process;
-  /** Opened when it is wanted: a server has no use for it. */
+  /** Opened on first use: a server does not need it. */
   readonly terminal: () => Terminal;
 }
 

@@ -2,7 +2,7 @@
 
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
 
-/** Decimal units; below ten rounded to a tenth, above cut to a whole number: `6.3 MB`, `815 MB`. */
+/** Decimal units; rounded to a tenth below ten, truncated to an integer above: `6.3 MB`, `815 MB`. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -24,7 +24,7 @@ const SPANS: readonly (readonly [unit: string, seconds: number])[] = [
   ["second", 1],
 ];
 
-/** `3 days ago`, `4 minutes from now`; `Forever` where the time is over a century away. */
+/** `3 days ago`, `4 minutes from now`; `Forever` if the time is over a century away. */
 export function formatWhen(time: string, nowMs: number): string {
   const seconds = (Date.parse(time) - nowMs) / 1000;
   if (Number.isNaN(seconds)) return "";
@@ -36,7 +36,7 @@ export function formatWhen(time: string, nowMs: number): string {
   return `${count} ${unit}${count === 1 ? "" : "s"} ${seconds < 0 ? "ago" : "from now"}`;
 }
 
-/** Columns aligned to the left, four blanks between them. */
+/** Left-aligned columns, four blanks between them. */
 export function formatTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = headings.length > 0 ? [headings, ...rows] : rows;
   const widths = Array.from({ length: Math.max(0, ...all.map((row) => row.length)) }, (_, column) =>

@@ -135,7 +135,7 @@ function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void
 type Work<Context, Args extends unknown[]> = (context: Context, ...args: Args) => Promise<void>;
 type Remote = <Args extends unknown[]>(work: Work<CliContext, Args>) => (...args: Args) => Promise<void>;
 
-/** Its code, which knows the gateway's configuration, is imported when somebody wants it. */
+/** Its code, which knows the gateway's configuration, is imported on demand. */
 type Local = <Args extends unknown[]>(
   load: () => Promise<Work<LocalContext, Args>>,
 ) => (...args: Args) => Promise<void>;
@@ -170,7 +170,7 @@ function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailPar
     );
 }
 
-/** The server, with the token of its administration: `HEARTH_GATEWAY_TOKEN`, else the configuration's. */
+/** The server with the admin token: `HEARTH_GATEWAY_TOKEN`, else the configuration's. */
 function adminContext(sources: ConfigSources, terminal: CliContext["terminal"]): CliContext {
   const { server, home } = clientSettings(sources);
   const fromEnv = sources.env["HEARTH_GATEWAY_TOKEN"]?.trim() || undefined;

@@ -28,7 +28,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   addElsewhere(program, parts);
 }
 
-/** Headings of the help, in the order of what people want first. */
+/** Headings of the help, most wanted first. */
 export const GROUPS = {
   everyday: "Everyday:",
   models: "Models:",
@@ -36,7 +36,7 @@ export const GROUPS = {
   developers: "For developers:",
 } as const;
 
-/** `completion`, and the hidden command by which its scripts ask. */
+/** `completion`, and the hidden command that its scripts call. */
 export function addCompletion(program: Command, parts: CliParts): void {
   program
     .command("completion")
@@ -49,7 +49,7 @@ export function addCompletion(program: Command, parts: CliParts): void {
     .action(
       failing(parts, async (terminal, words: string[]) => {
         const { candidates } = await import("./completion.ts");
-        const typed = words.map((word) => (word === '""' ? "" : word)); // as PowerShell sends an empty one
+        const typed = words.map((word) => (word === '""' ? "" : word)); // PowerShell sends an empty word like this
         const found = await candidates(program, typed, () => new Client(clientSettings(parts).server));
         terminal.write(found.map((each) => `${each}\n`).join(""));
       }),
@@ -88,7 +88,7 @@ function addLists(program: Command, does: Does): void {
     .action(does(async () => (await import("./commands/manage.ts")).stop));
 }
 
-/** Names of `commands/launch.ts`, which is loaded when somebody wants it. */
+/** Names of `commands/launch.ts`, which is loaded on demand. */
 const LAUNCHED = ["claude", "codex", "opencode", "qwen", "aider"] as const satisfies readonly ToolName[];
 
 function addLaunch(program: Command, parts: CliParts, does: Does): void {
@@ -165,7 +165,7 @@ function addModelCommands(program: Command, does: Does): void {
 
 type Work<Args extends unknown[]> = (context: CliContext, ...args: Args) => Promise<void>;
 
-/** An action whose code is imported when somebody wants it. */
+/** An action whose code is imported on demand. */
 type Does = <Args extends unknown[]>(load: () => Promise<Work<Args>>) => (...args: Args) => Promise<void>;
 
 interface RunParts {

@@ -1,10 +1,10 @@
-/** A model that the server does not have: the same words from every command. */
+/** Errors about a model that the server lacks: the same text from every command. */
 import { nearest } from "../base/index.ts";
 import { ApiError, type Client, type Json } from "./client.ts";
 
 export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
-/** Does work that needs a model. Throws what to do where the server does not have it. */
+/** Runs work that needs a model. Throws an error with advice if the server lacks it. */
 export async function withModel<T>(client: Client, model: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -14,7 +14,7 @@ export async function withModel<T>(client: Client, model: string, work: () => Pr
   }
 }
 
-/** What to do about a name that is not there. */
+/** Advice for an unknown name. */
 export async function hintFor(client: Client, model: string): Promise<string> {
   const near = await nearModel(client, model);
   return near === undefined ? "'hearth list' shows the models that are there" : `did you mean '${near}'?`;
@@ -24,7 +24,7 @@ export async function hintFor(client: Client, model: string): Promise<string> {
 export const nearModel = async (client: Client, model: string): Promise<string | undefined> =>
   nearest(model, await modelNames(client));
 
-/** Names as people type them, the one changed last first; none where the server does not answer. */
+/** Short names, latest change first; empty if the server does not answer. */
 export async function modelNames(client: Client): Promise<string[]> {
   const { models } = await client.get("/api/tags").catch((): Json => ({ models: [] }));
   return (models as Json[]).map(({ name }) => String(name).replace(/:latest$/, ""));

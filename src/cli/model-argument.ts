@@ -1,16 +1,13 @@
-/**
- * What a person types where a model's name is expected: a name, the address of a page about a model, or the path of a
- * file or folder of weights.
- */
+/** Parses a model argument: a name, the URL of a model's page, or the path of a file or folder of weights. */
 import { stat } from "node:fs/promises";
 import { resolvePath } from "./model-files.ts";
 
 export type ModelArgument =
   | { readonly kind: "name"; readonly name: string }
-  /** Exists. */
+  /** An existing path. */
   | { readonly kind: "path"; readonly path: string; readonly isFolder: boolean };
 
-/** Throws for a path that leads nowhere, and for an address that names no model. */
+/** Throws for a path that does not exist, and for a URL that names no model. */
 export async function readModelArgument(text: string): Promise<ModelArgument> {
   const name = nameOfAddress(text.trim());
   if (name !== undefined) return { kind: "name", name };
@@ -25,7 +22,7 @@ export async function readModelArgument(text: string): Promise<ModelArgument> {
 const isPath = (text: string): boolean =>
   /^(\.{1,2}([\\/]|$)|[\\/]|~(\/|$)|[A-Za-z]:[\\/])/.test(text) || /^[^:]+\.(gguf|safetensors)$/i.test(text);
 
-/** The name of the model that an address of the web is about; undefined: the text is not such an address. */
+/** The model name in a web URL; undefined: the text is not such a URL. */
 function nameOfAddress(text: string): string | undefined {
   const [, scheme, host = "", path = ""] = /^(https?:\/\/)?([^/]+)\/([^?#]*)/i.exec(text) ?? [];
   const parts = path.split("/").filter((part) => part !== "");
@@ -46,7 +43,7 @@ function pageOfLibrary([user, model]: readonly string[], text: string): string {
   return user === "library" ? model : `${user}/${model}`;
 }
 
-/** `OWNER/REPOSITORY`, maybe with `:QUANT`, or the page of one file, whose name is a tag there. */
+/** `OWNER/REPOSITORY`, optionally with `:QUANT`, or the page of one file, whose name becomes the tag. */
 function repository([owner, model, page, , ...file]: readonly string[], text: string): string {
   if (!owner || !model) throw new Error(`'${text}' names no model: expected hf.co/OWNER/REPOSITORY, maybe with :QUANT`);
   const isFile = (page === "blob" || page === "resolve") && file.length === 1 && /\.gguf$/i.test(file[0] ?? "");

@@ -1,6 +1,6 @@
 /**
- * Which files of a folder are a model: weights of one kind, and the JSON, template and tokenizer beside them. Symbolic
- * links that lead out of the folder are refused, but for those that Hugging Face's cache is made of.
+ * Finds a model in a folder: weights of one format, with the JSON, template and tokenizer beside them. Refuses symbolic
+ * links that lead out of the folder, except in Hugging Face's cache, which consists of them.
  */
 import { glob, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -12,7 +12,7 @@ export interface ModelFile {
   readonly name: string;
 }
 
-/** The first of these that a folder has are its weights. */
+/** The first of these in a folder are its weights. */
 const WEIGHTS = [
   ["model*.safetensors", "*/model*.safetensors"],
   ["consolidated*.safetensors"],
@@ -26,7 +26,7 @@ const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model", 
 /** A model in Hugging Face's cache: the files of a snapshot are links to `blobs` beside all snapshots. */
 const CACHED = /^(.*[\\/]models--[^\\/]+)[\\/]snapshots[\\/][^\\/]+$/;
 
-/** Throws where the folder holds no weights, or a link leads out of it. */
+/** Throws if the folder holds no weights, or a link leads out of it. */
 export async function modelFiles(folder: string): Promise<readonly ModelFile[]> {
   for (const patterns of WEIGHTS) {
     const weights = await matching(folder, patterns);

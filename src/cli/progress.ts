@@ -1,6 +1,6 @@
 /**
- * Progress of pull, push and create: a bar for every digest where a person watches, and one line for each new status
- * elsewhere. "success" is the last line.
+ * Progress of pull, push and create: a bar for every digest at a terminal, and one line for each new status elsewhere.
+ * "success" is the last line.
  */
 import { MultiBar, type SingleBar } from "cli-progress";
 import type { Json } from "./client.ts";
@@ -10,7 +10,7 @@ import type { Terminal } from "./terminal.ts";
 
 export interface Progress {
   show(event: Json): void;
-  /** Leaves what was drawn as it stands. */
+  /** Leaves the drawn bars as they are. */
   end(): void;
 }
 
@@ -33,7 +33,7 @@ function makeLines(terminal: Terminal): Progress {
 interface Bar {
   readonly bar: SingleBar;
   readonly startedMs: number;
-  /** Bytes that were there before. */
+  /** Bytes that were present at the start. */
   readonly first: number;
 }
 
@@ -50,7 +50,7 @@ function makeBars(terminal: Terminal): Progress {
       emptyOnZero: true,
       autopadding: true,
       forceRedraw: true,
-      gracefulExit: false, // signals are the command's
+      gracefulExit: false, // the command handles signals
     },
     undefined,
   );
@@ -85,7 +85,7 @@ function makeBars(terminal: Terminal): Progress {
 
 const SUCCESS = "success";
 
-/** How fast a bar moves and how long it will take, once that can be known. */
+/** Speed and remaining time of a bar, once they are known. */
 function rateOf(
   { startedMs, first }: Bar,
   { completed, total }: { completed: number; total: number },
@@ -96,7 +96,7 @@ function rateOf(
   return { speed: `${formatBytes(rate)}/s`, left: formatTimeLeft((total - completed) / rate) };
 }
 
-/** Digests by their first twelve digits. */
+/** Shortens digests to twelve digits. */
 function shortStatus(status: string): string {
   return status.replace(/sha256[:-]([0-9a-f]{12})[0-9a-f]{52}/, "$1");
 }

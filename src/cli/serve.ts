@@ -1,6 +1,6 @@
 /**
- * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
- * requests finish for a while; whatever happens, no runner outlives this process.
+ * `hearth serve`: builds the parts, prints one line, and serves until a signal. SIGTERM and SIGINT let running requests
+ * finish for a while; no runner ever outlives this process.
  */
 import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
@@ -54,16 +54,16 @@ import {
 import { isFileFormat, type Store } from "../library/portable.ts";
 import { buildPageAhead } from "../page/build-ahead.ts";
 
-/** After that, for the streams that were ended to say so. */
+/** Additional time for ended streams to send their last line. */
 const LAST_WORDS_MS = 1000;
 
-/** After those, for the last spans and metrics to reach a collector. */
+/** Additional time for the last spans and metrics to reach a collector. */
 const LAST_EXPORT_MS = 3000;
 
-/** Of the grace, what the gateway keeps for messages on their way and its last words to the disk. */
+/** Share of the grace that the gateway keeps for messages under way and its last writes. */
 const GATEWAY_LAST_MS = 3000;
 
-/** A runner is started ahead where nothing ran for so long, and ten times the memory that it takes is free. */
+/** A runner is started in advance after this idle time, if ten times its memory is free. */
 const SPARE_AFTER_MS = 2000;
 const SPARE_ROOM = 512 * 2 ** 20;
 
@@ -75,19 +75,19 @@ interface ServeOptions extends ConfigSources {
   readonly command: readonly string[];
 }
 
-/** Whether models of an architecture can be run here. */
+/** True if models of an architecture can run here. */
 async function runs(architecture: string): Promise<boolean> {
   const { archs } = await import("../engine/architectures/index.ts");
   return Object.hasOwn(archs, architecture) || isFileFormat(architecture);
 }
 
-/** Nothing of the architectures is loaded before a model is made of files. */
+/** Loads the architectures only when a model is created from files. */
 const checkModel: CheckModel = async (file) => (await import("../runtime/check-model.ts")).checkModel(file);
 
-/** Returns once the server listens; throws what is wrong with its configuration, store or address. */
+/** Returns once the server listens; throws for an invalid configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
-  checkBackend(config.backend, forcedLevel(config)); // what cannot run is an error now, not at the first request
+  checkBackend(config.backend, forcedLevel(config)); // report an unusable backend now, not at the first request
   const log = makeStreamLogger(process.stderr, { now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
   if (config.apiKeys.length === 0 && !isLoopback(config.host.hostname)) {
@@ -142,10 +142,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   greet(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`);
 }
 
-/** Writes to stdout, which may be closed, full or a pipe that nobody reads: the server goes on. */
+/** Writes to stdout; ignores errors, because it may be closed, full or an unread pipe. */
 const greet = (line: string): void => void process.stdout.on("error", () => {}).write(`${line}\n`);
 
-/** A collector's settings with what tells this server from others that send to it. */
+/** A collector's settings, with attributes that identify this server. */
 function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpOptions & { version: string } {
   const own = {
     "service.version": VERSION,
@@ -161,7 +161,7 @@ function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpO
   });
 }
 
-/** Nothing of it is loaded where the configuration has no section for it. Throws `bad_request` or `storage`. */
+/** Loads the gateway's code only if the configuration has a section for it. Throws `bad_request` or `storage`. */
 async function openGateway(
   sources: ServeOptions,
   config: Config,
@@ -172,7 +172,7 @@ async function openGateway(
   return openGateway({ ...parts, sources, config });
 }
 
-/** What changes the models that are stored, and moves them between here and registries. */
+/** Creates and transfers models in the store. */
 function makeTransfers(
   config: Config,
   { own, others, lock, log }: Omit<Stores, "store"> & { log: Logger },
@@ -196,7 +196,7 @@ interface SourcedParts extends Pick<SourceParts, "library" | "registry" | "log" 
   readonly stored: Store;
 }
 
-/** A store that pulls what it has not, where the configuration names a source. Throws `bad_request`. */
+/** A store that pulls missing models from the configured source, if any. Throws `bad_request`. */
 function sourced({ modelsSource, modelsCacheBytes: bytesMax, noPrune }: Config, parts: SourcedParts): Store {
   const { stored: store, ...others } = parts;
   if (modelsSource === undefined) return store;
@@ -208,7 +208,7 @@ function sourced({ modelsSource, modelsCacheBytes: bytesMax, noPrune }: Config, 
 
 const namesInUse = (runtime: Runtime): string[] => runtime.activity().models.map(({ name }) => name);
 
-/** The models that agents' turns run on: those of another server where the configuration names one. */
+/** The models for agents' turns: another server's if the configuration names one. */
 function agentModels(
   { modelsUrl: url, modelsKey: key, loadTimeoutMs: silenceMs }: Config,
   { runtime, store, log }: { runtime: Runtime; store: Store; log: Logger },
@@ -218,7 +218,7 @@ function agentModels(
   return { runtime: remote, models: { modelNames: remote.modelNames, canChat: remote.canChat } };
 }
 
-/** The models of this machine, a runner process each. */
+/** The models of this machine, each in a runner process. */
 function ownRuntime(
   options: ServeOptions,
   config: Config,
@@ -269,10 +269,10 @@ async function startRunner(
   }
 }
 
-/** How far each model that is being loaded is. */
+/** Progress of each load, by its message. */
 type Loading = Map<LoadMessage, number>;
 
-/** What the page shows of this machine. */
+/** The facts about this machine for the page. */
 function describeMachine(config: Config, at: { backend: string; device: string; loading: Loading }): Machine {
   const { host, numParallel, maxLoadedModels, maxQueue, keepAliveMs, contextLength, gpuMemory, apiKeys, debug } =
     config;
@@ -299,10 +299,10 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
 
 const cacheOf = ({ home }: Config): string => join(home, "cache");
 
-/** The level that the SIMD kernels are told to take; undefined: the best. */
+/** The forced level of the SIMD kernels; undefined: the best. */
 const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);
 
-/** The CPU for people; a warning where the choice was ours and the fastest kernels cannot run. */
+/** The name of the CPU; warns if the backend was chosen automatically and the fastest kernels cannot run. */
 function cpuDevice({ backend }: Config, taken: string, log: Logger): string {
   const reason = backend === "auto" ? slowOnCpu() : undefined;
   if (reason) log.warn(`the SIMD kernels cannot run: backend '${taken}' loads and answers more slowly`, { reason });
@@ -317,8 +317,8 @@ interface Stores {
 }
 
 /**
- * Our own store, with the model that ships in it, and those of other servers beside it. Where another server is the one
- * to change ours, it stays as it is.
+ * Our own store, with the shipped model, and read-only stores of other servers. If another server owns our store, it
+ * stays unchanged.
  */
 async function openStores(config: Config, log: Logger): Promise<Stores> {
   const own = await openStore(config.models);
@@ -342,7 +342,7 @@ function canClaim(lock: StoreLock): boolean {
     lock.claim();
     return true;
   } catch {
-    return false; // requests that change the store get the error
+    return false; // requests that change the store report the error
   }
 }
 
@@ -358,7 +358,7 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
   return { command: [...command, "runner"], env, loadTimeoutMs: config.loadTimeoutMs };
 }
 
-/** Starts the next model's process ahead; undefined where the configuration wants none. */
+/** Starts a process for the next model in advance; undefined if the configuration disables it. */
 function spareOf(options: ServeOptions, config: Config, isIdle: () => boolean): SpareRunner | undefined {
   if (!config.spareRunner) return undefined;
   return new SpareRunner({
@@ -380,7 +380,9 @@ interface Stoppable {
   readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
 }
 
-/** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
+/**
+ * The first signal stops gracefully, the second at once. Running answers may finish; clients can repeat longer ones.
+ */
 function stopOnSignal(parts: Stoppable): void {
   const { servers, runtime, spare, library, registry, gateway, config, life, telemetry } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
@@ -404,5 +406,5 @@ function stopOnSignal(parts: Stoppable): void {
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));
-  process.on("SIGINT", () => stop(0)); // a person waits
+  process.on("SIGINT", () => stop(0)); // a person is waiting
 }

@@ -1,20 +1,20 @@
 /**
- * Where the command line writes: answers and tables on standard output, everything about them on standard error. Every
- * command writes through this, which makes text of others plain on its way to a terminal; on a pipe, bytes stay as they
- * are. Colours and progress bars only where a person looks at them.
+ * The command line's output: answers and tables on standard output, everything else on standard error. Every command
+ * writes through this, which makes outside text plain at a terminal; on a pipe, bytes stay unchanged. Colours and
+ * progress bars appear only at a terminal.
  */
 import type { ReadStream } from "node:tty";
 import { grey, plain, PlainText, type Drawing } from "./drawing.ts";
 
 export interface Terminal {
   readonly input: ReadStream;
-  /** For libraries that draw by themselves; they get text that is plain. */
+  /** For libraries that draw by themselves; pass them only plain text. */
   readonly output: NodeJS.WriteStream;
-  /** As `output`. */
+  /** Like `output`, for standard error. */
   readonly errors: NodeJS.WriteStream;
-  /** Whether a person types, and reads. */
+  /** True if a person types and reads. */
   readonly isInteractive: boolean;
-  /** Whether standard error may be redrawn. */
+  /** True if standard error may be redrawn. */
   readonly showsProgress: boolean;
   /** Columns of standard output; undefined if it is not a terminal. */
   readonly width: number | undefined;
@@ -22,21 +22,21 @@ export interface Terminal {
   write(text: string): void;
   /** One line on standard error. */
   note(line: string): void;
-  /** Makes text that comes in pieces ready for `draw`. */
+  /** Makes text that arrives in pieces safe for `draw`. */
   pieces(): (text: string) => Drawing;
   draw(drawing: Drawing): void;
   /** On standard error. */
   drawBeside(drawing: Drawing): void;
-  /** Greyed where colours are shown. */
+  /** In grey if colours are on. */
   grey(drawing: Drawing): Drawing;
-  /** Resolves once what was written to standard output is on its way. */
+  /** Resolves once earlier writes to standard output are flushed. */
   flush(): Promise<void>;
 }
 
 export function makeTerminal(process: NodeJS.Process, env: Readonly<Record<string, string | undefined>>): Terminal {
   const { stdin: input, stdout: output, stderr: errors } = process;
   const hasColour = output.isTTY && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-  const asIs = (text: string): Drawing => text as Drawing; // a pipe obeys no sequences
+  const asIs = (text: string): Drawing => text as Drawing; // a pipe interprets no sequences
   const forOutput = output.isTTY ? plain : asIs;
   const forErrors = errors.isTTY ? plain : asIs;
   // `hearth list | head -1`: the reader closed the pipe

@@ -1,4 +1,4 @@
-/** Files of this machine on their way to the server: their digests, then those that it lacks. */
+/** Uploads local files: computes their digests, then sends the missing ones. */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -6,7 +6,7 @@ import type { Client } from "./client.ts";
 import { modelFiles, type ModelFile } from "./model-files.ts";
 import type { Progress } from "./progress.ts";
 
-/** What is still there after Ctrl+C. */
+/** The data that remains after Ctrl+C. */
 export const UPLOADED = "what was uploaded";
 
 export interface Upload {
@@ -15,7 +15,7 @@ export interface Upload {
   readonly signal: AbortSignal;
 }
 
-/** A folder's model, or a file with the other parts of a split one; one of safetensors stands for its folder. */
+/** A folder's model, or a file with the other parts of a split one; a safetensors file stands for its folder. */
 export async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelFile[]> {
   if (isFolder) return modelFiles(path);
   const beside = /\.safetensors$/i.test(path) ? await modelFiles(dirname(path)).catch(() => []) : [];
@@ -34,7 +34,8 @@ export async function filesAt(path: string, isFolder: boolean): Promise<readonly
 }
 
 export async function digestOf({ path, name }: ModelFile, { progress, signal }: Upload): Promise<string> {
-  if (!(await stat(path)).isFile()) throw new Error(`expected a file, got a pipe or a device: ${path}`); // it is read twice
+  // it is read twice
+  if (!(await stat(path)).isFile()) throw new Error(`expected a file, got a pipe or a device: ${path}`);
   const total = Bun.file(path).size;
   const hasher = new Bun.CryptoHasher("sha256");
   await drain(
@@ -57,7 +58,7 @@ export async function send({ path, name }: ModelFile, digest: string, upload: Up
   await client.uploadBlob(digest, content, signal);
 }
 
-/** Tells of every piece that passes. */
+/** Reports every piece that passes. */
 function counted(
   stream: ReadableStream<Uint8Array>,
   onPiece: (bytes: Uint8Array, done: number) => void,
@@ -66,7 +67,7 @@ function counted(
   return stream.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(bytes, controller) {
-        await setImmediate(); // reads from the page cache are done at once and would let no timer or signal in between
+        await setImmediate(); // reads from the page cache complete at once, and would starve timers and signals
         done += bytes.length;
         onPiece(bytes, done);
         controller.enqueue(bytes);

@@ -1,11 +1,11 @@
-/** Commands that say what they lack: their usage, and the models that there are. */
+/** Errors of incomplete commands: their usage, and the available models. */
 import { Command } from "commander";
 import { Client, type ServerAddress } from "./client.ts";
 import { modelNames } from "./missing.ts";
 
 const NAMES_SHOWN = 8;
 
-/** An argument that was not given. */
+/** A missing argument. */
 export class MissingArgument extends Error {
   override readonly name = "MissingArgument";
   readonly command: Command;
@@ -30,7 +30,10 @@ export class HearthCommand extends Command {
   }
 }
 
-/** Lines for somebody who left an argument out. @param server throws where the settings are wrong */
+/**
+ * Usage lines for a missing argument.
+ * @param server throws if the settings are invalid
+ */
 export async function usageLines(
   { message, command, argument }: MissingArgument,
   server: () => ServerAddress,
@@ -47,7 +50,7 @@ async function namesAt(server: () => ServerAddress): Promise<string[]> {
   try {
     return await modelNames(new Client(server()));
   } catch {
-    return []; // the usage is what was asked for
+    return []; // print the usage without models
   }
 }
 

@@ -1,4 +1,4 @@
-/** `hearth channels check` and `test`: whether chat platforms take what is sent, without a server. */
+/** `hearth channels check` and `test`: check that chat platforms accept messages, without a server. */
 import {
   checkChannels,
   findChannelId,
@@ -17,10 +17,10 @@ import type { LocalContext } from "./hooks-local.ts";
 
 const MESSAGE = "A test message from Hearth: this channel works.";
 const SEND_MS = 30_000;
-/** Of a platform's reason in a table. */
+/** Most characters of a platform's reason in a table. */
 const REASON_CHARS_MAX = 400;
 
-/** Throws where a channel cannot be used, or its platform refuses us. */
+/** Throws if a channel is unusable, or its platform refuses our credentials. */
 export async function checkAll({ terminal, sources }: LocalContext): Promise<void> {
   const { channels, problems } = await load(sources);
   if (channels.size === 0 && problems.length === 0) {
@@ -40,7 +40,7 @@ export interface TestOptions {
   readonly message?: string;
 }
 
-/** Sends one message. Throws where it did not arrive, or may not have. */
+/** Sends one message. Throws if it failed, or may not have arrived. */
 export async function sendTest(
   { terminal, sources }: LocalContext,
   name: string,
@@ -48,7 +48,7 @@ export async function sendTest(
 ): Promise<void> {
   const directory = await load(sources);
   const target = targetOf(directory, { name, to });
-  const channel = directory.channels.get(target.channel)!; // the target is one of it
+  const channel = directory.channels.get(target.channel)!; // the target names an existing channel
   const outcome = await channel.send({
     target,
     text: message.slice(0, channel.chunkLimit).toWellFormed(),

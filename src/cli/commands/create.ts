@@ -1,6 +1,6 @@
 /**
- * `hearth create`: reads the Modelfile and the files it names here, uploads those that the server lacks, and asks for
- * the model. The server never sees a path of this machine.
+ * `hearth create`: reads the Modelfile and the local files that it names, uploads the missing ones, and requests the
+ * model. The server never sees a path of this machine.
  */
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
@@ -30,7 +30,7 @@ export async function create(context: CliContext, model: string, options: Create
   await follow(context, { path: "/api/create", kept: UPLOADED }, { model, ...body, ...quantize, ...insecure });
 }
 
-/** A folder of weights without a Modelfile is a model as it stands. */
+/** A folder of weights needs no Modelfile. */
 async function readModelfile(given: string | undefined): Promise<{ file: Modelfile; folder: string }> {
   if (given === "-") {
     return { file: parseModelfile(decodeModelfile(await Bun.stdin.bytes())), folder: process.cwd() };
@@ -46,7 +46,7 @@ async function readModelfile(given: string | undefined): Promise<{ file: Modelfi
   return { file: parseModelfile("FROM ."), folder };
 }
 
-/** Throws for weights where a Modelfile is expected, before all of them are read. */
+/** Throws early for a weights file given as the Modelfile. */
 async function checkText(path: string): Promise<void> {
   const found = await stat(path);
   if (!found.isFile()) return; // a pipe: `-f <(…)`
@@ -83,7 +83,7 @@ async function requestOf(file: Modelfile, upload: FolderUpload): Promise<object>
   };
 }
 
-/** What exists here is uploaded; anything else is the name of a model. */
+/** Uploads existing files; any other value is the name of a model. */
 async function uploadAll(
   values: readonly string[],
   upload: FolderUpload,
@@ -105,7 +105,7 @@ async function uploadAll(
   return { ...(from === undefined ? {} : { from }), files };
 }
 
-/** Files of two folders may have one name: those of GGUF say themselves what they are, and get names of their own. */
+/** Files of two folders may share a name: GGUF files identify themselves, so they get a new one. */
 function freeName(name: string, { files, digest }: { files: Record<string, string>; digest: string }): string {
   if ((files[name] ?? digest) === digest) return name;
   if (/\.gguf$/i.test(name)) return `${Object.keys(files).length}-${name}`;

@@ -1,4 +1,4 @@
-/** `hearth hooks audit` and `sign`: what needs the configuration file, and no server. */
+/** `hearth hooks audit` and `sign`: commands that need the configuration file, and no server. */
 import { AppError } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
 import {
@@ -17,7 +17,7 @@ import { Told } from "../context.ts";
 import { formatTable } from "../format.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** For a server that runs to say how it is. */
+/** Time limit for a running server's health. */
 const ANSWER_MS = 2000;
 
 export interface LocalContext {
@@ -25,7 +25,7 @@ export interface LocalContext {
   readonly sources: ConfigSources;
 }
 
-/** Throws where something in the configuration cannot work. */
+/** Throws if the configuration has an error. */
 export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
   const found = await auditConfiguration(sources);
   if (!found) throw new AppError("not_found", "no configuration file found; name one with --config");
@@ -37,9 +37,9 @@ export async function auditHooks({ terminal, sources }: LocalContext, { json }: 
   if (findings.some(({ severity }) => severity === "error")) throw new Told();
 }
 
-/** What a server that runs says of itself, and `found` does not say; nothing where none answers. */
+/** Findings of a running server that `found` lacks; empty if no server answers. */
 async function auditRunning(sources: ConfigSources, found: readonly Finding[]): Promise<Finding[]> {
-  if (found.some(({ id }) => id === "invalid")) return []; // where the server is stands in a file that is refused
+  if (found.some(({ id }) => id === "invalid")) return []; // the server's address is in the refused file
   const { server } = clientSettings(sources);
   const gateway = await fetch(`${server.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) })
     .then(async (response) => ((await response.json()) as Health).gateway)
@@ -54,7 +54,7 @@ async function auditRunning(sources: ConfigSources, found: readonly Finding[]): 
   return [...running, { id: "mail-down", severity: "error", key: "hooks.mail", where: server.url, message }];
 }
 
-/** As much of `GET /health` as is looked at. */
+/** The used part of `GET /health`. */
 interface Health {
   readonly gateway?: { readonly mail?: { readonly state?: unknown }; readonly findings?: unknown };
 }
@@ -68,7 +68,7 @@ export interface SignOptions {
   readonly now: number;
 }
 
-/** Writes the headers that a sender would send, one a line, as `curl --header @FILE` reads them. */
+/** Writes a sender's headers, one per line, in the format of `curl --header @FILE`. */
 export async function signFile(
   { terminal, sources }: LocalContext,
   { scheme, file }: { scheme: string; file: string },
@@ -95,14 +95,14 @@ export async function signFile(
 /** Schemes that need more than a secret: a mapping has the rest. */
 const DESCRIBED: readonly string[] = ["hmac", "public-key", "token"];
 
-/** @param name a scheme, or a mapping that says which scheme and secret */
+/** @param name a scheme, or a mapping with a scheme and a secret */
 function signatureOf(
   name: string,
   { secret, sources }: { secret: string | undefined; sources: ConfigSources },
 ): SignatureConfig {
   const isScheme = Object.hasOwn(signatureSchemes, name) && !DESCRIBED.includes(name);
   if (isScheme && secret) {
-    return { scheme: name, secrets: [{ value: secret, expiresAt: undefined }] } as SignatureConfig; // just checked
+    return { scheme: name, secrets: [{ value: secret, expiresAt: undefined }] } as SignatureConfig; // checked above
   }
   const read = readSnapshot(sources, { apiKeys: [] });
   const mapping = read && makeMappings(read.snapshot).all.find(({ id }) => id === name);

@@ -1,4 +1,4 @@
-/** `hearth hooks mail setup` and `status`: a mailbox that mails come in by. */
+/** `hearth hooks mail setup` and `status`: the mailbox that the gateway watches. */
 import { resolve } from "node:path";
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import { AppError } from "../../base/index.ts";
@@ -29,7 +29,7 @@ export interface SetupOptions {
 
 const OPTIONS = { caFile: "--ca-file", secure: "--starttls", port: "--port" };
 
-/** Asks for what the options do not say, logs in, and only then writes. */
+/** Asks for missing options, logs in, and only then writes. */
 export async function setupMail({ terminal, sources }: LocalContext, options: SetupOptions): Promise<void> {
   const context = { terminal, sources };
   const user = options.user ?? (await asked(context, { flag: "--user", about: "Mail address" }));
@@ -70,7 +70,7 @@ export async function setupMail({ terminal, sources }: LocalContext, options: Se
   );
 }
 
-/** Throws if standard input is no terminal. */
+/** Throws if standard input is not a terminal. */
 async function asked(
   { terminal }: LocalContext,
   { flag, ...question }: { flag: string; about: string; initial?: string; isSecret?: boolean },
@@ -94,7 +94,8 @@ async function findPassword(
   if (passwordFile !== undefined) return { file: resolve(passwordFile) };
   if (provider) context.terminal.note(provider.note);
   const typed = await asked(context, { flag: "--password-file", about: "Password", isSecret: true });
-  return { value: provider?.name === "Gmail" ? typed.replaceAll(" ", "") : typed }; // it shows them in groups of four
+  // Google displays it in groups of four
+  return { value: provider?.name === "Gmail" ? typed.replaceAll(" ", "") : typed };
 }
 
 async function firstLine(): Promise<string> {
@@ -103,7 +104,7 @@ async function firstLine(): Promise<string> {
   return line;
 }
 
-/** Throws where the server listens to no mailbox. */
+/** Throws if the server watches no mailbox. */
 export async function mailStatus({ client, terminal, nowMs }: CliContext, { json }: { json?: boolean }): Promise<void> {
   const found = await client.get("/hooks-admin/mail");
   if (json) return terminal.write(`${JSON.stringify(found, null, 2)}\n`);

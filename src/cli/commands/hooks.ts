@@ -1,5 +1,5 @@
 /**
- * `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: what operators do with deliveries and
+ * `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: operator commands for deliveries and
  * mappings.
  */
 import { messageOf } from "../../base/index.ts";
@@ -17,7 +17,7 @@ export type ListOptions = AsJson &
   Readonly<Record<"state" | "path" | "mapping" | "limit" | "before", string | undefined>>;
 
 const when = (ms: number, now: number): string => formatWhen(new Date(ms).toISOString(), now);
-/** Of a title in a table. */
+/** Most characters of a title in a table. */
 const TITLE_CHARS_MAX = 48;
 const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
 const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -41,7 +41,7 @@ export async function listHooks({ client, terminal, nowMs }: CliContext, options
   if (page["next"]) terminal.note(`more: --before ${page["next"]}`);
 }
 
-/** `succeeded, reply sent`; of many: how many of each. */
+/** `succeeded, reply sent`; for several runs, the number of each. */
 function runsInBrief(runs: readonly Json[]): string {
   const brief = runs.map(({ state, reply }) => (reply === "none" ? state : `${state}, reply ${reply}`));
   const groups = Map.groupBy(brief, (text) => text);
@@ -73,7 +73,7 @@ export async function showHook({ client, terminal, nowMs }: CliContext, id: stri
   }
 }
 
-/** Texts of others, on one line each: they must not move a terminal's cursor. */
+/** Outside text is shown on one line: it must not move a terminal's cursor. */
 const table = (facts: readonly [string, unknown][]): string =>
   formatTable(
     [],
@@ -117,7 +117,7 @@ export async function cancelHook({ client, terminal }: CliContext, id: string, {
   );
 }
 
-/** Of all nodes, until it is taken back. */
+/** Pauses all nodes until `resume`. */
 export async function pauseHooks(
   { client, terminal }: CliContext,
   isToPause: boolean,
@@ -134,7 +134,7 @@ export async function pauseHooks(
 
 export type TestOptions = AsJson & { readonly header: readonly string[]; readonly query: readonly string[] };
 
-/** Throws where the mapping fails, or its actions would be refused. */
+/** Throws if the mapping fails, or its actions would be refused. */
 export async function testMapping(
   { client, terminal }: CliContext,
   target: { readonly mapping: string; readonly file: string },
@@ -172,14 +172,14 @@ function describeRun(run: Json, actions: readonly Json[]): string[] {
   ];
 }
 
-/** Control characters of others' texts must not reach a terminal. */
+/** Control characters in outside text must not reach a terminal. */
 const indented = (text: string): string =>
   text
     .replace(/[^\P{Cc}\n\t]/gu, "�")
     .replace(TURNS, "�")
     .replace(/^/gm, "    ");
 
-/** In base64. A body that has to be JSON is looked at here, where it is known what is wrong with it. */
+/** In base64. Parses a JSON body first, because only here the error can be located. */
 async function readBody(file: string, headers: Readonly<Record<string, string>>): Promise<string> {
   const bytes = await readBodyFile(file);
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "json";

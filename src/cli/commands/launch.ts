@@ -1,6 +1,6 @@
 /**
- * `hearth launch`: starts a coding agent that is installed here, with a model of this server. It sets the agent's
- * environment and arguments and writes no file: without it the agent is as it was.
+ * `hearth launch`: starts an installed coding agent with a model of this server. It sets the agent's environment and
+ * arguments and writes no file, so the agent is otherwise unchanged.
  */
 import { constants } from "node:os";
 import type { ServerAddress } from "../client.ts";
@@ -22,7 +22,7 @@ interface Tool {
   launch(target: Target): Launch;
 }
 
-/** Where an agent wants a key and the server asks for none. */
+/** For agents that require a key although the server does not. */
 const ANY_KEY = "hearth";
 
 const TOOLS = {
@@ -32,7 +32,7 @@ const TOOLS = {
       env: {
         ANTHROPIC_BASE_URL: url,
         ANTHROPIC_AUTH_TOKEN: apiKey ?? ANY_KEY,
-        ANTHROPIC_API_KEY: "", // it would go before the token
+        ANTHROPIC_API_KEY: "", // it would override the token
         ANTHROPIC_MODEL: model,
         ANTHROPIC_DEFAULT_OPUS_MODEL: model,
         ANTHROPIC_DEFAULT_SONNET_MODEL: model,
@@ -99,7 +99,7 @@ export interface LaunchOptions {
   readonly server: ServerAddress;
 }
 
-/** The exit code of the tool. Throws where it is not installed, or the model is not there. */
+/** The exit code of the tool. Throws if it is not installed, or the model is missing. */
 export async function launch(context: CliContext, options: LaunchOptions): Promise<number> {
   const { tool, args, env, server } = options;
   const program = Bun.which(tool, { PATH: env["PATH"] ?? "" });
@@ -113,7 +113,7 @@ export async function launch(context: CliContext, options: LaunchOptions): Promi
     env: { ...env, ...made.env },
     stdio: ["inherit", "inherit", "inherit"],
   });
-  const leave = (): void => {}; // Ctrl+C is the tool's
+  const leave = (): void => {}; // the tool handles Ctrl+C
   const end = (): void => child.kill("SIGTERM");
   process.on("SIGINT", leave).on("SIGTERM", end);
   try {
@@ -122,5 +122,5 @@ export async function launch(context: CliContext, options: LaunchOptions): Promi
     process.off("SIGINT", leave).off("SIGTERM", end);
   }
   const signal = child.signalCode === null ? 0 : constants.signals[child.signalCode as NodeJS.Signals];
-  return child.exitCode ?? 128 + signal; // as shells say it
+  return child.exitCode ?? 128 + signal; // the exit code that shells use
 }

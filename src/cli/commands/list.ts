@@ -2,7 +2,7 @@
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable, formatWhen } from "../format.ts";
 
-/** Throws where no name begins with `prefix`. */
+/** Throws if no name begins with `prefix`. */
 export async function list(
   { client, terminal, nowMs }: CliContext,
   prefix = "",

@@ -7,7 +7,7 @@ export async function copy({ client, terminal }: CliContext, source: string, des
   terminal.write(`copied '${source}' to '${destination}'\n`);
 }
 
-/** Ends with the first model that cannot be deleted. */
+/** Stops at the first model that cannot be deleted. */
 export async function remove(context: CliContext, models: readonly string[]): Promise<void> {
   for (const model of models) {
     await unload(context, model).catch((error: unknown) => {
@@ -19,7 +19,7 @@ export async function remove(context: CliContext, models: readonly string[]): Pr
   }
 }
 
-/** Forced, the model's requests fail; otherwise it goes when they are done. */
+/** With `force` the model's requests fail; otherwise it is unloaded when they are done. */
 export async function stop(context: CliContext, model: string, { force = false }: { force?: boolean }): Promise<void> {
   await withModel(context.client, model, () => unload(context, model, force));
 }

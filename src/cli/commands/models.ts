@@ -1,4 +1,4 @@
-/** `hearth models`: models that can be pulled, and which of them fit this machine. */
+/** `hearth models`: models to pull, and which of them fit this machine. */
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable } from "../format.ts";

@@ -1,4 +1,4 @@
-/** `hearth nodes`: the servers that share the gateway's database, and what each does for all. */
+/** `hearth nodes`: the servers that share the gateway's database, with their leases. */
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatTable, formatWhen } from "../format.ts";

@@ -24,7 +24,7 @@ export async function ps(
   terminal.write(formatTable(["NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL"], rows));
 }
 
-/** Which share of the model lies where. */
+/** The shares of the model on CPU and GPU. */
 function processor(size: number, vram: number): string {
   if (vram <= 0) return "100% CPU";
   if (vram >= size) return "100% GPU";

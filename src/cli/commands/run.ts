@@ -1,6 +1,6 @@
 /**
- * `hearth run`: one question, or a conversation where a person sits at the terminal. A model that is not here yet is
- * pulled first; one that makes embeddings prints them.
+ * `hearth run`: one question, or a conversation at a terminal. Pulls a missing model first; prints the embeddings of an
+ * embedding model.
  */
 import { ApiError, type Json } from "../client.ts";
 import { Interrupted, type CliContext } from "../context.ts";
@@ -27,7 +27,7 @@ interface RunOptions {
   readonly dimensions?: number;
 }
 
-/** @param named absent: a person is asked which one */
+/** @param named absent: asks for a model */
 export async function run(
   context: CliContext,
   named: string | undefined,
@@ -64,7 +64,7 @@ export async function run(
   return converse(context, settings, { remembers: options.history });
 }
 
-/** `ollama run x`, pasted behind `hearth run`. */
+/** Accepts `ollama run x` pasted after `hearth run`. */
 function withoutOtherProgram(
   named: string | undefined,
   words: readonly string[],
@@ -119,7 +119,7 @@ const common = ({ model, keepAlive }: ChatSettings): object => ({
 const load = (context: CliContext, settings: ChatSettings): Promise<void> =>
   whole(context, (signal) => context.client.post("/api/generate", common(settings), signal));
 
-/** Throws `Interrupted` where Ctrl+C ended the work: what was shown is not all of it. */
+/** Throws `Interrupted` if Ctrl+C ended the work, because the output is incomplete. */
 async function whole(context: CliContext, work: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
   await context.interruptible(async (signal) => {
     await work(signal).catch((error: unknown) => {
@@ -152,7 +152,7 @@ async function generate(context: CliContext, question: Question, settings: ChatS
   });
 }
 
-/** Throws where a program that reads the answer could not parse it. */
+/** Throws if the output is not valid JSON. */
 function checkJson(text: string): void {
   try {
     JSON.parse(text);

@@ -1,4 +1,4 @@
-/** `hearth show`: what is known of a model, as tables or one part of it as text. */
+/** `hearth show`: details of a model, as tables, or one part as text. */
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatTable } from "../format.ts";
@@ -23,7 +23,7 @@ export async function show({ client, terminal }: CliContext, model: string, opti
   terminal.write(part ? `${String(reply[part] ?? "").trimEnd()}\n` : describe(reply, options.verbose ?? false));
 }
 
-/** Tables: the model, what it can do, its parameters, its texts. */
+/** Tables: the model, its capabilities, its parameters, its texts. */
 export function describe(reply: Json, verbose: boolean): string {
   const sections: [string, readonly (readonly string[])[]][] = [
     ["Model", modelRows(reply)],
@@ -43,7 +43,7 @@ export function describe(reply: Json, verbose: boolean): string {
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, "    ");
 
-/** A value of `model_info` whose key ends so, whatever the architecture. */
+/** A value of `model_info` by the suffix of its key, for any architecture. */
 function infoOf(info: Json, ending: string): string[][] {
   const arch = info["general.architecture"];
   const value = info[`${arch}.${ending}`];

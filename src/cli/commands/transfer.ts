@@ -28,11 +28,11 @@ export async function push(context: CliContext, model: string, options: { insecu
 
 interface Followed {
   readonly path: string;
-  /** What is still there after Ctrl+C. */
+  /** The data that remains after Ctrl+C. */
   readonly kept: string;
 }
 
-/** Shows the progress of a request to its end. Ctrl+C cancels it; what was transferred is kept for the next try. */
+/** Shows the progress of a request to its end. Ctrl+C cancels it; transferred data is kept for the next try. */
 export async function follow(context: CliContext, { path, kept }: Followed, body: object): Promise<void> {
   await watched(context, kept, async (progress, signal) => {
     let last: Json = {};
@@ -41,7 +41,10 @@ export async function follow(context: CliContext, { path, kept }: Followed, body
   });
 }
 
-/** Shows the progress of some work. Throws `Interrupted` at Ctrl+C. @param kept what is still there then */
+/**
+ * Shows the progress of some work. Throws `Interrupted` at Ctrl+C.
+ * @param kept the data that remains then
+ */
 export async function watched<T>(
   { terminal, interruptible }: CliContext,
   kept: string,

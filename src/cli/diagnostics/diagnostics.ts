@@ -1,6 +1,6 @@
 /**
- * `hearth logits`, `tokenize`, `generate`, `quantize` and `devices`: no server, for anyone who checks our numbers
- * against another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
+ * `hearth logits`, `tokenize`, `generate`, `quantize` and `devices`: commands without a server, to compare with other
+ * implementations. Input is ids, output ids or raw float32; no tokens are added.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
@@ -14,10 +14,10 @@ import { type Gguf, openGguf, type QuantName, repairGguf } from "../../engine/fo
 import { quantizeFile, type QuantizeOptions } from "../../library/making.ts";
 import { loadTokenizer } from "../../engine/text/index.ts";
 
-/** Longest list of ids that the command line takes: far above any context that these models have. */
+/** Longest list of ids on the command line: far above any model's context. */
 const TOKENS_MAX = 1 << 20;
 
-/** Matrices that `devices --tune` looks at. */
+/** Matrix types that `devices --tune` measures. */
 const TUNED_QUANTS = ["q4_0", "q4_K", "q6_K", "q8_0", "f16"] as const satisfies readonly QuantName[];
 const TUNED_DIMS = [1024, 4096];
 
@@ -28,17 +28,17 @@ export interface ModelRun {
   readonly backend: string;
   readonly precise: boolean;
   readonly threads: number;
-  /** Layers on the GPU; undefined: as many as there is room for. */
+  /** Layers on the GPU; undefined: as many as fit. */
   readonly numGpu?: number | undefined;
-  /** As the setting of this name; undefined: what the GPU has. */
+  /** The setting of the same name; undefined: the GPU's memory. */
   readonly gpuMemory?: number | undefined;
-  /** As the setting `gpuKernels`. */
+  /** The setting `gpuKernels`. */
   readonly kernels?: KernelChoice | undefined;
 }
 
 /**
- * Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major; of an encoder, which has
- * none, the pooled vector of unit length, (dim).
+ * Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major; for an encoder the pooled
+ * vector of unit length, (dim).
  */
 export async function writeLogits(options: ModelRun & { out: string }): Promise<void> {
   await withSession(options, 0, async ({ session, gguf, program }, tokens) => {
@@ -63,7 +63,7 @@ async function pooledVector(
   return normalized(sum);
 }
 
-/** Continues the ids with the `count` most likely ones, one after another. */
+/** Continues the ids with `count` greedy ones. */
 export async function greedyTokens(options: ModelRun & { count: number }): Promise<number[]> {
   return withSession(options, options.count, async ({ session, program }, prompt) => {
     if (!program.logits) {
@@ -84,7 +84,7 @@ export async function greedyTokens(options: ModelRun & { count: number }): Promi
   });
 }
 
-/** Ids of a text, as the model's tokenizer gives them, without BOS or EOS. */
+/** Ids of a text from the model's tokenizer, without BOS or EOS. */
 export function tokenIds(options: { model: string; text: string; parseSpecial: boolean }): Int32Array {
   const gguf = repairGguf(openGguf(options.model));
   try {
@@ -95,12 +95,12 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
   }
 }
 
-/** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
+/** Lists the devices of the GPU backend, as a table with their features, or as JSON. */
 export async function showDevices(terminal: Terminal, { json }: { json: boolean }): Promise<void> {
   const { dawn, listAdapters } = await gpuTools();
   let why = "no GPU was found";
   const adapters = await listAdapters(dawn()).catch((error: unknown) => {
-    why = messageOf(error); // to have no GPU is not a failure
+    why = messageOf(error); // a machine without GPU is not a failure
     return [];
   });
   if (json) {
@@ -118,14 +118,14 @@ export async function showDevices(terminal: Terminal, { json }: { json: boolean 
   for (const { name, features } of adapters) terminal.write(`${name}: ${features.join(", ")}\n`);
 }
 
-/** Prints what a backend of that name comes to on this machine, as JSON. Throws `unsupported`. */
+/** Prints the device probe of a backend as JSON. Throws `unsupported`. */
 export async function showOutlook(terminal: Terminal, backend: string): Promise<void> {
   terminal.write(`${JSON.stringify(await outlookOf(backend))}\n`);
 }
 
 /**
- * Prints the fastest kernels of the default GPU for common matrices: those known in `cacheDir`, or searched now.
- * Throws `unsupported` for a software adapter.
+ * Prints the fastest kernels of the default GPU for common matrices: cached in `cacheDir`, or searched now. Throws
+ * `unsupported` for a software adapter.
  */
 export async function showKernels(
   terminal: Terminal,
@@ -146,7 +146,7 @@ export async function showKernels(
   terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows)}`);
 }
 
-/** Quantizes a file and tells how far it is where a person watches. */
+/** Quantizes a file, with progress at a terminal. */
 export async function quantize(terminal: Terminal, options: QuantizeOptions): Promise<void> {
   const { showsProgress } = terminal;
   const onProgress = ({ completed, total }: { completed: number; total: number }): void => {

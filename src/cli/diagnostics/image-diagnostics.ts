@@ -1,6 +1,6 @@
 /**
- * `hearth image` and `hearth logits --image`: what an image becomes, stage by stage, for anyone who checks our numbers
- * against another implementation's. Raw float32 into files, shapes and sequences as JSON.
+ * `hearth image` and `hearth logits --image`: the stages of an image's processing, to compare with other
+ * implementations. Raw float32 in files, shapes and sequences as JSON.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
@@ -21,7 +21,7 @@ interface ImageRun {
   readonly threads: number;
 }
 
-/** A part of a prompt, as it is told: with a position of each row, or with three. */
+/** A part of a prompt in the output: with one position per row, or three. */
 type Chunk =
   | {
       readonly type: "text";
@@ -38,11 +38,11 @@ type Chunk =
       readonly pos_sections?: Readonly<Record<"t" | "y" | "x", readonly number[]>>;
     };
 
-/** Writes what an encoder reads and what it makes of it, and returns the shapes of both. */
+/** Writes an encoder's input and output, and returns their shapes. */
 export async function writeImage(options: ImageRun & { pixels?: string; embeddings?: string }): Promise<object> {
   const image = await decodeImage(readFileSync(options.image));
   const file = openGguf(options.projector);
-  const gguf = projectorGguf(file) ?? file; // which says what it lacks
+  const gguf = projectorGguf(file) ?? file; // its error names the missing part
   try {
     const backend = await chooseBackend(options.backend);
     const encoder = await openImageEncoder(gguf, { ...options, backend, text: undefined });
@@ -115,8 +115,8 @@ export async function writeImageLogits(
 }
 
 /**
- * A text with an image where its marker is: texts and control tokens are each encoded by themselves, as llama.cpp's
- * tools do, with what the model puts before a text in front of them.
+ * A text with an image in place of its marker: texts and control tokens are encoded separately, like in llama.cpp's
+ * tools, after the model's own prefix.
  */
 export function promptOf(
   text: string,
@@ -149,7 +149,7 @@ export function promptOf(
   return segments;
 }
 
-/** @param positions one or three of each row; left out: one after the other */
+/** @param positions one or three per row; absent: consecutive */
 function chunksOf(prompt: readonly PromptSegment[], positions: Int32Array | undefined, tokenizer: Tokenizer): Chunk[] {
   const all = prompt.reduce((sum, part) => sum + rowsOf(part), 0);
   const perRow = positions ? positions.length / all : 1;
@@ -173,7 +173,7 @@ function chunksOf(prompt: readonly PromptSegment[], positions: Int32Array | unde
 
 const rowsOf = (part: PromptSegment): number => (part.kind === "ids" ? part.ids.length : part.media.rows);
 
-/** Little-endian, one after another. */
+/** Little-endian, concatenated. */
 function writeFloats(path: string, arrays: readonly Float32Array[]): void {
   const temporary = `${path}.partial`;
   const bytes = arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));

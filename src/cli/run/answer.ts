@@ -1,6 +1,6 @@
 /**
- * One answer, shown as it comes: thinking greyed between two lines that say so, text wrapped at words, and the cursor
- * turning while nothing has come yet.
+ * Shows one answer as it arrives: thinking in grey between two marker lines, text wrapped at words, and a spinner
+ * before the first token.
  */
 import { ApiError, type Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
@@ -24,7 +24,7 @@ export interface Answer {
   readonly context: readonly number[] | undefined;
 }
 
-/** Shows an answer to its end. Throws `ApiError`; an aborted one gives what had come. */
+/** Shows an answer to its end. Throws `ApiError`; an aborted one returns the text so far. */
 export async function showAnswer(context: CliContext, options: AnswerOptions, signal: AbortSignal): Promise<Answer> {
   const { client, terminal } = context;
   const wait = showWaiting(context);
@@ -57,7 +57,7 @@ class Page {
   readonly #context: CliContext;
   readonly #options: AnswerOptions;
   readonly #wrap: WordWrap;
-  /** What the model says may hold anything. */
+  /** Makes the model's text safe for the terminal. */
   readonly #plain: (text: string) => Drawing;
   #isThinking = false;
   text = "";
@@ -96,7 +96,7 @@ class Page {
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/** A turning mark on standard error until the first text comes. */
+/** A spinner on standard error until the first text. */
 function showWaiting({ terminal }: CliContext): { end(): void } {
   if (!terminal.showsProgress) return { end: () => {} };
   let frame = 0;

@@ -1,6 +1,6 @@
 /**
- * A conversation at the terminal: what has been said, and how the next answer is asked for. The commands change it, the
- * prompts add to it.
+ * A conversation at the terminal: its messages, and the settings of the next request. Commands change it, prompts add
+ * to it.
  */
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
@@ -18,18 +18,18 @@ export interface ChatSettings {
   hideThinking: boolean;
   wordWrap: boolean;
   verbose: boolean;
-  /** Whether paths of images in a prompt are read as images. */
+  /** True if paths of images in a prompt are read as images. */
   seesImages: boolean;
 }
 
-/** Whether a model that was shown takes images. */
+/** True if a model accepts images, by its `show` reply. */
 export const canSee = ({ capabilities = [] }: Json): boolean => capabilities.includes("vision");
 
 interface ChatMessage {
   readonly role: string;
   readonly content: string;
   readonly thinking?: string;
-  /** Base64 of each. */
+  /** Base64 of each image. */
   readonly images?: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export class Chat {
     this.settings = settings;
   }
 
-  /** Asks, shows the answer and remembers both; a failed question is forgotten. */
+  /** Sends a question, shows the answer and stores both; a failed question is dropped. */
   async ask(context: CliContext, typed: string, signal: AbortSignal): Promise<void> {
     const { model, wordWrap, hideThinking, verbose, seesImages } = this.settings;
     const before = this.messages;
@@ -80,7 +80,7 @@ export class Chat {
     };
   }
 
-  /** The request that makes a model of this conversation. */
+  /** The request that saves this conversation as a model. */
   saved(name: string): Json {
     const { model, system, options } = this.settings;
     return {

@@ -1,4 +1,4 @@
-/** Which model to talk with, where nobody said: one of those that are here, or a first one that is pulled. */
+/** Chooses a model if the command names none: an installed one, or a first one to pull. */
 import { ask } from "../ask.ts";
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";

@@ -1,4 +1,4 @@
-/** What a person can say to the terminal instead of to the model: lines that begin with a slash. */
+/** Commands in the conversation: lines that begin with a slash. */
 import { parseModelfile } from "../../library/portable.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
@@ -68,7 +68,7 @@ const HELP_SHORTCUTS = `Available keyboard shortcuts:
   Ctrl + d              Exit
 `;
 
-/** Runs a command. False: the person wants to leave. Throws what to tell them. */
+/** Runs a command. False: the person wants to leave. Throws an error to show. */
 export async function runCommand(desk: Desk, line: string): Promise<boolean> {
   const [name = ""] = line.split(/\s/, 1);
   if (name === "/bye" || name === "/exit") return false;
@@ -168,7 +168,7 @@ function thinkLevel(value: string): boolean | string {
 
 const unquoted = (text: string): string => /^("""|")([\s\S]*)\1$/.exec(text)?.[2] ?? text;
 
-/** Typed as a Modelfile types it; several words are several stop texts, and what stands in quotes is one. */
+/** Parsed as in a Modelfile; several words are several stop texts, and a quoted text is one. */
 function setParameter(chat: Chat, rest: string): string {
   const [name = "", ...values] = rest.match(/"[^"]*"(?!\S)|\S+/g) ?? [];
   if (name === "" || values.length === 0) throw new Error("usage: /set parameter <name> <value>");

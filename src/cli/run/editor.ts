@@ -1,9 +1,9 @@
-/** Ctrl+G: a message is written in the editor of `VISUAL` or `EDITOR`. */
+/** Ctrl+G: edits a message in the editor of `VISUAL` or `EDITOR`. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What a text has become, once the editor was closed. Throws where it cannot be opened, or fails. */
+/** Returns the edited text. Throws if the editor cannot be started, or fails. */
 export function editText(text: string, editor: string | undefined): string {
   if (!editor) throw new Error("no editor is set: set VISUAL or EDITOR, such as EDITOR=nano");
   const folder = mkdtempSync(join(tmpdir(), "hearth-message-"));

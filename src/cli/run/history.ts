@@ -1,6 +1,6 @@
 /**
- * Earlier prompts, in a file of one line each, the newest last. A message of several lines keeps its quotes, and has
- * `\r` for its line ends there.
+ * Earlier prompts, in a file of one line each, the newest last. A prompt of several lines keeps its quotes, and its
+ * line breaks are stored as `\r`.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ export class History {
   /** The newest first. */
   #prompts: readonly string[];
 
-  /** @param path undefined: nothing is saved */
+  /** @param path undefined: the history is not saved */
   constructor(path: string | undefined) {
     this.#path = path;
     this.#prompts = readPrompts(path);
@@ -26,7 +26,7 @@ export class History {
     this.#prompts = withPrompt(this.#prompts, prompt);
   }
 
-  /** Adds a prompt to the file, which other conversations may have changed. Throws where it cannot be written. */
+  /** Adds a prompt to the file, which other conversations may have changed. Throws if it cannot be written. */
   save(prompt: string): void {
     if (this.#path === undefined) return;
     const lines = withPrompt(readPrompts(this.#path), prompt)
@@ -40,7 +40,7 @@ export class History {
 const withPrompt = (prompts: readonly string[], prompt: string): string[] =>
   [prompt, ...prompts.filter((each) => each !== prompt)].slice(0, PROMPTS_MAX);
 
-/** The newest first; nothing where there is no such file. */
+/** The newest first; empty if the file does not exist. */
 function readPrompts(path: string | undefined): string[] {
   if (path === undefined) return [];
   try {
@@ -50,6 +50,6 @@ function readPrompts(path: string | undefined): string[] {
       .filter((line) => line !== "")
       .toReversed();
   } catch {
-    return []; // a history that cannot be read is no reason not to talk
+    return []; // an unreadable history must not prevent a conversation
   }
 }

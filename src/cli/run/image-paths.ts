@@ -1,6 +1,6 @@
 /**
- * Images that a person names in a prompt by their paths: typed, quoted, or dropped on the terminal, which escapes
- * blanks and brackets. Files that are there become images and leave the text; other paths stay text.
+ * Image paths in a prompt: typed, quoted, or dropped on the terminal, which escapes blanks and brackets. Existing files
+ * become images and are removed from the text; other paths stay text.
  */
 import { stat, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -10,7 +10,7 @@ import type { Terminal } from "../terminal.ts";
 const BYTES_MAX = 100 * 2 ** 20;
 
 const EXTENSION = String.raw`\.(?:jpe?g|png|webp|gif)`;
-/** Anything between quotes; else from `/`, `./`, `../`, `~/` or a drive up to a blank that no `\` escapes. */
+/** A quoted path; else from `/`, `./`, `../`, `~/` or a drive to a blank not escaped by `\`. */
 const PATHS = new RegExp(
   [
     `'([^'\\n]+${EXTENSION})'`,
@@ -22,13 +22,13 @@ const PATHS = new RegExp(
 const IS_IMAGE = new RegExp(`${EXTENSION}$`, "i");
 
 export interface Sight {
-  /** What is left of the text. */
+  /** The remaining text. */
   readonly text: string;
   /** Base64 of each file. */
   readonly images: readonly string[];
 }
 
-/** Throws where a file is there and cannot be read, or is larger than any server takes. */
+/** Throws if an existing file cannot be read, or is larger than any server accepts. */
 export async function readImages(text: string, { note }: Pick<Terminal, "note">): Promise<Sight> {
   const images: string[] = [];
   let left = "";
@@ -47,7 +47,7 @@ export async function readImages(text: string, { note }: Pick<Terminal, "note">)
   };
 }
 
-/** As `readImages`, of words of a command line: each that is the path of an image as a whole is one. */
+/** Like `readImages`, for words of a command line: a word that is the path of an image becomes one. */
 export async function readImageWords(words: readonly string[], terminal: Pick<Terminal, "note">): Promise<Sight> {
   const images: string[] = [];
   const texts: string[] = [];
@@ -64,8 +64,8 @@ export async function readImageWords(words: readonly string[], terminal: Pick<Te
 }
 
 /**
- * Warns where a model without vision is asked about images: their paths are text for it.
- * @param words each may be a path as a whole
+ * Warns that a model without vision will see image paths as text.
+ * @param words each may be a whole path
  */
 export async function warnOfImages(
   words: readonly string[],
@@ -83,10 +83,10 @@ export async function warnOfImages(
   note(`Warning: '${model}' cannot see images: it gets ${paths} as text`);
 }
 
-/** Whether a line that begins as commands do begins with the path of an image. */
+/** True if a line that looks like a command begins with the path of an image. */
 export const beginsWithImage = (line: string): boolean => line.search(PATHS) === 0;
 
-/** Base64 of a file; undefined where there is none of that name. */
+/** Base64 of a file; undefined if it does not exist. */
 async function readImage(named: string, note: (line: string) => void): Promise<string | undefined> {
   const path = await findFile(named);
   if (path === undefined) return undefined;
@@ -101,7 +101,7 @@ async function readImage(named: string, note: (line: string) => void): Promise<s
   }
 }
 
-/** The path of a file as a person names it: with `~`, or with escapes of a shell. */
+/** Resolves a typed path: with `~`, or with a shell's escapes. */
 const findFile = (named: string): Promise<string | undefined> =>
   firstFile([named, named.replace(/\\(.)/g, "$1")].map(expandHome));
 

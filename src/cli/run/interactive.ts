@@ -1,4 +1,4 @@
-/** The conversation at a terminal: a prompt, an answer, and so on until the person leaves. */
+/** The conversation at a terminal: prompts and answers until the person leaves. */
 import { join } from "node:path";
 import { messageOf } from "../../base/index.ts";
 import type { CliContext } from "../context.ts";

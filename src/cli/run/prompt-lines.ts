@@ -1,6 +1,6 @@
 /**
- * Lines that a person types: edited with the keys of every shell, remembered from one day to the next. Lines between
- * `"""` and lines of one paste are one prompt, and so is `/set system """` up to its closing quote.
+ * Prompt lines: edited with the usual keys of shells, with a persistent history. Lines between `"""` and lines of one
+ * paste are one prompt, and so is `/set system """` up to its closing quote.
  */
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
 import { messageOf } from "../../base/index.ts";
@@ -13,7 +13,7 @@ import { HistorySearch } from "./search.ts";
 const PROMPT = ">>> ";
 const CONTINUATION = "... ";
 const PLACEHOLDER = plain("Send a message (/? for help)");
-/** A command whose text may go on over several lines, up to the quote. */
+/** A command whose text may continue over several lines, up to the quote. */
 const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
 
 type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
@@ -21,11 +21,11 @@ type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
 interface PromptLinesOptions {
   readonly terminal: Terminal;
   readonly history: History;
-  /** Command that opens a file in an editor; undefined: none is set. */
+  /** Command that opens a file in an editor; undefined: not set. */
   readonly editor: string | undefined;
 }
 
-/** The editor of a line with what its types keep to themselves. */
+/** The line editor, with fields missing from its types. */
 type Lines = Interface & { history: string[]; historyIndex: number };
 
 export class PromptLines {
@@ -33,16 +33,16 @@ export class PromptLines {
   readonly #history: History;
   readonly #editor: string | undefined;
   readonly #lines: Lines;
-  /** Takes the keys for the editor, which looks at the whole line for each: a paste is given to it in one piece. */
+  /** Passes keys to the editor, which processes the whole line for each: a paste is passed in one piece. */
   readonly #edit: KeyListener;
-  /** What came so far of a paste. */
+  /** The paste so far. */
   #pasted: string[] | undefined;
   #isPasting = false;
-  /** While earlier prompts are searched; and the line that was there before. */
+  /** Set during a history search, with the line before it. */
   #search: { readonly history: HistorySearch; readonly before: string } | undefined;
   #isEmpty = true;
   #held: string[] = [];
-  /** Lines that came in one piece with the one before them, while nobody was waiting for a prompt. */
+  /** Lines that arrived in one piece with an earlier one, while no prompt was open. */
   readonly #ahead: string[] = [];
   #wanted: ((prompt: string | undefined) => void) | undefined;
   #isClosed = false;
@@ -53,16 +53,16 @@ export class PromptLines {
     this.#history = history;
     this.#editor = editor;
     emitKeypressEvents(terminal.input);
-    terminal.input.on("keypress", (typed, key) => this.#onKey(typed, key)); // before the editor hears of it
+    terminal.input.on("keypress", (typed, key) => this.#onKey(typed, key)); // registered before the editor's listener
     this.#lines = createInterface({
       input: terminal.input,
       output: terminal.output,
       terminal: true,
       history: [...history.prompts],
-      historySize: Infinity, // its own lines are replaced with each prompt
+      historySize: Infinity, // its own history is replaced with each prompt
     }) as Lines;
-    this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // was just added
-    // a message of several lines that was recalled comes with returns
+    this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // added by the line above
+    // a recalled message of several lines contains returns
     this.#lines.on("line", (line) => this.#onLine(line.replaceAll("\r", "\n")));
     this.#lines.on("SIGINT", () => this.#onInterrupt());
     this.#lines.on("SIGCONT", () => this.#goOn());
@@ -77,11 +77,11 @@ export class PromptLines {
     this.#wanted = resolve;
     this.#lines.resume();
     this.#ask();
-    for (const line of this.#ahead.splice(0)) this.#onLine(line); // what no prompt takes is put back
+    for (const line of this.#ahead.splice(0)) this.#onLine(line); // restores lines that no prompt took
     return promise;
   }
 
-  /** Leaves the keyboard to others until the next prompt; Ctrl+C then reaches the process. */
+  /** Releases the keyboard until the next prompt; Ctrl+C then reaches the process. */
   rest(): void {
     this.#lines.pause();
     this.#terminal.input.setRawMode(false);
@@ -102,7 +102,7 @@ export class PromptLines {
   }
 
   #onKey(typed: string | undefined, key: Key | undefined): void {
-    // the placeholder goes with the first key
+    // the first key removes the placeholder
     if (this.#isEmpty && this.#wanted) this.#terminal.draw(sequences.eraseToEnd);
     this.#isEmpty = false;
     if (this.#search) this.#onSearchKey(typed, key);
@@ -111,7 +111,7 @@ export class PromptLines {
     else if (key?.name === "paste-start") this.#startPaste();
     else if (key?.name === "paste-end") this.#endPaste();
     else if (this.#pasted && key?.ctrl && key.name === "c") {
-      this.#pasted = []; // its end got lost
+      this.#pasted = []; // the end of the paste got lost
       this.#endPaste();
       this.#onInterrupt();
     } else if (typed && /[\P{Cc}\r\n\t]/u.test(typed)) this.#pasted?.push(typed);
@@ -140,7 +140,7 @@ export class PromptLines {
   }
 
   #onSearchKey(typed: string | undefined, key: Key | undefined): void {
-    const { history, before } = this.#search!; // the caller looked
+    const { history, before } = this.#search!; // the caller checked it
     const state = history.onKey(typed, key);
     if (state === "searching") return this.#drawSearch(history);
     this.#search = undefined;
@@ -152,12 +152,13 @@ export class PromptLines {
 
   #drawSearch({ query, match = "" }: HistorySearch): void {
     const line = `(search) ${query}: ${match}`.replace(/\s+/g, " ");
-    const shown = Array.from(line).slice(0, Math.floor((this.#terminal.width ?? 80) / 2)); // wide ones take two columns
+    // wide characters take two columns
+    const shown = Array.from(line).slice(0, Math.floor((this.#terminal.width ?? 80) / 2));
     const isCut = Bun.stringWidth(line) >= (this.#terminal.width ?? 80);
     this.#terminal.draw(joined([sequences.eraseLine, plain(isCut ? `${shown.join("")}…` : line)]));
   }
 
-  /** Opens what was typed of a message in the editor. */
+  /** Opens the typed text in the editor. */
   #openEditor(): void {
     const typed = [...this.#held, this.#lines.line].join("\n").replaceAll("\r", "\n");
     this.#terminal.draw(sequences.ignorePastes);
@@ -177,7 +178,7 @@ export class PromptLines {
     this.#recall(text.includes("\n") ? `"""${text}"""` : text);
   }
 
-  /** Puts a text into the line, several lines of it too: only the editor's own recall can do that. */
+  /** Puts a text into the line, also of several lines: only the editor's own recall can do that. */
   #recall(text: string): void {
     Object.assign(this.#lines, { line: "", cursor: 0 });
     if (text === "") return this.#lines.prompt(true);
@@ -223,7 +224,7 @@ export class PromptLines {
     resolve?.(prompt);
   }
 
-  /** At the prompt Ctrl+C drops what was typed. */
+  /** At the prompt Ctrl+C discards the typed text. */
   #onInterrupt(): void {
     const typed = this.#lines.line !== "" || this.#held.length > 0;
     this.#held = [];
@@ -232,7 +233,7 @@ export class PromptLines {
     this.#ask();
   }
 
-  /** Back from a shell, which had the terminal meanwhile: the editor has paused. */
+  /** After SIGCONT: the shell had the terminal, and the editor has paused. */
   #goOn(): void {
     this.#terminal.draw(sequences.reportPastes);
     this.#lines.prompt(true);
@@ -255,7 +256,7 @@ export class PromptLines {
     try {
       this.#history.save(typed);
     } catch (error) {
-      this.keepsHistory = false; // no reason not to talk
+      this.keepsHistory = false; // the conversation continues without history
       this.#terminal.note(`Warning: prompts cannot be saved: ${messageOf(error)}`);
     }
   }

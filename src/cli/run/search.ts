@@ -1,7 +1,7 @@
-/** Ctrl+R: a search through earlier prompts, backwards, one key at a time. */
+/** Ctrl+R: searches earlier prompts, backwards, one key at a time. */
 import type { Key } from "node:readline";
 
-/** `edit`: the match becomes the line; `send`: it is sent; `cancel`: the line is as it was. */
+/** `edit`: the match becomes the line; `send`: it is sent; `cancel`: the line is restored. */
 export type SearchState = "searching" | "edit" | "send" | "cancel";
 
 export class HistorySearch {
@@ -34,7 +34,7 @@ export class HistorySearch {
     this.#find(query.length === 0 ? 0 : this.#at, 0);
   }
 
-  /** Moves to the first prompt that contains the query, beginning at one place, else at another. */
+  /** Moves to the first prompt from `from` on that contains the query, else from `otherwise`. */
   #find(from: number, otherwise?: number): void {
     const holds = (prompt: string): boolean => prompt.toLowerCase().includes(this.query.toLowerCase());
     for (const start of [from, otherwise]) {

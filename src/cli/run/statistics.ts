@@ -1,8 +1,8 @@
-/** What an answer took, for `--verbose`. */
+/** Statistics of an answer, for `--verbose`. */
 import { formatDuration } from "../../base/index.ts";
 import type { Json } from "../client.ts";
 
-/** Lines `name: value`; empty where the object has no statistics. */
+/** Lines `name: value`; empty if the object has no statistics. */
 export function statisticsText(done: Json): string {
   if (typeof done["total_duration"] !== "number") return "";
   const rate = (count: number, ns: number): string => (ns > 0 ? ((count / ns) * 1e9).toFixed(2) : "0.00");

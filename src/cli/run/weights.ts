@@ -1,6 +1,6 @@
 /**
- * `hearth run ./model.gguf`: a model made of a file or folder of this machine, under a name that tells its content, so
- * that the same files are the same model the next time.
+ * `hearth run ./model.gguf`: creates a model from a local file or folder, under a name derived from its content, so
+ * that the same files give the same model the next time.
  */
 import { basename } from "node:path";
 import type { CliContext } from "../context.ts";
@@ -9,11 +9,11 @@ import type { ModelArgument } from "../model-argument.ts";
 import { isMissing } from "../missing.ts";
 import { digestOf, filesAt, send, UPLOADED } from "../upload.ts";
 
-/** The registry's limit of a name's part. */
+/** The registry's limit for a part of a name. */
 const NAME_LENGTH_MAX = 80;
 const DIGITS_SHOWN = 8;
 
-/** The name of the model; it is made unless it is there. Throws where the files are not a model. */
+/** The name of the model, created if it is missing. Throws if the files are not a model. */
 export async function modelOfWeights(
   context: CliContext,
   { path, isFolder }: Extract<ModelArgument, { kind: "path" }>,

@@ -1,6 +1,6 @@
 /**
- * Breaks streamed text at blanks so that no word is cut at the edge of the terminal. A word is shown as it comes; where
- * it turns out too long for its line it is taken back and begins the next one.
+ * Wraps streamed text at blanks. A word is shown as it arrives; if it turns out too long for its line, it is erased and
+ * moved to the next one.
  */
 import { joined, plain, sequences, type Drawing } from "../drawing.ts";
 
@@ -14,7 +14,7 @@ export class WordWrap {
     this.#width = width === undefined ? Infinity : Math.max(10, width - 1);
   }
 
-  /** What to write for a piece of text. */
+  /** The output for a piece of text. */
   push(text: Drawing): Drawing {
     if (this.#width === Infinity) return text;
     const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text);
@@ -30,7 +30,7 @@ export class WordWrap {
     const width = Bun.stringWidth(char);
     if (/\s/.test(char)) {
       this.#word = plain("");
-      if (this.#column + width > this.#width) return this.#newLine(plain("")); // the break stands for the blank
+      if (this.#column + width > this.#width) return this.#newLine(plain("")); // the line break replaces the blank
       this.#column += width;
       return char;
     }
@@ -40,7 +40,7 @@ export class WordWrap {
     return joined([broken, char]);
   }
 
-  /** Takes the current word back and starts a line with it; a word as long as the line is cut. */
+  /** Erases the current word and starts a line with it; a word as long as the line is cut. */
   #moveWord(): Drawing {
     const width = Bun.stringWidth(this.#word);
     if (width === 0 || width >= this.#width / 2) return this.#newLine(plain(""));
