@@ -5,8 +5,8 @@
  *   bun packaging/compile.ts [--target linux-x64|linux-arm64|darwin-arm64|darwin-x64|windows-x64] [--out FILE]
  *     [--level 1…22]
  *
- * Everything that the sources look for beside themselves goes inside: Workers as further entries, libraries, the embedded
- * model and the page's parts as files, which the program unpacks when it first wants them: `src/base/program-files.ts`.
+ * It contains all files that the sources expect beside themselves: Workers as further entries; libraries, the embedded
+ * model and the page's parts as files, which the program unpacks on first use (`src/base/program-files.ts`).
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,20 +18,20 @@ import { bakePage } from "../src/page/bake.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const SOURCES = join(ROOT, "src");
-/** Larger files are compressed inside of the program, where that makes them smaller by a tenth at least. */
+/** Larger files are compressed inside the program, if that saves at least a tenth. */
 const COMPRESS_FROM_BYTES = 1024 * 1024;
 const WORTH_RATIO = 0.9;
-/** Of Zstandard: 3 takes a quarter of the time and makes the program 2 % larger. */
+/** Zstandard level: 3 takes a quarter of the time and makes the program 2 % larger. */
 const LEVEL = 12;
 const TRANSFORM_CHILD = "src/gateway/hooks/mapping/transforms/child.ts";
 
 interface Target {
   readonly bun: Bun.Build.CompileTarget;
-  /** As `onnxruntime-node` names its folders. */
+  /** `onnxruntime-node`'s name of the folder. */
   readonly onnx: string;
-  /** As `webgpu` names its folders. */
+  /** `webgpu`'s name of the folder. */
   readonly dawn: string;
-  /** How the names of our libraries begin. */
+  /** Prefix of our libraries' names. */
   readonly simd: string;
 }
 
@@ -43,7 +43,7 @@ const TARGETS: Readonly<Record<string, Target>> = {
   "windows-x64": { bun: "bun-windows-x64", onnx: "win32/x64", dawn: "win32-x64", simd: "windows-x64" },
 };
 
-/** Files of the source tree that the program looks for on a disk. */
+/** Files of the source tree that the program needs on a disk. */
 async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
   const patterns = [
     "models/hearth/{Modelfile,hearth.gguf}",
@@ -71,7 +71,7 @@ async function workerEntries(): Promise<string[]> {
 
 const WORKER = /new Worker\(new URL\("(\.[^"]+)\.ts", import\.meta\.url\)/g;
 
-/** In a compiled program an entry lies by its path below `src/`, beside the main one. */
+/** In a compiled program an entry's path is relative to `src/`, beside the main one. */
 const workersInside: BunPlugin = {
   name: "workers",
   setup(build) {
@@ -88,7 +88,7 @@ const workersInside: BunPlugin = {
   },
 };
 
-/** Puts the files in, and tells the program where they are. */
+/** Embeds the files, and tells the program their places. */
 function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: boolean }>, id: string): BunPlugin {
   return {
     name: "files",
@@ -105,7 +105,7 @@ function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: 
         const contents = `${imports.join("\n")}\nexport const shipped = { id: "${id}", files: {\n${rows.join(",\n")}\n} };`;
         return { contents, loader: "js" };
       });
-      // Dawn's binding is found by its path: the package runs from where it was unpacked
+      // Dawn's binding is loaded by path: the package runs from its unpacked folder
       build.onResolve({ filter: /^webgpu$/ }, () => ({ path: "webgpu", namespace: "unpacked" }));
       build.onLoad({ filter: /^webgpu$/, namespace: "unpacked" }, () => ({
         contents: `import { packageFolder } from ${JSON.stringify(join(SOURCES, "base/program-files.ts"))};
@@ -128,7 +128,7 @@ async function main(): Promise<void> {
   if (!Number.isInteger(level) || level < 1 || level > 22)
     throw new Error(`--level: expected an integer from 1 to 22, got '${values.level}'`);
   const out = values.out ?? join(ROOT, "dist", `hearth-${name}`);
-  const outfile = name.startsWith("windows") && !out.endsWith(".exe") ? `${out}.exe` : out; // as Bun names it
+  const outfile = name.startsWith("windows") && !out.endsWith(".exe") ? `${out}.exe` : out; // Bun's naming
   mkdirSync(dirname(outfile), { recursive: true });
   const scratch = mkdtempSync(join(tmpdir(), "hearth-compile-"));
   try {
@@ -141,7 +141,7 @@ async function main(): Promise<void> {
 
 interface CompileOptions {
   readonly outfile: string;
-  /** A folder for what is made on the way. */
+  /** A folder for intermediate files. */
   readonly scratch: string;
   readonly level: number;
 }
@@ -165,7 +165,7 @@ async function compile(target: Target, { outfile, scratch, level }: CompileOptio
     root: SOURCES,
     external: ["onnxruntime-node", "@sparticuz/chromium"], // the slow binding, and a package for development
     plugins: [filesInside(files, hash.digest("hex").slice(0, 16)), workersInside, await bakePage(scratch)],
-    // parts that a start does not need stay unread, and those that it needs are not parsed again
+    // parts that a start does not need stay unread, and needed ones are not parsed again
     format: "esm",
     splitting: true,
     bytecode: true,
@@ -174,7 +174,7 @@ async function compile(target: Target, { outfile, scratch, level }: CompileOptio
   if (!built.success) throw new Error(built.logs.join("\n"));
 }
 
-/** One script with all that it imports. */
+/** One script with all of its imports. */
 async function bundledScript(path: string): Promise<Uint8Array> {
   const built = await Bun.build({ entrypoints: [join(ROOT, path)], target: "bun" });
   if (!built.success) throw new Error(built.logs.join("\n"));

@@ -11,7 +11,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 "$program" --version >/dev/null || { echo "install.sh: '$program' does not run on this machine" >&2; exit 1; }
 
 mkdir -p "$prefix/bin"
-# beside the old one first, so that one that runs is replaced whole
+# copied beside the old one first, so that a running program is replaced atomically
 cp "$program" "$prefix/bin/.hearth.new"
 chmod 755 "$prefix/bin/.hearth.new"
 mv "$prefix/bin/.hearth.new" "$prefix/bin/hearth"
@@ -22,7 +22,8 @@ if [ "$prefix" != /usr/local ] || [ "$(id -u)" -ne 0 ] || ! [ -d /run/systemd/sy
   exit 0
 fi
 id hearth >/dev/null 2>&1 || useradd --system --home-dir /var/lib/hearth --shell /usr/sbin/nologin hearth
-# GPUs are opened, and the models of an Ollama service read, through these groups, where a system has them
+# GPUs, and the models of an Ollama service, are readable through these groups on systems that have
+# them
 for group in video render ollama; do
   if getent group "$group" >/dev/null; then usermod -a -G "$group" hearth; fi
 done

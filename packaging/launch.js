@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// What npm puts on the path as `hearth`: runs the program with Bun, the one that is installed or the one that npm fetches.
+// The command `hearth` of the npm package: runs the program with Bun, either an installed one or the one that npm
+// fetched.
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -20,7 +21,7 @@ child.on("error", (error) => {
 });
 child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 
-/** Where npm put the one that it fetched: run by itself, it hears signals, which npx would keep. */
+/** The Bun that npm fetched: run directly, it receives signals, which npx would swallow. */
 function fetchedBun() {
   const { stdout, status, error } = spawnSync("npx", ["--yes", `bun@${BUN}`, "-p", "process.execPath"], {
     encoding: "utf8",
