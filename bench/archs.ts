@@ -1,10 +1,10 @@
 /**
- * Every reference model on every backend that claims it: its answer against llama.cpp's, in chunks and single tokens
- * against one batch, and again from a snapshot. Exits with 1 where a bound does not hold.
+ * Runs every reference model on every backend that supports it, and compares its answer with llama.cpp's, chunks and
+ * single tokens with one batch, and a restored snapshot. Exits with 1 if a bound is exceeded.
  *
  *   bun bench/archs.ts [--backends cpu,simd,simd8,onnx,onnx8,webgpu] [--only PATTERN] [FOLDER]
  *
- * FOLDER is one of more models, like golden/archs. A name that ends in 8 is a backend with 8-bit activations.
+ * FOLDER holds further models, like golden/archs. A name that ends in 8 is a backend with 8-bit activations.
  */
 import { parseArgs } from "node:util";
 import { archs, loadProgram } from "../src/engine/architectures/index.ts";
@@ -26,7 +26,7 @@ import {
   type Reference,
 } from "../test/engine/architectures/references.ts";
 
-/** What an answer may differ by: in float32 and with 8-bit activations; `exact` models have bounds of their own. */
+/** Largest errors: in float32 and with 8-bit activations; `exact` models have bounds of their own. */
 const BOUNDS = { reference: 1e-5, precise: 1e-4, rounded: 1e-2 };
 
 interface Kind {
@@ -95,7 +95,7 @@ async function kindOf(name: string): Promise<Kind> {
   }
 }
 
-/** The error of a model that holds, what is wrong with one that does not; nothing where it is none of ours. */
+/** The error (a number) of a passing model, a text for a failing one; undefined for an unsupported one. */
 async function check(reference: Reference, kind: Kind): Promise<number | string | undefined> {
   const opened = openReference(reference);
   const { model, arch } = opened;

@@ -1,11 +1,11 @@
 /**
- * Time to the first token of each turn of a long chat, streamed by the real server: what a client feels between sending
- * a message and the first word of the answer. Several source trees are measured in turn, A B A B, on the same machine.
+ * Time to the first token of each turn of a long chat, streamed by the real server: the delay between sending a message
+ * and the first word of the answer. Several source trees are measured in turn, A B A B, on the same machine.
  *
  *   bun bench/chat-latency.ts [TREE…] [--rounds 5] [--turns 20] [--words 24] [--tokens 16] [--model FILE.gguf]
  *
- * A tree is a folder with src/main.ts; the first is what the others are compared with. Without any: this one. Without
- * --model it uses the embedded model.
+ * A tree is a folder with src/main.ts; the first is the baseline. Default: this one. Without --model it uses the
+ * embedded model.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ interface Side {
   readonly tree: string;
   readonly home: string;
   readonly hearth: Hearth;
-  /** Of each chat, milliseconds to the first token of each turn. */
+  /** For each chat, milliseconds to the first token of each turn. */
   readonly chats: number[][];
 }
 
@@ -63,7 +63,7 @@ try {
   }
 }
 
-/** One chat of all turns; the same words for every side, other ones for every round. */
+/** One chat of all turns; the same words for every side, different ones for every round. */
 async function chat({ hearth, chats }: Side, round: number): Promise<void> {
   const messages: { role: string; content: string }[] = [];
   const firsts: number[] = [];

@@ -1,17 +1,17 @@
 /**
- * Kills and stops nodes of a cluster, cuts the first one's line to the database, and crashes that, again and again
- * under load, and says what became of what they had accepted, and how long a node kept what it held.
+ * Kills and stops nodes of a cluster, cuts the first one's connection to the database, and crashes the database, again
+ * and again under load, and reports the fate of accepted requests, and the time until a node's work was taken over.
  *
  *   bun bench/cluster-kill.ts [--nodes 3] [--kills 100] [--stops 3] [--restarts 20] [--cuts 0] [--every 1000]
  *     [--senders 4] [--pause 20] [--turn 40]
- *     [--clock SECONDS]… by which a node's is off, the first's, the second's …: `--clock=600 --clock=-600`
- *     [--from COMMIT] nodes begin with that version, whose tables may be older, and are replaced while senders go on
+ *     [--clock SECONDS]… offset of a node's clock, the first's, the second's …: `--clock=600 --clock=-600`
+ *     [--from COMMIT] nodes start with that version, whose tables may be older, and are replaced under load
  *
- * Lost, twice, disordered and overlaps are to be empty. `repeated` counts turns that were begun again, because their
- * node went or the database crashed before the answer was stored: a turn is run at least once, its answer stored once.
- * A kill costs at most as many as a node runs at once, a crash of the database as many as all nodes do.
+ * Lost, twice, disordered and overlaps must be empty. `repeated` counts turns that were started again, because their
+ * node died or the database crashed before the answer was stored: a turn runs at least once, and its answer is stored
+ * once. A kill costs at most as many as a node runs at once, a crash of the database as many as all nodes do.
  *
- * A cut takes root on Linux, with iproute2; a clock libfaketime.
+ * A cut needs root on Linux, with iproute2; a clock offset needs libfaketime.
  */
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,7 +63,7 @@ const { kills, stops, cuts, ...report } = await killCluster({
   git("worktree", "remove", "--force", older);
 });
 
-/** Milliseconds: how many, the median and the most. */
+/** Milliseconds: count, median and maximum. */
 function inBrief(takeovers: readonly Takeover[], of: keyof Takeover): string {
   const found = takeovers.flatMap((takeover) => takeover[of] ?? []).toSorted((a, b) => a - b);
   return `${found.length}: ${found[found.length >> 1]}, most ${found.at(-1)}`;

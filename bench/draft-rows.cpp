@@ -1,8 +1,8 @@
-// What the layer of a model that drafts says in llama.cpp, for record-draft-logits.ts.
+// llama.cpp's output of a model's draft layer, for record-draft-logits.ts.
 //
 //   draft-rows MODEL.gguf OUT TOKEN TOKEN …
 //
-// OUT: little-endian float32, (tokens - 1, vocabulary): of each token's final hidden state and the token behind it.
+// OUT: little-endian float32, (tokens - 1, vocabulary): each row from a token's final hidden state and the next token.
 #include "llama.h"
 #include "llama-ext.h"
 #include <cstdio>
@@ -48,7 +48,7 @@ int main(int argc, char ** argv) {
     if (llama_decode(whole, prompt)) return 4;
     llama_batch drafts = llama_batch_init(rows, dim, 1);
     std::vector<llama_token> said(tokens.begin() + 1, tokens.end());
-    drafts.token = said.data(); // batch_init makes room for one of the two
+    drafts.token = said.data(); // batch_init allocates only one of the two
     drafts.n_tokens = rows;
     for (int i = 0; i < rows; i++) {
         const float * state = llama_get_embeddings_nextn_ith(whole, i);

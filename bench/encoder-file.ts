@@ -1,4 +1,4 @@
-/** Encoders of random weights, shaped like BERT base (12 layers of 768) and MiniLM (6 of 384), for measuring speed. */
+/** Random-weight encoders, shaped like BERT base (12 layers of 768) and MiniLM (6 of 384), for measuring speed. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { writeGguf } from "../src/engine/formats/files/write.ts";
@@ -11,7 +11,7 @@ const SHAPES = {
   nomic: { ...common, arch: "nomic-bert", dim: 768, nLayers: 12, nHeads: 12, ffnDim: 3072 },
 } as const satisfies Record<string, EncoderSpec>;
 
-/** Writes the file where it is not there yet; returns its path. */
+/** Writes the file if it is missing; returns its path. */
 export async function ensureEncoder(
   shape: string,
   quant: string,

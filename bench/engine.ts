@@ -1,7 +1,7 @@
 /**
- * Throughput through `Engine`, on any backend: tokens a second of a prompt and of an answer, beside the runs of the
- * session alone, in turns, so that whatever else the machine does meets both alike; medians. What the engine adds to a
- * step (scheduling, sampling, text, its turn of the event loop) is the time between the runs of its own session.
+ * Throughput of `Engine`, on any backend: tokens per second of a prompt and of an answer, compared with the session's
+ * runs alone, in turns, so that other load affects both alike; medians. The engine's overhead per step (scheduling,
+ * sampling, text, the event loop) is the time between the runs of its own session.
  *
  *   ORT_DISABLE_TELEMETRY=1 bun bench/engine.ts [--model FILE] [--backend NAME] [--streams 1] [--prompt 256]
  *     [--answer 64] [--turns 5] [--threads 0]
@@ -29,16 +29,16 @@ const { values: flags } = parseArgs({
 });
 const [streams, promptLen, answerLen] = [Number(flags.streams), Number(flags.prompt), Number(flags.answer)];
 const CHUNK = 512;
-/** Ids from here on are no control tokens. */
+/** Ids from here on are not control tokens. */
 const FIRST_ID = 300;
 
 /** Milliseconds. */
 interface Turn {
-  /** Of a prompt. */
+  /** Time of the prompt. */
   readonly prefill: number;
-  /** Of a decode step, which is one token of each stream. */
+  /** Time of a decode step: one token of each stream. */
   readonly step: number;
-  /** Between the end of a run and the start of the next. */
+  /** Time between the end of a run and the start of the next. */
   readonly between: number;
 }
 
@@ -65,7 +65,7 @@ const { engine, tokenizer, info } = await loadEngine(flags.model, {
 const turns: { engine: Turn; alone: Turn }[] = [];
 for (let turn = -1; turn < Number(flags.turns); turn++) {
   const both = { engine: await throughEngine(turn + 1), alone: await throughSession(turn + 1) };
-  if (turn >= 0) turns.push(both); // the first warms both up
+  if (turn >= 0) turns.push(both); // the first turn is warm-up
 }
 console.log(`${info.arch} on ${info.backend} (${info.device}), ${streams} at once, ${flags.turns} turns, medians`);
 console.table({
@@ -74,7 +74,7 @@ console.table({
 });
 process.exit(0);
 
-/** All streams at once. Steps are counted from the first token of the last stream to its last one. */
+/** All streams at once. Counts steps from the first token of the last stream to its last one. */
 async function throughEngine(turn: number): Promise<Turn> {
   const { promise, resolve, reject } = Promise.withResolvers<Turn>();
   let [open, prefill] = [streams, 0];
@@ -122,7 +122,7 @@ async function throughSession(turn: number): Promise<Turn> {
   return { prefill, step: (performance.now() - prefilledMs) / answerLen, between: median(gaps) };
 }
 
-/** Notes the time between its runs. */
+/** Records the time between its runs. */
 function watched(loaded: Session): Session {
   const watch = <A extends unknown[], R>(run: (...args: A) => Promise<R>) => {
     return async (...args: A): Promise<R> => {
@@ -138,7 +138,7 @@ function watched(loaded: Session): Session {
   return loaded;
 }
 
-/** Never twice the same, so that no prefix is found in a slot. */
+/** Never repeats, so that no slot has a prefix of it. */
 function promptOf(seed: number): Int32Array {
   const ids = tokenizer.vocabSize - FIRST_ID;
   return Int32Array.from({ length: promptLen }, (_, i) => FIRST_ID + ((i * 7919 + seed * 104_729) % ids));

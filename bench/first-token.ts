@@ -1,13 +1,13 @@
 /**
  * Time to the first token of a request for a model that a running server has never loaded, its file in the page cache;
- * what the server writes meanwhile; and the memory that the runner takes afterwards beside its file.
+ * bytes that the server writes meanwhile; and the runner's memory afterwards, without its file.
  *
  *   bun bench/first-token.ts FILE.gguf [--rounds 5] [--prompt TEXT] [--settle 5] [--goal 0.3] [--record]
  *
- * Each round is a server of its own, asked once it has run for `--settle` seconds. The phases are those of a load in a
- * process of its own, in processor time of all its threads. `make-model.ts --vocabulary` gives a file of random weights
- * a real tokenizer, whose merges take longer to read than the rest of a header. The goals: 0.3 s for the 1.2 B shape,
- * 1 s for the 8 B one, 150 MB beside the file and the cache of keys and values, and nothing written.
+ * Each round starts a server of its own, and sends the request after `--settle` seconds. The phases are measured by a
+ * load in a separate process, in processor time of all its threads. `make-model.ts --vocabulary` gives a file of random
+ * weights a real tokenizer, whose merges take longer to read than the rest of a header. The goals: 0.3 s for the 1.2 B
+ * shape, 1 s for the 8 B one, 150 MB besides the file and the KV cache, and no writes.
  */
 import { readFileSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -39,7 +39,7 @@ await intoPageCache(file);
 const child = Bun.spawn([process.execPath, import.meta.path, file, "--phases"], { stdout: "inherit" });
 await child.exited;
 
-const SETTINGS = { HEARTH_SPARE_RUNNER: "true" }; // as it is without our tests' environment
+const SETTINGS = { HEARTH_SPARE_RUNNER: "true" }; // the default, which our tests' environment changes
 const seconds: number[] = [];
 const besides: number[] = [];
 let written = 0;
@@ -55,7 +55,7 @@ await withServer(
       const request = { model, prompt: flags.prompt, raw: true, options: { num_predict: 8, temperature: 0 } };
       const { firstMs, end } = await ask(hearth, "/api/generate", request);
       const again = await ask(hearth, "/api/generate", { ...request, prompt: `${round} ${flags.prompt}` });
-      await Bun.sleep(5000); // garbage is collected
+      await Bun.sleep(5000); // let garbage collection run
       written += (await bytesOf(home)) - before;
       const held = (await hearth.runnerPids()).map(residentBytes);
       const beside = Math.max(...held) - fileBytes;
@@ -103,14 +103,14 @@ function residentBytes(pid: number): number {
   return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
 }
 
-/** Of all files below a folder, but snapshots of prompts, which are kept so that they need not be read again. */
+/** Bytes of all files below a folder, except snapshots of prompts, which are kept on purpose. */
 async function bytesOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !/\/prefixes(\/|$)/.test(entry.parentPath));
   return files.reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-/** Loads as a runner does, step by step. */
+/** Loads like a runner, step by step. */
 async function showPhases(path: string): Promise<void> {
   let [used, since] = [process.cpuUsage(), performance.now()];
   const bootMs = (used.user + used.system) / 1000;

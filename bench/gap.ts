@@ -1,9 +1,9 @@
 /**
- * The time between two tokens of an answer, alone and while a long prompt of another request is read.
+ * The time between two tokens of an answer, alone and while a long prompt of another request is processed.
  *
  *   bun bench/gap.ts [--model FILE.gguf] [--prompt 4096] [--tokens 400] [--rounds 3] [--record]
  *
- * The goal is a p99 of at most three times the one without the prompt.
+ * The goal is a p99 of at most three times the p99 without the prompt.
  */
 import { parseArgs } from "node:util";
 import { writeRecord } from "./report/record.ts";
@@ -22,7 +22,7 @@ const [prompt, tokens, rounds] = [Number(flags.prompt), Number(flags.tokens), Nu
 
 await withServer(flags.model, async ({ start, model }) => {
   const hearth = await start();
-  const options = { temperature: 1, top_k: 0, seed: 1 }; // nothing repeats, so that every token is a step
+  const options = { temperature: 1, top_k: 0, seed: 1 }; // no repetition, so that every token is a step
   const generate = (text: string, num_predict: number) =>
     ask(hearth, "/api/generate", { model, prompt: text, raw: true, options: { ...options, num_predict } });
   await generate("warm", 8);

@@ -1,5 +1,5 @@
 /**
- * Kills the real server again and again under load and says what became of what it had accepted.
+ * Kills the real server again and again under load and reports the fate of accepted requests.
  *
  *   bun bench/gateway-kill.ts [--kills 100]
  */

@@ -1,19 +1,19 @@
 /**
- * How the real server takes webhooks in over HTTP: wakes per second and their latency, each on the disk before it is
- * answered, with and without a model that generates meanwhile.
+ * The real server's intake of webhooks over HTTP: wakes per second and their latency, each stored on the disk before it
+ * is answered, with and without a model that generates meanwhile.
  *
  *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3] [--idle]
  *                        [--warm-up 3] [--stores sqlite,postgres,postgres-2] [--before FOLDER]
  *
- * Before the first round each store takes in wakes of 16 senders for as many seconds as `--warm-up` says, times its
- * servers: a new process compiles, and two of them on one database do so twice, each with half of the wakes.
+ * Before the first round each store receives wakes of 16 senders for `--warm-up` seconds times the number of its
+ * servers: a new process compiles its code, and two of them on one database get half of the wakes each.
  *
  * Several stores take turns in each round, PostgreSQL as a cluster of the bench's own, on the disk of the temporary
- * folder; each line says how much that is of the first. `--before` is another source tree, which comes first.
- * `postgres-2` is two servers on one database, which requests go to in turn. `--idle`: no model generates.
+ * folder; each line has the ratio to the first. `--before` is another source tree, which comes first. `postgres-2` is
+ * two servers on one database, which get requests in turn. `--idle`: no model generates.
  *
- * Senders are closed loops: each sends again when it was answered. A rate is an open loop: requests leave at even
- * times, whether those before were answered or not, and their latency counts from the time they should have left at.
+ * Senders are closed loops: each sends again after its answer. A rate is an open loop: requests are sent at even times,
+ * whether earlier ones were answered or not, and their latency counts from the planned time.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -37,7 +37,7 @@ const { values: flags } = parseArgs({
 });
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const WARM_UP_SENDERS = 16;
-/** In `/proc`, of a second. */
+/** Clock ticks per second in `/proc`. */
 const TICKS = 100;
 const SETTINGS = {
   hooks: { enabled: true, token: TOKEN, queue: { max: 1_000_000 } },
@@ -50,14 +50,14 @@ interface Sample {
   readonly p50: number;
   readonly p99: number;
   readonly refused: number;
-  /** Of the servers, and of what keeps their data: seconds for 10,000 webhooks. */
+  /** Processor seconds of the servers and their database for 10,000 webhooks. */
   readonly processor: number;
 }
 
 interface Server extends Hearth {
-  /** On one database. */
+  /** Number of servers on the database. */
   readonly nodes: number;
-  /** Seconds that its processes, and those of its database, have had. */
+  /** Processor seconds of its processes, and of its database's. */
   processorSeconds(): Promise<number>;
 }
 
@@ -107,7 +107,7 @@ async function measure(name: string, load: Load): Promise<void> {
   }
 }
 
-/** @param stack of what goes when the measurement is over */
+/** @param stack disposes of the servers after the measurement */
 async function start({ store, main }: Subject, stack: AsyncDisposableStack): Promise<Server> {
   const [kind, nodes = "1"] = store.split("-");
   const postgres = kind === "postgres" ? await startPostgres() : undefined;
@@ -164,7 +164,7 @@ async function generate(server: Hearth, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** One wake. Resolves with whether it was accepted. */
+/** One wake. Resolves with true if it was accepted. */
 async function wake({ url }: Hearth): Promise<boolean> {
   const response = await fetch(`${url}/hooks/wake`, {
     method: "POST",
@@ -202,7 +202,7 @@ async function openLoop(server: Server, rate: number): Promise<Sample> {
   return tally.sample(await server.processorSeconds());
 }
 
-/** What a process had of the processor, in seconds; 0 where it is gone. */
+/** Processor time of a process, in seconds; 0 if it has ended. */
 async function processorSeconds(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   const [user = "0", system = "0"] = stat

@@ -1,6 +1,6 @@
 /**
- * Dispatches of a layer and bytes over the weights' of a decode step, for every architecture, counted from tiny models
- * made in code: no GPU is needed, and none is asked.
+ * Dispatches per layer, and bytes relative to the weights', of a decode step, for every architecture, counted from tiny
+ * models made in code: needs no GPU.
  *
  *   bun bench/gpu-layers.ts [--at 0]
  */
@@ -25,7 +25,7 @@ try {
     const gguf = openGguf(path);
     const { layers, moved, weights } = decodeStepOf(loadProgram(gguf), { ctxLen: position + 1, position });
     gguf.close();
-    const most = layers.toSorted((a, b) => b.length - a.length)[0]!; // every spec has two layers at least
+    const most = layers.toSorted((a, b) => b.length - a.length)[0]!; // every spec has at least two layers
     const cost = { dispatches: most.length, "bytes over weights'": Number((moved / weights).toFixed(3)) };
     table[name] = { ...cost, layer: most.join(" ") };
   }

@@ -1,6 +1,6 @@
 /**
  * A model's matrix products, norms and activations, without its attention, on our kernels and on ONNX Runtime's WebGPU
- * provider: one program, lowered twice. Says how far their logits are apart, and how fast each is.
+ * provider: one program, lowered twice. Reports the difference of their logits, and the speed of each.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ import { openGguf } from "../src/engine/formats/files/gguf.ts";
 const WEIGHTS_NAME = "model.weights";
 
 export interface Products {
-  /** Σ (onnx − hearth)² / Σ hearth² of the last row's logits of a few and of all rows, both in float32. */
+  /** Σ (onnx − hearth)² / Σ hearth² of the last row's logits for few and for all rows, both in float32. */
   readonly nmse: number;
   readonly hearth: Speed;
   readonly onnx: Speed;
@@ -58,7 +58,7 @@ export async function measureProducts(
   return { nmse: nmse(logits[1]!, logits[0]!), hearth: speeds[0]!, onnx: speeds[1]! };
 }
 
-/** The program, given its hidden states, where the output of attention is its queries. Logits of the last row only. */
+/** The program on given hidden states, with attention's output replaced by its queries. Logits of the last row only. */
 export function withoutAttention({ steps, shape, ...program }: Program): Program {
   const renamed = new Map<string, string>();
   const kept = steps.flatMap((step): Step[] => {
@@ -74,7 +74,10 @@ export function withoutAttention({ steps, shape, ...program }: Program): Program
 }
 
 interface Runner {
-  /** Logits of the last row. @param input (rows, dim) */
+  /**
+   * Logits of the last row.
+   * @param input (rows, dim)
+   */
   run(input: Float32Array): Promise<Float32Array>;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * What gpu.ts measures, each in a process of its own: `bun bench/gpu-sides.ts SIDE FILE PROMPT TOKENS` prints one line
- * of JSON. A side that cannot run here ends with the reason on standard error.
+ * The measurements of gpu.ts, each in a process of its own: `bun bench/gpu-sides.ts SIDE FILE PROMPT TOKENS` prints one
+ * line of JSON. A side that cannot run here exits with the reason on standard error.
  */
 import { join } from "node:path";
 import { loadProgram } from "../src/engine/architectures/index.ts";
@@ -18,7 +18,7 @@ import { measureProducts, type Products } from "./gpu-products.ts";
 import { traceOf, type Trace } from "./gpu-trace.ts";
 
 const CTX_LEN = 2048;
-/** The fastest kernels are searched once, as a server does, and kept here. */
+/** The fastest kernels are searched once, as in a server, and cached here. */
 const CACHE_DIR = join(import.meta.dir, "out", "cache");
 /** Runs of the products. */
 const REPEATS = 10;
@@ -53,7 +53,7 @@ export interface Traces {
   readonly weightBytes: number;
 }
 
-/** By the name of the side: what it prints. */
+/** Output of each side, by name. */
 export interface Answers {
   adapter: AdapterReport;
   hearth: Rates;
@@ -96,7 +96,8 @@ const sides: { readonly [Name in SideName]: (work: Work) => Promise<Answers[Name
     const context = await model.createContext({ contextSize: CTX_LEN, batchSize: Math.max(64, prompt) });
     const sequence = context.getSequence();
     const loadMs = performance.now() - startedMs;
-    const ids = [...idsOf(prompt)] as Parameters<typeof sequence.evaluateWithoutGeneratingNewTokens>[0]; // branded
+    // a branded type
+    const ids = [...idsOf(prompt)] as Parameters<typeof sequence.evaluateWithoutGeneratingNewTokens>[0];
     await sequence.evaluateWithoutGeneratingNewTokens(ids.slice(0, 64));
     await sequence.clearHistory();
     const prefillMs = await timeOf(() => sequence.evaluateWithoutGeneratingNewTokens(ids));
@@ -121,7 +122,7 @@ const sides: { readonly [Name in SideName]: (work: Work) => Promise<Answers[Name
   products: ({ file, prompt }) => measureProducts(file, { rows: prompt, repeats: REPEATS }),
 };
 
-/** Tokens that are ordinary in every vocabulary of a thousand or more. */
+/** Token ids that are ordinary text in every vocabulary of a thousand or more. */
 const idsOf = (count: number): Int32Array => Int32Array.from({ length: count }, (_, i) => 300 + ((i * 7919) % 700));
 
 const feed = (session: Session, start: number, tokens: Int32Array): Promise<Float32Array> =>
@@ -141,7 +142,7 @@ async function withSession<T>(file: string, use: (session: Session, loadMs: numb
   return result;
 }
 
-/** Bytes of weights that one token reads: all matrices, but of an embedding table that is not the output's too. */
+/** Bytes of weights that one token reads: all matrices except an embedding table that is not also the output's. */
 function weightBytesOf(file: string): number {
   const gguf = openGguf(file);
   const { steps, weights } = loadProgram(gguf);
@@ -152,7 +153,7 @@ function weightBytesOf(file: string): number {
   return bytes;
 }
 
-/** Bytes per second that the device copies, those read and those written. */
+/** Copy rate of the device in bytes per second, reads and writes. */
 async function copyRate(device: Device): Promise<number> {
   const { gpu, facts } = device;
   const size = Math.min(256 * 2 ** 20, facts.limits.maxBufferSize);

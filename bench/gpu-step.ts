@@ -1,8 +1,8 @@
 /**
- * What a decode step costs whatever the GPU: submits, GPU objects made, time to encode, bytes read back, and bytes
- * moved over those of the weights. Counted in a real session, so that a software adapter tells it as well as a GPU
- * does, but for the bytes, which the lowered program tells. Once with all logits, once with so many candidates (at
- * temperature 0 it is one), step by step in turn.
+ * The GPU-independent cost of a decode step: submits, created GPU objects, time to encode, bytes read back, and bytes
+ * moved relative to the weights'. Counted in a real session, so that a software adapter gives the same figures as a
+ * GPU; the bytes come from the lowered program. Once with all logits, once with `--candidates` (one at temperature 0),
+ * step by step in turn.
  *
  *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]
  */
@@ -18,13 +18,13 @@ import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import { decodeStepOf } from "../test/engine/backends/webgpu/decode-step.ts";
 import { MAKERS } from "../test/engine/backends/webgpu/tally.ts";
 
-/** Room behind where the tokens begin. */
+/** Context length: room after the first position. */
 const CTX_LEN = 256;
 
 const { values: flags, positionals } = parseArgs({
   options: {
     tokens: { type: "string", default: "8" },
-    at: { type: "string", default: "0" }, // the position where they begin
+    at: { type: "string", default: "0" }, // the first position
     candidates: { type: "string", default: "1" },
   },
   allowPositionals: true,
@@ -47,7 +47,7 @@ const step = (i: number, few: boolean) => {
   return few ? session.offers!.run([{ ...row, wish }]) : session.run([row]);
 };
 const sides: Record<"logits" | "candidates", Step[]> = { logits: [], candidates: [] };
-for (const few of [false, true]) await step(0, few); // compiles what the first run of a driver compiles
+for (const few of [false, true]) await step(0, few); // warm-up compiles the driver's shaders
 for (let i = 1; i <= count; i++) {
   for (const [name, side] of Object.entries(sides)) {
     const seen = watch(device.gpu, plan.readback);
@@ -85,7 +85,9 @@ interface Seen {
 }
 type Step = Seen & { readonly stepMs: number };
 
-/** Counts submits, dispatches, created objects and bytes read back; takes the time from encoders to their submits. */
+/**
+ * Counts submits, dispatches, created objects and bytes read back; measures the time from encoders to their submits.
+ */
 export function watch(gpu: GPUDevice, readback: GPUBuffer): { stop(): Seen } {
   let [submits, objects, dispatches, readBack, startedMs, encodeMs] = [0, 0, 0, 0, 0, 0];
   const undo: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * What a run makes a GPU do, seen from WebGPU's side: dispatches, time to encode them, and each kernel's own time where
- * the device has timestamps. While a trace is on, every dispatch is a pass of its own between two timestamps.
+ * The GPU work of a run, from WebGPU's side: dispatches, time to encode them, and each kernel's own time if the device
+ * has timestamps. While a trace is on, every dispatch is a pass of its own between two timestamps.
  */
 import { USAGE } from "../src/engine/backends/webgpu/usage.ts";
 import type { Device } from "../src/engine/backends/webgpu/device.ts";
@@ -12,15 +12,15 @@ const STAMPS_MAX = 4096;
 
 export interface Trace {
   readonly dispatches: number;
-  /** From the encoder's beginning to its submit, of a run without timestamps. */
+  /** Time from the encoder's creation to its submit, in a run without timestamps. */
   readonly encodeMs: number;
-  /** Longest first; empty where the device has no timestamps. */
+  /** Longest first; empty if the device has no timestamps. */
   readonly kernels: readonly { readonly kernel: string; readonly count: number; readonly ms: number }[];
 }
 
-/** Traces what `run` submits; `run` is called several times and must do the same each time. */
+/** Traces the submits of `run`; `run` is called several times and must do the same each time. */
 export async function traceOf(device: Device, run: () => Promise<unknown>): Promise<Trace> {
-  await run(); // compiles what the first run of a driver compiles
+  await run(); // warm-up compiles the driver's shaders
   const encodesMs: number[] = [];
   for (let i = 0; i < 5; i++) encodesMs.push(await encodeMsOf(device.gpu, run));
   const encodeMs = encodesMs.toSorted((a, b) => a - b)[2]!;
@@ -50,7 +50,7 @@ async function encodeMsOf(gpu: GPUDevice, run: () => Promise<unknown>): Promise<
   return endedMs - startedMs;
 }
 
-/** Makes each dispatch a pass of its own, with timestamps where there is a query set; undone when disposed of. */
+/** Makes each dispatch a pass of its own, with timestamps if there is a query set; undone when disposed of. */
 function splitPasses(gpu: GPUDevice, labels: string[], querySet: GPUQuerySet | undefined): Disposable {
   return replaceMethod(gpu, "createCommandEncoder", (own) => (...args) => {
     const encoder = own(...args);
@@ -72,7 +72,7 @@ function splitPasses(gpu: GPUDevice, labels: string[], querySet: GPUQuerySet | u
         pass.dispatchWorkgroups(...groups);
         pass.end();
       };
-      // What recorded passes use; anything else fails loudly.
+      // The methods that recorded passes use; any other fails loudly.
       return {
         setPipeline: (next: GPUComputePipeline) => void (pipeline = next),
         setBindGroup: (index: number, group: GPUBindGroup) => void (bindings[index] = [index, group]),
@@ -86,7 +86,7 @@ function splitPasses(gpu: GPUDevice, labels: string[], querySet: GPUQuerySet | u
 
 type Methods<T> = { [K in keyof T as T[K] extends (...args: never[]) => unknown ? K : never]: T[K] };
 
-/** Puts a method in place of one of an object's class, until disposed of. */
+/** Replaces a method of an object's class, until disposed of. */
 function replaceMethod<T extends object, K extends keyof Methods<T> & string>(
   owner: T,
   name: K,

@@ -1,16 +1,16 @@
 /**
- * Hearth on the GPU, beside llama.cpp's Vulkan build and ONNX Runtime's WebGPU provider on the same device and files:
- * prefill, decode, the share of the device's copy rate that decode reaches, and the time in each kernel. Makes its own
- * models, runs each side in a process of its own, goes on without a side that cannot run, and says why. Ends with 1
- * where Hearth itself gave nothing of a file.
+ * Hearth on the GPU, compared with llama.cpp's Vulkan build and ONNX Runtime's WebGPU provider on the same device and
+ * files: prefill, decode, decode's share of the device's copy rate, and the time in each kernel. Makes its own models,
+ * runs each side in a process of its own, and continues without a side that cannot run, with the reason. Exits with 1
+ * if Hearth itself failed on a file.
  *
  *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size tiny|1.2b|8b] [--rounds 3] [--minutes 9] [--json FILE]
  *   bun bench/gpu.ts --file FILE.gguf
  *
- * What is here as installed by `bun install` and `bun install --cwd bench` suffices; without the second there is no
- * llama.cpp. A file takes `--minutes` at most, so that 8 B files may be measured one call each:
- * `bun bench/gpu.ts`, then `bun bench/gpu.ts q4_0 q4_k_m --size 8b`, then `bun bench/gpu.ts f16 --size 8b`.
- * A software adapter tries whether everything runs (`--size tiny`): its rates mean nothing.
+ * Needs only `bun install` and `bun install --cwd bench`; without the second there is no llama.cpp. A file takes at
+ * most `--minutes`, so that 8 B files can be measured one call each: `bun bench/gpu.ts`, then `bun bench/gpu.ts q4_0
+ * q4_k_m --size 8b`, then `bun bench/gpu.ts f16 --size 8b`. A software adapter only tests that everything runs (`--size
+ * tiny`): its rates mean nothing.
  *
  * Hearth runs its fastest kernels, which the first file's run searches; HEARTH_GPU_KERNELS=plain or fast compares.
  */
@@ -21,11 +21,11 @@ import type { AdapterReport, Answers, Rates, SideName, Traces, Work } from "./gp
 import type { Products } from "./gpu-products.ts";
 import { ensureModel, MIXES, SHAPES, type Mix, type Size } from "./make-model.ts";
 
-/** Layers of the products: more weights than any cache holds, and few enough for a moment. */
+/** Layers of the products: more weights than any cache holds, and few enough to be quick. */
 const PRODUCT_LAYERS = 4;
-/** Of a file's time, what one process may take: one that hangs leaves room for the others. */
+/** One process's share of a file's time: one that hangs leaves room for the others. */
 const SHARE = 0.3;
-/** Kernels of a pass that are worth a line. */
+/** Most kernels shown for a pass. */
 const KERNELS_SHOWN = 12;
 
 const { values: flags, positionals } = parseArgs({
@@ -38,11 +38,11 @@ const { values: flags, positionals } = parseArgs({
     minutes: { type: "string", default: "9" }, // for each file
     out: { type: "string", default: join(import.meta.dir, "out") }, // models are made here, and kept
     json: { type: "string", default: join(import.meta.dir, "out", "gpu-results.json") },
-    file: { type: "string" }, // this model instead of those made here
+    file: { type: "string" }, // uses this model instead of making some
   },
 });
 
-/** What a side gave, or why it gave nothing. */
+/** A side's result, or the reason why it has no result. */
 type Outcome<T> = { readonly value: T } | { readonly reason: string };
 
 /** Of one file. */
@@ -62,10 +62,10 @@ if ("reason" in adapter) throw new Error(`no GPU to measure: ${adapter.reason}`)
 const parts = await main(adapter.value);
 process.exit(parts.every(({ rounds }) => rounds.hearth.length > 0) ? 0 : 1);
 
-/** What came of each file. */
+/** Returns the result of each file. */
 async function main(gpu: AdapterReport): Promise<Part[]> {
   if (!Object.hasOwn(SHAPES, flags.size)) throw new Error(`--size: expected ${Object.keys(SHAPES).join(", ")}`);
-  const size = flags.size as Size; // one of them: looked up in the line above
+  const size = flags.size as Size; // checked above
   const mixes = flags.file ? [""] : positionals.length > 0 ? positionals : ["q4_0", "q4_k_m", "f16"];
   for (const mix of mixes)
     if (mix && !Object.hasOwn(MIXES, mix))
@@ -134,11 +134,11 @@ async function productsOf(mix: Mix, size: Size, { work, left, noted }: ProductsP
   return noted("onnx", await ask("products", { ...work, file }, left()));
 }
 
-/** A side in a process of its own, killed when its time is over. */
+/** Runs a side in a process of its own, killed at its time limit. */
 async function ask<Name extends SideName>(side: Name, work: Work, ms: number): Promise<Outcome<Answers[Name]>> {
   if (ms <= 0) return { reason: `no time was left of ${flags.minutes} minutes` };
   const args = [join(import.meta.dir, "gpu-sides.ts"), side, work.file, String(work.prompt), String(work.tokens)];
-  // llama.cpp passes software adapters by unless it is told which to take.
+  // llama.cpp skips software adapters unless one is selected.
   const software = side === "llama" && "value" in adapter && adapter.value.software;
   const child = Bun.spawn([process.execPath, ...args], {
     env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", ...(software && { GGML_VK_VISIBLE_DEVICES: "0" }) },
@@ -148,7 +148,7 @@ async function ask<Name extends SideName>(side: Name, work: Work, ms: number): P
   });
   const [out, error, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   const last = out.trim().split("\n").at(-1) ?? "";
-  if (code === 0 && last.startsWith("{")) return { value: JSON.parse(last) as Answers[Name] }; // what the side printed
+  if (code === 0 && last.startsWith("{")) return { value: JSON.parse(last) as Answers[Name] }; // the side's output
   if (child.signalCode === "SIGKILL") return { reason: `not done within ${(ms / 1000).toFixed(0)} s` };
   const said = Bun.stripANSI(error).trim().split("\n").slice(-3).join(" ");
   return { reason: said || `it ended with ${child.signalCode ?? code} and said nothing` };
@@ -205,7 +205,7 @@ function mediansOf(all: readonly Rates[]): Pick<Rates, "prefill" | "decode"> {
   return { prefill: median(all.map(({ prefill }) => prefill)), decode: median(all.map(({ decode }) => decode)) };
 }
 
-/** After each part, so that a run that is stopped leaves what it has. */
+/** Called after each part, so that a stopped run leaves its results. */
 function save(results: { adapter: AdapterReport; parts: readonly Part[] }): void {
   mkdirSync(dirname(flags.json), { recursive: true });
   const partial = `${flags.json}.partial`;

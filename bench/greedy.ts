@@ -1,12 +1,12 @@
 /**
- * 64 greedy tokens of a model by Hearth, in precise and in default mode, against llama.cpp's on the same file and the
- * same prompt ids, for ten prompts. Says for each how many tokens agree before the first difference, and by how much
- * our precise logits are apart there. llama.cpp rounds activations to 8 bits, so where two tokens are nearly tied it
- * may choose otherwise than exact arithmetic does.
+ * Compares 64 greedy tokens of Hearth, in precise and in default mode, with llama.cpp's on the same file and the same
+ * prompt ids, for ten prompts. Reports for each the number of equal tokens before the first difference, and the gap of
+ * our precise logits there. llama.cpp rounds activations to 8 bits, so if two tokens are nearly tied it may choose
+ * otherwise than exact arithmetic.
  *
  *   bun bench/greedy.ts [FILE.gguf] [--tokens 64] [--raw]
  *
- * Prompts are asked in ChatML, as the embedded model's template writes it; with --raw they are continued as they are.
+ * Prompts are in ChatML, as the embedded model's template writes it; with --raw they are continued verbatim.
  */
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -34,7 +34,8 @@ const PROMPTS = [
 const CTX_LEN = 256;
 
 if (process.env["ORT_DISABLE_TELEMETRY"] !== "1") {
-  const env = { ...process.env, ORT_DISABLE_TELEMETRY: "1" }; // native code reads what the process began with
+  // native code reads the environment of the process's start
+  const env = { ...process.env, ORT_DISABLE_TELEMETRY: "1" };
   const { exitCode } = Bun.spawnSync([process.execPath, ...process.argv.slice(1)], {
     env,
     stdio: ["ignore", "inherit", "inherit"],
@@ -48,7 +49,7 @@ const { values: flags, positionals } = parseArgs({
 });
 const file = resolve(positionals[0] ?? join(import.meta.dir, "../models/hearth/hearth.gguf"));
 const count = Number(flags.tokens);
-const threads = physicalCores(); // more than there are cores make llama.cpp wait for itself
+const threads = physicalCores(); // more threads than cores make llama.cpp wait for itself
 const gguf = openGguf(file);
 const tokenizer = loadTokenizer(gguf.metadata, file);
 const chat = (text: string): string => `<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`;
@@ -72,7 +73,7 @@ for (const mode of ["precise", "default"] as const) {
 }
 process.exit(0);
 
-/** Tokens before the first difference. */
+/** Number of tokens before the first difference. */
 function agreement(ours: readonly number[], theirs: readonly number[]): number {
   const different = theirs.findIndex((token, i) => ours[i] !== token);
   return different < 0 ? theirs.length : different;
@@ -80,7 +81,7 @@ function agreement(ours: readonly number[], theirs: readonly number[]): number {
 
 interface Answer {
   readonly tokens: readonly number[];
-  /** By how much our logit of the first token that differs is above that of llama.cpp's choice. */
+  /** Our logit of our first differing token minus that of llama.cpp's. */
   readonly gap: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What llama.cpp makes of pictures that are cut into slices: sizes, pixels and rows, for record-image-rows.ts.
+// llama.cpp's processing of pictures that are cut into slices: sizes, pixels and rows, for record-image-rows.ts.
 //
 //   image-rows MMPROJ.gguf OUT WIDTHxHEIGHT=FILE …    FILE: bytes of red, green and blue
 //

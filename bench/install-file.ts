@@ -1,12 +1,10 @@
-/**
- * Puts a GGUF file into a store under a name, so that a server can be measured on it.
- */
+/** Adds a GGUF file to a store under a name, so that a server can be measured on it. */
 import { importBlob, writeBlob } from "../src/library/blobs.ts";
 import { CONFIG_TYPE, mediaType, writeManifest } from "../src/library/manifest.ts";
 import { parseName } from "../src/library/name.ts";
 import { manifestPath } from "../src/library/store.ts";
 
-/** Returns the name that requests use. */
+/** Returns the name for requests. */
 export async function installFile(options: { root: string; file: string; name: string }): Promise<string> {
   const { root, file, name } = options;
   const weights = await importBlob(root, file);

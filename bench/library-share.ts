@@ -1,6 +1,6 @@
 /**
- * The share of what people pull from the public library that loads here as text, and that also sees where the model
- * does: models/pulls.ts against the registries.
+ * The share of the public library's pulls that loads here as text, and with vision if the model has it: models/pulls.ts
+ * against the registries.
  *
  *   bun bench/library-share.ts
  */

@@ -7,16 +7,18 @@ export interface Rates {
   readonly decode: number;
 }
 export interface LlamaPrograms {
-  /** A prompt and tokens behind it, each by itself: medians of `rounds`. */
+  /** A prompt, and tokens after it, measured separately: medians of `rounds`. */
   bench(file: string, sizes: { prompt: number; tokens: number; rounds: number }): Promise<Rates>;
-  /** Streams with prompts of their own, all of whose tokens are counted. */
+  /** Streams with their own prompts; all of their tokens count. */
   batched(file: string, sizes: { prompt: number; tokens: number; streams: number }): Promise<Rates>;
-  /** A server that embeds texts; `embed` takes them all in one call and returns their tokens. */
+  /** A server that embeds texts; `embed` sends them all in one call and returns the number of tokens. */
   embedder(
     file: string,
     options: { tokens: number },
   ): Promise<{ embed(texts: readonly string[]): Promise<number>; stop(): void }>;
-  /** A server with so many streams of `ctxLen` tokens each; `answer` resolves with the tokens of a whole answer. */
+  /**
+   * A server with this many streams of `ctxLen` tokens each; `answer` resolves with the number of an answer's tokens.
+   */
   server(
     file: string,
     options: { streams: number; ctxLen: number },
@@ -26,7 +28,7 @@ export interface LlamaPrograms {
 const START_TIMEOUT_MS = 30_000;
 const PARALLEL = 4;
 
-/** @param folder holds the programs; their libraries are looked for there too */
+/** @param folder of the programs and their libraries */
 export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
   const start = (name: string, given: readonly string[]): Bun.Subprocess<"ignore", "pipe", "pipe"> => {
     const env = {
@@ -68,7 +70,7 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
       return {
         async embed(input) {
           const reply = await post("/v1/embeddings", { input, model: "bench" });
-          return (reply as { usage: { total_tokens: number } }).usage.total_tokens; // as its API says
+          return (reply as { usage: { total_tokens: number } }).usage.total_tokens; // the API's format
         },
         stop,
       };
@@ -86,7 +88,7 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
             cache_prompt: false,
           };
           const reply = await post("/completion", { prompt, ...options });
-          return (reply as { tokens_predicted: number }).tokens_predicted; // as its API says
+          return (reply as { tokens_predicted: number }).tokens_predicted; // the API's format
         },
         stop,
       };
@@ -101,7 +103,7 @@ interface Server {
 
 /** Resolves when it is up. */
 async function serverOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, url: string): Promise<Server> {
-  const errors = child.stderr.text(); // read, so that the pipe does not fill up
+  const errors = child.stderr.text(); // drained, so that the pipe does not fill up
   void child.stdout.text();
   const isUp = async (): Promise<boolean> => (await fetch(`${url}/health`).catch(() => undefined))?.ok ?? false;
   for (const deadline = Date.now() + START_TIMEOUT_MS; !(await isUp()); await Bun.sleep(50)) {
@@ -119,7 +121,7 @@ async function serverOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, url: st
   };
 }
 
-/** What a process printed; throws where it failed. */
+/** The output of a process; throws if it failed. */
 export async function outputOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<string> {
   const [out, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   if (code !== 0) throw new Error(`${name}: ended with ${code}: ${errors.slice(-500)}`);

@@ -1,18 +1,18 @@
-/** Small C++ programs beside llama.cpp's own code, built against a source folder that was built in its `build`. */
+/** Builds small C++ programs against llama.cpp's source folder, which was built in its `build`. */
 import { join } from "node:path";
 
 interface Parts {
-  /** Of a source file in this folder, without its ending. */
+  /** Name of a source file in this folder, without its ending. */
   readonly name: string;
-  /** Where the program goes. */
+  /** Folder of the program. */
   readonly folder: string;
   /** Folders of headers, relative to the source. */
   readonly includes: readonly string[];
-  /** Beside llama and ggml. */
+  /** Besides llama and ggml. */
   readonly libraries?: readonly string[];
 }
 
-/** Builds it with g++. Returns what runs it, which throws where it fails. */
+/** Builds it with g++. Returns a function that runs it, which throws if it fails. */
 export async function programBeside(
   source: string,
   parts: Parts,

@@ -1,12 +1,12 @@
 /**
- * Guesses from earlier text: tokens per second with them and without, of an answer that repeats its prompt with a word
- * changed here and there, as an answer to "edit this text" does.
+ * Prompt-lookup drafting: tokens per second with and without it, for an answer that repeats its prompt with an
+ * occasional changed word, like an answer to "edit this text".
  *
  *   bun bench/lookup.ts FILE.gguf [--tokens 400] [--every 25] [--prompt 600] [--rounds 3] [--record]
  *
- * The passes are those of the model; what it answers is told to it, since a file of random weights edits nothing: the
- * largest of the logits of each row is made that of the next token of the edited text. With --own the model answers.
- * Other work on the machine takes time from one side or the other: the ratio of the processor time is shown too.
+ * The passes are the model's own; its answers are scripted, since random weights edit nothing: in each row the logit of
+ * the edited text's next token becomes the largest. With --own the model answers. Other work on the machine slows one
+ * side or the other: the ratio of the processor time is shown too.
  */
 import { parseArgs } from "node:util";
 import { loadEngine, type LoadedEngine } from "../src/engine/batching/load.ts";
@@ -37,7 +37,7 @@ const [tokens, every, length] = [Number(flags.tokens), Number(flags.every), Numb
 const prompt = Int32Array.from({ length }, (_, i) => 300 + (((i * 7919 + (i >> 3) * 131) % 20_011) % 700));
 const edited = prompt.map((id, i) => (i % every === every - 1 ? 1000 + (i % 97) : id));
 
-/** The model, which is told what follows each row. */
+/** The model, with scripted next tokens. */
 function scripted(session: Session, vocabSize: number): Session {
   return {
     ...session,

@@ -1,11 +1,11 @@
 /**
- * Random-weight llama GGUFs of 1.2 B parameters (2048 dim, 16 layers, 32/8 heads, 8192 ffn, 128,256 tokens, tied
- * embedding), for measuring speed: random blocks with sane scales, written straight in each type, in the mix that
- * llama.cpp's quantizer chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
+ * Makes random-weight llama GGUFs of 1.2 B parameters (2048 dim, 16 layers, 32/8 heads, 8192 ffn, 128,256 tokens, tied
+ * embedding), for measuring speed: random blocks with plausible scales, written directly in each type, in the mix of
+ * llama.cpp's quantizer (llama_tensor_get_type, llama-quant.cpp). Their output is noise.
  *
  *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--size 1.2b] [--out FOLDER] [--vocabulary FILE.gguf]
  *
- * --vocabulary takes the tokenizer from a file, as many tokens as there are rows of the embedding.
+ * --vocabulary takes the tokenizer from a file, as many tokens as the embedding has rows.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -18,12 +18,12 @@ import { writeGguf, type WriteTensor, type WriteValue } from "../src/engine/form
 import { quants } from "../src/engine/formats/quant/index.ts";
 import type { Quant } from "../src/engine/formats/quant/quant.ts";
 
-/** A llama of 1.2 B weights, one of 8 B, and one that only tries whether everything runs. */
+/** A llama of 1.2 B weights, one of 8 B, and one that only tests that everything runs. */
 export const SHAPES = {
   tiny: { dim: 256, nLayers: 4, nHeads: 4, nKvHeads: 2, ffnDim: 768, vocabSize: 1024, ctxLen: 4096 },
   "135m": { dim: 576, nLayers: 30, nHeads: 9, nKvHeads: 3, ffnDim: 1536, vocabSize: 49_152, ctxLen: 8192 },
   "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
-  /** Six layers of Qwen 3 30B-A3B: 128 experts, of which a row goes to 8. */
+  /** Six layers of Qwen 3 30B-A3B: 128 experts, 8 per row. */
   moe: {
     dim: 2048,
     nLayers: 6,
@@ -43,7 +43,7 @@ export type Size = keyof typeof SHAPES;
 const DEVIATION = 0.02;
 const CHUNK_BLOCKS = 32_768;
 
-/** What each file stores, by tensor: the quantizer gives more bits to what hurts most. */
+/** The type of each tensor: the quantizer gives more bits to the most sensitive ones. */
 export const MIXES = {
   q4_0: (name: string) => (name === "token_embd.weight" ? quants.q6_K : quants.q4_0),
   q8_0: () => quants.q8_0,
@@ -64,13 +64,13 @@ function usesMoreBits(layer: number, nLayers: number): boolean {
 }
 
 interface Variant {
-  /** Its first so many only. */
+  /** Number of layers to keep. */
   readonly layers?: number | undefined;
-  /** File whose tokenizer it has. */
+  /** File of the tokenizer. */
   readonly vocabulary?: string | undefined;
 }
 
-/** Path of the file of a mix, made if it is not there yet. */
+/** Path of the file of a mix, made if it is missing. */
 export async function ensureModel(
   mix: Mix,
   folder: string,
@@ -191,10 +191,10 @@ function* tensorsOf(mix: Mix, shape: Shape, rng: Rng): Generator<WriteTensor> {
   }
 }
 
-/** Where a block keeps its float16 scales, and what they must be for the weights to have the wanted deviation. */
+/** Offsets of a block's float16 scales, and their values for the wanted deviation of the weights. */
 const SCALES: Readonly<Record<string, readonly (readonly [at: number, value: number])[]>> = {
-  q4_0: [[0, DEVIATION / 4.6]], // uniform nibbles deviate by 4.6
-  q8_0: [[0, DEVIATION / 74]], // uniform bytes by 74
+  q4_0: [[0, DEVIATION / 4.6]], // the deviation of uniform nibbles is 4.6
+  q8_0: [[0, DEVIATION / 74]], // that of uniform bytes is 74
   q4_K: [
     [0, DEVIATION / 170],
     [2, (DEVIATION / 170) * 7.5],
@@ -252,6 +252,6 @@ if (import.meta.main) {
   for (const mix of wanted) {
     if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
     const { vocabulary } = values;
-    console.log(await ensureModel(mix as Mix, folder, values.size as Size, { vocabulary })); // both looked up above
+    console.log(await ensureModel(mix as Mix, folder, values.size as Size, { vocabulary })); // checked above
   }
 }

@@ -2,9 +2,9 @@
  * Writes docs/models.md.
  *
  *   bun bench/models-table.ts                   from the registries and bench/models/checked.json
- *   bun bench/models-table.ts --check [FOLDER]  runs all reference models first, and those of a folder like
- *                                               golden/archs, and writes down in checked.json what it found; what that
- *                                               says of models that are not here stays
+ *   bun bench/models-table.ts --check [FOLDER]  first runs all reference models, also of a folder like
+ *                                               golden/archs, and updates checked.json; entries of absent
+ *                                               models stay
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({ options: { check: { type: "boolean" 
 const recordPath = join(import.meta.dir, "models/checked.json");
 const tablePath = resolve(import.meta.dir, "../docs/models.md");
 const backends = { simd: simdBackend, webgpu: webGpuBackend, onnx: onnxBackend };
-const QUANTIZED = 1e-5; // a larger bound is that of files which llama.cpp itself rounds
+const QUANTIZED = 1e-5; // larger bounds belong to files that llama.cpp itself rounds
 
 if (values.check) await Bun.write(recordPath, `${JSON.stringify(await check(positionals[0]), null, 2)}\n`);
 await Bun.write(tablePath, makeTable((await Bun.file(recordPath).json()) as CheckedModels));
@@ -42,7 +42,7 @@ Bun.spawnSync([process.execPath, "fmt", tablePath, recordPath]);
 interface Found {
   readonly references: Set<string>;
   nmse: number;
-  /** Of references with a larger bound: used where there are no others. */
+  /** Error of references with a larger bound: used only without others. */
   looseNmse: number;
   readonly missing: Map<string, Set<string>>;
 }
@@ -81,12 +81,12 @@ async function check(more: string | undefined): Promise<CheckedModels> {
   return Object.fromEntries(sorted.map(([arch, entry]) => [arch, plain(entry)]));
 }
 
-/** Decoders that look both ways, as few of their files do, and fewer backends. */
+/** Decoders with bidirectional attention, which few of their files and fewer backends have. */
 function isTurned(name: string, { arch }: Outline): boolean {
   return name.endsWith("-two-sided") && arch !== "llama-embed";
 }
 
-/** The models that are made in code, as files. */
+/** The models made in code, as files. */
 async function madeIn(folder: string): Promise<Reference[]> {
   const made: Reference[] = [];
   const kinds = [
@@ -112,7 +112,7 @@ async function madeIn(folder: string): Promise<Reference[]> {
   return made;
 }
 
-/** What was found the last time of models that are not here now. */
+/** The earlier results of models that are absent now. */
 async function before(here: ReadonlySet<string>): Promise<Map<string, Found>> {
   const last = (await Bun.file(recordPath).json()) as CheckedModels;
   const kept = new Map<string, Found>();

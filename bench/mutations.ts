@@ -1,8 +1,8 @@
 /**
- * Which mistakes the recorded logits show: every reference model is run with each mistake of
- * test/engine/architectures/mutations.ts,
- * and counts as blind where its logits stay within the bound. `bun bench/mutations.ts`: the outlines, and with
- * `HEARTH_GOLDEN` the models there too. Exits with 1 where an outline is blind to a wrong rotation or a lost window.
+ * Tests that the recorded logits reveal mistakes: runs every reference model with each mistake of
+ * test/engine/architectures/mutations.ts, and counts it as blind if its logits stay within the bound. `bun
+ * bench/mutations.ts`: the outlines, and with `HEARTH_GOLDEN` the models there too. Exits with 1 if an outline is blind
+ * to a wrong rotation or a lost window.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ async function errorOf(program: Program, { tokens, expected }: Known): Promise<n
   return error;
 }
 
-/** Models by mutation: those that have such a part, and those whose logits do not show it. */
+/** Models by mutation: all that have such a part, and the blind ones. */
 function makeTally(title: string) {
   const rows = new Map(MUTATIONS.map(({ name }) => [name as string, { having: 0, blind: [] as string[] }]));
   return {

@@ -1,12 +1,12 @@
 /**
- * One archive with everything that gpu.ts needs on a Linux machine (x86_64) that has a GPU and its driver, and nothing
- * else: this runtime, Hearth's sources, Dawn, ONNX Runtime, llama.cpp's Vulkan build and a Vulkan loader.
+ * Packs everything that gpu.ts needs on a Linux machine (x86_64) with a GPU and its driver: this runtime, Hearth's
+ * sources, Dawn, ONNX Runtime, llama.cpp's Vulkan build and a Vulkan loader.
  *
  *   bun bench/pack-gpu.ts [--out FILE.tar.xz] [--without llama,onnx]
  *
- * There: `tar xf FILE.tar.xz && hearth-gpu/run [what bench/gpu.ts takes]`; the results are in hearth-gpu/results.json.
- * Wants `tar` and `xz`, and minutes: it presses as hard as xz can. Says how large the archive is; without llama and
- * onnx it is two thirds.
+ * There: `tar xf FILE.tar.xz && hearth-gpu/run [arguments of bench/gpu.ts]`; the results are in
+ * hearth-gpu/results.json. Needs `tar` and `xz`, and minutes, because it uses xz's highest level. Prints the archive's
+ * size; without llama and onnx it is two thirds.
  */
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,13 +17,13 @@ import { parseArgs } from "node:util";
 const ROOT = join(import.meta.dir, "..");
 const BYTES_MAX = 64 * 2 ** 20;
 const LLAMA = "bench/node_modules/@node-llama-cpp/linux-x64-vulkan";
-/** Of the packages: what other machines, builds and compilers want. */
+/** Files of packages for other machines, builds and compilers. */
 const LEFT_OUT = [
   /node_modules\/@node-llama-cpp\/(?!linux-x64-vulkan)/,
   /node_modules\/node-llama-cpp\/llama\/.*(?<!\.json)$/,
   /node_modules\/webgpu\/dist\/(?!linux-x64)/,
   /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/(?!linux(\/x64|$))/,
-  // Processors that llama.cpp has a build of its own for, and GPUs are seldom beside.
+  // Processors with a llama.cpp build of their own, which rarely accompany GPUs.
   /libggml-cpu-(alderlake|cannonlake|cascadelake|cooperlake|ivybridge|piledriver|sandybridge|sse42)\.so$/,
 ];
 
@@ -37,7 +37,7 @@ const { values: flags } = parseArgs({
   options: {
     out: { type: "string", default: join(import.meta.dir, "out", "hearth-gpu.tar.xz") },
     without: { type: "string", default: "" },
-    quick: { type: "boolean", default: false }, // presses little: to try the archive
+    quick: { type: "boolean", default: false }, // low compression, to test the archive
   },
 });
 

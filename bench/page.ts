@@ -1,6 +1,6 @@
 /**
- * The page with a chat of 1,000 messages: the longest tasks of its main thread while the chat is opened and while an
- * answer grows, in processor time and by the clock. What the driver of the browser asks of the page counts, too.
+ * The page with a chat of 1,000 messages: the longest tasks of its main thread while the chat opens and while an answer
+ * grows, in processor time and by the clock. The browser driver's own requests count, too.
  *
  *   bun bench/page.ts [--messages 1000]
  */
@@ -67,7 +67,7 @@ async function drive(): Promise<void> {
 }
 
 await drive();
-const { traceEvents } = JSON.parse(readFileSync(trace, "utf8")) as { traceEvents: TraceEvent[] }; // Chromium's own
+const { traceEvents } = JSON.parse(readFileSync(trace, "utf8")) as { traceEvents: TraceEvent[] }; // Chromium's format
 rmSync(home, { recursive: true, force: true });
 const phases = ["opening", "asking", "answering", "over"];
 const marks = phases.map((phase) =>

@@ -1,6 +1,6 @@
 /**
- * Time to the first token of the turns of several chats at once, more than there are slots, and of the next turn after
- * the server was started again: what is evaluated again, and what is not.
+ * Time to the first token of the turns of several concurrent chats, more than there are slots, and of the next turn
+ * after a restart of the server: shows how much is evaluated again.
  *
  *   bun bench/prefixes.ts [--model FILE.gguf] [--chats 8] [--turns 10] [--words 60] [--tokens 32] [--record]
  *
@@ -30,7 +30,7 @@ const [chats, turns, count, num_predict] = [flags.chats, flags.turns, flags.word
 
 await withServer(flags.model, async ({ start, model }) => {
   let hearth = await start();
-  // Ids: what a model of random weights says would be read as several times as many tokens, which were never cached.
+  // Ids: a random model's text would be tokenized into several times as many tokens, which were never cached.
   const history: number[][] = Array.from({ length: chats }, () => []);
   const turn = async (chat: number, number: number): Promise<number> => {
     const prompt = `${chat} ${String(number).padStart(2)}: ${words(chat * 100 + 10 + (number % 9), count)}`;
@@ -53,7 +53,7 @@ await withServer(flags.model, async ({ start, model }) => {
     firsts.push(median(all));
     console.log(`  turn ${String(number).padStart(2)}   ${median(all).toFixed(1).padStart(8)}`);
   }
-  await Bun.sleep(2000); // what was kept is written
+  await Bun.sleep(2000); // the snapshots are written
   await quit(hearth);
   hearth = await start();
   await load();
@@ -78,7 +78,7 @@ await withServer(flags.model, async ({ start, model }) => {
   );
 });
 
-/** As a person would end it. */
+/** Stops it like a person would. */
 async function quit(hearth: Hearth): Promise<void> {
   hearth.process.kill("SIGTERM");
   await hearth.process.exited;

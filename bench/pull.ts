@@ -1,7 +1,7 @@
 /**
- * How fast a model comes from a registry on the loopback interface, beside `curl` fetching the same blob into a file:
- * alternated, medians. `curl` neither hashes nor waits for the disk; so a third row has it followed by `sync` of the
- * file, which is what a pull does beside hashing. Needs `docker-registry` (a Debian package) and `curl`.
+ * Speed of a pull from a registry on the loopback interface, compared with `curl` fetching the same blob into a file:
+ * alternated, medians. `curl` neither hashes nor waits for the disk; so a third row adds `sync` of the file, which a
+ * pull does besides hashing. Needs `docker-registry` (a Debian package) and `curl`.
  *
  *   bun bench/pull.ts [--mb 2000] [--rounds 5]
  */
@@ -44,7 +44,7 @@ try {
     await rm(copy, { force: true });
     const response = await fetch(`${hearth.url}/api/delete`, { method: "DELETE", body: JSON.stringify({ model }) });
     await response.text();
-    await run(["sync"]); // no contender writes back what another left
+    await run(["sync"]); // so that no contender writes back another's data
   };
   const rates = await alternate(contenders, clean);
   const base = median(rates["curl"] ?? []);
@@ -67,14 +67,17 @@ async function alternate(contenders: Record<string, () => Promise<void>>, clean:
       const startedMs = performance.now();
       await work();
       const rate = (megabytes * 1e3) / (performance.now() - startedMs);
-      if (round > 0) (rates[name] ??= []).push(rate); // the first warms up
+      if (round > 0) (rates[name] ??= []).push(rate); // the first round is warm-up
     }
   }
   await clean();
   return rates;
 }
 
-/** Puts a model of one random blob into the registry. @returns the digest of the blob */
+/**
+ * Puts a model of one random blob into the registry.
+ * @returns the digest of the blob
+ */
 async function publish(repository: string): Promise<string> {
   const path = join(folder, "blob");
   await using file = await open(path, "w");

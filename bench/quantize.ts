@@ -1,7 +1,7 @@
 /**
  * Time to quantize a model by Hearth and by llama.cpp (`llama_model_quantize`, which `llama-quantize` calls), on the
- * same file and as many threads, alternated, medians; and how many tensors they wrote differently. Without FILE it
- * makes the random-weight model of 1.2 B parameters in half floats.
+ * same file and with the same number of threads, alternated, medians; and the number of tensors that differ. Without
+ * FILE it makes the random-weight model of 1.2 B parameters in half floats.
  *
  *   bun bench/quantize.ts [q4_K_M q4_0 q8_0 …] [--file FILE.gguf] [--rounds 3] [--threads N]
  */
@@ -19,7 +19,7 @@ const { values: flags, positionals } = parseArgs({
     file: { type: "string" },
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: String(availableParallelism()) },
-    /** Internal: this process is llama.cpp's side, of IN OUT TYPE. */
+    /** internal: this process is llama.cpp's side, with IN OUT TYPE */
     peer: { type: "boolean", default: false },
   },
   allowPositionals: true,
@@ -52,7 +52,7 @@ async function compare(types: readonly string[]): Promise<void> {
   }
 }
 
-/** Tensors that one file has and the other has not, or with another type or other bytes. */
+/** Number of tensors that only one file has, or that differ in type or bytes. */
 function differences(...paths: [string, string]): number {
   const [ours, theirs] = [openGguf(paths[0]), openGguf(paths[1])];
   const names = new Set([...ours.tensors.keys(), ...theirs.tensors.keys()]);
@@ -82,7 +82,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
-/** `llama_model_quantize` of llama.h with its default parameters but for the first two: threads and file type. */
+/** `llama_model_quantize` of llama.h with its default parameters except threads and file type. */
 function quantizeByLlama([from, to, type]: [string, string, string]): void {
   const { symbols } = dlopen(findLibrary(), {
     llama_backend_init: { args: [], returns: "void" },

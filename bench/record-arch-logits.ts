@@ -1,10 +1,8 @@
 /**
- * Records what llama.cpp answers to the tiny models of test/engine/architectures/models.ts, families.ts and
- * outlines.ts, for
- * test/engine/architectures/logits/, and to those with the adapters of test/engine/architectures/adapters.ts. Run it
- * after changing one there:
- * `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`, where a name may be `MODEL+adapter`. Float32
- * cache, no flash attention.
+ * Records llama.cpp's logits of the tiny models of test/engine/architectures/models.ts, families.ts and outlines.ts,
+ * for test/engine/architectures/logits/, and with the adapters of test/engine/architectures/adapters.ts. Run it after
+ * changing a model there: `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`; a name may be
+ * `MODEL+adapter`. Float32 cache, no flash attention.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -56,9 +54,9 @@ async function logitsOf(
     experimentalKvCacheValueType: "F32",
     ...more,
   });
-  // of all rows: asked for some only, llama.cpp gives those of others for an architecture or two
+  // requests all rows: for some rows only, llama.cpp returns wrong ones for an architecture or two
   const input = Array.from(tokens, (id): [Token, { generateNext: { logits: true } }] => {
-    return [id as Token, { generateNext: { logits: true } }]; // a token is a number with a brand
+    return [id as Token, { generateNext: { logits: true } }]; // a branded number
   });
   const outputs = await context.getSequence().controlledEvaluate(input);
   const rows = outputs.slice(-RECORDED).map((output) => output!.next.logits!);

@@ -1,8 +1,7 @@
 /**
- * Writes test/engine/architectures/outlines.jsonl: hyperparameters, names and shapes of the models that llama.cpp's
- * own test of
- * architectures makes, without their weights. `bun bench/record-arch-outlines.ts FOLDER`, where FOLDER is what
- * `test-llama-archs -o FOLDER` wrote; then bench/record-arch-logits.ts.
+ * Writes test/engine/architectures/outlines.jsonl: hyperparameters, names and shapes of the models of llama.cpp's own
+ * test of architectures, without their weights. `bun bench/record-arch-outlines.ts FOLDER`, where FOLDER is the output
+ * of `test-llama-archs -o FOLDER`; then bench/record-arch-logits.ts.
  */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -11,16 +10,16 @@ import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import type { Gguf, MetadataValue } from "../src/engine/formats/gguf/gguf.ts";
 import type { Outline } from "../test/engine/architectures/outlines.ts";
 
-/** More positions than a model reads would hide what a window does. */
+/** A window as long as the tested prompt would have no effect. */
 const WINDOW = 8;
-/** With as many experts as are used, none would be chosen. */
+/** With as many experts as are used, routing would have no effect. */
 const EXPERTS = 4;
 
-/** Models that nobody has made: with experts that llama.cpp leaves out, and without the 32 layers that it rotates. */
+/** Unreal models: with experts that llama.cpp ignores, and without the 32 layers that it rotates. */
 const LEFT_OUT = ["refact-moe", "baichuan-dense"];
-/** Tensors that no real file has: factors that llama.cpp takes of another layer, a norm that it leaves out. */
+/** Tensors that no real file has: factors that llama.cpp takes from another layer, a norm that it ignores. */
 const UNREAL: Readonly<Record<string, RegExp>> = { hrm_text: /\.scale$/, mpt: /attn_k_norm/ };
-/** Keys that must be there, though they say nothing. */
+/** Keys that must be present, although their value has no effect. */
 const WANTED = /ssm\.group_count$|^qwen2vl\.attention\.layer_norm_rms_epsilon$/;
 
 const [folder] = process.argv.slice(2);
@@ -64,13 +63,13 @@ function isOfExperts(name: string): boolean {
   return !/norm/.test(name) && /_(ch)?exps\.(weight|bias|scale)$|ffn_gate_inp\.|exp_probs_b/.test(name);
 }
 
-/** What a file says that says nothing: zeros, no texts, and lists of marks that there is nothing. */
+/** True for values without effect: zeros, empty texts, and lists of marks for absence. */
 function isNothing(value: MetadataValue): boolean {
   const each = typeof value === "object" ? Array.from<unknown>(value as ArrayLike<unknown>) : [value];
   return each.every((one) => one === 0 || one === "" || one === -1 || one === 0xffff_ffff || one === -Infinity);
 }
 
-/** Tensors of layers with one shape under one name: `blk.0,1.attn_q.weight`. */
+/** Groups tensors of layers with one shape under one name: `blk.0,1.attn_q.weight`. */
 function together(shapes: Readonly<Record<string, readonly number[]>>): Record<string, readonly number[]> {
   const layers = new Map<string, { rest: string; shape: readonly number[]; ids: string[] }>();
   const found: Record<string, readonly number[]> = {};

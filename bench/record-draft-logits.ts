@@ -1,6 +1,5 @@
 /**
- * Records what llama.cpp says with the layers that draft of the models in test/engine/architectures/draft-layers.ts,
- * for
+ * Records llama.cpp's logits of the draft layers of the models in test/engine/architectures/draft-layers.ts, for
  * test/engine/architectures/logits/.
  *
  *   bun bench/record-draft-logits.ts LLAMA_CPP    a source folder, built in its folder `build` with the target `llama`

@@ -1,8 +1,7 @@
 /**
- * Records what llama.cpp answers to the tiny encoders of test/engine/architectures/encoders.ts and the models of
+ * Records llama.cpp's embeddings of the tiny encoders of test/engine/architectures/encoders.ts and the models of
  * test/engine/architectures/embedders.ts, for test/engine/architectures/embeddings/. Run it after changing a model
- * there:
- * `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
+ * there: `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -41,7 +40,7 @@ try {
   await llama.dispose();
 }
 
-/** Vectors of unit length of the recorded texts. The ids are ours, so that the tokenizers play no part. */
+/** Vectors of unit length of the recorded texts. The ids are ours, so that tokenizers do not matter. */
 async function embeddingsOf(path: string): Promise<Float32Array<ArrayBuffer>[]> {
   const gguf = openGguf(path);
   const tokenizer = loadTokenizer(gguf.metadata, path);
@@ -55,7 +54,7 @@ async function vectorsOf(path: string, texts: readonly Int32Array[]): Promise<Fl
   const context = await model.createEmbeddingContext({ contextSize: 64, batchSize: 64 });
   const vectors: Float32Array<ArrayBuffer>[] = [];
   for (const ids of texts) {
-    const { vector } = await context.getEmbeddingFor(Array.from(ids) as Token[]); // numbers with a brand
+    const { vector } = await context.getEmbeddingFor(Array.from(ids) as Token[]); // branded numbers
     vectors.push(Float32Array.from(normalized(Float64Array.from(vector))));
   }
   await context.dispose();

@@ -1,6 +1,5 @@
 /**
- * Records the rows that llama.cpp gives for the pictures of test/engine/vision/resampler-model.ts, for
- * test/engine/vision/rows/.
+ * Records llama.cpp's rows of the pictures of test/engine/vision/resampler-model.ts, for test/engine/vision/rows/.
  *
  *   bun bench/record-image-rows.ts LLAMA_CPP    a source folder, built in its folder `build` with the target `mtmd`
  *

@@ -1,5 +1,5 @@
 /**
- * Writes bench/REPORT.md and bench/report.svg from what benchmarks left in bench/records/ with --record.
+ * Writes bench/REPORT.md and bench/report.svg from the records that benchmarks wrote to bench/records/ with --record.
  *
  *   bun install --cwd bench && bun bench/report.ts
  */

@@ -1,6 +1,6 @@
 /**
- * Makes the pictures of the page in docs/images: four views at 1,440 and at 390 pixels. Times and the figures of the
- * machine are fixed, so that a picture changes only where the page does.
+ * Takes the pictures of the page in docs/images: four views at 1,440 and at 390 pixels. Times and the figures of the
+ * machine are fixed, so that a picture changes only with the page.
  *
  *   bun bench/screenshots.ts
  */
@@ -20,7 +20,7 @@ const SIZES = [
 
 type Json = Record<string, unknown>;
 
-/** Changes fields of what the server answers on a path. */
+/** Changes fields of the server's answer on a path. */
 async function change(context: BrowserContext, path: string, fields: (answer: Json) => Json): Promise<void> {
   await context.route(`**${path}`, async (route: Route) => {
     const answer = (await (await route.fetch()).json()) as Json;
@@ -28,7 +28,7 @@ async function change(context: BrowserContext, path: string, fields: (answer: Js
   });
 }
 
-/** Answers are the likeliest ones, at a rate that is the same each time. */
+/** Makes answers greedy, with a fixed rate. */
 async function fixAnswers(context: BrowserContext): Promise<void> {
   await context.route("**/api/chat", async (route) => {
     const postData = { ...(route.request().postDataJSON() as Json), options: { temperature: 0 } };

@@ -5,12 +5,12 @@
 import { readFileSync } from "node:fs";
 import type { Token } from "node-llama-cpp";
 
-/** What one process measured. Rates in tokens/s, times in milliseconds, sizes in bytes. */
+/** The measurements of one process. Rates in tokens/s, times in milliseconds, sizes in bytes. */
 export interface Measurement {
   readonly loadMs: number;
   readonly prefill: number;
   readonly decode: number;
-  /** Four sequences decoded at once, tokens/s of all together; NaN where that was not measured. */
+  /** Four sequences decoded at once, tokens/s of all together; NaN: not measured. */
   readonly decodeFour: number;
   readonly peakBytes: number;
   readonly steadyBytes: number;
@@ -19,7 +19,7 @@ export interface Measurement {
 const PROMPT_TOKENS = 512;
 const DECODED_TOKENS = 64;
 const CTX_LEN = 2048;
-/** Tokens that are ordinary in every vocabulary of a thousand or more. */
+/** Token ids that are ordinary text in every vocabulary of a thousand or more. */
 const prompt = Int32Array.from({ length: PROMPT_TOKENS }, (_, i) => 300 + ((i * 7919) % 700));
 
 type Side = (options: { file: string; threads: number }) => Promise<Omit<Measurement, "peakBytes" | "steadyBytes">>;
@@ -100,7 +100,7 @@ export function argmax(logits: Float32Array): number {
   return best;
 }
 
-/** A field of /proc/self/status in bytes, or of this runtime where there is no such file. */
+/** A field of /proc/self/status in bytes; elsewhere the runtime's own figure. */
 function memory(field: "VmHWM" | "VmRSS"): number {
   try {
     const kilobytes = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync("/proc/self/status", "utf8"))?.[1];

@@ -1,22 +1,22 @@
 /**
- * The SIMD kernels against llama.cpp's own programs on the same files and cores, alternated, each run in a process of
- * its own. Figures are medians of the rounds; a machine with other work gives none worth quoting: the load is printed.
+ * Compares the SIMD kernels with llama.cpp's own programs on the same files and cores, alternated, each run in a
+ * process of its own. Figures are medians of the rounds; a busy machine gives none worth quoting: the load is printed.
  * Each part can run alone, in less than ten minutes on two idle cores:
  *
- *   files       prompts of 512 and decode, five files; the share of the memory's bandwidth that decode reaches
+ *   files       prompts of 512 and decode, five files; decode's share of the memory bandwidth
  *   large       the same of an 8 B shape
- *   streams     2 to 16 of them, and how many times the rate of one 8 have
+ *   streams     2 to 16 of them, and the rate of 8 relative to one
  *   served      answers of 1 and 8 clients through both servers
- *   contexts    whole prompts of 4,096 and 16,384, and decode behind them
- *   avx2        prompts at the AVX2 level, against what llama.cpp has for this CPU
+ *   contexts    whole prompts of 4,096 and 16,384, and decode after them
+ *   avx2        prompts at the AVX2 level, against llama.cpp's build for this CPU
  *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
- *   busy        decode beside one loop for each core that does nothing else
+ *   busy        decode beside one busy loop per core
  *
  *   bun bench/simd-peers.ts --llama FOLDER [--parts files,contexts,…] [--rounds 3] [--threads N] [--out FOLDER]
  *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8] [--level vnni] [--record]
  *
- * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU.
- * --record: the figures go to bench/records/, of which `bun bench/report.ts` makes the report.
+ * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU. --record: writes the
+ * figures to bench/records/, from which `bun bench/report.ts` makes the report.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -63,13 +63,13 @@ interface Sizes {
   readonly rounds?: number;
   readonly level?: string | undefined;
 }
-/** Of llama.cpp's rate. */
+/** Relative to llama.cpp's rate. */
 type Goals = Partial<Record<keyof Rates, number>>;
 
 interface Runs {
   readonly ours: () => Promise<Rates>;
   readonly theirs: () => Promise<Rates>;
-  /** The program that theirs are of. */
+  /** The program of the peer's figures. */
   readonly peer: string;
   /** Bytes of weights that a token reads. */
   readonly bytes?: number;
@@ -148,7 +148,7 @@ async function large(): Promise<void> {
   await compare("8b q4_0", { ...runs, bytes: bytesPerToken(file), goals: { prompt: 2, decode: 1 } });
 }
 
-/** Tokens of all clients' answers, over the time until the last was there. */
+/** Tokens of all clients' answers, divided by the time until the last one. */
 async function served(): Promise<void> {
   const file = await fileOf("q4_0");
   const [tokens, most] = [64, 8];
@@ -218,9 +218,9 @@ async function busy(): Promise<void> {
   }
 }
 
-/** Through both servers, the way people embed. */
+/** Through both servers, the usual way to embed. */
 async function embeddings(): Promise<void> {
-  const [count, words] = [Number(flags.texts), 126]; // and the tokens that a text begins and ends with
+  const [count, words] = [Number(flags.texts), 126]; // without the tokens that a text begins and ends with
   const texts = Array.from({ length: count }, (_, i) =>
     Array.from({ length: words }, (__, at) => wordOf((i * 7919 + at * 104_729) % 20_000)).join(" "),
   );
@@ -251,7 +251,7 @@ async function embeddings(): Promise<void> {
   }
 }
 
-/** @param work returns how many tokens it read */
+/** @param work returns the number of tokens that it read */
 async function promptRate(work: () => Promise<number>): Promise<Rates> {
   const startedMs = performance.now();
   const tokens = await work();
@@ -273,7 +273,7 @@ async function ours(file: string, { level = flags.level, ...sizes }: Sizes): Pro
   return { prompt: figures.promptRate, decode: figures.decodeRate };
 }
 
-/** @returns ours of each round */
+/** @returns our figures of each round */
 async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Rates[]> {
   const [left, right]: [Rates[], Rates[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
@@ -293,7 +293,7 @@ interface Rounds {
   readonly right: readonly Rates[];
 }
 
-/** None where a program says nothing of it. */
+/** Undefined if a program does not report it. */
 function figureOf(what: string, { measure, runs, left, right }: Rounds): Figure[] {
   const of = (rates: readonly Rates[]): number[] => rates.map((each) => each[measure]);
   const [ours, rounds] = [of(left), of(right)];
@@ -306,7 +306,7 @@ function figureOf(what: string, { measure, runs, left, right }: Rounds): Figure[
   return [{ ...usual, ...(share ? { bandwidthShare: share } : {}), ...(goal ? { goal } : {}) }];
 }
 
-/** Of a mixture only the experts that a token goes to are read. */
+/** Counts only the experts that a token uses. */
 function bytesPerToken(file: string): number {
   const gguf = openGguf(file);
   const count = (name: string): number => Number(gguf.metadata.get(`qwen3moe.${name}`) ?? 1);

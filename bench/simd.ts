@@ -1,11 +1,11 @@
 /**
- * What the SIMD kernels do with a file on this machine: time to load, to the first token, prompt and decode rates.
+ * Speed of the SIMD kernels with a file on this machine: time to load, to the first token, prompt and decode rates.
  *
  *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0]
  *     [--rounds 3] [--json]
  *
- * With --depth, behind so many tokens of context. Rates are medians of the rounds. `bench/simd-peers.ts` runs it beside
- * llama.cpp.
+ * --depth: tokens of context before the measurement. Rates are medians of the rounds. `bench/simd-peers.ts` compares it
+ * with llama.cpp.
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/engine/architectures/index.ts";

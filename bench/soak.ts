@@ -1,10 +1,10 @@
 /**
- * Short generations over three models, a fifth of them aborted at random moments, and what the server and its runners
- * hold before and after: memory, processes, threads, files, slots.
+ * Short generations over three models, a fifth of them aborted at random moments; compares the resources of the server
+ * and its runners before and after: memory, processes, threads, files, slots.
  *
  *   bun bench/soak.ts [--requests 10000] [--clients 16] [--model FILE.gguf] [--record]
  *
- * The goal: memory within 10 % of the start, nothing else more than before.
+ * The goal: memory within 10 % of the start, no other growth.
  */
 import { resolve } from "node:path";
 import { join } from "node:path";
@@ -13,9 +13,9 @@ import { startHearth } from "../test/e2e/hearth.ts";
 import { heldBy, installCopies, slotsAreFree, soak, type Held } from "../test/hostile/soak.ts";
 import { writeRecord } from "./report/record.ts";
 
-/** Caches are full after so many. */
+/** Requests until caches are full. */
 const WARM_UP = 1500;
-/** After which processes without work have given back what they can. */
+/** Time until idle processes have returned their memory. */
 const REST_MS = 5000;
 const SLOTS = 4;
 

@@ -1,4 +1,4 @@
-/** A server on a model file, and answers of it with the time of each piece: what the benchmarks of serving share. */
+/** A server on a model file, and its answers with the time of each piece: shared by the benchmarks of serving. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -7,15 +7,15 @@ import { installFile } from "./install-file.ts";
 
 export interface Answer {
   readonly text: string;
-  /** When it was asked for, and when each piece came. */
+  /** Time of the request, and of each piece. */
   readonly startMs: number;
   readonly timesMs: readonly number[];
   readonly firstMs: number;
-  /** Of the last line. */
+  /** Fields of the last line. */
   readonly end: Readonly<Record<string, unknown>>;
 }
 
-/** Starts the server with a home that goes away after `use`, which may start others there. */
+/** Starts the server with a home that is deleted after `use`, which may start others there. */
 export async function withServer(
   file: string | undefined,
   use: (server: { start: () => Promise<Hearth>; model: string; home: string }) => Promise<void>,
@@ -38,7 +38,7 @@ export async function withServer(
   }
 }
 
-/** POSTs and reads the lines as they come. */
+/** POSTs and reads the lines as they arrive. */
 export async function ask(hearth: Hearth, path: string, body: object, signal?: AbortSignal): Promise<Answer> {
   const startMs = performance.now();
   const reply = await hearth.post(path, { stream: true, ...body }, signal);

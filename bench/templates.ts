@@ -1,11 +1,11 @@
 /**
- * Chat templates by our renderer against Python's jinja2, to the byte: every template that is found, times the
- * thirteen conversations of the tests.
+ * Compares chat templates rendered by us and by Python's jinja2, to the byte: every template found, times the thirteen
+ * conversations of the tests.
  *
  *   bun bench/templates.ts [FOLDER…]
  *
  * Folders are searched for `.jinja`, `.jinja2` and `.gguf` files (their `tokenizer.chat_template`); our own templates
- * and models are always among them. Texts that are equal count once. Needs python3 with jinja2.
+ * and models are always included. Equal texts count once. Needs python3 with jinja2.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ import { namedTemplate } from "../src/engine/text/template/named-templates.ts";
 import { RENDERERS } from "../src/engine/text/template/named.ts";
 import { CONVERSATIONS } from "../test/engine/text/template/conversations.ts";
 
-const NOW = new Date(2026, 10, 21, 9, 5, 7); // make.py's too
+const NOW = new Date(2026, 10, 21, 9, 5, 7); // the same as in make.py
 const OWN = join(import.meta.dir, "../models/templates");
-const SHOWN = 40; // characters around a difference
+const SHOWN = 40; // characters shown around a difference
 
-/** Why renderings of some templates differ. */
+/** Known reasons for differences of some templates. */
 const EXPLAINED: readonly (readonly [file: string, why: string])[] = [
   ["functionary-medium-v3.1.jinja", "jinja2 makes `&#34;` of quotes in JSON that is added to a text marked safe"],
   ["llama-cpp-deepseek-r1.jinja", "jinja2 cannot write a generator as JSON, which ours takes as a list"],
@@ -72,7 +72,7 @@ function add(source: string | undefined, name: string): void {
   if (source !== undefined && !templates.has(source)) templates.set(source, name);
 }
 
-/** Every template file under a folder; ours are named above. */
+/** Every template file under a folder, except ours, which are listed above. */
 function filesIn(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder}: expected a folder`);
   const found = readdirSync(folder, { recursive: true, withFileTypes: true });

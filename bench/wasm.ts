@@ -1,6 +1,6 @@
 /**
- * The kernels as WebAssembly: on one thread of this process beside the AVX2 library, and in a page of a headless
- * browser beside wllama (llama.cpp as WebAssembly) on one thread and two. Alternated; medians.
+ * The kernels as WebAssembly: on one thread of this process compared with the AVX2 library, and in a page of a headless
+ * browser compared with wllama (llama.cpp as WebAssembly) on one thread and two. Alternated; medians.
  *
  *   bun install --cwd bench && bun bench/wasm.ts [--rounds 3] [--tokens 48] [--out FOLDER] [--record]
  */
@@ -33,7 +33,7 @@ const median = (all: readonly number[]): number => all.toSorted((a, b) => a - b)
 const rates = new Map<string, number[]>();
 const note = (what: string, rate: number): void => void rates.set(what, [...(rates.get(what) ?? []), rate]);
 
-/** Tokens a second of one sequence in this process. */
+/** Tokens per second of one sequence in this process. */
 async function decodeRate(backend: Backend): Promise<number> {
   const options = { ctxLen: count + 64, slots: 1, precise: false, cacheDir: undefined, threads: 1 };
   const session = await backend.load(loadProgram(openGguf(path)), options);
@@ -72,7 +72,7 @@ async function inPage<T>(script: string): Promise<T[]> {
   });
 }
 
-/** Ours, through the runner that pages use. */
+/** Our rate through the runner that pages use. */
 async function ourRate(threads: number): Promise<number> {
   const load = {
     kind: "load",

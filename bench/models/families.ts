@@ -1,20 +1,20 @@
 /**
- * What is known of the families whose architectures we run, beyond what the registries say: their names, how their chat
- * models call tools and think, which image encoders go with them, and what they are made for.
+ * Facts about the families of our architectures that the registries lack: their names, their tool-call formats and
+ * thinking, their image encoders, and their purpose.
  */
 import type { ToolFormatName } from "../../src/runtime/parse/index.ts";
 
 export interface Family {
   readonly name: string;
-  /** How its chat models write calls; absent: as their template shows, or not at all. */
+  /** Tool-call format of its chat models; absent: defined by their template, or not supported. */
   readonly calls?: ToolFormatName;
-  /** Some of its models think. */
+  /** True if some of its models think. */
   readonly thinks?: true;
-  /** `clip.projector_type` of the encoders that go with it. */
+  /** `clip.projector_type` of its image encoders. */
   readonly sees?: readonly string[];
-  /** `only`: it makes vectors and nothing else; `too`: some of its models are for that. */
+  /** `only`: it only makes embeddings; `too`: some of its models do. */
   readonly embeds?: "only" | "too";
-  /** Other names in files, which are repaired into it. */
+  /** Other names in files, which are mapped to it. */
   readonly also?: readonly string[];
 }
 

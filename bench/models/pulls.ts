@@ -1,7 +1,7 @@
 /**
- * What was pulled from the public library: percent of all pulls of the three months up to 2026-08-21 (counts
- * of the library's pages, which round those above a million to 0.1 M), and what the models' default tags need here.
- * Models that run only in the cloud are left out. What the rows lack to a hundred is models of less than 0.1 % each.
+ * Pulls from the public library: percent of all pulls of the three months up to 2026-08-21 (counts of the library's
+ * pages, which round those above a million to 0.1 M), and the requirements of the models' default tags. Cloud-only
+ * models are left out. The rest up to 100 % are models of less than 0.1 % each.
  */
 import type { Renderer } from "../../src/engine/text/template/named.ts";
 
@@ -9,11 +9,11 @@ export interface Pulled {
   readonly models: string;
   /** In percent of all pulls. */
   readonly share: number;
-  /** `general.architecture`, as llama.cpp names it; several: the row's models need all of them. */
+  /** `general.architecture` by llama.cpp's names; several: the row's models need all of them. */
   readonly archs: readonly string[];
-  /** What makes their prompts where neither file nor manifest has a template. */
+  /** Prompt renderers, if neither file nor manifest has a template. */
   readonly renderers?: readonly Renderer[];
-  /** `clip.projector_type` of the image encoder, where the models see. */
+  /** `clip.projector_type` of the image encoder, for vision models. */
   readonly sees?: readonly string[];
 }
 

@@ -1,17 +1,17 @@
-/** The table of models: the registries, what is known of families, and what the last check of references found. */
+/** The table of models, from the registries, the facts about families, and the last check of references. */
 import { archs } from "../../src/engine/architectures/index.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { ClipModel } from "../../src/engine/vision/clip.ts";
 import { projectorOf } from "../../src/engine/vision/projectors/index.ts";
 import { FAMILIES } from "./families.ts";
 
-/** What a check of an architecture's reference models found. */
+/** The result of checking an architecture's reference models. */
 export interface Checked {
   /** Reference models within their bound, by name. */
   readonly references: readonly string[];
-  /** The largest normalised mean square error of those of float weights. */
+  /** The largest normalised mean square error among float weights. */
   readonly nmse: number;
-  /** What backends lack for any of them, by backend. */
+  /** Unsupported parts of any of them, by backend. */
   readonly missing: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -20,10 +20,10 @@ export type CheckedModels = Readonly<Record<string, Checked>>;
 
 export const BACKENDS = ["simd", "webgpu", "onnx"] as const;
 
-/** Image encoders that there are, by `clip.projector_type`. */
+/** Supported image encoders, by `clip.projector_type`. */
 export function projectorKinds(): ReadonlySet<string> {
   try {
-    projectorOf({ path: "", kind: "" } as ClipModel); // refused by its kind, before anything else is asked of it
+    projectorOf({ path: "", kind: "" } as ClipModel); // an unknown kind is refused before anything is read
   } catch (error) {
     const list = error instanceof AppError ? /expected one of (.*), got none$/.exec(error.message)?.[1] : undefined;
     if (list !== undefined) return new Set(list.split(", "));

@@ -1,4 +1,4 @@
-/** REPORT.md of the records. */
+/** Renders the records as REPORT.md. */
 import type { BenchRecord, Figure, Goal } from "./record.ts";
 
 export const median = (rounds: readonly number[]): number => {
@@ -7,12 +7,12 @@ export const median = (rounds: readonly number[]): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 };
 
-/** Ours to the peer's; undefined where there is none. */
+/** Our median relative to the peer's; undefined without a peer. */
 export function ratioOf({ ours, peer }: Figure): number | undefined {
   return peer && median(ours) / median(peer.rounds);
 }
 
-/** By the names of their files; others come behind them. */
+/** By the names of their files; others come after them. */
 const ORDER = [
   "files",
   "contexts",
@@ -100,7 +100,7 @@ const COLUMNS: readonly Column[] = [
   { title: "goal", of: goalOf },
 ];
 
-/** Columns that say nothing are left out. */
+/** Empty columns are omitted. */
 function table(figures: readonly Figure[]): string[] {
   const columns = COLUMNS.filter(({ of }) => figures.some((figure) => of(figure) !== ""));
   const rows = [columns.map(({ title }) => title), ...figures.map((figure) => columns.map(({ of }) => of(figure)))];
@@ -125,7 +125,7 @@ function goalOf(figure: Figure): string {
   return `${sign} ${goal.atLeast ?? goal.atMost}: ${isMet(goal, value) ? "met" : "missed"}`;
 }
 
-/** Of what is shown: 0.996 is 1.00. */
+/** Compares the displayed value: 0.996 is 1.00. */
 function isMet({ atLeast, atMost }: Goal, value: number): boolean {
   const shown = Number(value.toFixed(2));
   return shown >= (atLeast ?? -Infinity) && shown <= (atMost ?? Infinity);

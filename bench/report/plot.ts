@@ -1,4 +1,4 @@
-/** The report's picture: how many times llama.cpp's rate each figure is, as SVG. */
+/** The report's chart: each figure relative to llama.cpp's rate, as SVG. */
 import { compile, type TopLevelSpec } from "vega-lite";
 import { Error as ERRORS, logger, parse, View } from "vega";
 import { ratioOf } from "./markdown.ts";

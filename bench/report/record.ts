@@ -1,4 +1,7 @@
-/** What a benchmark leaves in `bench/records/` with `--record`, of which `bun bench/report.ts` makes REPORT.md. */
+/**
+ * The record of a benchmark, written to `bench/records/` with `--record`; `bun bench/report.ts` makes REPORT.md from
+ * the records.
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
@@ -9,15 +12,15 @@ export interface Figure {
   readonly what: string;
   readonly measure: string;
   readonly unit: string;
-  /** Of each round. */
+  /** One value per round. */
   readonly ours: readonly number[];
   readonly peer?: { readonly name: string; readonly rounds: readonly number[] };
-  /** Of what `threads` threads read together, from 0 to 1: for decode, which reads all weights for each token. */
+  /** Share of the bandwidth of `threads` threads, from 0 to 1: for decode, which reads all weights for each token. */
   readonly bandwidthShare?: number;
   readonly goal?: Goal;
 }
 
-/** Of the ratio to the peer's median, or of our own median. */
+/** A goal for the ratio to the peer's median, or for our own median. */
 export interface Goal {
   readonly of: "ratio" | "value";
   readonly atLeast?: number;
@@ -30,16 +33,16 @@ export interface BenchRecord {
   readonly commit: string;
   readonly date: string;
   readonly machine: string;
-  /** Bytes per second of all threads together, where it was measured. */
+  /** Bytes per second of all threads together, if measured. */
   readonly bandwidth?: number;
-  /** Of the last minute: before, and at the end, when the benchmark itself is in it. */
+  /** Load averages of the last minute: before, and at the end, which includes the benchmark itself. */
   readonly load: readonly [before: number, after: number];
   readonly figures: readonly Figure[];
 }
 
 const loadBefore = loadavg()[0]!;
 
-/** All of them, by the names of their files. */
+/** All records, by the names of their files. */
 export function readRecords(): Map<string, BenchRecord> {
   const names = readdirSync(RECORDS).filter((name) => name.endsWith(".json"));
   return new Map(
@@ -69,7 +72,7 @@ export function writeRecord(
   Bun.spawnSync([process.execPath, "fmt", path]);
 }
 
-/** Where files lie on this machine is nobody's concern. */
+/** Removes local folders from arguments. */
 function withoutFolders(given: readonly string[]): string[] {
   return given
     .filter((each) => each !== "--record")
@@ -108,7 +111,7 @@ function levels(): string {
   return Object.entries(known).find(([flag]) => flags.includes(flag))?.[1] ?? process.arch;
 }
 
-/** Bytes per second that threads read together, each from memory of its own beyond the caches; the best of six. */
+/** Bytes per second that threads read together, each from its own memory beyond the caches; the best of six. */
 export async function readBandwidth(threads: number): Promise<number> {
   const source = `const memory = Buffer.alloc(256 * 2 ** 20, 1);
     let best = 0;
