@@ -98,7 +98,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const outlook = outlookOf(options, config, log);
   const { store: stored, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
-    log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
+    log.warn("no signing key: private registries will refuse requests", { error: messageOf(error) }),
   );
   const identify = identified(log);
   const tracer = config.tracing && new Tracer(identify(config.tracing));
@@ -305,7 +305,7 @@ const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ?
 /** The name of the CPU; warns if the backend was chosen automatically and the fastest kernels cannot run. */
 function cpuDevice({ backend }: Config, taken: string, log: Logger): string {
   const reason = backend === "auto" ? slowOnCpu() : undefined;
-  if (reason) log.warn(`the SIMD kernels cannot run: backend '${taken}' loads and answers more slowly`, { reason });
+  if (reason) log.warn(`the SIMD kernels cannot run: using the slower backend '${taken}'`, { reason });
   return `CPU (${availableParallelism()} cores)`;
 }
 
@@ -349,7 +349,7 @@ function canClaim(lock: StoreLock): boolean {
 function outlookOf({ command, env }: ServeOptions, { backend }: Config, log: Logger): ReturnType<typeof askOutlook> {
   const question = { backend, command: [...command, "devices", "--backend", backend], env };
   return askOutlook(question).catch((error: unknown) => {
-    log.warn("the backend does not say what it runs on", { backend, error: messageOf(error) });
+    log.warn("device probe failed", { backend, error: messageOf(error) });
     return { backend };
   });
 }

@@ -16,8 +16,8 @@ export function watchDescriptors(log: Pick<Logger, "error" | "info">, everyMs = 
     const areLeft = descriptorsLeft();
     if (areLeft === wereLeft) return;
     wereLeft = areLeft;
-    if (areLeft) log.info("there are file descriptors again");
-    else log.error("file descriptors are used up: new connections wait until others close, or a higher 'ulimit -n'");
+    if (areLeft) log.info("file descriptors are available again");
+    else log.error("out of file descriptors: new connections wait until others close; raise 'ulimit -n'");
   };
   setInterval(look, everyMs).unref();
 }

@@ -49,7 +49,7 @@ export async function findWisher(
   if (think !== undefined && (!facts || facts.capabilities.includes("thinking"))) return { ref, think };
   if (said !== undefined && said !== "") {
     const wish = JSON.stringify(said).slice(0, WISH_SHOWN);
-    log.debug("a wish for thinking changes nothing", { model, wish });
+    log.debug("ignored the thinking level", { model, wish });
   }
   return { ref };
 }

@@ -16,7 +16,7 @@ const SHOWN = 16;
 export function warnLeftOut(log: Logger, { model, left }: { model: string; left: LeftOut }): void {
   if (left.length === 0) return;
   const what = [...new Set(left)].slice(0, SHOWN);
-  log.warn("parts of a conversation were left out: no model here can be told", { model, what });
+  log.warn("left out parts of a conversation that models here cannot read", { model, what });
 }
 
 const TYPE_LENGTH_MAX = 40;

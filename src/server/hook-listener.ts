@@ -40,12 +40,12 @@ export async function startHookListener({ hooks, listen, onChange, log }: HookLi
     const next = wanted === undefined ? undefined : await openAt(wanted, hooks);
     const left = open;
     [text, open] = [wanted, next];
-    log.info("hooks listen elsewhere", { url: next?.url });
+    log.info("moved the hooks listener", { url: next?.url });
     void left?.stop(LEAVE_MS);
   };
   onChange(() => {
     moving = moving.then(move).catch((error: unknown) => {
-      log.error("hooks do not listen where the configuration says", { error: messageOf(error) });
+      log.error("moving the hooks listener failed", { error: messageOf(error) });
     });
   });
   return {

@@ -108,7 +108,7 @@ test("a file that is no key where the key belongs: the server says so and serves
   await rm(join(home, ".hearth", "id_ed25519"));
   await Bun.write(join(home, ".hearth", "id_ed25519"), "not a key");
   hearth = await startHearth({ home });
-  expect(hearth.log().join("\n")).toContain("registries that ask who we are will refuse us");
+  expect(hearth.log().join("\n")).toContain("no signing key: private registries will refuse requests");
   expect(await names()).toEqual(["hearth:latest"]);
 }, 60_000);
 

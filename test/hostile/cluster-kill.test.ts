@@ -61,7 +61,7 @@ test.skipIf(!hasPostgres)(
       const before = await tracesOf(cluster);
       first.signal("SIGCONT");
       const isBack = (): boolean =>
-        cluster.notes().some(({ pid, log }) => pid === first.pid && log?.msg.includes("gave this node up") === true);
+        cluster.notes().some(({ pid, log }) => pid === first.pid && log?.msg.includes("removed this one") === true);
       expect(await eventually(isBack, WAIT_MS)).toBe(true);
       expect(await eventually(() => has(first.pid, "ends"), WAIT_MS)).toBe(true);
       expect((await post(first, { message: "key=next", deliver: false })).status).toBe(202);

@@ -32,11 +32,11 @@ test("a server without file descriptors says so once, and again when there are s
   const { port, href } = new URL(/http:\/\/\S+/.exec(greeting)![0]);
   const sockets = Array.from({ length: 100 }, (): Socket => connect(Number(port), "127.0.0.1").on("error", () => {}));
   const times = (text: string): number => log.split(text).length - 1;
-  expect(await eventually(() => times("file descriptors are used up") === 1)).toBe(true);
+  expect(await eventually(() => times("out of file descriptors") === 1)).toBe(true);
   for (const socket of sockets) socket.destroy();
-  expect(await eventually(() => times("there are file descriptors again") === 1)).toBe(true);
+  expect(await eventually(() => times("file descriptors are available again") === 1)).toBe(true);
   expect((await fetch(`${href}api/tags`)).status).toBe(200);
-  expect(times("file descriptors are used up")).toBe(1);
+  expect(times("out of file descriptors")).toBe(1);
   child.kill("SIGKILL");
   await child.exited;
   rmSync(home, { recursive: true, force: true });

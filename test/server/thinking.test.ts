@@ -63,7 +63,7 @@ test.each(wishes)("%s takes any wish for thinking, and tells the log what it lef
     await thinkAskedBy(path, bodyOf(wish));
     const logged = harness.logs.length;
     expect([wish, await thinkAskedBy(path, { ...bodyOf(wish), model: "m" })]).toEqual([wish, undefined]);
-    const left = harness.logs.slice(logged).filter(({ msg }) => String(msg).includes("wish for thinking"));
+    const left = harness.logs.slice(logged).filter(({ msg }) => String(msg).includes("thinking level"));
     if (typeof wish === "string" && wish !== "") expect(left).toMatchObject([{ level: "debug", model: "m" }]);
   }
   for (const model of ["m", "thinker"]) {

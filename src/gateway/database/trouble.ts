@@ -20,7 +20,7 @@ export class Trouble {
 
   /** Records a successful try. */
   over(log: Logger): void {
-    if (this.#problem !== undefined) log.info(`no longer: ${this.#what}`);
+    if (this.#problem !== undefined) log.info(`recovered: ${this.#what}`);
     this.#problem = undefined;
   }
 }

@@ -199,7 +199,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
         worker.poke(); // room for more turns
         channels.load(changed).then(
           () => outbox.poke(),
-          (error: unknown) => log.error("the channels were not reloaded", { error: messageOf(error) }),
+          (error: unknown) => log.error("reloading the channels failed", { error: messageOf(error) }),
         );
       });
       endHousekeeping = keepHouse(parts, peers.lease("housekeeping"));

@@ -28,7 +28,7 @@ export function keepHouse(parts: HousekeepingParts, lease: Lease): () => Promise
   let running = Promise.resolve();
   function round(): void {
     running = (lease.isHeld ? tidy(parts, over.signal) : Promise.resolve())
-      .catch((error: unknown) => parts.log.error("what is old cannot be forgotten", { error: messageOf(error) }))
+      .catch((error: unknown) => parts.log.error("deleting old records failed", { error: messageOf(error) }))
       .then(() => {
         if (!over.signal.aborted) cancel = parts.clock.after(EVERY_MS, round);
       });
@@ -52,7 +52,7 @@ export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Prom
   const { idleExpiry } = session;
   const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
   const sessions = idleExpiry === 0 ? 0 : await inBatches(signal, () => store.write(() => pruneSessions(idle)));
-  if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
+  if (runs + messages + sessions > 0) log.info("deleted old records", { deliveries: runs, messages, sessions });
 }
 
 /** Repeats until nothing is left to delete, or the signal aborts; yields to other writes between batches. */

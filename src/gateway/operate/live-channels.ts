@@ -39,8 +39,8 @@ export class LiveChannels {
       unusable: made.unusable,
     };
     for (const { path, message } of [...problems, ...made.problems]) {
-      const why = stay.has(String(path[1])) ? " as it is configured now: it stays as it was" : "";
-      this.#deps.log.warn(`a channel cannot be used${why}`, {
+      const why = stay.has(String(path[1])) ? " as configured now: its old settings stay in force" : "";
+      this.#deps.log.warn(`a channel is unusable${why}`, {
         key: describePath(path),
         where: where(path),
         problem: message,

@@ -47,7 +47,7 @@ export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled
       yield* enqueueEvent(event, { eventsMax: session.maxEvents });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      log.warn("the main session has no room to be told of a message", { groupId, outcome: kind, reason });
+      log.warn("the main session has no room for an event about a message", { groupId, outcome: kind, reason });
     }
   };
 }

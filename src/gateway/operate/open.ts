@@ -56,7 +56,7 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   source.onChange(() => {
     findings().then(
       (found) => void (found && isOpen && tell(found)),
-      (error: unknown) => log.warn("the configuration cannot be checked", { error: messageOf(error) }),
+      (error: unknown) => log.warn("auditing the configuration failed", { error: messageOf(error) }),
     );
   });
   return {

@@ -102,7 +102,8 @@ function checkEmpty(path: string, log: Logger): void {
     const remedy = "restore both files from a backup, or remove both to begin anew";
     throw new AppError("storage", `${path}: ${what}: ${remedy}`);
   }
-  if (existsSync(path)) log.warn("the database had 0 bytes: it begins anew, and earlier deliveries are gone", { path });
+  if (existsSync(path))
+    log.warn("the database file was empty: started a new one; earlier deliveries are lost", { path });
 }
 
 /** Loads the PostgreSQL code only on use. */

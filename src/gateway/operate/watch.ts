@@ -73,13 +73,14 @@ export class ConfigWatch {
     try {
       const next = read();
       this.#problem = undefined;
-      if (!next) return log.warn("the configuration file is gone; what it said last stays");
+      if (!next) return log.warn("the configuration file is gone; its last settings stay in force");
       this.#current = next;
     } catch (error) {
       const problem = messageOf(error);
       const isTold = isSame && problem === this.#problem;
       this.#problem = problem;
-      if (!isTold) log.error("the configuration was not reloaded; the last good one stays", { error: problem });
+      if (!isTold)
+        log.error("reloading the configuration failed; the last valid one stays in force", { error: problem });
       return;
     }
     if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = "";

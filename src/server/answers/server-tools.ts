@@ -9,5 +9,6 @@ export const isDispensable = (type: unknown): type is string => typeof type === 
 
 /** Warns of tool types that were dropped. */
 export function warnLeft(log: Logger, { model, left }: { model: string; left: readonly string[] }): void {
-  if (left.length > 0) log.warn("tools that are not here were left out", { model, types: left.slice(0, SHOWN) });
+  if (left.length > 0)
+    log.warn("left out tools that run on a provider's servers", { model, types: left.slice(0, SHOWN) });
 }

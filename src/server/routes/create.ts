@@ -26,7 +26,10 @@ async function create(deps: RouteDeps, { request, signal, note }: Exchange): Pro
   const wanted = await createRequest(body, deps.library);
   const idle = idleInfo(body.info).slice(0, 16);
   if (idle.length > 0)
-    deps.log.warn("info: these fields change nothing", { model: body.model || body.name, fields: idle });
+    deps.log.warn("create: ignored fields of 'info' without an effect", {
+      model: body.model || body.name,
+      fields: idle,
+    });
   return progressReply(withBase(deps, { wanted, insecure: body.insecure === true, signal }), body);
 }
 

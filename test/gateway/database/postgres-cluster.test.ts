@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
       return performance.now() - begun;
     };
     await breakLine(); // nobody is there who could give it up
-    expect([node.number, ...said]).toEqual([number, "cluster: this node is here"]);
+    expect([node.number, ...said]).toEqual([number, "cluster: this node joined"]);
     const other = await join("two", said);
     // a machine that is too busy to make it a connection in time looks like one that is gone
     if ((await breakLine()) < MISSED_MS) expect([node.number, ...said.slice(2)]).toEqual([number]);

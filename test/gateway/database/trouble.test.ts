@@ -15,7 +15,7 @@ test("a problem is told once while it lasts, another one too, and the end of all
   expect(told).toEqual([
     'nothing can be stored {"error":"the disk is full"}',
     'nothing can be stored {"error":"the disk is read-only"}',
-    "no longer: nothing can be stored {}",
+    "recovered: nothing can be stored {}",
     'nothing can be stored {"error":"the disk is full"}',
   ]);
 });

@@ -203,7 +203,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
       `127.0.0.1:${server.port} refuses the password of 'joe': Authentication failed.`,
     );
     expect(await eventually(async () => (await bench.events()).length === 1, WAIT_MS)).toBe(true);
-    expect((await bench.events())[0]).toContain("The mailbox of joe at 127.0.0.1 cannot be listened to: ");
+    expect((await bench.events())[0]).toContain("The mailbox of joe at 127.0.0.1 cannot be watched: ");
     expect(await eventually(() => attempts() > before, WAIT_MS)).toBe(true); // its log is written later
     expect((mail(bench)?.nextAttemptAt ?? 0) - Date.now()).toBeGreaterThan(20_000);
     expect(JSON.stringify(bench.logs)).not.toContain("wrong-password");
@@ -258,7 +258,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(bench.prompts()[0]).toContain("Lamp 2");
     expect((await bench.events()).some((text) => text.includes("cannot be read from its server"))).toBe(true);
     expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
-    expect(bench.logs.filter(({ msg }) => msg === "the mailbox cannot be listened to").length).toBeLessThan(6);
+    expect(bench.logs.filter(({ msg }) => msg === "watching the mailbox failed").length).toBeLessThan(6);
   });
 
   test("a mail whose mapping does not take it is told to the main session, and the next one is taken", async () => {
@@ -319,6 +319,6 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     };
     expect(await eventually(isGivenUp, WAIT_MS)).toBe(true);
     expect((await bench.events()).some((text) => text.includes("does not take it"))).toBe(true);
-    expect(bench.logs.filter(({ msg }) => msg === "a mail waits").length).toBe(1);
+    expect(bench.logs.filter(({ msg }) => msg === "postponed a mail").length).toBe(1);
   });
 });

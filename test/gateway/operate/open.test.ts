@@ -149,7 +149,7 @@ test("a model that is missing is found; its runs wait, no attempt lost, and go o
     expect((await run(body.runId)).attempts).toBe(1);
   }
   expect((await at.gateway.status()).findings).toBeUndefined();
-  expect(at.said("warn").filter((line) => line.includes("no model takes turns")).length).toBe(2); // one for each
+  expect(at.said("warn").filter((line) => line.includes("the model is unavailable")).length).toBe(2); // one for each
 }, 240_000);
 
 test("a heartbeat whose model is missing waits for it, and the log tells that once", async () => {

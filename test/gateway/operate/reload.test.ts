@@ -125,8 +125,8 @@ test("a channel whose new settings cannot be used stays as it was; one that neve
   const told = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
   expect(await eventually(() => told("channels.slack") !== undefined, WAIT_MS)).toBe(true);
   expect([told("channels.telegram"), told("channels.slack")]).toEqual([
-    "a channel cannot be used as it is configured now: it stays as it was",
-    "a channel cannot be used",
+    "a channel is unusable as configured now: its old settings stay in force",
+    "a channel is unusable",
   ]);
   const ask = async (body: object): Promise<string> => {
     const answer = await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat", ...body });

@@ -34,7 +34,7 @@ test("an empty file is a new database, with a warning", async () => {
   await open();
   writeFileSync(file, "");
   const [line, ...more] = await open();
-  expect(line).toContain("the database had 0 bytes");
+  expect(line).toContain("the database file was empty");
   expect(more).toEqual([]);
   expect(await open()).toEqual([]);
 });

@@ -35,7 +35,7 @@ export class Outages {
     const outage = known ?? { sinceMs: this.#now(), attempts: 0, lanes: new Set() };
     if (!known) {
       this.#byChannel.set(channel, outage);
-      this.#log.warn("a channel does not take messages; they are tried again", { channel, reason });
+      this.#log.warn("a channel refuses messages; they will be retried", { channel, reason });
     }
     outage.attempts++;
     if (outage.lanes.size < LANES_MAX) outage.lanes.add(lane);
@@ -66,6 +66,6 @@ export class Outages {
   #end(channel: string, { sinceMs, attempts }: Outage): void {
     this.#byChannel.delete(channel);
     const seconds = Math.round((this.#now() - sinceMs) / 1000);
-    this.#log.info("no message to a channel waits for another try any more", { channel, seconds, attempts });
+    this.#log.info("a channel's outage is over: no message is waiting for a retry", { channel, seconds, attempts });
   }
 }

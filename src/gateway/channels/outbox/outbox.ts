@@ -73,7 +73,7 @@ export class Outbox {
   #isRunning = false;
 
   readonly #isSetBack: () => boolean;
-  readonly #trouble = new Trouble("the outbox cannot be read or written");
+  readonly #trouble = new Trouble("the outbox: the database failed");
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
@@ -277,7 +277,7 @@ export class Outbox {
   /** Stores an outcome and retries until the disk takes it; only a stop ends the waiting. */
   async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
     const { store, log } = this.#deps;
-    const trouble = new Trouble(`the outcome of message ${row.key} cannot be written`);
+    const trouble = new Trouble(`storing the outcome of message ${row.key} failed`);
     for (;;) {
       try {
         const isSettled = await store.write(() => this.#settle(row, settlement));

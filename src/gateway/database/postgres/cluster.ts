@@ -169,7 +169,7 @@ export class Cluster implements Peers {
       await this.#store
         .write(() => removeNode(this.#number))
         .catch((error: unknown) =>
-          this.#options.log.warn("cluster: the end was not told", { error: messageOf(error) }),
+          this.#options.log.warn("cluster: could not announce shutdown", { error: messageOf(error) }),
         );
       this.#wire.tell("all");
     }
@@ -249,9 +249,9 @@ export class Cluster implements Peers {
     const isResumed = this.#isPaused && !isPausedNow;
     this.#isPaused = isPausedNow;
     if (isResumed) this.#wire.say("all");
-    if (before === 0) this.#options.log.info("cluster: this node is here", { node: number });
+    if (before === 0) this.#options.log.info("cluster: this node joined", { node: number });
     else if (number !== before) {
-      this.#options.log.warn("cluster: the others gave this node up; it goes on as another", {
+      this.#options.log.warn("cluster: the other nodes removed this one; it rejoined under a new number", {
         was: before,
         node: number,
       });
@@ -283,7 +283,7 @@ export class Cluster implements Peers {
   }
 
   #told(removed: readonly number[]): void {
-    this.#options.log.warn("cluster: nodes are gone; what they held is taken up", { nodes: removed.join(", ") });
+    this.#options.log.warn("cluster: removed dead nodes; their work is free to take", { nodes: removed.join(", ") });
     this.#wire.tell("all");
     this.#wire.say("all");
     this.#beatIn(0); // the removed nodes' leases are free
@@ -366,7 +366,7 @@ export class Cluster implements Peers {
     for (const lease of this.#leases.values()) lease.checkTime(now);
     if (now - this.#beatAt < UNSURE_MS || this.#isLost || this.#number === 0) return;
     this.#isLost = true;
-    this.#options.log.error("cluster: the database cannot be reached; turns that run are stopped");
+    this.#options.log.error("cluster: the database is unreachable; stopping running turns");
     this.#lose();
   }
 

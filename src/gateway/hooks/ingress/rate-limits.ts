@@ -101,7 +101,7 @@ export class RateLimits {
         this.#buckets.set(limit, { tokens: left[i]! - since, atMs: this.#parts.now() });
       }
     } catch (error) {
-      this.#parts.log.debug("rate limits cannot be shared now", { error: messageOf(error) });
+      this.#parts.log.debug("sharing the rate limits failed", { error: messageOf(error) });
       for (const [limit, spent] of told) {
         const since = this.#untold.get(limit)?.taken ?? 0;
         this.#untold.set(limit, { ...spent, taken: spent.taken + since });

@@ -117,7 +117,7 @@ export class MailListener {
     try {
       let position = await this.#position(box);
       this.#become("connected");
-      this.#deps.log.info("listening to a mailbox", { account: this.#name, mailbox: this.#settings.account.mailbox });
+      this.#deps.log.info("watching a mailbox", { account: this.#name, mailbox: this.#settings.account.mailbox });
       this.#wakeBox = () => box.wake();
       while (!signal.aborted) {
         position = await this.#look(box, position);
@@ -145,7 +145,7 @@ export class MailListener {
       return first;
     }
     if (found.uidValidity === uidValidity && (uidNext ?? Infinity) > found.lastUid) return found;
-    log.warn("the mail server numbers its mails anew; those of the last days are compared by their ids", {
+    log.warn("the mail server renumbered its mails; recent mails are compared by their ids", {
       account: this.#name,
     });
     const sinceAt = Math.max(found.beganAt, found.newestAt - RESCAN_MARGIN_MS);
@@ -192,15 +192,13 @@ export class MailListener {
   async #giveUp(position: MailPosition, reason: string): Promise<void> {
     const { log, mails } = this.#deps;
     const { uidValidity, lastUid: uid } = position;
-    const text = operator(
-      `A mail to ${this.#name} cannot be read from its server, and was passed over: number ${uid}.`,
-    );
+    const text = operator(`A mail to ${this.#name} cannot be read from its server, and was skipped: number ${uid}.`);
     const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
     const alongside = (): Script<void> => setPosition(this.#key, this.#postponed.before(position, ""));
     const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
     if (kind === "full") return; // the next try reports it
     mails.refused++;
-    log.warn("a mail cannot be read, and is passed over", { account: this.#name, uid, reason });
+    log.warn("skipped an unreadable mail", { account: this.#name, uid, reason });
   }
 
   /** Returns once the mail is handled or postponed, or the listener stops. */
@@ -227,7 +225,7 @@ export class MailListener {
     mails[outcome.kind]++;
     this.#become("connected", { lastMailAt: now() });
     const { kind, ...notes } = outcome;
-    log[kind === "refused" ? "warn" : "info"](`a mail was ${kind === "nothing" ? "passed over" : kind}`, {
+    log[kind === "refused" ? "warn" : "info"](`a mail was ${kind === "nothing" ? "skipped" : kind}`, {
       account: this.#name,
       uid: mail.uid,
       ...notes,
@@ -251,7 +249,7 @@ export class MailListener {
       if (outcome.kind !== "later") return outcome;
       if (outcome.isFailure) failures++;
       if (this.#status.waitsFor !== outcome.reason) {
-        this.#deps.log.warn("a mail waits", { account: this.#name, uid, reason: outcome.reason });
+        this.#deps.log.warn("postponed a mail", { account: this.#name, uid, reason: outcome.reason });
       }
       this.#become("waiting", { waitsFor: outcome.reason });
       if (outcome.isFailure && (before > 0 || !this.#postponed.isFull)) {
@@ -274,8 +272,8 @@ export class MailListener {
     const nextAttemptAt = now() + delayMs;
     this.#become(isRefused ? "refused" : "down", { lastError: { at: now(), message: error.message }, nextAttemptAt });
     const fields = { account: this.#name, error: error.message, retryMs: delayMs };
-    if (isNew) log.warn("the mailbox cannot be listened to", fields);
-    else log.debug("the mailbox still cannot be listened to", fields);
+    if (isNew) log.warn("watching the mailbox failed", fields);
+    else log.debug("watching the mailbox still fails", fields);
     if (isRefused || performance.now() - this.#downSince >= DOWN_TOLD_MS) await this.#tell(error.message);
     if (isRefused) await this.#newPassword(password, delayMs);
     else await this.#sleep(delayMs);
@@ -285,10 +283,10 @@ export class MailListener {
   async #tell(reason: string): Promise<void> {
     const { log, now } = this.#deps;
     const itemId = `down ${this.#key} ${Math.floor(now() / DAY_MS)}`;
-    const about = `The mailbox of ${this.#name} cannot be listened to: `;
+    const about = `The mailbox of ${this.#name} cannot be watched: `;
     const text = [...operator(about), ...external(reason)]; // parts of it come from the server
     await tellMain(this.#deps, { account: this.#name, text, itemId }).catch((error: unknown) =>
-      log.error("the main session could not be told", { error: messageOf(error) }),
+      log.error("could not send an event to the main session", { error: messageOf(error) }),
     );
   }
 

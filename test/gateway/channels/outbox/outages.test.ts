@@ -89,8 +89,8 @@ test("a channel that is down for many tries is two lines in the log, and every t
     await until(async () => (await state("g1")).state === "sent" && (await state("g2")).state === "sent");
     await until(() => lines.length >= 2);
     expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
-      ["warn", "a channel does not take messages; they are tried again"],
-      ["info", "no message to a channel waits for another try any more"],
+      ["warn", "a channel refuses messages; they will be retried"],
+      ["info", "a channel's outage is over: no message is waiting for a retry"],
     ]);
     expect(lines[1]).toMatchObject({ channel: "scripted", attempts: 10 });
     expect(outcomes.filter((each) => each === "scripted retry")).toHaveLength(10);
@@ -124,9 +124,9 @@ test("a database that is away is told once for what waits for it, and so is its 
   outbox.poke();
   expect(await eventually(async () => (await state()) === "sent" && lines.length >= 4, 10_000)).toBe(true);
   const { key } = (await store.read(() => textMessages("g")))[0]!;
-  const problems = [`the outcome of message ${key} cannot be written`, "the outbox cannot be read or written"];
+  const problems = [`storing the outcome of message ${key} failed`, "the outbox: the database failed"];
   expect(lines.map(({ msg }) => msg).toSorted()).toEqual(
-    [...problems, ...problems.map((problem) => `no longer: ${problem}`)].toSorted(),
+    [...problems, ...problems.map((problem) => `recovered: ${problem}`)].toSorted(),
   );
   await outbox.stop({ graceMs: 0 });
   await box.remove();

@@ -79,7 +79,7 @@ export class CallbackSender {
       onTried(outcome.kind);
       this.#note(callback, { outcome, state });
     } catch (error) {
-      log.error("hooks: a callback's outcome cannot be stored", { runId: callback.runId, error: messageOf(error) });
+      log.error("hooks: storing a callback's outcome failed", { runId: callback.runId, error: messageOf(error) });
       await Bun.sleep(1000);
     } finally {
       this.#underway.delete(callback.runId);
@@ -94,11 +94,11 @@ export class CallbackSender {
   ): void {
     const { log } = this.#deps;
     if (outcome.kind === "sent") {
-      if (attempts > 0) log.info("hooks: a callback arrived after all", { runId, attempts: attempts + 1 });
+      if (attempts > 0) log.info("hooks: a callback arrived after a retry", { runId, attempts: attempts + 1 });
     } else if (state === "failed") {
-      log.warn("hooks: a callback is given up", { runId, attempts: attempts + 1, reason: outcome.reason });
+      log.warn("hooks: gave up a callback", { runId, attempts: attempts + 1, reason: outcome.reason });
     } else if (attempts === 0) {
-      log.warn("hooks: a callback did not arrive; it is tried again", { runId, reason: outcome.reason });
+      log.warn("hooks: a callback failed; it will be retried", { runId, reason: outcome.reason });
     }
   }
 }

@@ -33,7 +33,7 @@ export class ModelOutage {
       if (since === undefined) continue;
       this.#since.delete(key);
       const about = { seconds: Math.round((nowMs - since) / 1000), ...(key === SERVER ? {} : { model: result.model }) };
-      this.#log.info("hooks: models take turns again", about);
+      this.#log.info("hooks: the model is back: turns continue", about);
     }
   }
 
@@ -42,7 +42,7 @@ export class ModelOutage {
     if (this.#since.has(key)) return;
     if (this.#since.size >= MODELS_MAX) this.#since.delete(this.#since.keys().next().value!); // not empty
     this.#since.set(key, nowMs);
-    this.#log.warn("hooks: no model takes turns; they wait", { reason: result.error });
+    this.#log.warn("hooks: the model is unavailable: turns wait", { reason: result.error });
   }
 
   /**

@@ -162,7 +162,7 @@ export class TurnRunner {
    */
   async #stored(run: Run, running: Running, result: TurnResult): Promise<Run | undefined> {
     const { store, log } = this.#deps;
-    const trouble = new Trouble(`hooks: the end of the turn of run ${run.id} cannot be stored`);
+    const trouble = new Trouble(`hooks: storing the turn of run ${run.id} failed`);
     for (;;) {
       try {
         const after = await store.write(() => this.#storeOwn(run.id, running, result));
@@ -224,7 +224,7 @@ export class TurnRunner {
       for (const runId of unwanted) this.cancel(runId);
       for (const runId of lost) this.#tell(runId, "lost");
     } catch (error) {
-      log.warn("hooks: leases cannot be renewed", { error: messageOf(error) });
+      log.warn("hooks: renewing leases failed", { error: messageOf(error) });
     }
   }
 }

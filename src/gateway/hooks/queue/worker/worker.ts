@@ -65,7 +65,7 @@ export class Worker {
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
   readonly #isSetBack: () => boolean;
-  readonly #trouble = new Trouble("hooks: deliveries cannot be worked on");
+  readonly #trouble = new Trouble("hooks: processing deliveries failed");
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -105,7 +105,7 @@ export class Worker {
       peers.onLost(() => this.#turns.loseAll()),
     ];
     this.#stopListening = () => ends.forEach((end) => end());
-    if (this.isPaused) this.#deps.log.warn("hooks: paused before this start: no turn begins until it is resumed");
+    if (this.isPaused) this.#deps.log.warn("hooks: still paused: no turn begins until 'hearth hooks resume'");
     this.poke();
   }
 
@@ -222,7 +222,7 @@ export class Worker {
     const { store, log } = this.#deps;
     await store
       .write(() => dismissWorker(owner))
-      .catch((error: unknown) => log.warn("hooks: the end cannot be stored", { error: messageOf(error) }));
+      .catch((error: unknown) => log.warn("hooks: storing the clean shutdown failed", { error: messageOf(error) }));
   }
 
   #context(): Context {
@@ -301,7 +301,7 @@ export class Worker {
     const taken = await store.write(() => this.#takeUp(me));
     this.#registeredAs = me;
     if (taken.length === 0) return;
-    log.warn("hooks: runs that nobody had any more are taken up again", { runs: taken.length });
+    log.warn("hooks: recovered orphaned runs", { runs: taken.length });
     for (const run of taken) {
       if (isFinal(run.state)) this.#announce(run);
       else this.#tell(run.id);
@@ -334,7 +334,7 @@ export class Worker {
 
   /** A heartbeat removes the events that it has shown. */
   #makeRoom(): void {
-    this.#deps.log.warn("hooks: the main session has no room for more events: a heartbeat is asked for");
+    this.#deps.log.warn("hooks: the main session has no room for more events: requested a heartbeat");
     this.#deps.ports.requestHeartbeat("events have no room");
   }
 }

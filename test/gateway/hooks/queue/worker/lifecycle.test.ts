@@ -256,12 +256,12 @@ test("while the database is away the log tells so once, and that it is back", as
   expect((await at.settled(runId)).state).toBe("succeeded");
   at.worker.poke();
   expect(await eventually(() => at.logged.length >= 4, 10_000)).toBe(true);
-  const [ends, deliveries] = [`the end of the turn of run ${runId} cannot be stored`, "deliveries cannot be worked on"];
+  const [ends, deliveries] = [`storing the turn of run ${runId} failed`, "processing deliveries failed"];
   const problem = '{"error":"the database is away"}';
   expect(at.logged.toSorted()).toEqual(
     [
       ...[ends, deliveries].map((what) => `hooks: ${what} ${problem}`),
-      ...[ends, deliveries].map((what) => `no longer: hooks: ${what} {}`),
+      ...[ends, deliveries].map((what) => `recovered: hooks: ${what} {}`),
     ].toSorted(),
   );
 });

@@ -201,7 +201,7 @@ test("while no model takes turns a run waits, as long as that lasts, and loses n
   expect(waited).toEqual([1000, 1000, 1000, 1500, 2250, 3375, 5063, 7594, 11_391]);
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 1, answer: "there", reason: null });
   const told = at.logged.filter((line) => line.includes("models take turns") || line.includes("no model takes"));
-  expect(told).toEqual([expect.stringContaining("no model takes turns"), expect.stringContaining('"seconds":34')]);
+  expect(told).toEqual([expect.stringContaining("the model is unavailable"), expect.stringContaining('"seconds":34')]);
 });
 
 test("a server that is away may ask for a part of a millisecond", async () => {
