@@ -1,4 +1,4 @@
-/** Requests to a real server, and models put on it. */
+/** Requests to a real server, with models installed on it. */
 import { expect } from "bun:test";
 import { digestOf } from "../../src/library/digest.ts";
 import type { Hearth } from "../e2e/hearth.ts";
@@ -6,11 +6,11 @@ import type { Hearth } from "../e2e/hearth.ts";
 export interface Reply {
   readonly status: number;
   readonly text: string;
-  /** undefined where the body is no JSON. */
+  /** undefined if the body is not JSON */
   readonly body: any;
 }
 
-/** @param hearth gives the server, which runs once the tests do */
+/** @param hearth returns the server, which runs once the tests do */
 export function clientOf(hearth: () => Hearth) {
   const call = async (method: string, path: string, body?: object | Uint8Array): Promise<Reply> => {
     const content = body instanceof Uint8Array ? body : JSON.stringify(body);

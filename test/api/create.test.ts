@@ -14,7 +14,7 @@ import { clientOf } from "./client.ts";
 setDefaultTimeout(120_000);
 
 const ABSENT = `sha256:${"0".repeat(64)}`;
-/** What the document lists for `quantize`; in capitals, what details then say. */
+/** The document's values of `quantize`; the details show them in capitals. */
 const LEVELS = "q2_K q3_K_L q3_K_M q3_K_S q4_0 q4_1 q4_K_M q4_K_S q5_0 q5_1 q5_K_M q5_K_S q6_K q8_0".split(" ");
 
 let hearth: Hearth;
@@ -31,7 +31,7 @@ const { call, post, create, upload } = clientOf(() => hearth);
 
 const show = async (body: object): Promise<any> => (await post("/api/show", body)).body;
 
-/** Statuses of a streamed create, digests left out; a status that is repeated counts once. */
+/** Statuses of a streamed create, without digests; a repeated status counts once. */
 async function statuses(body: object): Promise<string[]> {
   const response = await hearth.post("/api/create", body);
   expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/x-ndjson"]);
@@ -66,7 +66,7 @@ describe("HEAD and POST /api/blobs/:digest", () => {
 });
 
 describe("POST /api/create", () => {
-  /** Half floats, which may be quantized; another file for each number. */
+  /** Half floats, which can be quantized; a different file for each number. */
   const half = (n: number): Uint8Array =>
     encodeGguf({
       metadata: {

@@ -1,4 +1,4 @@
-/** What a GGUF says of sampling, on the real server: its defaults, and tokens that its model never says. */
+/** Sampling settings in a GGUF, on the real server: its defaults, and its suppressed tokens. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Makes a model whose file has these keys. */
+/** Creates a model whose file has these keys. */
 async function create(model: string, keys: Readonly<Record<string, WriteValue>>, modelfile = ""): Promise<void> {
   const path = join(folder, `${model}.gguf`);
   const { metadata, tensors } = makeModel("llama");

@@ -151,7 +151,7 @@ describe("POST /api/generate", () => {
       [90, 90],
       [90.5, 90.5],
       ["90000ms", 90],
-      [null, 90], // what was said last holds
+      [null, 90], // the last value counts
     ] as const) {
       const left = await remaining(given);
       expect(left).toBeLessThanOrEqual(seconds);

@@ -1,10 +1,10 @@
-/** What operators do with deliveries, behind the gateway token; through a real socket. */
+/** Operators' requests about deliveries, with the gateway token; through a real socket. */
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/operate/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
-/** Wakes no heartbeat, which would ask the model too. */
+/** Starts no heartbeat, which would call the model too. */
 const ALONE = { wakeMode: "next-heartbeat" };
 const send = async (world: GatewayWorld, n: number, more: object = {}): Promise<string> =>
   (await json(await world.hook("agent", { message: `question ${n}`, ...more }, WAIT))).runId;

@@ -16,7 +16,7 @@ export interface Api {
 }
 
 export async function startHooks(options: WorldOptions = {}, config = {}): Promise<Api> {
-  let world!: World; // made by the harness, before it returns
+  let world!: World; // assigned before the harness returns
   const harness = await makeHarness(config, { hooks: (log) => (world = makeWorld({ log, ...options })).ingress });
   afterTest(async () => {
     await harness.close();
@@ -33,7 +33,7 @@ export async function startHooks(options: WorldOptions = {}, config = {}): Promi
     world,
     url,
     get logs() {
-      return harness.logs.filter(({ path }) => path !== "/openapi.json"); // asked for by `refusal`
+      return harness.logs.filter(({ path }) => path !== "/openapi.json"); // `refusal` requested it
     },
     send,
     post: (path, body, headers) => send(path, body, { headers: { authorization: `Bearer ${TOKEN}`, ...headers } }),
@@ -46,11 +46,11 @@ export const wakes = async (api: Api): Promise<WakeAction[]> =>
 export const agents = async (api: Api): Promise<AgentAction[]> =>
   (await api.world.actions()).filter((action) => action.kind === "agent");
 
-/** Status and code of a refusal, which must be as the API description says. */
+/** Status and code of a refusal, checked against the API description. */
 export async function refusal(response: Response): Promise<[number, string]> {
   expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
   const body = await json(response);
-  const matched = { ...body }; // bun's toMatchObject puts its matchers into what it is given
+  const matched = { ...body }; // bun's toMatchObject writes its matchers into its argument
   expect(matched).toMatchObject({ ok: false, error: expect.any(String), code: expect.any(String) });
   expect(body.requestId).toBe(response.headers.get("x-request-id"));
   const described = await json(await fetch(new URL("/openapi.json", response.url)));

@@ -1,4 +1,4 @@
-/** The rows of "Gateway Webhook Ingress" for authentication, each through a real socket; and what the log keeps. */
+/** The rows of "Gateway Webhook Ingress" for authentication, each through a real socket; and the content of the log. */
 import { describe, expect, test } from "bun:test";
 import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, refusal, startHooks } from "./hooks-api.ts";

@@ -1,4 +1,4 @@
-/** Rows of bodies, answers and fields that no other file of the ingress holds; each through a real socket. */
+/** Rows about bodies, answers and fields that no other ingress test covers; each through a real socket. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { get } from "node:http";
@@ -68,12 +68,12 @@ describe("answers", () => {
   test("GET {hooks.path}/runs/:id/events: more watchers than may wait are told to come back, and leave room", async () => {
     const world = await startGateway({ script: () => ({ text: "x", until: new Promise(() => {}) }) });
     const { runId } = await json(await world.hook("agent", { message: "hi" }));
-    /** By node's client, which has no limit of its own to connections at once. */
+    /** With node's client, which does not limit concurrent connections. */
     const watch = (): Promise<{ status: number; retryAfter: string | undefined; leave: () => void }> => {
       const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof watch>>>();
       const url = `${world.url}/hooks/runs/${runId}/events`;
       const request = get(url, { agent: false, headers: { authorization: `Bearer ${HOOK_TOKEN}` } }, (response) => {
-        response.on("error", () => {}); // it is left in the middle
+        response.on("error", () => {}); // aborted in the middle
         response.resume();
         const { statusCode = 0, headers } = response;
         resolve({ status: statusCode, retryAfter: headers["retry-after"], leave: () => void request.destroy() });
@@ -114,7 +114,7 @@ describe("channel", () => {
   });
 });
 
-/** A body as it is read: a whole number beyond 2^53 is text. */
+/** The body as parsed: an integer beyond 2^53 is text. */
 const asRead = (body: unknown): unknown =>
   JSON.parse(JSON.stringify(body), (_, value: unknown) =>
     typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(`${value}`) ? `${value}` : value,
@@ -130,7 +130,7 @@ test("whatever fields a body has: it is described, or refused, or warned of; and
     fc.constantFrom<unknown>(true, false, 0, 1, -1, 0.5, 1e9, 1e300, [], {}, ["a"], { a: 1 }, "x".repeat(600)),
     fc.string(),
     fc.double({ noNaN: true, noDefaultInfinity: true }),
-    fc.jsonValue().filter((value) => value !== null), // as good as no field
+    fc.jsonValue().filter((value) => value !== null), // null counts as absent
   );
   const bodyOf = (endpoint: string) => {
     const names = Object.keys(schemaOf(endpoint).properties);

@@ -122,7 +122,7 @@ describe("errors", () => {
     expect((await api.world.actions())[0]).toMatchObject({ deliver: false, timeoutSeconds: 9 });
   });
 
-  /** A request whose body waits in the middle: it has been let in, and not yet read. */
+  /** A request that pauses in the middle of its body: authenticated, and not read yet. */
   async function halfSent(): Promise<{ api: Api; finish: () => Promise<Response> }> {
     const begun = Promise.withResolvers<void>();
     const rest = Promise.withResolvers<void>();

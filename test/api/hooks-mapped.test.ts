@@ -61,7 +61,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(await heard("sms")).toEqual([200, "text/xml", twiml]);
     expect(await heard("mail")).toEqual([200, "text/plain; charset=utf-8", ""]);
     expect((await heard("none"))[0]).toBe(204);
-    expect(await heard("left")).toEqual([200, "text/plain; charset=utf-8", "ok"]); // nothing is to be done
+    expect(await heard("left")).toEqual([200, "text/plain; charset=utf-8", "ok"]); // accepted without action
     expect((await agents(api)).length).toBe(4);
     expect((await api.post("/hooks/teams", {}, { authorization: "Bearer x" })).status).toBe(401);
   });

@@ -1,4 +1,4 @@
-/** What `GET /openapi.json` says of the ingress: valid, where the ingress is, and true of what really is answered. */
+/** The ingress in `GET /openapi.json`: valid, with the right paths, and in agreement with real answers. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "bun:test";
 import { startGateway } from "../gateway/operate/world.ts";
@@ -114,7 +114,7 @@ test("GET /openapi.json: a refusal that it does not know is noticed by every tes
 test("GET /openapi.json: what operators get is as it says, behind the gateway token", async () => {
   const mappings = [{ id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}" }];
   const queue = { keepBodies: true };
-  const mail = { host: "127.0.0.1", port: 1, secure: false, user: "joe", password: "p" }; // nobody is there
+  const mail = { host: "127.0.0.1", port: 1, secure: false, user: "joe", password: "p" }; // no server listens there
   const world = await startGateway({ settings: { hooks: { mappings, queue, mail } } });
   const described = await description(world);
   const { runId } = await json(await world.hook("ci", { n: 1 }, { headers: { prefer: "wait=60" } }));

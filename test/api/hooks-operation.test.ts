@@ -1,4 +1,4 @@
-/** What a monitoring system and an orchestrator see of the gateway; through a real socket. */
+/** The gateway as a monitoring system and an orchestrator see it; through a real socket. */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
@@ -22,7 +22,7 @@ test("GET /metrics: requests by outcome, runs by state, and what waits", async (
   const open = Promise.withResolvers<void>();
   const agents = { defaults: { model: "m", maxConcurrent: 1, heartbeat: { every: 0, target: "none" } } };
   const script: Script = ({ messages }) => {
-    const holds = JSON.stringify(messages.at(-1)).includes("until it is let go"); // a heartbeat may come before it
+    const holds = JSON.stringify(messages.at(-1)).includes("until it is let go"); // a heartbeat may precede it
     return { text: "x", ...(holds ? { until: open.promise } : {}) };
   };
   const world = await startGateway({ settings: { agents }, script });
@@ -71,7 +71,7 @@ test("GET /metrics: routes by name, a mapping by its id, and whatever strangers 
   for (const path of ["ci/builds", "nowhere"]) {
     await fetch(`${world.url}/hooks/${path}`, { method: "POST", headers: { authorization: "Bearer x" }, body: "{}" });
   }
-  expect(await value(world, unauthorized)).toBe(1); // so a sender with a wrong secret can be alerted on
+  expect(await value(world, unauthorized)).toBe(1); // allows alerts on a sender with a wrong secret
   const text = await (await fetch(`${world.url}/metrics`)).text();
   const routes = new Set([...text.matchAll(/route="(hooks[^"]*)"/g)].map(([, route]) => route));
   expect([...routes].sort()).toEqual(["hooks/:build server", "hooks/agent", "hooks/other", "hooks/runs", "hooks/wake"]);
@@ -100,7 +100,7 @@ test("GET /metrics: replies and messages by channel, callbacks by what became of
     const { runId } = await json(await world.hook("agent", message, WAIT));
     await world.hook("agent", { message: "hi", channel: "slack" }, WAIT);
     const events = await world.hook(`runs/${runId}/events`);
-    await events.text(); // until the reply is over
+    await events.text(); // waits for the end of the reply
     await eventually(async () => (await value(world, 'hearth_hook_callbacks_total{outcome="sent"}')) === 1, 60_000);
     expect(await value(world, 'hearth_hook_replies_total{channel="telegram",outcome="sent"}')).toBe(1);
     expect(await value(world, 'hearth_hook_replies_total{channel="slack",outcome="failed"}')).toBe(1);
@@ -111,7 +111,7 @@ test("GET /metrics: replies and messages by channel, callbacks by what became of
   }
 });
 
-const isSqlite = postgresUrl === undefined; // whose file is locked
+const isSqlite = postgresUrl === undefined; // its file can be locked
 
 test.skipIf(!isSqlite)(
   "GET /health: the gateway's queue; 503 once its database could not be written, until it can",
@@ -123,7 +123,7 @@ test.skipIf(!isSqlite)(
     expect(await json(healthy)).toMatchObject({ status: "ok", gateway: idle });
     const other = new Database(join(world.home, "gateway.db"));
     await world.gateway.store.read(() => queryOne("PRAGMA busy_timeout = 1"));
-    other.run("BEGIN IMMEDIATE"); // nobody else can commit
+    other.run("BEGIN IMMEDIATE"); // blocks other commits
     expect((await world.hook("wake", { text: "disk full" })).status).toBe(503);
     const failing = await fetch(`${world.url}/health`);
     expect(failing.status).toBe(503);
@@ -144,12 +144,13 @@ test("while the gateway stops: 503 with Retry-After for webhooks and models alik
   for (const path of ["hooks/wake", "api/tags", "hooks-admin/deliveries"]) {
     const response = await fetch(`${world.url}/${path}`);
     expect([path, response.status]).toEqual([path, 503]);
-    expect(Number(response.headers.get("retry-after"))).toBeWithin(61, 66); // the minute that turns have, and a start
+    // the minute of grace for turns, and a start
+    expect(Number(response.headers.get("retry-after"))).toBeWithin(61, 66);
   }
   const health = await fetch(`${world.url}/health`);
   expect([health.status, (await json(health)).problems]).toEqual([503, ["the server is shutting down"]]);
   expect((await fetch(`${world.url}/metrics`)).status).toBe(200);
-  open.resolve(); // what runs may finish
+  open.resolve(); // lets running turns finish
   await stopped;
 });
 

@@ -1,4 +1,4 @@
-/** Limits on how often requests come; through a real socket. */
+/** Rate limits of requests; through a real socket. */
 import { expect, test } from "bun:test";
 import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
@@ -19,7 +19,7 @@ test("hooks.rateLimit: 429 rate_limited with Retry-After and RateLimit-* once th
   const first = await api.post("/hooks/wake", { text: "a" });
   const names = ["policy", "limit", "remaining", "reset"].map((name) => first.headers.get(`ratelimit-${name}`));
   expect([first.status, ...names]).toEqual([200, "30;w=60;burst=3", "3", "2", "2"]);
-  const bad = await api.post("/hooks/agent", {}); // a bad request is a request
+  const bad = await api.post("/hooks/agent", {}); // a bad request counts
   expect([bad.status, remaining(bad)]).toEqual([400, "1"]);
   expect(remaining(await api.post("/hooks/ci", {}))).toBe("0");
   for (const path of ["wake", "agent", "ci"]) {

@@ -1,4 +1,4 @@
-/** How a run stands, for its sender: status, events, and answers that wait; through a real socket. */
+/** A run's state for its sender: status, events, and answers that wait; through a real socket. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import { HOOK_TOKEN, json, startGateway } from "../gateway/operate/world.ts";
@@ -113,7 +113,7 @@ test("events of a run whose client goes away, or whose server stops, end", async
   await first.text().catch(() => "");
   const second = await world.hook(`runs/${runId}/events`);
   world.gateway.ingress.drain(5000);
-  expect(await second.text()).not.toContain("event: end"); // it is not over: whoever waits may come again
+  expect(await second.text()).not.toContain("event: end"); // not the end: a client may reconnect
   expect((await world.hook("wake", { text: "late" })).status).toBe(503);
 });
 

@@ -1,4 +1,4 @@
-/** docs/senders.md: its mappings take what its commands send, and nothing that was signed with another key. */
+/** docs/senders.md: its mappings accept the requests of its commands, and no request signed with another key. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

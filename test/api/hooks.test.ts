@@ -1,6 +1,6 @@
 /**
- * The rows of "Gateway Webhook Ingress" for enabling and for the fixed endpoints, each through a real socket: what a
- * request becomes, and what its sender hears. What is durable is read back from the database.
+ * The rows of "Gateway Webhook Ingress" for enabling and for the fixed endpoints, each through a real socket: the
+ * action of a request, and the sender's answer. Durable data is read back from the database.
  */
 import { describe, expect, test } from "bun:test";
 import type { AgentAction } from "../../src/gateway/hooks/action.ts";

@@ -1,6 +1,6 @@
 /**
- * `POST /api/generate` · `suffix`, on the real server with a model that has markers for filling in the middle: the
- * embedded one, with three of its tokens spelt like such markers.
+ * `POST /api/generate` · `suffix`, on the real server with a model that has fill-in-the-middle markers: the embedded
+ * one, with three of its tokens renamed to such markers.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { resolve } from "node:path";

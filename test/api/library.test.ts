@@ -1,6 +1,6 @@
 /**
- * The API document's rows for the models of a store: tags, show, copy, delete, ps, and the conventions that hold for
- * all endpoints; one test each, on the real server.
+ * The API document's rows for the models of a store: tags, show, copy, delete, ps, and the conventions of all
+ * endpoints; one test each, on the real server.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -159,7 +159,8 @@ describe("POST /api/show", () => {
   test("template: text, the one in force", async () => {
     expect((await show({ model: "hearth" })).template).toContain("<|im_start|>");
     const message = `{{ if eq .Role "tool" }}A: {{ end }}{{ .Content }}{{ .ToolCalls }}`;
-    const template = `{{ .Tools }}{{ range .Messages }}${message}{{ end }}`; // can do what the file's own can
+    // has the same capabilities as the file's own
+    const template = `{{ .Tools }}{{ range .Messages }}${message}{{ end }}`;
     await create({ model: "go", from: "hearth", template });
     expect((await show({ model: "go" })).template).toBe(template);
   });

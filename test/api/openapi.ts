@@ -1,10 +1,10 @@
-/** Answers held against the API description. */
+/** Checks answers against the API description. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 
 const ajv = new Ajv2020({ strict: false });
-const validators = new Map<string, ReturnType<typeof ajv.compile>>(); // to compile one takes longer than a request
+const validators = new Map<string, ReturnType<typeof ajv.compile>>(); // compiling one takes longer than a request
 
-/** Why a value does not fit a schema; empty where it does. */
+/** The reason why a value does not match a schema; empty if it does. */
 export function schemaProblems(schema: object, value: unknown): string {
   const key = JSON.stringify(schema);
   const validate = validators.get(key) ?? ajv.compile(schema);
@@ -12,7 +12,7 @@ export function schemaProblems(schema: object, value: unknown): string {
   return validate(value) ? "" : ajv.errorsText(validate.errors);
 }
 
-/** The operation that an answer is one of: by its address, whatever the method of those that there are. */
+/** The operation of an answer: found by URL, whatever the method. */
 export function operationOf({ paths }: { paths: any }, response: Pick<Response, "url">): any {
   const { pathname } = new URL(response.url);
   const bare = pathname.replace(/\/$/, "");

@@ -81,7 +81,7 @@ describe("options.* that choose tokens", () => {
       expect(body.response).not.toBe(await textOf({ temperature: 0, num_predict: 40 }));
       if (name !== "repeat_penalty") {
         const ids = body.context.slice(body.prompt_eval_count);
-        expect(new Set(ids).size).toBe(ids.length); // no token twice
+        expect(new Set(ids).size).toBe(ids.length); // no token occurs twice
       }
       expect(await textOf({ ...options, repeat_last_n: 0 })).toBe(await textOf({ temperature: 0, num_predict: 40 }));
     });
@@ -89,7 +89,7 @@ describe("options.* that choose tokens", () => {
 
   test("penalize_newline: whether a line feed is a token like any other to the penalties", async () => {
     const asked = { raw: true, prompt: "\n" };
-    const reward = { temperature: 0, presence_penalty: -1000, num_predict: 1 }; // for what was said
+    const reward = { temperature: 0, presence_penalty: -1000, num_predict: 1 }; // rewards repeated tokens
     expect(await textOf({ temperature: 0, num_predict: 1 }, asked)).not.toBe("\n");
     expect(await textOf(reward, asked)).toBe("\n");
     expect(await textOf({ ...reward, penalize_newline: true }, asked)).toBe("\n");
@@ -142,7 +142,7 @@ describe("options.* that set lengths", () => {
       const { body } = await ask(options, { template: "{{ .Prompt }}", prompt: words });
       return tokens.findIndex((id, i) => body.context[i] !== id);
     };
-    expect(await kept(0)).toBeLessThan(5); // the tail may begin as the prompt does
+    expect(await kept(0)).toBeLessThan(5); // the tail may begin like the prompt
     expect(await kept(10)).toBeWithin(10, 15);
     expect(await kept(40)).toBeWithin(40, 45);
     expect(await kept(-1)).toBeWithin(124, 128);
@@ -160,7 +160,7 @@ describe("options.* that belong to loading", () => {
       expect(await textOf({ temperature: 0, [name]: value })).toBe(text);
       expect(await pidOf()).not.toBe(pid);
       const second = await pidOf();
-      expect(await greedy()).toBe(text); // what a request leaves open stays as it is
+      expect(await greedy()).toBe(text); // an option of one request does not affect the next
       expect(await pidOf()).toBe(second);
     });
   }

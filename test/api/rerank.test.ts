@@ -1,4 +1,4 @@
-/** Reranking by a cross-encoder made in code, against the real server and against its formula. */
+/** Reranking by a cross-encoder made in code, on the real server, checked against its formula. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +57,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What the reference backend and the formula give: [CLS] query [SEP] document [SEP], tanh, one number. */
+/** Expected scores from the reference backend and the formula: [CLS] query [SEP] document [SEP], tanh, one number. */
 async function expectedScores(): Promise<number[]> {
   const gguf = openGguf(path);
   const tokenizer = loadTokenizer(gguf.metadata, path);

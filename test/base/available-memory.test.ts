@@ -1,4 +1,4 @@
-/** Memory that is left, in file systems like those of Linux. */
+/** Available memory, read from file systems like Linux's. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,10 +1,10 @@
-/** A process with nothing to do gives its garbage back. */
+/** An idle process collects its garbage. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 
 const MODULE = resolve(import.meta.dir, "../../src/base/collect-idle.ts");
 
-/** Makes 40 MB of garbage, then does nothing until it was collected, or time is up. */
+/** Makes 40 MB of garbage, then idles until it is collected, or the time is over. */
 const PROGRAM = `
   import { heapSize } from "bun:jsc";
   import { collectWhenIdle } from ${JSON.stringify(MODULE)};

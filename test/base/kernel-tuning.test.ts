@@ -1,4 +1,4 @@
-/** What a person may say of the GPU's kernels. */
+/** The setting for the GPU's kernels. */
 import { expect, test } from "bun:test";
 import { fits, formatTuning, parseKernels, PLAIN } from "../../src/base/kernel-tuning.ts";
 

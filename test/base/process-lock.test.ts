@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Another process that has the lock. */
+/** Another process that holds the lock. */
 async function holder(): Promise<Bun.Subprocess<"ignore", "pipe", "inherit">> {
   const code = `import { takeLock } from ${JSON.stringify(MODULE)};
     globalThis.lock = takeLock(${JSON.stringify(path)}, "x");

@@ -86,7 +86,7 @@ test("what a collector cannot take now is sent again; what does not fit meanwhil
   receiver.status = 200;
   expect(await eventually(() => receiver.spans.length === 4)).toBe(true);
   expect(new Set(receiver.spans.map(({ name }) => name)).size).toBe(4);
-  expect(logs).toHaveLength(1); // not one for each try
+  expect(logs).toHaveLength(1); // one line for all tries
   expect(logs[0]).toContain("answered 503");
 });
 

@@ -1,4 +1,4 @@
-/** What two processes say to each other arrives as it was sent, over a channel of JSON. */
+/** Messages between two processes arrive unchanged over a JSON channel. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { fromWire, toWire } from "../../src/base/wire.ts";

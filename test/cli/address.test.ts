@@ -10,7 +10,7 @@ describe.each(["HEARTH_HOST", "OLLAMA_HOST"])("the server that %s names", (name)
     ["https://box", "https://box"],
     ["https://box:8443/", "https://box:8443"],
     ["http://box/models/", "http://box/models"],
-    // as files of variables have them: the server reads its own so, too
+    // quoted as in files of variables: the server accepts it, too
     ['"https://box"', "https://box"],
     ["'http://box/models' ", "http://box/models"],
     ["HTTPS://box", "HTTPS://box"],

@@ -1,6 +1,6 @@
 /**
- * What the `@anthropic-ai/sdk` npm client does, as checks that any server can be put under: a base URL and the name of
- * a model that is there and can call tools. Nothing here knows what the model answers.
+ * Checks of a server with the `@anthropic-ai/sdk` npm client: given a base URL and the name of an installed model that
+ * can call tools. They do not depend on the model's answers.
  */
 import Anthropic from "@anthropic-ai/sdk";
 import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
@@ -13,7 +13,7 @@ type Params = Anthropic.MessageCreateParamsNonStreaming;
 
 const clientOf = ({ url }: Target): Anthropic => new Anthropic({ baseURL: url, apiKey: "any", maxRetries: 0 });
 
-/** The same answer each time. The client passes on what its types lack. */
+/** Deterministic answers. The client passes on fields that its types lack. */
 const STEADY: object = { temperature: 0 };
 
 /** A short answer. */
@@ -53,7 +53,7 @@ export async function bothWays(target: Target): Promise<void> {
   expect(ended(streamed)).toEqual(ended(whole));
 }
 
-/** A stop sequence of the request ends the answer before it, and is told. */
+/** A stop sequence of the request ends the answer before it, and is reported. */
 export async function stopSequence(target: Target): Promise<void> {
   const client = clientOf(target);
   const textOf = ({ content }: Anthropic.Message) =>
@@ -65,11 +65,11 @@ export async function stopSequence(target: Target): Promise<void> {
   expect(textOf(stopped)).toBe(text.slice(0, text.indexOf(stop)));
 }
 
-/** Tokens of the prompt, those from the cache too. */
+/** Tokens of the prompt, including cached ones. */
 const promptTokens = ({ input_tokens, cache_read_input_tokens }: Anthropic.Usage): number =>
   input_tokens + (cache_read_input_tokens ?? 0);
 
-/** The count says what the answer's usage will add up to, and what the first event of a stream says. */
+/** The count equals the usage of the answer, and of a stream's first event. */
 export async function countTokens(target: Target): Promise<void> {
   const client = clientOf(target);
   const { max_tokens, ...counted } = request(target);
@@ -93,7 +93,7 @@ export async function countTokens(target: Target): Promise<void> {
   expect(longer.input_tokens).toBeGreaterThan(input_tokens);
 }
 
-/** A tool that must be called but is not there is refused before the model is asked. */
+/** A required tool that does not exist is refused before the model is called. */
 export async function unknownTool(target: Target): Promise<void> {
   const { max_tokens, ...counted } = request(target);
   const tool_choice = { type: "tool", name: "nobody" } as const;
@@ -106,7 +106,7 @@ export async function unknownTool(target: Target): Promise<void> {
   }
 }
 
-/** A call that must be made, in both modes, its result, and the answer to that. */
+/** A required call, in both modes, its result, and the answer to that. */
 export async function toolLoop(target: Target): Promise<void> {
   const client = clientOf(target);
   const messages: Anthropic.MessageParam[] = [{ role: "user", content: "What is the weather in Paris?" }];
@@ -151,7 +151,7 @@ export async function toolRunner(target: Target): Promise<void> {
   });
   expect(cities[0]).toBe("Paris");
   expect(last.role).toBe("assistant");
-  // the last answer is to all of it, though the runner asks in threads
+  // the last answer covers all of it, although the runner sends messages one at a time
   const { input_tokens } = await clientOf(target).messages.countTokens({
     model: target.model,
     messages,
@@ -209,7 +209,7 @@ export async function clearErrors(target: Target): Promise<void> {
   expect(wrong).toBeInstanceOf(Anthropic.BadRequestError);
 }
 
-/** All of them, for a loop over names. */
+/** All checks by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "messages, streaming and not": bothWays,
   "stop sequences": stopSequence,

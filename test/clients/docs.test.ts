@@ -1,4 +1,4 @@
-/** The TypeScript of docs/clients.md and README.md runs as it stands there, but for the address and the model. */
+/** The TypeScript of docs/clients.md and README.md runs as printed, except for the address and the model. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** What `@langchain/ollama` does, as checks that any server can be put under. It streams whatever it is asked. */
+/** Checks of a server with `@langchain/ollama`. It always streams. */
 import { AIMessage, type AIMessageChunk, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ChatOllama, Ollama, OllamaEmbeddings, type ChatOllamaInput } from "@langchain/ollama";
 import { expect } from "bun:test";
@@ -10,7 +10,7 @@ const ASK = new HumanMessage("What is the weather in Paris?");
 const chatOf = ({ url, model }: Target, fields: ChatOllamaInput = {}): ChatOllama =>
   new ChatOllama({ baseUrl: url, model, temperature: 0, numPredict: 8, maxRetries: 0, ...fields });
 
-/** In one piece and in pieces: the same text, and counts. */
+/** Whole and streamed: the same text, and counts. */
 export async function chatBothWays(target: Target): Promise<void> {
   const whole = await chatOf(target).invoke("Say hello.");
   expect(whole.content).not.toBe("");
@@ -40,7 +40,7 @@ export async function tools(target: Target): Promise<void> {
   expect(streamed).toBe(1);
 }
 
-/** By zod, whose schema goes out with `$schema`; as any JSON; and through a tool, where the model has any. */
+/** A zod schema, which is sent with `$schema`; any JSON; and a tool, if the model has tools. */
 export async function structuredOutput(target: Target): Promise<void> {
   const shape = z.strictObject({ ok: z.boolean() });
   const chat = chatOf(target, { numPredict: 200 });
@@ -68,22 +68,23 @@ export async function embeddings(target: Target): Promise<void> {
   expect((await embedder.embedQuery("one")).map(Math.fround)).toEqual(one!.map(Math.fround));
 }
 
-/** Where the model is there, nothing is pulled; where it cannot be pulled, the error says so. */
+/** An installed model is not pulled; if it cannot be pulled, the error says so. */
 export async function checkOrPullModel(target: Target): Promise<void> {
   const answer = await chatOf(target, { checkOrPullModel: true }).invoke("Say hello.");
   expect(answer.content).not.toBe("");
-  const model = "127.0.0.1:1/who/nope"; // where nothing listens
+  const model = "127.0.0.1:1/who/nope"; // a port without a server
   await expect(chatOf({ ...target, model }, { checkOrPullModel: true }).invoke("hi")).rejects.toThrow("127.0.0.1:1");
 }
 
 export async function clearErrors(target: Target): Promise<void> {
   const missing = chatOf({ ...target, model: "does-not-exist" }).invoke("hi");
   await expect(missing).rejects.toThrow("model 'does-not-exist' not found");
-  const option = chatOf(target, { temperature: "hot" as unknown as number }).invoke("hi"); // what plain JavaScript may send
+  // a value from untyped JavaScript
+  const option = chatOf(target, { temperature: "hot" as unknown as number }).invoke("hi");
   await expect(option).rejects.toThrow('option "temperature" must be of type float32');
 }
 
-/** The signal closes the connection, which leaving the loop does not, and the server serves on. */
+/** The signal closes the connection, which leaving the loop does not; the server keeps working. */
 export async function abort(target: Target): Promise<void> {
   const chat = chatOf(target, { numPredict: 100_000, format: NEVER_ENDING });
   const gone = new AbortController();
@@ -94,7 +95,7 @@ export async function abort(target: Target): Promise<void> {
   await chatBothWays(target);
 }
 
-/** All of them, for a loop over names. */
+/** All checks by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "chat, streaming and not": chatBothWays,
   tools,

@@ -1,6 +1,6 @@
 /**
- * What the `ollama` npm client does, as checks that any server can be put under: a base URL and the name of a model
- * that is there. Nothing here knows what the model answers.
+ * Checks of a server with the `ollama` npm client: given a base URL and the name of an installed model. They do not
+ * depend on the model's answers.
  */
 import { expect } from "bun:test";
 import { Ollama, type ChatResponse, type GenerateResponse } from "ollama";
@@ -29,7 +29,7 @@ async function collect<T>(parts: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** Streaming and not give the same text, and statistics at the end only. */
+/** Streamed and not: the same text, and statistics only at the end. */
 export async function generateBothWays(target: Target): Promise<void> {
   const request = { model: target.model, prompt: "Say hello.", options: OPTIONS };
   const whole = await clientOf(target).generate({ ...request, stream: false });
@@ -121,7 +121,7 @@ export async function listAndShow(target: Target): Promise<void> {
   expect((await client.version()).version).toBeString();
 }
 
-/** `keep_alive`, and requests without a prompt: what is in memory, and until when. */
+/** `keep_alive`, and requests without a prompt: the loaded models, and their expiry. */
 export async function loadAndUnload(target: Target): Promise<void> {
   const client = clientOf(target);
   const { model } = target;
@@ -146,14 +146,14 @@ export async function clearErrors(target: Target): Promise<void> {
   await expect(missing).rejects.toThrow("model 'does-not-exist' not found");
   const streamed = client.chat({ model: "does-not-exist", messages: MESSAGES, stream: true });
   await expect(streamed).rejects.toMatchObject({ status_code: 404 });
-  const option = { temperature: "hot" as unknown as number }; // what a client without types would send
+  const option = { temperature: "hot" as unknown as number }; // a value from an untyped client
   const wrong = client.chat({ model: target.model, messages: MESSAGES, options: option, stream: false });
   await expect(wrong).rejects.toThrow('option "temperature" must be of type float32');
   const image = client.generate({ model: target.model, prompt: "hi", images: ["not base64!"], stream: false });
   await expect(image).rejects.toThrow("images.0: expected base64");
 }
 
-/** One text or several, and the older call. */
+/** One text or several, and the older endpoint. */
 export async function embedTexts(target: Target): Promise<void> {
   const client = clientOf(target);
   const { embeddings, ...rest } = await client.embed({ model: target.model, input: ["a fox", "a hen"] });
@@ -167,7 +167,7 @@ export async function embedTexts(target: Target): Promise<void> {
   await expect(client.embed({ model: "does-not-exist", input: "x" })).rejects.toMatchObject({ status_code: 404 });
 }
 
-/** A model that is made, shown, copied and deleted; the one that it is made from stays. */
+/** A model is created, shown, copied and deleted; its base stays. */
 export async function manageModels(target: Target): Promise<void> {
   const client = clientOf(target);
   const request = { model: "made:1", from: target.model, system: "You are a pirate.", parameters: { top_k: 3 } };
@@ -192,12 +192,12 @@ export async function manageModels(target: Target): Promise<void> {
   const missing = client.copy({ source: "made:1", destination: "x" });
   await expect(missing).rejects.toMatchObject({ status_code: 404, message: 'model "made:1" not found' });
   await expect(client.delete({ model: "made:1" })).rejects.toThrow("model 'made:1' not found");
-  // a base that is not here is pulled, here from a port on which nobody listens
+  // a missing base is pulled, here from a port without a server
   const base = client.create({ model: "x", from: "127.0.0.1:1/library/none", stream: true }).then(collect);
   await expect(base).rejects.toThrow("127.0.0.1:1");
 }
 
-/** A file that is uploaded and built upon. The client passes on what its types lack. */
+/** Creates a model from an uploaded file. The client passes on fields that its types lack. */
 export async function createFromUpload(target: Target): Promise<void> {
   const client = clientOf(target);
   const { modelfile } = await client.show({ model: target.model });

@@ -1,4 +1,4 @@
-/** What the `openai` npm client does, as checks that any server can be put under. */
+/** Checks of a server with the `openai` npm client. */
 import { expect } from "bun:test";
 import OpenAI, { APIError, APIUserAbortError, BadRequestError, NotFoundError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
@@ -14,7 +14,7 @@ const NEVER = { type: "json_schema" as const, json_schema: { name: "node", schem
 
 const clientOf = ({ url }: Target): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0 });
 
-/** A promise of the usual kind: the client's own starts nothing before somebody waits for it. */
+/** A standard promise: the client's own starts nothing before it is awaited. */
 const started = async (request: PromiseLike<unknown>): Promise<unknown> => request;
 
 async function collect<T>(parts: AsyncIterable<T>): Promise<T[]> {
@@ -23,7 +23,7 @@ async function collect<T>(parts: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** Streaming and not give the same text; counts come where they are asked for. */
+/** Streamed and not: the same text; counts if requested. */
 export async function chatBothWays(target: Target): Promise<void> {
   const request = { model: target.model, messages: MESSAGES, ...SHORT };
   const whole = await clientOf(target).chat.completions.create(request);
@@ -51,7 +51,7 @@ export async function chatBothWays(target: Target): Promise<void> {
   expect(new Set(parts.map((part) => part.id)).size).toBe(1);
 }
 
-/** The client's own stream helper, which puts the chunks together again. */
+/** The client's own stream helper, which joins the chunks. */
 export async function streamHelper(target: Target): Promise<void> {
   const stream = clientOf(target).chat.completions.stream({ model: target.model, messages: MESSAGES, ...SHORT });
   let text = "";
@@ -101,7 +101,7 @@ export async function toolCalls(target: Target): Promise<void> {
   expect(final.choices[0]?.finish_reason).toBe("tool_calls");
 }
 
-/** A call may be forced, left out, or be of one tool; and one at most where that is asked for. */
+/** A call may be forced, forbidden, or of one tool; and limited to one. */
 export async function toolChoice(target: Target): Promise<void> {
   const other = { ...TOOL, function: { ...TOOL.function, name: "get_time", description: "Get the time in a city" } };
   const ask = async (fields: object): Promise<string[]> => {
@@ -164,7 +164,7 @@ export async function structuredOutput(target: Target): Promise<void> {
   if (finish_reason === "stop") expect(JSON.parse(message.content!)).toBeObject();
 }
 
-/** As many entries as tokens, with the text of the answer. */
+/** One entry per token, with the text of the answer. */
 export async function logprobs(target: Target): Promise<void> {
   const { choices, usage } = await clientOf(target).chat.completions.create({
     model: target.model,
@@ -192,7 +192,7 @@ export async function completions(target: Target): Promise<void> {
   expect(parts.at(-1)?.choices[0]?.finish_reason).toBe(whole.choices[0]!.finish_reason);
 }
 
-/** In base64, which the client asks for by itself, and as numbers: the same vectors. */
+/** In base64, the client's default, and as numbers: the same vectors. */
 export async function embeddings(target: Target): Promise<void> {
   const request = { model: target.model, input: ["one", "two words"] };
   const packed = await clientOf(target).embeddings.create(request);
@@ -253,7 +253,7 @@ export async function abort(target: Target): Promise<void> {
   await chatBothWays(target);
 }
 
-/** All of them, for a loop over names. */
+/** All checks by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "chat, streaming and not": chatBothWays,
   "the stream helper": streamHelper,

@@ -1,6 +1,6 @@
 /**
- * What the `openai` npm client does with the Responses API, as checks that any server can be put under: a base URL and
- * the name of a model that is there and can call tools. Nothing here knows what the model answers.
+ * Checks of the Responses API with the `openai` npm client: given a base URL and the name of an installed model that
+ * can call tools. They do not depend on the model's answers.
  */
 import { expect } from "bun:test";
 import OpenAI from "openai";
@@ -27,7 +27,7 @@ const WEATHER = zodResponsesFunction({
 });
 const QUESTION = { role: "user", content: "What is the weather in Paris?" } as const;
 
-/** The helper puts the events together, and refuses those that do not fit. */
+/** The helper joins the events, and refuses invalid ones. */
 export async function bothWays(target: Target): Promise<void> {
   const client = clientOf(target);
   const whole = await client.responses.create(request(target));
@@ -44,7 +44,7 @@ export async function bothWays(target: Target): Promise<void> {
   const ended = ({ status, usage }: typeof whole) => [status, usage!.input_tokens, usage!.output_tokens];
   expect(ended(streamed)).toEqual(ended(whole));
   const { cached_tokens } = streamed.usage!.input_tokens_details;
-  expect(cached_tokens).toBeGreaterThan(0); // the same prompt was read just before
+  expect(cached_tokens).toBeGreaterThan(0); // the same prompt was processed just before
 }
 
 /** A call, in both modes, its result, and the answer to that. */
@@ -75,7 +75,7 @@ export async function structuredOutput(target: Target): Promise<void> {
   expect(streamed.output_parsed).toEqual(parsed.output_parsed);
 }
 
-/** A call that must be made fits its schema, whatever was asked. */
+/** A required call fits its schema, whatever the question. */
 export async function forcedCall(target: Target): Promise<void> {
   const client = clientOf(target);
   const shape = z.object({ ok: z.boolean(), colour: z.enum(["red", "green"]) });
@@ -93,7 +93,7 @@ export async function forcedCall(target: Target): Promise<void> {
   expect(none.output.map(({ type }) => type)).toEqual(["message"]);
 }
 
-/** What the model said comes back as input, as the client keeps it. */
+/** The model's output is sent back as input, in the client's own form. */
 export async function conversation(target: Target): Promise<void> {
   const client = clientOf(target);
   const first = await client.responses.create(request(target));
@@ -129,7 +129,7 @@ export async function clearErrors(target: Target): Promise<void> {
   expect(await failure({ previous_response_id: "resp_1" })).toBeInstanceOf(OpenAI.BadRequestError);
 }
 
-/** The count of an input says what the usage of its response will. */
+/** The count of an input equals the usage of its response. */
 export async function countTokens(target: Target): Promise<void> {
   const client = clientOf(target);
   const { model, instructions, input } = request(target);
@@ -140,7 +140,7 @@ export async function countTokens(target: Target): Promise<void> {
   }
 }
 
-/** All of them, for a loop over names. */
+/** All checks by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "responses, streaming and not": bothWays,
   "a tool call and its result": toolLoop,

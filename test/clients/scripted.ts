@@ -1,6 +1,6 @@
 /**
- * A script that answers as a model would: JSON on request, a call where a tool fits, endlessly when asked for much, and
- * no context in raw mode.
+ * A script in place of a model: answers JSON on request, calls a fitting tool, goes on endlessly for large limits, and
+ * returns no context in raw mode.
  */
 import type { ChatRequest, ChosenLogprob, GenerateRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
 import { DONE, pause, type Script } from "../server/fakes.ts";
@@ -16,7 +16,7 @@ export const scripted: Script = async function* (request) {
   yield "raw" in request && request.raw ? withoutContext(DONE) : DONE;
 };
 
-/** The tool that is called: the one that must be, or the weather after a question, where it may be. */
+/** The tool to call: the required one, or the weather tool after a question, if allowed. */
 function callOf(request: ChatRequest | GenerateRequest): string | undefined {
   if (!("messages" in request) || !request.tools || request.format) return undefined;
   const { toolChoice = "auto" } = request;

@@ -1,4 +1,4 @@
-/** What the checks of all clients are put against, and what they ask for. */
+/** The server and the requests of all client checks. */
 
 export interface Target {
   /** `http://host:port`. */
@@ -7,11 +7,11 @@ export interface Target {
   readonly model: string;
 }
 
-/** An object that holds itself: no finite text fits, so that a real model cannot stop by itself. */
+/** A recursive object: no finite text fits, so that a real model cannot stop by itself. */
 const NODE = { type: "object", properties: { next: { $ref: "#/$defs/node" } }, required: ["next"] };
 export const NEVER_ENDING = { $ref: "#/$defs/node", $defs: { node: { ...NODE, additionalProperties: false } } };
 
-/** A tool that the question "What is the weather in Paris?" is made for. */
+/** A tool for the question "What is the weather in Paris?". */
 export const TOOL = {
   type: "function" as const,
   function: {
@@ -25,5 +25,5 @@ export const TOOL = {
   },
 };
 
-/** What the tool answers. */
+/** The tool's answer. */
 export const weatherIn = (city: string): string => JSON.stringify({ city, weather: "sunny", temperature: 21 });

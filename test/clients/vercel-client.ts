@@ -1,4 +1,4 @@
-/** What the `ai` package does through `ollama-ai-provider-v2`, as checks that any server can be put under. */
+/** Checks of a server with the `ai` package and `ollama-ai-provider-v2`. */
 import {
   embedMany,
   generateText,
@@ -19,7 +19,7 @@ import { NEVER_ENDING, TOOL, weatherIn, type Target } from "./target.ts";
 const options = (num_predict: number) => ({ ollama: { options: { num_predict, temperature: 0 } } });
 const providerOf = ({ url }: Target) => createOllama({ baseURL: `${url}/api` });
 
-/** In one piece and in pieces: the same text, and counts. */
+/** Whole and streamed: the same text, and counts. */
 export async function chatBothWays(target: Target): Promise<void> {
   const request = {
     model: providerOf(target)(target.model),
@@ -81,7 +81,10 @@ export async function structuredOutput(target: Target): Promise<void> {
   expect(await streamText(request).output).toEqual({ ok: expect.any(Boolean) });
 }
 
-/** The completion model, by `/api/generate`. In pieces it wants `context` in each, which only the last one has. */
+/**
+ * The completion model, through `/api/generate`. It expects `context` in each streamed piece, but only the last one has
+ * it.
+ */
 export async function completion(target: Target): Promise<void> {
   const model = providerOf(target).completion(target.model);
   const { text } = await generateText({ model, prompt: "Say hello.", maxRetries: 0 });
@@ -95,7 +98,7 @@ export async function embeddings(target: Target): Promise<void> {
   expect(usage.tokens).toBeGreaterThan(0);
 }
 
-/** The status, and a body that says why: this client reads messages in the shape of another API only. */
+/** The status, and a body with the reason: this client reads error messages only in another API's format. */
 export async function clearErrors(target: Target): Promise<void> {
   const model = providerOf(target)("does-not-exist");
   const error: APICallError = await generateText({ model, prompt: "hi", maxRetries: 0 }).catch((thrown) => thrown);
@@ -123,7 +126,7 @@ export async function abort(target: Target): Promise<void> {
   await chatBothWays(target);
 }
 
-/** All of them, for a loop over names. */
+/** All checks by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "chat, streaming and not": chatBothWays,
   tools,

@@ -115,7 +115,7 @@ export const attentionCases = (): Case[] => [
   ),
 ];
 
-/** What few architectures want of it. */
+/** Variants used by few architectures. */
 const variantCases = (): Case[] =>
   (
     [
@@ -132,7 +132,7 @@ const variantCases = (): Case[] =>
     ),
   );
 
-/** A second attention over what the first has stored. */
+/** A second attention over the keys and values of the first. */
 export const sharedAttentionCases = (): Case[] =>
   (
     [
@@ -155,7 +155,7 @@ export const sharedAttentionCases = (): Case[] =>
     }),
   );
 
-/** Keys of 24 values, 8 of them rotated, the other 16 also the value. */
+/** Keys of 24 values, 8 of them rotated; the other 16 are also the value. */
 export const latentAttentionCases = (): Case[] =>
   [1, 4].map((nHeads) =>
     makeCase(`latentAttention: ${nHeads} heads`, { dim: 32 }, (draft) => {

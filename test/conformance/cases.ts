@@ -1,6 +1,6 @@
 /**
- * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
- * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
+ * Conformance cases of all backends against `cpu.ts`: small programs around each step, with random weights in every
+ * block type and awkward shapes, and their batches. A backend's own test runs them all with `runCase` and compares.
  */
 import type { Backend, KvOption, LoadOptions, Rows } from "../../src/engine/program/backend.ts";
 import { writtenBy } from "../../src/engine/program/describe.ts";
@@ -58,12 +58,12 @@ export async function runCase(
   }
 }
 
-const quantNames = Object.keys(quants) as QuantName[]; // the keys of a literal are its names
+const quantNames = Object.keys(quants) as QuantName[]; // the literal's keys
 
-/** Types of which every byte behind the scales is a weight's. */
+/** Types in which every byte after the scales belongs to a weight. */
 const extremes = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl"] as const;
 
-/** The case without its embedding: runs are given other values for each row, random ones unless told. */
+/** The case without its embedding: rows are given values, random ones by default. */
 function givenInput({ program, batches, ...rest }: Case, value?: (row: number, at: number) => number): Case {
   const rng = makeRng(5);
   const [first, ...steps] = program.steps;
@@ -80,7 +80,7 @@ function givenInput({ program, batches, ...rest }: Case, value?: (row: number, a
   };
 }
 
-/** A compile error here is an op without cases. */
+/** A compile error here means an op without cases. */
 const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   embed: () => [
     makeCase("embed: one value per token", { dim: 1 }, ({ x }) => x),
@@ -221,7 +221,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     ),
     makeCase("gatedMlp: limits of the gate", { dim: 64 }, (draft) => {
       const out = gatedMlp(draft, { dim: 64, ffnDim: 97, act: "silu", size: 0.4 });
-      const step = draft.steps.pop() as Extract<Step, { op: "gatedMlp" }>; // what it ends with
+      const step = draft.steps.pop() as Extract<Step, { op: "gatedMlp" }>; // the last step
       draft.steps.push({ ...step, limit: { gate: 0.1, up: 0.2 } });
       return out;
     }),
@@ -306,7 +306,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     ...(["gate", "up", "down"] as const).map((part) =>
       makeCase(`moe: ${part} with a change of low rank`, { dim: 32 }, (draft) => {
         const out = moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1 });
-        const step = draft.steps.pop() as Step & { op: "moe" }; // what it ends with
+        const step = draft.steps.pop() as Step & { op: "moe" }; // the last step
         draft.steps.push({ ...step, [part]: changed(draft, step[part]!) });
         return out;
       }),

@@ -1,7 +1,4 @@
-/**
- * How a conformance case is built: an embedding, the steps in question on random weights, the wanted rows of what they
- * give.
- */
+/** Builds a conformance case: an embedding, the tested steps on random weights, the wanted rows of their output. */
 import type { LoadOptions, Program, Rows } from "../../src/engine/program/backend.ts";
 import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
 import { makeRng } from "../../src/engine/text/rng.ts";
@@ -33,7 +30,7 @@ export const plainRope: RopeScaling = {
 
 export const VOCAB = 37;
 const TOLERANCE = { abs: 2e-5, rel: 2e-4 };
-/** What a builder adds its steps to: a program that starts with an embedding in `x`. */
+/** Collects a builder's steps: a program that starts with an embedding in `x`. */
 export interface Draft extends WeightBox {
   readonly x: Buf;
   readonly steps: Step[];
@@ -48,7 +45,8 @@ export interface CaseOptions {
 }
 
 /**
- * A case: embedding, the steps that `build` adds, the wanted rows of the buffer that it returns, unless it took them.
+ * A case: embedding, the steps that `build` adds, and the wanted rows of the buffer that it returns, unless it selects
+ * them itself.
  */
 export function makeCase(name: string, options: CaseOptions, build: (draft: Draft) => Buf): Case {
   const { dim, ctxLen = 16, batches = mixedBatches(), tolerance = TOLERANCE } = options;
@@ -91,7 +89,7 @@ function mixedBatches(): Case["batches"] {
   ];
 }
 
-/** As many rows as kernels for few and for many rows take at once, and one more. */
+/** Row counts that kernels for few and for many rows take at once, and one more. */
 export function evenBatches(counts: readonly number[] = [4, 5, 32, 33]): Case["batches"] {
   return counts.map((count, slot) => [rows(slot % 3, 0, count, "all")]);
 }
@@ -111,7 +109,7 @@ export function longBatches(longest: number): Case["batches"] {
   ];
 }
 
-/** A few rows here and there in a context, between which nothing was put, up to its end. */
+/** A few scattered rows of a context, with gaps between them, up to its end. */
 export function scatteredBatches(ctxLen: number): Case["batches"] {
   const starts = [0, 63, 1, 0.3, 0.31, 0.7, 0.99].map((at) => (at < 1 ? Math.floor(at * ctxLen) : at));
   return [...starts, ctxLen - 5].map((start) => [rows(1, start, 4, "all")]);
@@ -137,7 +135,7 @@ interface AttentionOptions {
   readonly alibi?: number;
   readonly chunked?: boolean;
   readonly oneWay?: boolean;
-  /** Whether heads have sinks. */
+  /** True if heads have sinks. */
   readonly sinks?: boolean;
   /** Values of each head of v. */
   readonly valueDim?: number;
@@ -203,7 +201,7 @@ interface BidirectionalOptions {
   readonly alibi?: number;
 }
 
-/** As `attention`, over all rows of a run. */
+/** Like `attention`, over all rows of a run. */
 export function bidirectionalAttention(
   draft: Draft,
   { nHeads, headDim, rope, nKvHeads = nHeads, ...more }: BidirectionalOptions,

@@ -1,16 +1,16 @@
-/** The cases of mixtures of experts beyond the plain one: how they are chosen, weighted and gated. */
+/** Cases of mixtures of experts beyond the plain one: selection, weights and gates. */
 import type { Step } from "../../src/engine/program/step.ts";
 import { makeCase, moe, type Case, type Draft } from "./draft.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;
-/** Eight experts, so that there can be groups. */
+/** Eight experts allow groups. */
 const EXPERTS = 8;
 
 /** The plain mixture with some of its members changed. */
 const variant = (name: string, change: (draft: Draft, step: Moe) => Partial<Moe>): Case =>
   makeCase(`moe: ${name}`, { dim: 32 }, (draft) => {
     const out = moe(draft, { experts: EXPERTS, nUsed: 3, normalize: true, scale: 1.5 });
-    const step = draft.steps.pop() as Moe; // what it ends with
+    const step = draft.steps.pop() as Moe; // the last step
     const changed = change(draft, step);
     draft.steps.push({ ...step, ...changed });
     return out;
@@ -46,14 +46,14 @@ export const moeVariantCases = (): Case[] => [
     normalize: false,
   })),
   variant("a router that reads another buffer", (draft) => {
-    // nothing is rounded on the way to it: the choice must not depend on a backend's precision
+    // no rounding before it: the choice must not depend on a backend's precision
     const routed = { name: "routed", dim: 32 };
     draft.steps.push({ op: "rmsNorm", out: routed, x: draft.x, w: draft.vector(32, { mean: 1 }), eps: 1e-5 });
     return { routed };
   }),
   makeCase("moe: no gate, relu_sqr", { dim: 32 }, (draft) => {
     const out = moe(draft, { experts: EXPERTS, nUsed: 2, normalize: false, scale: 1 });
-    const { gate: _, ...step } = draft.steps.pop() as Moe; // what it ends with
+    const { gate: _, ...step } = draft.steps.pop() as Moe; // the last step
     draft.steps.push({ ...step, act: "relu_sqr" });
     return out;
   }),

@@ -4,7 +4,7 @@ import { gatedMlp, linear, makeCase, moe, type Case, type Draft } from "./draft.
 
 type NormOp = "rmsNorm" | "bareRmsNorm" | "l2Norm" | "layerNorm" | "bareLayerNorm";
 
-/** Lengths of rows, and of the runs that they are normed by. */
+/** Lengths of rows, and of the runs that are normed separately. */
 const RUNS = [
   [1, 1],
   [64, 64],

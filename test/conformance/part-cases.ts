@@ -24,7 +24,7 @@ const ACTIVATIONS: readonly Activation[] = [
   "softplus",
 ];
 
-/** Two products of x, to be put together. */
+/** Two products of x, to be joined. */
 function two(draft: Draft, [first, second]: readonly [number, number]): [Buf, Buf] {
   const { dim: inDim } = draft.x;
   const a = linear(draft, draft.matrix({ inDim, outDim: first }), undefined, "a");

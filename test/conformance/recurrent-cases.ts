@@ -1,4 +1,4 @@
-/** The cases of steps that keep what the last row of a sequence left. Each runs in chunks, beside others. */
+/** Cases of recurrent steps, which keep a state of a sequence's last row. Each runs in chunks, beside others. */
 import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { linear, longBatches, makeCase, type Case, type CaseOptions, type Draft } from "./draft.ts";
 
@@ -37,7 +37,7 @@ interface ScanOptions {
   readonly headDim: number;
   readonly stateDim: number;
   readonly nGroups: number;
-  /** Decays of each value of the state, as Mamba 1 has them. */
+  /** Decays per value of the state, as in Mamba 1. */
   readonly perState?: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Rows that bring more than an id: vectors in place of embeddings, positions of their own, spans that see each other
- * both ways. Apart from the other cases, as some backends take ids only and say so.
+ * Rows with more than an id: vectors instead of embeddings, their own positions, bidirectional spans. Separate from the
+ * other cases, because some backends accept ids only and say so.
  */
 import type { Rows } from "../../src/engine/program/backend.ts";
 import type { RopeScaling } from "../../src/engine/program/step.ts";
@@ -14,12 +14,12 @@ interface Given {
   readonly slot: number;
   readonly start: number;
   readonly count: number;
-  /** Rows that are vectors. */
+  /** Ranges of rows that are vectors. */
   readonly vectors?: readonly (readonly [first: number, end: number])[];
   readonly spans?: Rows["spans"];
   readonly positions?: (row: number) => readonly number[];
   readonly logits?: Rows["logits"];
-  /** Of a vector. */
+  /** Length of a vector. */
   readonly dim?: number;
 }
 
@@ -49,7 +49,7 @@ const grid = (row: number): readonly number[] => {
 };
 const after = (start: number) => (row: number) => [start + row, start + row, start + row];
 
-/** Text, an image, text; then one that goes on beside others, and a step of each. */
+/** Text, an image, text; then a continuation beside others, and one step of each. */
 const imageBatches = (spans: boolean): Case["batches"] => [
   [
     given({
@@ -173,7 +173,7 @@ function sizes(spans: boolean): { dim: number; ctxLen: number; batches: Case["ba
   return { dim: DIM, ctxLen: 16, batches: imageBatches(spans) };
 }
 
-/** Two sequences: spans of several sizes with rows of none between them, and no span at all. */
+/** Two sequences: spans of several sizes with rows outside of spans between them, and no span at all. */
 function encoderSpans(): Case["batches"] {
   const spans = [
     { first: 0, end: 17 },
@@ -183,7 +183,7 @@ function encoderSpans(): Case["batches"] {
   return [[given({ slot: 0, start: 0, count: 40, spans }), given({ slot: 1, start: 0, count: 5 })]];
 }
 
-/** Spans that end where a pass would, that begin before its end, and that are longer than one. */
+/** Spans that end with a pass, begin before its end, and are longer than a pass. */
 function longSpan(): Case["batches"] {
   return [
     [

@@ -1,6 +1,6 @@
 /**
  * Random weights for tests, in memory: blocks of every type with scales that give values of a chosen size, and a source
- * that hands them to a backend as if they lay in a file.
+ * that serves them to a backend like a file.
  */
 import type { WeightSource } from "../../src/engine/program/backend.ts";
 import type { Weight } from "../../src/engine/program/step.ts";
@@ -8,9 +8,7 @@ import { floatToHalf } from "../../src/engine/formats/half.ts";
 import type { Rng } from "../../src/engine/text/rng.ts";
 import { quants, type QuantName } from "../../src/engine/formats/quant/index.ts";
 
-/**
- * Where a block keeps its float16 scales, and how large values are when they are 1: standard deviation, ggml-common.h.
- */
+/** Offsets of a block's float16 scales, and the standard deviation of the values for scales of 1; ggml-common.h. */
 const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; size: number }>>> = {
   q4_0: { at: [0], size: 4.6 },
   q4_1: { at: [0, 2], size: 4.6 },
@@ -41,7 +39,7 @@ export function gaussian(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
 }
 
-/** `count` of them, each as `value` makes it. */
+/** `count` numbers, each mapped by `value`. */
 export function gaussians(count: number, rng: Rng, value: (normal: number) => number): Float32Array<ArrayBuffer> {
   const values = new Float32Array(count);
   for (let i = 0; i < count; i++) values[i] = value(gaussian(rng));
@@ -51,7 +49,7 @@ export function gaussians(count: number, rng: Rng, value: (normal: number) => nu
 const single = new Float32Array(1);
 const singleBits = new Uint32Array(single.buffer);
 
-/** Of the nearest float32. */
+/** The bits of the nearest float32. */
 function bitsOf(value: number): number {
   single[0] = value;
   return singleBits[0]!;
@@ -60,7 +58,7 @@ function bitsOf(value: number): number {
 interface BlockOptions {
   readonly size: number;
   readonly rng: Rng;
-  /** What a block has in place of random bytes, one after the other. */
+  /** Bytes that replace a block's random ones, in turn. */
   readonly bytes?: readonly number[] | undefined;
 }
 
@@ -95,7 +93,7 @@ export function randomBlocks(name: QuantName, count: number, options: BlockOptio
         view.setUint16(at, (view.getUint16(at, true) & 0x0fff) | (((half >> (4 * i)) & 15) << 12), true);
       }
     }
-    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    // MXFP4 has a power of two for a scale, biased by 128 because its values are doubled; values deviate by 5.
     if (name === "nvfp4") {
       const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
       for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
@@ -107,7 +105,7 @@ export function randomBlocks(name: QuantName, count: number, options: BlockOptio
 
 export interface WeightBox {
   readonly source: WeightSource;
-  /** A new random matrix, or stack of them. Values of about `size`, 1 / sqrt(inDim) unless told. */
+  /** A new random matrix, or a stack of them. Values of about `size`, by default 1 / sqrt(inDim). */
   matrix(shape: MatrixOptions): Weight;
   /** A new random vector of float32 around `mean`. */
   vector(len: number, options?: { mean?: number; size?: number }): Weight;
@@ -122,7 +120,7 @@ export interface MatrixOptions {
   readonly bytes?: readonly number[];
 }
 
-/** Somewhere to make weights and read them back. All are drawn when the first is read, in the order of making. */
+/** Makes weights and serves them. All are drawn when the first is read, in the order of making. */
 export function makeWeightBox(path: string, rng: Rng): WeightBox {
   const names: string[] = [];
   const drawn: Uint8Array[] = [];

@@ -99,7 +99,7 @@ test("any document and path: the value is there, all other values and every comm
       (document, { space, quote, comment }, path, value) => {
         let commas = 0;
         const plain = JSON5.stringify(document, { space, quote });
-        // a comment behind every so-and-so-many of the commas that end a line
+        // a comment after every sixth comma at the end of a line
         const text = plain.replace(/,$/gm, () => (commas++ % 6 === comment ? `, // note ${commas}` : ","));
         const wanted = structuredClone(document) as any;
         const parent = path.slice(0, -1).reduce((at: any, name) => {

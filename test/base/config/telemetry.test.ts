@@ -41,7 +41,7 @@ test("metrics go once a minute, unless variables say otherwise", () => {
     OTEL_METRIC_EXPORT_TIMEOUT: "3000",
     OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: "4000",
     OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/json",
-    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", // of others
+    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", // another program's
     OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "Cumulative",
     OTEL_SERVICE_NAME: "kept",
   };

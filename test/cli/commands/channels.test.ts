@@ -1,4 +1,4 @@
-/** `hearth channels`: real requests to servers that stand for the platforms. */
+/** `hearth channels`: real requests to servers that imitate the platforms. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ function contextOf(channels: object) {
   const config = join(home, "hearth.json5");
   writeFileSync(config, JSON.stringify({ channels }));
   const written: string[] = [];
-  const terminal = { write: (text: string) => void written.push(text) } as unknown as Terminal; // as much as is used
+  const terminal = { write: (text: string) => void written.push(text) } as unknown as Terminal; // the used part
   const context = { terminal, sources: { env: {}, flags: { config }, home } };
   return { context, text: () => written.join("") };
 }

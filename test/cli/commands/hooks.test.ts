@@ -1,4 +1,4 @@
-/** `hearth hooks`: what others wrote reaches a terminal as plain text. */
+/** `hearth hooks`: outside text reaches a terminal as plain text. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,13 +9,13 @@ import type { CliContext } from "../../../src/cli/context.ts";
 
 const EVIL = "bell\u0007 \u001b[31mred \u202eback \u2067on";
 
-/** What a command prints where the server answers so. */
+/** The output of a command, for an answer of the server. */
 async function printed(answer: object, command: (context: CliContext) => Promise<void>): Promise<string> {
   using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(answer) });
   let text = "";
   const client = new Client({ url: `http://127.0.0.1:${server.port}`, apiKey: undefined });
   const terminal = { write: (more: string) => void (text += more) };
-  await command({ client, terminal, nowMs: Date.now } as unknown as CliContext); // as much as the commands use
+  await command({ client, terminal, nowMs: Date.now } as unknown as CliContext); // the used part
   return text;
 }
 
@@ -52,7 +52,7 @@ test("list: nor does a path; what became of the run and of its reply are told ap
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
 });
 
-/** What `hearth hooks test` prints of what the server says. */
+/** The output of `hearth hooks test`, for an answer of the server. */
 async function tested(said: object): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-hooks-"));
   const file = join(folder, "body.json");

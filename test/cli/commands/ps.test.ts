@@ -1,17 +1,17 @@
-/** `hearth ps`: where the models are. */
+/** `hearth ps`: the share of a model on each processor. */
 import { expect, test } from "bun:test";
 import { Client } from "../../../src/cli/client.ts";
 import { ps } from "../../../src/cli/commands/ps.ts";
 import type { CliContext } from "../../../src/cli/context.ts";
 
-/** What the column says of a model of so many bytes. */
+/** The column's text for a model of this size in bytes. */
 async function processorOf(size: number, size_vram: number): Promise<string | undefined> {
   const model = { name: "m", digest: "0".repeat(64), size, size_vram, context_length: 8, expires_at: "2100-01-01" };
   using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json({ models: [model] }) });
   let text = "";
   const client = new Client({ url: `http://127.0.0.1:${server.port}`, apiKey: undefined });
   const terminal = { write: (more: string) => void (text += more) };
-  await ps({ client, terminal, nowMs: Date.now } as unknown as CliContext); // as much as the command uses
+  await ps({ client, terminal, nowMs: Date.now } as unknown as CliContext); // the used part
   return /\d+%(?:\/\d+%)? \S+/.exec(text)?.[0];
 }
 

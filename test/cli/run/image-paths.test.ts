@@ -1,4 +1,4 @@
-/** Paths of images in prompts: which are found, and what is left of the text. */
+/** Image paths in prompts: the found paths, and the remaining text. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

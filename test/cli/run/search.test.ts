@@ -18,7 +18,7 @@ describe("a search", () => {
     expect(search.match).toBe("How many foxes?");
     search.onKey(undefined, again);
     expect(search.match).toBe("a story of a fox");
-    search.onKey(undefined, again); // there is no older one
+    search.onKey(undefined, again); // there is no older match
     expect(search.match).toBe("a story of a fox");
   });
 
@@ -32,7 +32,7 @@ describe("a search", () => {
 
   test("ends with Enter, Escape or a key that edits", () => {
     const search = new HistorySearch(prompts);
-    expect(search.onKey("\r", { name: "return" })).toBe("cancel"); // nothing was found yet
+    expect(search.onKey("\r", { name: "return" })).toBe("cancel"); // nothing was found
     type(search, "fox");
     expect(search.onKey("\r", { name: "return" })).toBe("send");
     expect(search.onKey("\x1b", { name: "escape" })).toBe("cancel");

@@ -5,7 +5,7 @@ import { WordWrap } from "../../../src/cli/run/word-wrap.ts";
 
 const TOKEN = new RegExp(`${"\x1b"}\\[\\d*[DK]|[\\s\\S]`, "gu");
 
-/** What a terminal shows after it was sent some text: moves back and erasing are obeyed. */
+/** The content of a terminal after some output, with cursor moves and erasing applied. */
 function screen(text: string): string[] {
   const lines: string[][] = [[]];
   let column = 0;
