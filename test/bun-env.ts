@@ -1,13 +1,13 @@
-/** For programs that a test starts with an environment of its own: what Bun is to know. */
+/** Bun's settings for programs that a test starts with an environment of its own. */
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** Where Bun keeps what it transpiled. Without it a server takes a third longer to start, a runner twice as long. */
+/** Bun's cache of transpiled code. Without it a server takes a third longer to start, a runner twice as long. */
 const TRANSPILED = "BUN_RUNTIME_TRANSPILER_CACHE_PATH";
 
 /**
- * For processes that last seconds: the compiler that pays after many of them, and giving memory back, take a tenth of
- * their processor time.
+ * For processes that live for seconds: the optimising compiler and returning memory take a tenth of their processor
+ * time without paying off.
  */
 export const SHORT_LIVED: Readonly<Record<string, string>> = { BUN_JSC_useFTLJIT: "0", MIMALLOC_PURGE_DELAY: "-1" };
 

@@ -1,7 +1,7 @@
-/** What a test leaves to be done after it, whichever file it is in: a fixture's own `afterEach` is the first file's. */
+/** Cleanups after a test, for any file: a fixture's own `afterEach` would belong to the first file that imports it. */
 const cleanups: (() => unknown)[] = [];
 
-/** Runs after the test, the last that was said first. */
+/** Runs after the test, the last registered first. */
 export const afterTest = (cleanup: () => unknown): number => cleanups.push(cleanup);
 
 export async function cleanUp(): Promise<void> {

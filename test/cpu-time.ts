@@ -1,4 +1,4 @@
-/** The processor time of this process, in milliseconds: what other work on the machine takes does not count. */
+/** The processor time of this process, in milliseconds: independent of other work on the machine. */
 export function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

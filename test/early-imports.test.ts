@@ -1,4 +1,4 @@
-/** What a process imports before it is asked for anything: the time that it takes to start is mostly that. */
+/** Modules that a process imports at startup: they are most of its starting time. */
 import { expect, test } from "bun:test";
 import { Transpiler } from "bun";
 import { join, normalize } from "node:path";

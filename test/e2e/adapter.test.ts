@@ -1,4 +1,4 @@
-/** Models with adapters, made in every way there is, against the base that they are laid over. */
+/** Models with adapters, made in every possible way, compared with their base. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -20,7 +20,7 @@ const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const home = mkdtempSync(join(tmpdir(), "hearth-lora-"));
 let hearth: Hearth;
 let shapes: Shapes;
-/** An adapter that changes what the model says. */
+/** An adapter that changes the model's output. */
 let lora: Uint8Array<ArrayBuffer>;
 
 const encoded = (options: { rank: number; alpha: number; seed: number }): Uint8Array<ArrayBuffer> =>

@@ -27,7 +27,7 @@ import { BUN_ENV } from "../bun-env.ts";
 setDefaultTimeout(300_000);
 
 const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
-/** Prompts name the time, and the likeliest answer depends on all that is in them. */
+/** Prompts contain the time, and greedy answers depend on every token of them. */
 const clock = { ...systemClock, now: () => Date.UTC(2026, 0, 5, 12) };
 const settings = settingsOf({ defaults: { heartbeat: { every: 0 } } });
 const runtimes: Runtime[] = [];
@@ -127,7 +127,7 @@ test("a turn that runs out of time stops the model", async () => {
   });
   expect(result).toMatchObject({ status: "timeout", error: "the turn took longer than 600 s" });
   expect(result.text).not.toBe("");
-  while (runtime.activity().running > 0) await Bun.sleep(10); // for ever, had the model not stopped
+  while (runtime.activity().running > 0) await Bun.sleep(10); // endless, if the model had not stopped
 });
 
 test("a tool is called, and its result answered", async () => {
@@ -155,7 +155,7 @@ test("a conversation outgrows the context and goes on", async () => {
 });
 
 test("a heartbeat reads what waits", async () => {
-  const models = await installSeeded(join(home, "steady"), { isSteady: true }); // its prompt names the time
+  const models = await installSeeded(join(home, "steady"), { isSteady: true }); // its prompt contains the time
   const heart = new Heartbeat({
     peers: alone(),
     agent: start(models).agent,

@@ -1,4 +1,4 @@
-/** Completion, asked by the shells themselves where they are installed. */
+/** Completion in the shells themselves, if they are installed. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ afterAll(() => {
 
 const env = (): Record<string, string> => ({ HEARTH_HOST: `127.0.0.1:${server.port}` });
 
-/** What the program offers behind these words, of which the last is being typed. */
+/** The program's candidates for the last of these words. */
 async function offered(...words: string[]): Promise<string[]> {
   const { code, stdout } = await runHearth(["__complete", "--", ...words], { home, env: env() });
   expect(code).toBe(0);
@@ -63,7 +63,7 @@ describe("the program offers", () => {
   });
 });
 
-/** Programs that ask the script about a line, and print what it offers. */
+/** Programs that ask the script about a line, and print its candidates. */
 const SHELLS: Readonly<Record<string, (line: string) => string>> = {
   bash: (line) => `
     eval "$(hearth completion bash)"
@@ -100,7 +100,7 @@ describe.each(Object.entries(SHELLS))("%s", (shell, script) => {
   });
 
   test.skipIf(!isThere)("completes behind a colon", async () => {
-    // bash replaces only what stands behind it
+    // bash replaces only the text after the colon
     expect(await offers("hearth show qwen3:4")).toEqual([shell === "bash" ? "4b" : "qwen3:4b"]);
   });
 

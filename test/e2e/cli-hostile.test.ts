@@ -1,4 +1,4 @@
-/** What models, registries and servers say reaches a terminal as plain text, whatever the command. */
+/** Text of models, registries and servers reaches a terminal as plain text, in every command. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { sitDownAt } from "./person.ts";
 
 setDefaultTimeout(60_000);
 
-/** Title, clipboard, link, colour, clear, C1, direction, and a line that is written over. */
+/** Title, clipboard, link, colour, clear, C1, direction, and an overwritten line. */
 const EVIL =
   "\x1b]0;title\x07\x1b]52;c;cHduZWQ=\x07\x1b]8;;http://x\x1b\\\x1b[31mred\x1b[2J\x9b31mC1\u202eturned\rOVER EVIL";
-/** What of it must not arrive. */
+/** Sequences that must not arrive. */
 const SEQUENCES = ["\x1b]", "\x1b[31m", "\x1b[2J", "\x07", "\rOVER"];
 const MARKS = /[\x80-\x9f\u202a-\u202e\u2066-\u2069]/;
 
@@ -36,7 +36,7 @@ const SHOWN = {
 };
 const CATALOGUED = { purpose: EVIL, fits: "no", reason: EVIL, capabilities: [EVIL], installed: true };
 const CALL = { function: { name: EVIL, arguments: { a: EVIL } } };
-const PIECES = ["\x1b", "[31mred\x1b", "]0;title\x07", "\r", "OVER EVIL"]; // as tokens may cut it
+const PIECES = ["\x1b", "[31mred\x1b", "]0;title\x07", "\r", "OVER EVIL"]; // cut as tokens may cut it
 const ANSWER = [
   ...PIECES.map((content) => ({ message: { content: "", thinking: content }, thinking: content, response: "" })),
   ...PIECES.map((content) => ({ message: { content, tool_calls: [CALL] }, response: content })),
@@ -132,7 +132,7 @@ test.each(
     child.terminal!.write("\x03");
   }
   await child.exited;
-  await Bun.sleep(50); // what was written last
+  await Bun.sleep(50); // the last output
   expect(screen()).toMatch(/EVIL|OVER/); // it was shown
   expect(SEQUENCES.filter((each) => screen().includes(each))).toEqual([]);
   expect(screen()).not.toMatch(MARKS);

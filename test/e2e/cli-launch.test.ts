@@ -1,4 +1,4 @@
-/** `hearth launch`: what an agent is started with. */
+/** `hearth launch`: the agent's arguments and environment. */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -71,7 +71,7 @@ test("codex: by arguments, with the variable of the key where there is one", asy
   expect(args.join(" ")).not.toContain("env_key");
   const keyed = await launched(["codex", "--model", "m:1"], { HEARTH_API_KEY: "secret" });
   expect(keyed.args).toContain('model_providers.hearth.env_key="HEARTH_API_KEY"');
-  expect(keyed.args.join(" ")).not.toContain("secret"); // others see arguments
+  expect(keyed.args.join(" ")).not.toContain("secret"); // other users see arguments
 });
 
 test("opencode and aider", async () => {

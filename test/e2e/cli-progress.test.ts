@@ -1,4 +1,4 @@
-/** Bars of pull, push and create at a terminal: how they end, and what Ctrl+C leaves. */
+/** Bars of pull, push and create at a terminal: their end, and their state after Ctrl+C. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const DIGEST = `sha256:${"ab".repeat(32)}`;
 const TOTAL = 4_000_000_000;
 const home = mkdtempSync(join(tmpdir(), "hearth-progress-"));
 let server: ReturnType<typeof Bun.serve>;
-/** Whether transfers come to their end. */
+/** True if transfers end. */
 let ends = true;
 
 async function* transfer(): AsyncGenerator<string> {

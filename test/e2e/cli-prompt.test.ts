@@ -9,7 +9,7 @@ setDefaultTimeout(60_000);
 
 const home = mkdtempSync(join(tmpdir(), "hearth-prompt-"));
 let server: ReturnType<typeof Bun.serve>;
-/** What the model was asked last. */
+/** The model's last prompt. */
 let asked: string[] = [];
 beforeAll(() => {
   server = Bun.serve({

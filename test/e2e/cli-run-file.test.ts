@@ -1,4 +1,4 @@
-/** `hearth run` of files, and of what people paste. */
+/** `hearth run` with files and pasted arguments. */
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** What the command line says where something is missing or refused, and what it offers. */
+/** The command line's errors about missing or refused input, and their advice. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

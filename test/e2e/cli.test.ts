@@ -187,7 +187,7 @@ describe("run with a prompt", () => {
   });
 
   test("--format json gives JSON", async () => {
-    writeFileSync(join(home, "Calm"), "FROM hearth\nPARAMETER temperature 0\n"); // it may go on for long otherwise
+    writeFileSync(join(home, "Calm"), "FROM hearth\nPARAMETER temperature 0\n"); // it may otherwise run for long
     await run(["create", "calm", "-f", join(home, "Calm")]);
     const { stdout } = await run(["run", "calm", "--format", "json", "Give me JSON"]);
     expect(typeof JSON.parse(stdout)).toBe("object");
@@ -265,7 +265,7 @@ const sitDown = (args: string[], env: Record<string, string> = {}): Person =>
 
 describe("run at a terminal", () => {
   test("Ctrl+C ends an answer to one question with what had come, and 130", async () => {
-    // A story ends by itself, on a fast machine before the key is there.
+    // A story would end by itself, on a fast machine before the key is pressed.
     const properties = { next: { $ref: "#" } };
     const endless = JSON.stringify({ type: "object", properties, required: ["next"], additionalProperties: false });
     const person = sitDown(["run", "--format", endless, "hearth", "Go on."]);
@@ -334,7 +334,7 @@ describe("run at a terminal", () => {
     await person.types("/set qu", "/set qu");
     await person.types("\x1a", "");
     const isBack = (): boolean => {
-      process.kill(person.child.pid, "SIGCONT"); // as `fg` does; before it has paused, nothing comes of it
+      process.kill(person.child.pid, "SIGCONT"); // like `fg`; before it has paused, this has no effect
       return person.screen().includes("\x1b[?2004h");
     };
     expect(await eventually(isBack)).toBe(true);

@@ -1,4 +1,4 @@
-/** `hearth logits`, `tokenize`, `generate`: what people compare with other implementations. */
+/** `hearth logits`, `tokenize`, `generate`: output to compare with other implementations. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder!, { recursive: true, force: true }));
 
-/** @param home where it keeps everything; its only variable unless there are more */
+/** @param home folder of all its data; its only variable by default */
 const start = (args: readonly string[], more: Record<string, string> = {}) =>
   Bun.spawn([program!, ...args], {
     cwd: empty!,
@@ -98,7 +98,7 @@ test.skipIf(!Bun.which("node"))(
     const bin = join(folder!, "without-bun");
     mkdirSync(bin);
     symlinkSync(Bun.which("node")!, join(bin, "node"));
-    // stands in for npm: notes what it is asked for, and answers as Bun does
+    // imitates npm: records its arguments, and answers like Bun
     writeFileSync(join(bin, "npx"), `#!/bin/sh\necho "$@" > ${bin}/asked\necho ${process.execPath}\n`, { mode: 0o755 });
     const launched = Bun.spawn([join(bin, "node"), join(ROOT, "packaging/launch.js"), "serve"], {
       env: { PATH: bin, HOME: join(folder!, "launched"), HEARTH_HOST: "127.0.0.1:0" },
@@ -108,7 +108,7 @@ test.skipIf(!Bun.which("node"))(
     expect(new TextDecoder().decode(value)).toContain(" listens on ");
     expect(await Bun.file(join(bin, "asked")).text()).toBe("--yes bun@1.4.5 -p process.execPath\n");
     launched.kill("SIGTERM");
-    expect(await launched.exited).toBe(0); // as the server, which had the signal
+    expect(await launched.exited).toBe(0); // the exit code of the server, which received the signal
   },
 );
 
@@ -164,7 +164,7 @@ test("serve answers a chat, and has its pages and transforms inside", async () =
     expect(readdirSync(empty!)).toEqual([]);
     const onnx = new Bun.Glob(".cache/hearth/program-*/node_modules/onnxruntime-node/**");
     const unpacked = await Array.fromAsync(onnx.scan({ cwd: home, dot: true }));
-    expect(unpacked.length > 0).toBe(levelsHere().length === 0); // only what runs is unpacked
+    expect(unpacked.length > 0).toBe(levelsHere().length === 0); // only used files are unpacked
   } finally {
     server.kill("SIGTERM");
     expect(await eventually(() => server.exitCode !== null, 30_000)).toBe(true);

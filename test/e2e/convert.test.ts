@@ -1,4 +1,4 @@
-/** The embedded model as a folder of safetensors, uploaded and made a model again: it answers as it did. */
+/** The embedded model as a folder of safetensors, uploaded and created again: its answers are unchanged. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";

@@ -1,4 +1,4 @@
-/** Models made over HTTP: that they answer. */
+/** Models created over HTTP can answer. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

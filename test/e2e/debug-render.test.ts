@@ -1,4 +1,4 @@
-/** `_debug_render_only`: the prompt instead of an answer, also of histories whose old thoughts are left out. */
+/** `_debug_render_only`: the prompt instead of an answer, also for histories whose old thinking is dropped. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { startHearth, type Hearth } from "./hearth.ts";
 

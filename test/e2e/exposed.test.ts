@@ -1,4 +1,4 @@
-/** A server that other machines reach: what it says at its start, and what it takes. */
+/** A server that other machines can reach: its warning at startup, and the requests that it accepts. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Several servers: a gateway whose turns run on model servers elsewhere, behind a router that keeps prefixes warm. */
+/** Several servers: a gateway whose turns run on remote model servers, behind a router that keeps prefixes warm. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ function sessionRouter(servers: readonly string[]): { url: string; sessions: Map
   return { url: `http://127.0.0.1:${router.port}`, sessions };
 }
 
-/** Tokens of prompts that a server was asked for, and those of them that it had in its cache. */
+/** Prompt tokens requested from a server, and the cached ones among them. */
 async function cacheFigures({ url }: Hearth): Promise<{ queries: number; hits: number }> {
   const text = await (await fetch(`${url}/metrics/vllm`)).text();
   const read = (name: string): number =>
@@ -99,7 +99,7 @@ test("turns run on servers elsewhere; by the session's header each session finds
   expect(router.sessions.size).toBe(2);
   expect(new Set(router.sessions.values()).size).toBe(2);
   expect(first.map(({ queries }) => queries > 0)).toEqual([true, true]);
-  expect(second[1]).toEqual(first[1]!); // the other session's server was not asked
+  expect(second[1]).toEqual(first[1]!); // the other session's server got no request
   const fresh = second[0]!.queries - first[0]!.queries - (second[0]!.hits - first[0]!.hits);
   expect(second[0]!.hits).toBeGreaterThan(first[0]!.hits + first[0]!.queries / 2); // the conversation so far
   expect(fresh).toBeLessThan(second[0]!.queries - first[0]!.queries);

@@ -14,7 +14,7 @@ interface Sent {
   readonly text: string;
 }
 
-/** As much of Telegram as a bot needs to send a text. */
+/** The used part of Telegram's API for sending a text. */
 function telegram() {
   const sent: Sent[] = [];
   const server = Bun.serve({
@@ -111,7 +111,7 @@ test("kill -9: what was accepted is run after the next start, and not twice", as
     const answer = await call(first, "agent", { message: `Tell me about ${i}`, sessionKey: "hook:talk" });
     accepted.push(((await answer.json()) as { runId: string }).runId);
     if (i > 0) continue;
-    // a model that does not answer: no reply is on its way when the server is killed, which could arrive or not
+    // a model that does not answer, so that no reply is under way when the server is killed: it might arrive or not
     expect(await eventually(async () => (await first.runnerPids()).length > 0, WAIT_MS)).toBe(true);
     for (const pid of await first.runnerPids()) process.kill(pid, "SIGSTOP");
   }

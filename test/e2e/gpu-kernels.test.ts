@@ -1,4 +1,4 @@
-/** The setting that says which kernels a GPU runs, from the environment and the command line to the device. */
+/** The setting for a GPU's kernels, from the environment and the command line to the device. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ test("HEARTH_GPU_KERNELS: what the device lacks fails the request, saying what w
 test("logits --kernels: products of bytes stay within 1e-3 of those of floats, and precise mode makes none", async () => {
   const [plain, packed] = [await logits("plain"), await logits("packed,columns=2")];
   const difference = nmse(packed.values!, plain.values!);
-  expect(difference).toBeGreaterThan(1e-6); // what is left without: keys and values in float16
+  expect(difference).toBeGreaterThan(1e-6); // the remaining difference: keys and values in float16
   expect(difference).toBeLessThan(1e-3);
   const [precise, precisePacked] = [await logits("plain", "--precise"), await logits("packed,columns=2", "--precise")];
   expect(nmse(precisePacked.values!, precise.values!)).toBeLessThan(1e-10);

@@ -1,7 +1,4 @@
-/**
- * Starts Hearth as a person would, on a free port of the loopback interface with a temporary home, and stops what it
- * started.
- */
+/** Starts Hearth like a person would, on a free loopback port with a temporary home, and stops it afterwards. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,7 +25,7 @@ export interface Hearth {
   stop(): Promise<void>;
 }
 
-/** Environment that keeps a test's Hearth apart from the person's own. */
+/** Environment that isolates a test's Hearth from the user's own. */
 export function isolatedEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
   return {
     PATH: process.env["PATH"] ?? "",
@@ -36,7 +33,7 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
     HEARTH_HOST: "127.0.0.1:0",
     HEARTH_HOME: join(home, ".hearth"),
     ...BUN_ENV,
-    HEARTH_SPARE_RUNNER: "false", // it would be one child more
+    HEARTH_SPARE_RUNNER: "false", // it would be one more child process
     ...more,
   };
 }
@@ -44,17 +41,17 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
 export interface StartOptions {
   /** Settings on top of the isolated ones. */
   readonly env?: Record<string, string>;
-  /** A folder of the caller's, to be used again. */
+  /** The caller's folder, to be used again. */
   readonly home?: string;
   /** True: the server installs its model itself, which then draws its answers. */
   readonly isBare?: boolean;
-  /** True: the model gives one answer to everything. For turns, whose prompts name the time. */
+  /** True: the model gives one answer to everything. For turns, whose prompts contain the time. */
   readonly isSteady?: boolean;
   /** The program of another source tree. */
   readonly main?: string;
 }
 
-/** The embedded model is there, and has a seed. */
+/** Starts it with the embedded model, which has a fixed seed. */
 export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
   if (!options.isBare) await installSeeded(modelsFolder(home, options.env), options);
@@ -113,7 +110,7 @@ export async function childPids(pid: number): Promise<number[]> {
   return text.trim() === "" ? [] : text.trim().split(" ").map(Number);
 }
 
-/** Those that run their own program: a child that was stopped before would hold up its parent, which waits for that. */
+/** Children that run their own program: stopping a child before that would block its parent, which waits for it. */
 async function startedChildPids(pid: number): Promise<number[]> {
   const commandOf = (each: number): Promise<string> => readFile(`/proc/${each}/cmdline`, "utf8").catch(() => ""); // gone
   const own = await commandOf(pid);
@@ -122,13 +119,13 @@ async function startedChildPids(pid: number): Promise<number[]> {
   return pids.filter((_, i) => commands[i] !== own);
 }
 
-/** Whether a process exists and is not a zombie. */
+/** True if a process exists and is not a zombie. */
 export async function isAlive(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => ""); // gone
   return status !== "" && !/\) [ZX] /.test(status);
 }
 
-/** Waits until `check` holds, `ms` at most. */
+/** Waits until `check` holds, at most `ms`. */
 export async function eventually(check: () => boolean | Promise<boolean>, ms = 20_000): Promise<boolean> {
   const deadline = Date.now() + ms;
   while (Date.now() < deadline) {

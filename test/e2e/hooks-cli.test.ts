@@ -165,7 +165,7 @@ test("audit: findings with their place, without a server; exit code 1 for errors
     home,
   });
   expect([invalid.code, invalid.stdout]).toEqual([1, expect.stringContaining("hooks.enabeld: unknown key")]);
-  expect(invalid.stderr).toBe(""); // the table says all of it
+  expect(invalid.stderr).toBe(""); // the table reports everything
   const root = await runHearth(["hooks", "--config", file("r.json5", "{ hoks: {} }"), "audit"], { home });
   expect([root.code, root.stdout, root.stderr]).toEqual([1, expect.stringContaining("did you mean 'hooks'?"), ""]);
 });

@@ -1,4 +1,4 @@
-/** What the gateway of the real program says to the outside: callbacks, other processes, broken plugins, its end. */
+/** The gateway of the real program and the outside: callbacks, other processes, broken plugins, shutdown. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ interface Heard {
   readonly body: string;
 }
 
-/** Hears callbacks on the loopback interface; answers with these statuses, the last of them again and again. */
+/** Receives callbacks on the loopback interface; answers with these statuses, repeating the last one. */
 function listen(...statuses: number[]) {
   const heard: Heard[] = [];
   const server = Bun.serve({
@@ -176,7 +176,7 @@ test("SIGTERM: senders get 503 with Retry-After while a run ends, and the server
     port: 0,
     hostname: "127.0.0.1",
     async fetch() {
-      await held.promise; // the reply is on its way for as long as the server waits for it
+      await held.promise; // the reply is under way for as long as the server waits for it
       return Response.json({ ok: true, result: { message_id: 1 } });
     },
   });

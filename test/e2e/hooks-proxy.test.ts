@@ -1,4 +1,4 @@
-/** What of Hearth a proxy publishes that was told to publish its hooks: those, and nothing else. */
+/** A proxy that publishes only Hearth's hooks exposes nothing else. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +36,7 @@ function configure(home: string, hooks: object): void {
 
 const portOf = ({ url }: Hearth): number => Number(new URL(url).port);
 
-/** Requests for what is no hook, by ways that a proxy takes for one. */
+/** Requests for other paths, disguised so that a proxy takes them for hooks. */
 const CONFUSED: readonly RawRequest[] = [
   { target: "/hooks/..\\api/tags" },
   { target: "/hooks/..\\v1/models" },
@@ -69,7 +69,7 @@ const CONFUSED: readonly RawRequest[] = [
   { method: "DELETE", target: "/hooks/..\\api/delete", body: '{"model":"hearth"}' },
 ];
 
-/** By the proxy, by Hearth, or by the hooks as none of theirs. */
+/** Refused by the proxy, by Hearth, or by the hooks. */
 const REFUSED = [400, 401, 403, 404, 405];
 
 const wake: RawRequest = {
@@ -146,7 +146,7 @@ describe("a listener of the hooks' own", () => {
     expect((await rawRequest(port, wake)).status).toBe(200);
     const socket = join(home, "hooks.sock");
     configure(home, { listen: `unix:${socket}` });
-    // the file is there a moment before anybody listens
+    // the file exists a moment before the listener
     const isOpen = async (): Promise<boolean> => {
       const answer = await rawRequest(socket, wake).catch(() => undefined);
       return answer?.status === 200;
@@ -167,7 +167,7 @@ describe("a listener of the hooks' own", () => {
     for (const each of [home, other]) configure(each, { listen: `unix:${socket}` });
     const killed = await startHearth({ home, isSteady: true });
     await killed.stop();
-    expect(existsSync(socket)).toBe(true); // of a server that was killed
+    expect(existsSync(socket)).toBe(true); // left by a killed server
     const hearth = await startHearth({ home, isSteady: true });
     cleanups.push(() => hearth.stop());
     expect((statSync(socket).mode & 0o777).toString(8)).toBe("660");
@@ -205,7 +205,8 @@ describe("a listener of the hooks' own", () => {
       cleanups.push(() => hearth.stop());
       const [url = ""] = /(?<=hooks on )\S+/.exec(hearth.greeting) ?? [];
       const upstream = kind === "socket" ? `http://unix:${socket}:` : url;
-      const nginx = await startNginx(`location / { proxy_pass ${upstream}; }`); // all of it: there is nothing else
+      // the whole listener: it serves nothing else
+      const nginx = await startNginx(`location / { proxy_pass ${upstream}; }`);
       cleanups.push(nginx.stop);
       for (const request of [...CONFUSED, { target: "/api/tags" }, { target: "/hooks-admin/deliveries" }]) {
         const { status } = await rawRequest(nginx.port, request);
@@ -216,7 +217,7 @@ describe("a listener of the hooks' own", () => {
   });
 });
 
-/** What a server says that does not start. */
+/** The error of a server that does not start. */
 async function refusalOf(home: string): Promise<string> {
   const child = Bun.spawn([...HEARTH, "serve"], {
     env: isolatedEnv(home),

@@ -44,10 +44,10 @@ describe.skipIf(!hasGolden)("the first token after an image", () => {
       const rows = chunks.reduce((sum, { tokens, n_tokens: count = tokens?.length ?? 0 }) => sum + count, 0);
       expect(usage.prompt_tokens).toBe(rows);
       const [first] = choices[0]!.logprobs?.content ?? [];
-      if (!first) continue; // the answer ends at once, which says nothing of its token
+      if (!first) continue; // the answer ends at once, which reveals no token
       const expected = likeliest(readFloats(logits.file));
       const apart = first.top_logprobs.map(({ logprob }, i) => Math.abs(logprob - expected[i]!));
-      expect(Math.max(...apart)).toBeLessThan(file.endsWith(".jpg") ? 0.02 : 0.005); // JPEGs are rounded otherwise
+      expect(Math.max(...apart)).toBeLessThan(file.endsWith(".jpg") ? 0.02 : 0.005); // JPEGs are rounded differently
     }
   });
 });

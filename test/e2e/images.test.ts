@@ -1,4 +1,4 @@
-/** Images through stock clients, on a random-weight model whose projector is a layer of its own. */
+/** Images through stock clients, on a random-weight model with a one-layer projector. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ afterAll(async () => {
 const cli = (args: string[], stdin = "") =>
   runHearth(args, { home: hearth.home, stdin, env: { HEARTH_HOST: hearth.url } });
 
-/** How many images were encoded, and how many were known, since the last time. */
+/** Number of images encoded, and found in the cache, since the last call. */
 const before = { encoded: 0, reused: 0 };
 async function counted(): Promise<string> {
   const text = await (await fetch(`${hearth.url}/metrics`)).text();

@@ -11,7 +11,7 @@ setDefaultTimeout(120_000);
 
 const REQUESTS = 1000;
 const AT_ONCE = 20;
-/** Lines that name it are together longer than any buffer. */
+/** The lines with this path exceed any buffer. */
 const LONG_PATH = `/nowhere/${"x".repeat(3000)}`;
 
 let home: string;
@@ -32,7 +32,7 @@ afterEach(() => {
 
 interface Started {
   readonly url: string;
-  /** Closes the pipes that its output goes to, where it is not redirected. */
+  /** Closes its output pipes, if the output is not redirected. */
   closePipes(): Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -67,7 +67,7 @@ function freePort(): number {
   return port;
 }
 
-/** Requests of which each logs a long line. All are answered, and so is one that a runner is started for. */
+/** Sends requests that each log a long line. All are answered, and so is one that starts a runner. */
 async function ask(url: string): Promise<void> {
   const statuses: number[] = [];
   const post = async (path: string, body: object): Promise<void> => {
@@ -118,7 +118,7 @@ test("a server whose log is not read answers in bounded memory, and says how man
   closeSync(reader);
 });
 
-/** What waits in a pipe. */
+/** The content of a pipe. */
 function readAll(fd: number): string {
   const buffer = Buffer.alloc(65536);
   let text = "";

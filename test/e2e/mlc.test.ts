@@ -1,4 +1,4 @@
-/** Models that MLC compiled: kept and told by the server, which runs none of them. */
+/** MLC models: the server stores and lists them, and runs none. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { digestOf } from "../../src/library/digest.ts";
 import { mlcFolder } from "../library/convert/mlc-folder.ts";

@@ -1,4 +1,4 @@
-/** Behind nginx as it comes, with nothing set but where Hearth is. */
+/** Behind nginx with its default settings, except Hearth's address. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eventually, startHearth, type Hearth } from "./hearth.ts";
 import { hasNginx, startNginx } from "./nginx.ts";
@@ -18,7 +18,7 @@ describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
     await hearth.stop();
   });
 
-  /** An answer that takes long. */
+  /** A long answer. */
   const askLong = (path: string, signal: AbortSignal): Promise<Response> => {
     const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: 3000, seed: 6 };
     const messages = [{ role: "user", content: "Go on for ever." }];
@@ -35,7 +35,7 @@ describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
       const leaving = new AbortController();
       const response = await askLong(path, leaving.signal);
       const reader = response.body!.getReader();
-      // nginx hands on pages of 4 kB, and the end, where it collects; pieces may come together beside other work
+      // a buffering nginx forwards pages of 4 kB and the end; pieces may be joined under load
       let smallest = Infinity;
       for (let i = 0; i < 20; i++) smallest = Math.min(smallest, (await reader.read()).value!.length);
       expect(smallest).toBeLessThan(2000);

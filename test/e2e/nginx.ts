@@ -9,8 +9,8 @@ const NGINX = "/usr/sbin/nginx";
 export const hasNginx = existsSync(NGINX);
 
 /**
- * Resolves with the port that it listens on.
- * @param text what stands in the `server` block, or that block, whose port is replaced
+ * Resolves with its port.
+ * @param text content of the `server` block, or that block, whose port is replaced
  */
 export async function startNginx(text: string): Promise<{ port: number; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-nginx-"));

@@ -1,4 +1,4 @@
-/** Folders of ONNX, made by the test: they answer and embed as the library does when it is called without us. */
+/** ONNX folders made by the test: they answer and embed like the library when it is called directly. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** The store of an Ollama on this machine: found by itself, served, told, and never changed. */
+/** The store of an Ollama on this machine: found automatically, served, listed, and never changed. */
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";

@@ -1,10 +1,10 @@
-/** A person at a terminal: types, and waits for what appears. */
+/** A person at a terminal: types, and waits for output. */
 import { HEARTH } from "../program.ts";
 import { eventually, isolatedEnv } from "./hearth.ts";
 
 export interface Person {
   readonly child: Bun.Subprocess;
-  /** Types, after clearing what was seen so far. */
+  /** Types, after clearing earlier output. */
   types(keys: string, expected: string | RegExp): Promise<void>;
   sees(what: string | RegExp): Promise<boolean>;
   screen(): string;

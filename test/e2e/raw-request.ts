@@ -1,4 +1,4 @@
-/** Sends a request whose target no client library would: as it is, byte for byte. */
+/** Sends a raw request target, byte for byte, which no client library would. */
 import { connect, type NetConnectOpts } from "node:net";
 
 export interface RawAnswer {

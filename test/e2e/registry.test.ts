@@ -32,7 +32,7 @@ const names = async (): Promise<string[]> => {
   return models.map(({ name }) => name);
 };
 
-/** From here on the front sends the first megabytes of a blob at once and the rest in drops. */
+/** From here on the registry's front sends the first megabytes of a blob at once and the rest in drops. */
 function dribble(): void {
   front.behaviour.interfere = async (seen, answer) => {
     const response = await answer();
@@ -51,7 +51,7 @@ function dribble(): void {
   };
 }
 
-/** Where the next download of the blob starts, after a look at its head. */
+/** Offset at which the next download of the blob resumes, after a request for its head. */
 async function resumesAt(name: string): Promise<number> {
   front.behaviour.interfere = () => undefined;
   front.seen.length = 0;
@@ -59,11 +59,11 @@ async function resumesAt(name: string): Promise<number> {
   expect(steps.at(-1)).toEqual({ status: "success" });
   const ranges = front.seen.filter(({ path }) => path.includes(digestOf(big))).map(({ range }) => range ?? "bytes=0-");
   const [head, next] = ranges.map((range) => /^bytes=(\d+)-(\d*)/.exec(range)!.slice(1).map(Number));
-  expect(head![0] === 0 && head![1]! < MB).toBe(true); // whether it is a model that can run
+  expect(head![0] === 0 && head![1]! < MB).toBe(true); // the head is read to check that the model can run
   return next![0]!;
 }
 
-/** The state of the download says that this much is safe. */
+/** True if the download's state file records this many bytes as safe. */
 const isKept = async (bytes: number): Promise<boolean> => {
   const state = (await readdir(blobs())).find((file) => file.endsWith("-partial-0"));
   return state !== undefined && (await Bun.file(join(blobs(), state)).json()).Completed >= bytes;

@@ -10,7 +10,7 @@ setDefaultTimeout(120_000);
 
 let hearth: Hearth;
 beforeAll(async () => {
-  hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: "1" } }); // whoever keeps the slot is found out
+  hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: "1" } }); // a single slot reveals a request that keeps it
 });
 afterAll(() => hearth.stop());
 

@@ -1,4 +1,4 @@
-/** Which models are in memory, and who waits for whom: the real server with several small models. */
+/** Loaded models and waiting requests: the real server with several small models. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ setDefaultTimeout(120_000);
 const WAIT_MS = 60_000;
 const FILE_BYTES = readFileSync(resolve(import.meta.dir, "../../models/hearth/hearth.gguf")).length;
 const BUSY = { error: "server busy, please try again.  maximum pending requests exceeded" };
-/** No finite text fits: the model goes on until it is stopped. */
+/** No finite text fits: the model continues until it is stopped. */
 const NEVER_ENDING = {
   $ref: "#/$defs/node",
   $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } }, required: ["next"] } },
@@ -20,7 +20,7 @@ const NEVER_ENDING = {
 let hearth: Hearth;
 let streams: AbortController[] = [];
 
-/** The servers of this file differ in their settings only; each has the models a, b and c beside the embedded one. */
+/** The servers of this file differ only in their settings; each has the models a, b and c besides the embedded one. */
 const serving = (env: Record<string, string>): void => {
   beforeAll(async () => {
     hearth = await startHearth({ env });
@@ -64,7 +64,7 @@ async function answer(model: string, more: object = {}): Promise<{ status: numbe
 
 const load = (model: string, more: object = {}) => answer(model, { prompt: "", ...more });
 
-/** An answer that has begun, and goes on until it is told to end. */
+/** A running answer, which continues until `end` is called. */
 async function begin(model: string): Promise<{ next(): Promise<any>; end(): void }> {
   const abort = new AbortController();
   streams.push(abort);
@@ -76,9 +76,9 @@ async function begin(model: string): Promise<{ next(): Promise<any>; end(): void
 
 async function activity(): Promise<{ running: number; waiting: number }> {
   const health = await (await fetch(`${hearth.url}/health`)).json();
-  return (health as { models: { running: number; waiting: number } }).models; // as the route has it
+  return (health as { models: { running: number; waiting: number } }).models; // the route's format
 }
-/** A runner that is not one of those; a process that is still a copy of the server is none yet. */
+/** The pid of a new runner; a process that is still a fork of the server does not count. */
 async function startedRunner(before: readonly number[]): Promise<number | undefined> {
   const pid = (await hearth.runnerPids()).find((each) => !before.includes(each));
   const command = pid === undefined ? "" : await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
@@ -158,9 +158,9 @@ describe("with the settings as they are", () => {
     for (let i = 0; i < 10 && stopped === undefined; i++) {
       loading = load("b");
       while ((stopped = await startedRunner(before)) === undefined) continue;
-      process.kill(stopped, "SIGSTOP"); // the load takes as long as we please
+      process.kill(stopped, "SIGSTOP"); // stopping the runner prolongs the load at will
       if (!(await names()).includes("b:latest")) break;
-      process.kill(stopped, "SIGCONT"); // it was there before we were
+      process.kill(stopped, "SIGCONT"); // it existed before this test
       await loading;
       await load("b", { keep_alive: 0 });
       stopped = undefined;

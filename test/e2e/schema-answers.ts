@@ -1,6 +1,6 @@
 /**
- * Asks a running Hearth for values of random schemas: as the format of an answer, and as the arguments of a tool that
- * must be called. Says what does not fit. Used by tests and by bench/schemas.ts.
+ * Requests values of random schemas from a running Hearth: as the format of an answer, and as the arguments of a
+ * required tool call. Reports values that do not fit. Used by tests and by bench/schemas.ts.
  */
 import { randomSchema } from "../engine/text/sampling/random-schema.ts";
 import { misfit } from "../engine/text/sampling/validator.ts";
@@ -11,7 +11,10 @@ const PREDICT_MAX = 1500;
 
 export type Way = "format" | "tool_choice";
 
-/** Asks for these seeds, four at once. @returns what went wrong, one line each */
+/**
+ * Requests values for these seeds, four at once.
+ * @returns failures, one line each
+ */
 export async function askForSchemas(hearth: Hearth, way: Way, seeds: readonly number[]): Promise<string[]> {
   const faults: string[] = [];
   const left = [...seeds];
@@ -67,6 +70,6 @@ function misfitOfText({ content }: Message, schema: unknown): string | undefined
 function misfitOfCall({ content, tool_calls = [] }: Message, schema: unknown): string | undefined {
   if (content !== "" || tool_calls.length !== 1) return `${tool_calls.length} calls and the text '${content}'`;
   const [call] = tool_calls;
-  if (call!.function.name !== "store_value") return `calls ${call!.function.name}`; // there is one
+  if (call!.function.name !== "store_value") return `calls ${call!.function.name}`; // it exists
   return misfit(call!.function.arguments, schema);
 }

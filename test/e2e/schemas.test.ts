@@ -1,4 +1,4 @@
-/** Values of random schemas from the embedded model: every one fits. `bun bench/schemas.ts` asks for 200 of each. */
+/** Values of random schemas from the embedded model: every one fits. `bun bench/schemas.ts` requests 200 of each. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { startHearth, type Hearth } from "./hearth.ts";
 import { askForSchemas } from "./schema-answers.ts";

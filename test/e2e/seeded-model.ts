@@ -1,6 +1,6 @@
 /**
- * The embedded model, installed as the server does it, with a seed among its parameters: no answer that a test looks at
- * is drawn. A request's own seed still counts.
+ * The embedded model, installed like the server does it, with a seed among its parameters: answers in tests are
+ * deterministic. A request's own seed overrides it.
  */
 import { join, resolve } from "node:path";
 import { writeBlob } from "../../src/library/blobs.ts";
@@ -11,20 +11,20 @@ import { manifestPath, openStore, type Store } from "../../src/library/store.ts"
 
 const DIR = resolve(import.meta.dir, "../../models/hearth");
 const SEED = 1;
-/** Of a turn's prompt, the time and the ids of markers are never the same. */
+/** In a turn's prompt, the time and the markers' ids always change. */
 const STEADY_TEMPLATE = "<|im_start|>user\nHello! Who are you?<|im_end|>\n<|im_start|>assistant\n";
 
 interface Seeded {
-  /** On top of those that the model ships with. */
+  /** Added to the model's own parameters. */
   readonly parameters?: Readonly<Record<string, unknown>>;
-  /** True: the model is asked the same whatever it is asked, and so it gives the same answer, which calls no tool. */
+  /** True: the model gets the same prompt for every request, so it gives the same answer, which calls no tool. */
   readonly isSteady?: boolean;
 }
 
 /** Returns the store. */
 export async function installSeeded(root: string, { parameters: more, isSteady }: Seeded = {}): Promise<Store> {
   const store = await openStore(root);
-  if ((await installEmbedded(store, { dir: DIR })) !== "installed") return store; // a folder that is used again
+  if ((await installEmbedded(store, { dir: DIR })) !== "installed") return store; // a reused folder
   const path = manifestPath(root, parseName("hearth:latest"));
   const [{ config: unchanged, layers }, { config: shipped, parameters }] = [
     await readManifest(path),

@@ -23,7 +23,7 @@ const NEVER_ENDING = {
   },
 };
 const ENDLESS = { model: MODEL, prompt: PROMPT, format: NEVER_ENDING, options: { num_predict: 4000, seed: 3 } };
-/** As long as any may be, which takes a minute at least. */
+/** As long as allowed: at least a minute. */
 const LONGEST = { ...ENDLESS, options: { ...ENDLESS.options, num_predict: -1 } };
 
 let hearth: Hearth;
@@ -140,7 +140,7 @@ test("a full context shifts and goes on", async () => {
 /** Sequences that a model decodes at once. */
 const SLOTS = 4;
 
-/** Takes a slot. Of two that nobody ends, the one that began first ends first. */
+/** Takes a slot. If two run endlessly, the earlier one ends first. */
 async function hold() {
   const abort = new AbortController();
   const reply = await hearth.post("/api/generate", LONGEST, abort.signal);
@@ -208,7 +208,7 @@ test("options that belong to loading reload the model, others do not", async () 
   await generate({ num_predict: 1, num_batch: 128 });
   const after = await hearth.runnerPids();
   expect(after).not.toEqual(before);
-  await generate({ num_predict: 1 }); // leaves the batch open: what is loaded will do
+  await generate({ num_predict: 1 }); // keeps the loaded batch size
   expect(await hearth.runnerPids()).toEqual(after);
 });
 
@@ -227,7 +227,7 @@ test("forty requests aborted at random moments leave nothing behind", async () =
   };
   for (let i = 0; i < 40; i += 8) await Promise.all(Array.from({ length: 8 }, (_, k) => one(i + k)));
   const held = [first];
-  while (held.length < SLOTS) held.push(await hold()); // no slot is busy
+  while (held.length < SLOTS) held.push(await hold()); // frees every slot
   expect(first.hasEnded).toBe(false);
   for (const each of held) each.hangUp();
   expect(await hearth.runnerPids()).toEqual([pid!]);
@@ -367,7 +367,7 @@ describe("start and stop", () => {
       expect((await copyOn(first)).status).toBe(200);
       await first.stop();
       const removed = await fetch(`${second.url}/api/delete`, { method: "DELETE", body: '{"model":"copied"}' });
-      expect(removed.status).toBe(200); // what the first had is free
+      expect(removed.status).toBe(200); // the first one's slot is free
     } finally {
       await first.stop();
       await second.stop();

@@ -1,13 +1,13 @@
 /**
- * Thinking by a real model. The embedded one does not think, so templates declare parts of an answer that it is sure to
- * give to be its thoughts.
+ * Thinking by a real model. The embedded one does not think, so templates declare predictable parts of its answer as
+ * thinking.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
 
-/** A template whose thoughts stand between these tags. `opens`: the prompt ends with the opening one. */
+/** A template with these thinking tags. `opens`: the prompt ends with the opening one. */
 const template = (open: string, close: string, opens = false): string =>
   "{{ range .Messages }}<|im_start|>{{ .Role }}\n" +
   `{{ if .Thinking }}${open}{{ .Thinking }}${close}{{ end }}{{ .Content }}<|im_end|>\n{{ end }}` +

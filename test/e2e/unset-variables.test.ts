@@ -1,4 +1,4 @@
-/** A configuration that asks for variables which this shell lacks: only commands that need what they hold fail. */
+/** A configuration with unset variables: only commands that need their values fail. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { afterTest } from "../cleanups.ts";
 import { runHearth } from "./hearth.ts";
 
-/** A home with this configuration, and a server that says which key it was given. */
+/** A home with this configuration, and a server that reports the key of each request. */
 function start(config: (url: string) => string): { home: string; file: string; url: string; keys: string[] } {
   const home = mkdtempSync(join(tmpdir(), "hearth-unset-"));
   afterTest(() => rmSync(home, { recursive: true, force: true }));
@@ -32,7 +32,7 @@ const unset = (place: string, name: string) => `Error: ${place}: the environment
 
 test("commands that talk to a server do without what the server alone needs", async () => {
   const { home, keys } = start((url) => `{ host: '${url}', ${DATABASE}, gateway: { token: 'in-the-file' } }`);
-  const run = (words: string[]) => runHearth(words, { home, env: { HEARTH_HOST: "" } }); // the file says where
+  const run = (words: string[]) => runHearth(words, { home, env: { HEARTH_HOST: "" } }); // the value is in the file
   const [list, nodes] = await Promise.all([run(["list"]), run(["nodes", "--json"])]);
   expect([list.code, list.stderr]).toEqual([0, ""]);
   expect(nodes).toEqual({ code: 0, stdout: expect.stringContaining('"nodes": []'), stderr: "" });

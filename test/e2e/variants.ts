@@ -1,4 +1,6 @@
-/** Models that compute what the embedded one does and share nothing with it: the same weights under another name. */
+/**
+ * Models that compute the same as the embedded one and share no memory with it: the same weights under another name.
+ */
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -16,7 +18,7 @@ export function variantBytes(char: string): Uint8Array {
   return bytes;
 }
 
-/** Uploads one model for each name, by whose last letter they differ. */
+/** Uploads one model for each name; the last letter of the name makes its file differ. */
 export async function createVariants(hearth: Hearth, names: readonly string[]): Promise<void> {
   for (const model of names) {
     const body = variantBytes(model.at(-1)!);

@@ -1,4 +1,4 @@
-/** The GPU backend by name, where no driver is installed: with what `bun install` brings. */
+/** The GPU backend without an installed driver: with the packages of `bun install`. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** The server with a model on the WebGPU backend, on a software adapter: what it answers, alone and four at once. */
+/** The server with a model on the WebGPU backend, on a software adapter: its answers, alone and four at once. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { digestOf } from "../../src/library/digest.ts";
@@ -16,7 +16,7 @@ const PROMPTS = [
   "Why is the sky blue?",
 ];
 const GREEDY = { temperature: 0, num_predict: 8, num_ctx: 256 };
-/** Of the small model, whose vocabulary is the letters: seconds of a CPU for a token of the embedded one add up. */
+/** For the small model, whose vocabulary is the letters: the embedded one takes seconds of CPU time per token. */
 const LETTERS = ["onceuponatime", "hello", "whatisthecapital", "whytheskyisblue"];
 /** Two layers and the output. */
 const SMALL = "small";
@@ -50,10 +50,10 @@ async function generate(
   const body = { model, prompt, options, stream: false };
   const response = await hearth.post("/api/generate", body);
   expect(response.status).toBe(200);
-  return (await response.json()) as Record<string, any>; // the test looks at what it needs
+  return (await response.json()) as Record<string, any>; // the test checks the fields that it uses
 }
 
-/** Another number of layers loads the model and compiles its kernels again: what needs all of them runs together. */
+/** Another number of layers reloads the model and recompiles its kernels: tests that need all of them run together. */
 describe("with all layers on the GPU", () => {
   const all = { ...GREEDY, num_gpu: 99 };
 
@@ -77,7 +77,7 @@ describe("with all layers on the GPU", () => {
       expect(Array.isArray(answer["logprobs"])).toBe(logprobs);
       return answer["context"];
     };
-    // log-probabilities are shares of all logits
+    // log-probabilities depend on all logits
     const whole = await Promise.all(kinds.map((options) => ask(options, true)));
     expect(await Promise.all(kinds.map((options) => ask(options, false)))).toEqual(whole);
     expect(new Set(whole.map(String)).size).toBe(kinds.length);
@@ -108,7 +108,7 @@ test("POST /api/generate: greedy tokens are the reference's with half of the lay
   expect(got["context"]).toEqual(expected["context"]);
 });
 
-/** What the log says of models in two parts. */
+/** The log's lines about models split between two devices. */
 const splitLines = (hearth: Hearth): Record<string, any>[] =>
   hearth
     .log()
@@ -125,7 +125,7 @@ test("options.num_gpu: a part of the layers stays until another number is asked 
   expect(models[0]!["size_vram"]).toBe(0); // a software adapter's
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 2 });
   await generate(gpu!, LETTERS[1]!); // leaves it open
-  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 }); // does so too
+  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 }); // likewise
   expect(await gpu!.runnerPids()).toEqual(pids);
   const lines = splitLines(gpu!).slice(known);
   expect(lines).toHaveLength(1);
@@ -177,7 +177,7 @@ test("options.num_gpu: 0 takes the model off the GPU, another number puts it bac
   const off = await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 });
   expect(off["response"]).not.toBe("");
   expect(await usesDriver()).toBe(false);
-  await generate(gpu!, LETTERS[1]!); // what a request leaves open stays as it is
+  await generate(gpu!, LETTERS[1]!); // an option of one request does not affect the next
   expect(await usesDriver()).toBe(false);
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 99 });
   expect(await usesDriver()).toBe(true);
