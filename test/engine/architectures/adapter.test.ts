@@ -1,7 +1,4 @@
-/**
- * Adapters laid over models, against the same models with the changes merged into their weights; and every way in which
- * an adapter may not fit.
- */
+/** Models with adapters compared with the same models with merged weights; and every mismatch of an adapter. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -86,7 +83,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     const model = makeModel("llama");
     const byTwo = (tensor: WriteTensor): WriteTensor => {
       if (tensor.name !== "blk.0.attn_q.weight") return tensor;
-      const values = new Float32Array((tensor.data as Uint8Array).slice().buffer); // made by makeModel
+      const values = new Float32Array((tensor.data as Uint8Array).slice().buffer); // makeModel made it
       return { ...tensor, data: new Uint8Array(values.map((value) => 2 * value).buffer) };
     };
     const two = new Uint8Array(Float32Array.of(2).buffer);

@@ -1,4 +1,4 @@
-/** Random adapters for the models made in code, and the same models with the changes in their weights. */
+/** Random adapters for the models made in code, and the same models with the changes merged into their weights. */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import type { WriteModel, WriteTensor } from "../../../src/engine/formats/files/write.ts";
@@ -12,13 +12,13 @@ export interface AdapterOptions {
   readonly rank: number;
   readonly alpha: number;
   readonly seed: number;
-  /** Which matrices are changed; all of them by default. */
+  /** Matrices to change; all by default. */
   readonly targets?: RegExp;
 }
 
 /**
- * Adapters whose answers of llama.cpp are in `logits/NAME+adapter.f32`, by the model that they are laid over. It cannot
- * change an embedding that is the output too.
+ * Adapters by model, with llama.cpp's logits in `logits/NAME+adapter.f32`. llama.cpp cannot change an embedding that is
+ * also the output.
  */
 export const recordedAdapters: Readonly<Record<string, AdapterOptions>> = {
   llama: { rank: 4, alpha: 8, seed: 11 },
@@ -30,7 +30,7 @@ export const recordedAdapters: Readonly<Record<string, AdapterOptions>> = {
   phi3: { rank: 16, alpha: 8, seed: 17 },
 };
 
-/** What an adapter must know of its base. */
+/** The properties of its base that an adapter needs. */
 export interface Shapes {
   readonly metadata: WriteModel["metadata"];
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
@@ -50,7 +50,7 @@ function targetsOf({ tensors }: Shapes): Shapes["tensors"] {
   return [...matrices, { name: OUTPUT, shape: embedding.shape }];
 }
 
-/** An adapter as a file would have it, strong enough to show. */
+/** An adapter as in a file, with a visible effect. */
 export function makeAdapter(model: Shapes, { rank, alpha, seed, targets = /./ }: AdapterOptions): WriteModel {
   const rng = makeRng(seed);
   const tensor = (name: string, shape: readonly number[], size: number): WriteTensor => {
@@ -79,7 +79,7 @@ export function makeAdapter(model: Shapes, { rank, alpha, seed, targets = /./ }:
   };
 }
 
-/** Without an alpha, the change counts as it is. */
+/** Without an alpha, the change is not scaled. */
 const factorOf = ({ rank, alpha }: { rank: number; alpha: number }): number => (alpha === 0 ? 1 : alpha / rank);
 
 const floatsOf = (tensor: WriteTensor): Float32Array => {
@@ -121,7 +121,7 @@ export function merge(model: WriteModel, adapter: WriteModel, { rank, alpha }: A
   };
 }
 
-/** The tensor in another type, where it is a matrix whose rows are whole blocks of it. */
+/** Converts a matrix whose rows are whole blocks to another type. */
 export function quantizedTo(name: QuantName, tensor: WriteTensor): WriteTensor {
   const quant = quants[name];
   const { shape } = tensor;
@@ -132,7 +132,7 @@ export function quantizedTo(name: QuantName, tensor: WriteTensor): WriteTensor {
   return { ...tensor, quant, data };
 }
 
-/** The tensor as float32 again. */
+/** Converts a tensor back to float32. */
 export function asFloat(tensor: WriteTensor): WriteTensor {
   const values = new Float32Array(tensor.shape.reduce((a, b) => a * b, 1));
   tensor.quant.dequantize(tensor.data as Uint8Array, values); // made above, or by makeModel

@@ -1,6 +1,6 @@
 /**
- * Tiny models with a layer behind the others that drafts. `logits/NAME+draft.f32` holds what llama.cpp says with it of
- * TOKENS; bench/record-draft-logits.ts wrote it.
+ * Tiny models with an additional draft layer. `logits/NAME+draft.f32` holds its llama.cpp logits for TOKENS, written by
+ * bench/record-draft-logits.ts.
  */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor } from "../../../src/engine/formats/files/write.ts";
@@ -8,14 +8,14 @@ import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { gaussians } from "../../conformance/weights.ts";
 import { makeModel, VOCAB } from "./models.ts";
 
-/** What its file has of its own: an embedding and a head too, a last norm, or neither. */
+/** Separate tensors in its file: an embedding and a head, a last norm, or neither. */
 const OWN = {
   qwen35: ["shared_head_norm"],
   glm4moe: ["shared_head_norm", "embed_tokens", "shared_head_head"],
   deepseek2: [],
 } as const satisfies Record<string, readonly string[]>;
 
-export const draftNames = Object.keys(OWN) as (keyof typeof OWN)[]; // as written
+export const draftNames = Object.keys(OWN) as (keyof typeof OWN)[]; // in order
 
 /** The model of that name with its last layer once more, of other values, as the layer that drafts. */
 export function makeDraftModel(name: keyof typeof OWN): WriteModel {
@@ -47,7 +47,7 @@ export function makeDraftModel(name: keyof typeof OWN): WriteModel {
   return { metadata: { ...metadata, ...keys }, tensors: [...tensors, ...copied, ...own] };
 }
 
-/** The values in the other order. */
+/** The values in reverse order. */
 function reversed({ data, quant, name }: WriteTensor): Uint8Array {
   if (quant !== quants.f32 || !(data instanceof Uint8Array)) throw new Error(`${name}: expected float32 in memory`);
   return new Uint8Array(new Float32Array(data.slice().buffer).toReversed().buffer);

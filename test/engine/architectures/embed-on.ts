@@ -1,4 +1,4 @@
-/** Embeds texts with a file on a backend, as the engine does, without a runner. */
+/** Embeds texts with a file on a backend, like the engine, without a runner. */
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import { loadEngine } from "../../../src/engine/batching/load.ts";
 import { mapFile } from "../../../src/engine/formats/files/map.ts";
@@ -9,11 +9,11 @@ import { encodeInput } from "../../../src/engine/runner/embed.ts";
 export interface EmbedOptions {
   readonly backend: Backend;
   readonly precise: boolean;
-  /** Prompt tokens of one run of a model that is no encoder. */
+  /** Prompt tokens of one run of a decoder. */
   readonly chunk?: number;
 }
 
-/** A vector for each text. Rejects where one fails. */
+/** A vector for each text. Rejects if one fails. */
 export async function embedOn(path: string, texts: readonly string[], options: EmbedOptions): Promise<Float32Array[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
   const vectors: Float32Array[] = [];
@@ -27,7 +27,7 @@ export async function embedOn(path: string, texts: readonly string[], options: E
   };
   const { backend, ...rest } = options;
   const plain: Backend = {
-    ...backend, // which may be in another process, and takes what can be sent there
+    ...backend, // it may be in another process, and accepts only cloneable options
     load: (program, { ctxLen, slots, precise, threads, cacheDir }) =>
       backend.load(program, { ctxLen, slots, precise, threads, cacheDir }),
   };

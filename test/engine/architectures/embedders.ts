@@ -1,7 +1,7 @@
 /**
- * Tiny models that make vectors of texts, as outlines (outlines.ts): encoders, and decoders whose files say that rows
- * see both sides. `embeddings/NAME.f32` holds llama.cpp's vector of OUTLINE_TOKENS, of unit length;
- * bench/record-embeddings.ts wrote it.
+ * Tiny embedding models, as outlines (outlines.ts): encoders, and decoders whose files ask for bidirectional attention.
+ * `embeddings/NAME.f32` holds llama.cpp's vector of OUTLINE_TOKENS, of unit length, written by
+ * bench/record-embeddings.ts.
  */
 import { OUTLINE_VOCAB, readOutlines, type Outline } from "./outlines.ts";
 
@@ -23,7 +23,7 @@ const numbers = (more: Readonly<Record<string, number>>) => ({
 const RMS = { "attention.layer_norm_rms_epsilon": 1e-5 };
 const LAYER = { "attention.layer_norm_epsilon": 1e-5 };
 
-/** `.weight` of each, and `.bias` of those that are named with `+`. */
+/** `.weight` of each, and `.bias` for names with `+`. */
 function tensors(shapes: Shapes): Shapes {
   const all: Record<string, readonly number[]> = { "token_embd.weight": [DIM, OUTLINE_VOCAB] };
   for (const [name, shape] of Object.entries(shapes)) {
@@ -125,7 +125,7 @@ const own: Readonly<Record<string, Outline>> = {
   },
 };
 
-/** Decoders that look both ways, by the outline that they are made of. */
+/** Bidirectional decoders, by the outline that they are made of. */
 const TWO_SIDED: Readonly<Record<string, string>> = {
   "llama-embed": "llama-dense",
   llama: "llama-dense",
@@ -136,7 +136,7 @@ const TWO_SIDED: Readonly<Record<string, string>> = {
   lfm2: "lfm2-dense",
 };
 
-/** No window looks both ways in llama.cpp's decoders. */
+/** llama.cpp's decoders have no bidirectional window. */
 const UNWINDOWED = { pooling_type: 1, "attention.sliding_window": 0 };
 
 /** By name. */

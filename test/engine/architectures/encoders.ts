@@ -1,6 +1,6 @@
 /**
  * BERT-like models made in code from seeded random numbers, with a WordPiece vocabulary of their own. `embeddings/`
- * holds what llama.cpp answers to the tiny ones; bench/record-embeddings.ts wrote it.
+ * holds llama.cpp's vectors for the tiny ones, written by bench/record-embeddings.ts.
  */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/formats/files/write.ts";
@@ -16,7 +16,7 @@ export interface EncoderSpec {
   readonly ctxLen: number;
   /** Pieces of the vocabulary. */
   readonly vocabSize: number;
-  /** `llama_pooling_type`: 1 mean, 2 cls, 3 last; undefined: the file does not say. */
+  /** `llama_pooling_type`: 1 mean, 2 cls, 3 last; undefined: absent in the file. */
   readonly pooling: 1 | 2 | 3 | undefined;
   /** Of matrices. */
   readonly quant: "f32" | "f16" | "q8_0";
@@ -30,7 +30,7 @@ export const encoders = {
   "nomic-mean": { ...tiny, arch: "nomic-bert", pooling: 1 },
 } as const satisfies Record<string, EncoderSpec>;
 
-/** What the recorded embeddings are of. */
+/** The texts of the recorded embeddings. */
 export const RECORDED_TEXTS: readonly string[] = [
   "hello, world",
   "a",
@@ -42,7 +42,7 @@ const SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 const CHARACTERS = [..."abcdefghijklmnopqrstuvwxyz0123456789.,!?'-"];
 const SYLLABLES = ["the", "lo", "wor", "qui", "ck", "bro", "wn", "jum", "ps", "over", "la", "zy", "dog", "ing", "er"];
 
-/** A model as a file would have it. Its tensors are made one by one, when they are asked for. */
+/** A model as in a file. Its tensors are made one by one, on demand. */
 export function makeEncoder(spec: EncoderSpec): WriteModel {
   const { arch, dim, nLayers, nHeads, ffnDim, ctxLen, pooling } = spec;
   const u32 = (value: number): WriteValue => ({ u32: value });
@@ -104,7 +104,7 @@ function tensorsOf(spec: EncoderSpec): WriteTensor[] {
         const bytes = new Uint8Array((row.length / quant.blockLen) * quant.blockBytes);
         for (let rows = shape[1] ?? 1; rows > 0; rows--) {
           for (let i = 0; i < row.length; i++) row[i] = mean + size * gaussian(rng);
-          quant.quantize!(row, bytes); // these three have one
+          quant.quantize!(row, bytes); // these three have it
           yield bytes;
         }
       },

@@ -1,6 +1,6 @@
 /**
- * Tiny models of families whose layers are not Llama's, tensor by tensor, as a file would have them: states of every
- * kind (keys and values, shared and latent ones, convolutions, delta rules, scans), experts, windows, gates.
+ * Tiny models of families whose layers differ from Llama's, tensor by tensor, as in a file: states of every kind (keys
+ * and values, shared and latent ones, convolutions, delta rules, scans), experts, windows, gates.
  */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/formats/files/write.ts";
@@ -38,10 +38,10 @@ import {
 interface Family {
   readonly arch: string;
   readonly keys: Readonly<Record<string, WriteValue>>;
-  /** Tensors of no layer, beside the embedding and the last norm. */
+  /** Tensors outside of layers, besides the embedding and the last norm. */
   readonly shapes?: Shapes;
   readonly outputNorm?: string;
-  /** Tensors of a layer, without `blk.N.`; `.weight` is added where a name has no dot. */
+  /** Tensors of a layer, without `blk.N.`; `.weight` is added to a name without a dot. */
   readonly layers: readonly Shapes[];
 }
 
@@ -332,13 +332,13 @@ export function makeFamily(name: string, vocabulary: Readonly<Record<string, Wri
   return { metadata, tensors };
 }
 
-/** `NAME.weight`, but for biases, and for names that end in a dot, which are whole without it. */
+/** `NAME.weight`, except biases, and names that end in a dot, which are used without it. */
 function fullName(name: string): string {
   if (name.endsWith(".")) return name.slice(0, -1);
   return name.endsWith(".bias") ? name : `${name}.weight`;
 }
 
-/** Norms and factors near 1, decays below 0, the rest as large as keeps activations of their size. */
+/** Norms and factors near 1, decays below 0, the rest scaled so that activations keep their size. */
 function valueOf(name: string, shape: readonly number[]): (normal: number) => number {
   if (name.endsWith("ssm_a.")) return (normal) => -0.2 - Math.abs(normal);
   if (/norm(_\d)?$|scale$|rope_freqs$|ssm_d\.$/.test(name)) return (normal) => 1 + 0.2 * normal;

@@ -96,7 +96,7 @@ export const latentKeys = {
   "rope.dimension_count": u32(LATENT.turned),
 };
 
-/** Of two key heads and four value heads of 16. */
+/** With two key heads and four value heads of 16. */
 export const deltaLayer: Shapes = {
   attn_qkv: [DIM, 128],
   attn_gate: [DIM, 64],

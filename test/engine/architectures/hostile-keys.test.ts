@@ -1,7 +1,7 @@
 /**
- * Files whose metadata somebody changed, one key at a time: a model either runs, or its load or its run fails with an
- * error that says which file is at fault. Never by an invariant of ours, and never outside of memory. A draw of all
- * such changes, another in each run: see test/seed.ts.
+ * Files with metadata changed by an attacker, one key at a time: a model either runs, or its load or its run fails with
+ * an error that names the file. It never fails by an internal invariant, and never accesses memory out of bounds. A
+ * random sample of all such changes, another in each run: see test/seed.ts.
  */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -30,7 +30,7 @@ type Change = readonly [name: string, value: MetadataValue | undefined];
 const isNumbers = (value: MetadataArray): value is Extract<MetadataArray, Float32Array | Int32Array> =>
   ArrayBuffer.isView(value);
 
-/** What a key of that value is changed to. */
+/** Changed values of a key. */
 function changesOf(value: MetadataValue): Change[] {
   const others: Change[] = [
     ["gone", undefined],
@@ -53,7 +53,7 @@ function changesOf(value: MetadataValue): Change[] {
   return changes;
 }
 
-/** Loads a model and has it read three tokens. */
+/** Loads a model and runs three tokens. */
 async function run(gguf: Gguf): Promise<void> {
   const repaired = repairGguf(gguf);
   const program = loadProgram(repaired);
@@ -70,7 +70,7 @@ async function run(gguf: Gguf): Promise<void> {
   }
 }
 
-/** What is wrong with how a change ends; undefined: nothing. */
+/** The problem with the outcome of a change; undefined: none. */
 async function wrongOf(gguf: Gguf, key: string, value: MetadataValue | undefined): Promise<string | undefined> {
   const metadata = new Map(gguf.metadata);
   if (value === undefined) metadata.delete(key);

@@ -1,6 +1,6 @@
 /**
- * One reference model of each kind of state that layers keep: read in chunks and token by token it answers as at once,
- * and from a snapshot to the bit. All models on all backends: bench/archs.ts.
+ * One reference model for each kind of state: read in chunks and token by token it answers as in one run, and from a
+ * snapshot bit by bit. All models on all backends: bench/archs.ts.
  */
 import { expect } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
@@ -28,7 +28,7 @@ const references = referencesWith(undefined);
 for (const name of NAMES) {
   for (const [backendName, backend] of Object.entries({ cpu: cpuBackend, simd: simdBackend })) {
     goldenTest(`${name} in parts on ${backendName}`, async () => {
-      const reference = references.find((each) => each.name === name)!; // goldenTest: they are there
+      const reference = references.find((each) => each.name === name)!; // goldenTest checked that they exist
       const { model } = openReference(reference);
       expect(await wrongInParts(loadProgram(model), reference.tokens, { backend, precise: true })).toBeUndefined();
       model.close();

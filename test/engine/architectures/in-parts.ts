@@ -1,15 +1,15 @@
-/** What a model answers in parts, and from snapshots, against what it answers at once. */
+/** Compares a model's answer in parts, and from snapshots, with its answer in one run. */
 import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
 import { nmse } from "../backends/compare.ts";
 
-/** Of an answer in parts: sums in another order. */
+/** Bounds for an answer in parts, whose sums have another order. */
 const NMSE_MAX = { precise: 1e-9, rounded: 1e-2 };
 /** Tokens before a snapshot. */
 const HELD = 16;
 
 /**
- * What is wrong with answers to tokens in two chunks and one by one, or with those after a snapshot, which must have
- * the same bits; undefined where nothing is.
+ * The problem with answers to tokens in two chunks and one by one, or after a snapshot, which must be bit-identical;
+ * undefined: none.
  */
 export async function wrongInParts(
   program: Program,
@@ -32,7 +32,7 @@ export async function wrongInParts(
   }
 }
 
-/** A slot taken back, in itself and in another slot: what follows must have the bits of the first time. */
+/** Rolls back a slot, in itself and in another slot: continuations must be bit-identical. */
 async function wrongFromSnapshot(
   session: Session,
   run: (slot: number, start: number, end: number) => Promise<Float32Array>,

@@ -1,4 +1,4 @@
-/** From a GGUF to a program: what is checked before anything is sized by it, and what bad files are told. */
+/** From a GGUF to a program: checks before any size is used, and the errors of bad files. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
@@ -9,10 +9,10 @@ import type { WriteModel } from "../../../src/engine/formats/files/write.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { makeModel } from "./models.ts";
 
-/** Made once: the random numbers take their time. */
+/** Made once, because random numbers take time. */
 const made = new Map<string, WriteModel>();
 
-/** A model of models.ts as if it had been opened, after changes. */
+/** A model of models.ts as if opened from a file, after changes. */
 function open(
   name: string,
   changes: { keys?: Record<string, MetadataValue | undefined>; tensors?: TensorChanges } = {},

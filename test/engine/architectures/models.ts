@@ -1,6 +1,6 @@
 /**
- * Tiny models of every architecture, made in code from seeded random numbers, strong enough in every part that leaving
- * one out shows. `logits/NAME.f32` holds what llama.cpp answers to them; bench/record-arch-logits.ts wrote it.
+ * Tiny models of every architecture, made in code from seeded random numbers, strong enough in every part that omitting
+ * one shows. `logits/NAME.f32` holds llama.cpp's logits for them, written by bench/record-arch-logits.ts.
  */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/formats/files/write.ts";
@@ -9,11 +9,11 @@ import { gaussians } from "../../conformance/weights.ts";
 import { families, makeFamily } from "./families.ts";
 
 export const VOCAB = 64;
-/** What the models read. */
+/** The models' input. */
 export const TOKENS: Int32Array = Int32Array.from({ length: 24 }, (_, i) => (i * 23 + 7) % VOCAB);
 /** Positions whose logits are recorded: the last of TOKENS. */
 export const RECORDED = 6;
-/** Context of the recording: longrope looks at it. */
+/** Context of the recording: longrope depends on it. */
 export const CTX_LEN = 256;
 
 interface Spec {
@@ -25,7 +25,7 @@ interface Spec {
   readonly headDim?: number;
   readonly ffnDim?: number;
   readonly keys?: Readonly<Record<string, WriteValue>>;
-  /** Which biases there are. */
+  /** Biases that exist. */
   readonly biases?: readonly ("qkv" | "output" | "mlp")[];
   /** Norms of query and key: one weight for each head, or for the whole row. */
   readonly qkNorm?: "head" | "row";
@@ -142,7 +142,7 @@ export const specs: Readonly<Record<string, Spec>> = {
   smollm3: { arch: "smollm3", nLayers: 5 },
 };
 
-/** Of every model that is made in code: those above, and families.ts. */
+/** All models made in code: those above, and families.ts. */
 export const modelNames: readonly string[] = [...Object.keys(specs), ...Object.keys(families)];
 
 /** The architecture of a model. */
@@ -150,7 +150,7 @@ export const archOf = (name: string): string => (specs[name] ?? families[name])!
 
 const made = new Map<string, WriteModel>();
 
-/** A model as a file would have it. Its tensors are drawn once in a process, and not to be written to. */
+/** A model as in a file. Its tensors are drawn once per process; do not write to them. */
 export function makeModel(name: string): WriteModel {
   const known = made.get(name) ?? drawModel(name);
   made.set(name, known);
@@ -180,7 +180,7 @@ function drawModel(name: string): WriteModel {
   return { metadata, tensors: makeTensors(name, { ...spec, dim, nHeads, nKvHeads, headDim, ffnDim, experts }) };
 }
 
-/** llama.cpp wants a vocabulary; ids are fed as they are. */
+/** llama.cpp requires a vocabulary; ids are fed directly. */
 function vocabulary(): Record<string, WriteValue> {
   const tokens = Array.from({ length: VOCAB }, (_, i) => (i < 26 ? String.fromCharCode(97 + i) : `t${i}`));
   return {

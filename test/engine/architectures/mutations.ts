@@ -1,14 +1,14 @@
-/** Mistakes that references must show: programs made wrong on purpose, in one part each. */
+/** Mistakes that references must reveal: programs made wrong on purpose, in one part each. */
 import type { Program } from "../../../src/engine/program/backend.ts";
 import type { RopeScaling, Step } from "../../../src/engine/program/step.ts";
 
 interface Mutation {
   readonly name: string;
-  /** The program with the mistake; undefined where it has no such part. */
+  /** The program with the mistake; undefined if it has no such part. */
   apply(program: Program): Program | undefined;
 }
 
-/** Wider windows, which some architectures have whatever a file says, no short text leaves. */
+/** Wider windows, which some architectures have whatever a file says, have no effect on a short text. */
 const WINDOW_MAX = 16;
 
 const turnsSlowly = (rope: RopeScaling): RopeScaling => ({ ...rope, freqScale: rope.freqScale / 2 });
@@ -32,7 +32,7 @@ export const MUTATIONS = [
     apply: (program) =>
       changed(program, (step) =>
         /attention/i.test(step.op) && "scale" in step && typeof step.scale === "number"
-          ? ({ ...step, scale: step.scale * 1.2 } as Step) // of the same kind
+          ? ({ ...step, scale: step.scale * 1.2 } as Step) // the same kind
           : undefined,
       ),
   },
@@ -58,7 +58,7 @@ function changed(program: Program, change: (step: Step) => Step | undefined): Pr
   return steps.some((step, i) => step !== program.steps[i]) ? { ...program, steps } : undefined;
 }
 
-/** Swaps each norm of a query or key with the rotation of the same buffer, whichever comes first. */
+/** Swaps each norm of a query or key with the rotation of the same buffer. */
 function normedElsewhere({ steps, ...program }: Program): Program | undefined {
   const places = steps.flatMap((step, at) => {
     if (step.op !== "rope") return [];

@@ -1,6 +1,6 @@
 /**
  * The architectures of llama.cpp's own test, with weights that make attention sharp, against its logits; and proof that
- * these logits show a wrong rotation and a lost window.
+ * these logits reveal a wrong rotation and a lost window.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-outlines-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** How far the last logits are from those of llama.cpp. */
+/** Error of the last logits against llama.cpp's. */
 async function errorOf(program: Program, expected: Float32Array): Promise<number> {
   const options = { ctxLen: CTX_LEN, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const session = await cpuBackend.load(program, options);

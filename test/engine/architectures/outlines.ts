@@ -1,7 +1,7 @@
 /**
- * Tiny models of the architectures that llama.cpp's own test knows: its hyperparameters, names and shapes
- * (`outlines.jsonl`, written by bench/record-arch-outlines.ts) with weights made here. That test's own weights leave
- * attention nearly even, so that a wrong rotation or a lost window would not show; these make it sharp.
+ * Tiny models of the architectures in llama.cpp's own test: its hyperparameters, names and shapes (`outlines.jsonl`,
+ * written by bench/record-arch-outlines.ts) with weights made here. That test's own weights leave attention nearly
+ * uniform, so that a wrong rotation or a lost window would not show; these make it sharp.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,10 +12,10 @@ import { gaussians } from "../../conformance/weights.ts";
 
 export interface Outline {
   readonly arch: string;
-  /** Keys of the architecture, and what lists of them hold. Whole numbers are not told from others here. */
+  /** Keys of the architecture, and elements of lists. Integers are not distinguished here. */
   readonly numbers: Readonly<Record<string, number | readonly number[]>>;
   readonly others: Readonly<Record<string, string | boolean>>;
-  /** By name; `blk.0,1.NAME` are tensors of two layers. */
+  /** By name; `blk.0,1.NAME` stands for tensors of two layers. */
   readonly shapes: Readonly<Record<string, readonly number[]>>;
 }
 

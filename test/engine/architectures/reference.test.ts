@@ -1,6 +1,6 @@
 /**
- * Every reference model whose architecture we have, against llama.cpp's logits. A new architecture is covered once it
- * is registered. `$HEARTH_ARCHS` is a folder of more: as many as llama.cpp's own test of architectures writes.
+ * Every reference model of a supported architecture, against llama.cpp's logits. A new architecture is covered once it
+ * is registered. `$HEARTH_ARCHS` is a folder of more models: the output of llama.cpp's own test of architectures.
  */
 import { describe, expect, test } from "bun:test";
 import { archs, loadProgram } from "../../../src/engine/architectures/index.ts";

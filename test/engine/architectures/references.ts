@@ -1,6 +1,6 @@
 /**
- * Reference models with llama.cpp's logits: `archs` and `real` in its own layout, `twins` in the other that files
- * in circulation have, and how one of ours answers beside them.
+ * Reference models with llama.cpp's logits: `archs` and `real` in its own layout, `twins` in the alternative layout of
+ * files in circulation, and our answers to compare.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -31,11 +31,11 @@ const NMSE_MAX = 1e-5;
 /** `LLAMA_POOLING_TYPE_RANK` */
 const RANK = 4;
 const QUANTIZED_NMSE_MAX = 5e-4;
-/** llama.cpp takes the factors of its matrices by the number of a run, not of a layer; real files have none. */
+/** llama.cpp takes the factors of its matrices by the number of a run, not of a layer; real files have no factors. */
 const OTHER_FACTORS = "archs/hrm_text-dense";
 const OTHER_FACTORS_NMSE_MAX = 1e-3;
 
-/** Models that nobody has made, and what ours says to them: llama.cpp runs this one without its experts. */
+/** Unreal models, and our errors for them: llama.cpp runs this one without its experts. */
 export const REFUSED: Readonly<Record<string, string>> = { "archs/refact-moe": "'refact.expert_count': expected" };
 
 /** @param more a folder of more models like those in `archs` */
@@ -44,7 +44,7 @@ export const referencesWith = (more: string | undefined): Reference[] => [
   ...(more ? inFolder(more, TOKENS) : []),
 ];
 
-/** Every NAME.gguf that has its NAME.f32. */
+/** Every NAME.gguf with a NAME.f32. */
 function inFolder(folder: string, tokens: Int32Array): Reference[] {
   const names = readdirSync(folder).filter((name) => name.endsWith(".gguf") && existsSync(logitsOf(folder, name)));
   return names.map((file) => {
@@ -81,15 +81,15 @@ export function openReference({ gguf }: Reference): { readonly model: Gguf; read
   return { model, arch: String(model.metadata.get("general.architecture")) };
 }
 
-/** Models that score texts have no logits here. */
+/** Rerankers have no logits here. */
 export const isRanker = ({ metadata }: Gguf, arch: string): boolean =>
   /bert/.test(arch) && Number(metadata.get(`${arch}.pooling_type`)) === RANK;
 
-/** The program of a reference model, what the reference backend answers, and what llama.cpp does. */
+/** The program of a reference model, the reference backend's answer, and llama.cpp's. */
 export const answerOf = (reference: Reference, opened: ReturnType<typeof openReference>) =>
   answerOn({ backend: cpuBackend, precise: true }, reference, opened);
 
-/** The same of another backend. */
+/** The same on another backend. */
 export async function answerOn(
   { backend, precise }: { readonly backend: Backend; readonly precise: boolean },
   { logits, tokens }: Reference,
@@ -109,13 +109,13 @@ export async function answerOn(
           dim,
         )
       : await session.run([{ ...rows, logits: "all" }]);
-  // some have the last rows only
+  // some have only the last rows
   const answer = { program, got: got.slice(-expected.length), expected };
   session.close();
   return answer;
 }
 
-/** Not normalized. */
+/** Not normalised. */
 function pool(states: Float32Array, pooling: Pooling, dim: number): Float32Array {
   if (pooling === "first") return states.slice(0, dim);
   if (pooling === "last") return states.slice(-dim);

@@ -1,4 +1,4 @@
-/** Keys about attention and rotation that an architecture does not know: refused where their values say something. */
+/** Unknown keys about attention and rotation: refused if their values have an effect. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { makeModel } from "./models.ts";
 const folder = mkdtempSync(join(tmpdir(), "hearth-keys-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What a load of a model with more keys says. */
+/** The outcome of loading a model with additional keys. */
 async function load(name: string, keys: Readonly<Record<string, WriteValue>>): Promise<string> {
   const path = join(folder, `${name}.gguf`);
   const model = makeModel(name);
