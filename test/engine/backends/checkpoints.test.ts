@@ -1,4 +1,4 @@
-/** Slots of the reference whose steps keep what the last row left: checkpoints, copies and shifts. */
+/** Slots of the reference with recurrent steps: checkpoints, copies and shifts. */
 import { expect, test } from "bun:test";
 import type { Program, Session } from "../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";

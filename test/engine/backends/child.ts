@@ -1,7 +1,7 @@
 /**
- * A backend in a process of its own, as a `Backend`. ONNX Runtime wants ORT_DISABLE_TELEMETRY=1 in the real
- * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx`
- * and `startWebGpu`; run as a program, this file is the child.
+ * A backend in a process of its own, as a `Backend`. ONNX Runtime needs ORT_DISABLE_TELEMETRY=1 in the real
+ * environment, a GPU driver is found through the environment, and `bun test` was started without either. Tests import
+ * `startOnnx` and `startWebGpu`; run as a program, this file is the child.
  */
 import type {
   Backend,
@@ -24,7 +24,7 @@ import { tallyOf, type Tally } from "./webgpu/tally.ts";
 export interface BackendChild {
   readonly backend: Backend;
   readonly pid: number;
-  /** What it has asked of its GPU since its first load. */
+  /** Its requests to the GPU since its first load. */
   tally(): Promise<Tally>;
   /** Kills the child and waits for its end. */
   stop(): Promise<void>;
@@ -33,7 +33,7 @@ export interface BackendChild {
 interface ChildOptions extends LoadSettings {
   /** False starts the child without the variable. */
   readonly telemetryOff?: boolean;
-  /** The child kills itself as soon as a load has come this far, 0…1. */
+  /** The child kills itself at this progress of a load, 0…1. */
   readonly dieAt?: number;
 }
 
@@ -46,7 +46,7 @@ interface Parcel {
 }
 
 type Load = { parcel: Parcel; options: Omit<LoadOptions, "onProgress">; settings: LoadSettings; dieAt: number };
-/** What the child can be asked; each has a session's number, which `load` gives. */
+/** Requests to the child; each has a session's number, from `load`. */
 type Request =
   | ({ op: "load" } & Load)
   | { op: "run"; batch: readonly Rows[] }
@@ -56,7 +56,7 @@ type Request =
   | { op: "copy"; args: Parameters<Session["copy"]> }
   | { op: "tally" }
   | { op: "close" };
-/** What a load answers. */
+/** The answer to a load. */
 type Facts = Pick<Session, "backend" | "device" | "bytes"> & { limits?: OfferRuns["limits"] };
 type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
@@ -127,7 +127,7 @@ function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ..
   let sent: Promise<unknown> = Promise.resolve();
   const send = (request: Request): void => {
     const done = ask(request);
-    done.catch(() => {}); // whoever runs next gets it
+    done.catch(() => {}); // the next caller gets it
     sent = Promise.all([sent, done]);
     sent.catch(() => {});
   };
@@ -135,7 +135,7 @@ function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ..
     const before = sent;
     sent = Promise.resolve();
     const [, values] = await Promise.all([before, ask(request)]);
-    return values as T; // what the child's session returned
+    return values as T; // the child's session returned it
   };
   /** A view sends its whole buffer. */
   const own = <T extends StateRows | Rows>(each: T): T => {
@@ -153,7 +153,7 @@ function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ..
   };
 }
 
-/** `make` for each value, which it gets with itself; what was one object stays one, as fusions look at. */
+/** Calls `make` once for each value; objects that were identical stay identical, which fusion relies on. */
 function once(make: (value: unknown, each: (value: unknown) => unknown) => unknown): (value: unknown) => unknown {
   const made = new Map<unknown, unknown>();
   const each = (value: unknown): unknown => {
@@ -192,7 +192,7 @@ function unwrap({ program, path, adapters, tensors }: Parcel): Program {
     assert(bytes, `tensor '${name}' is in the parcel`);
     return bytes;
   };
-  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, adapters, read } }; // what `wrap` took apart
+  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, adapters, read } }; // inverse of `wrap`
 }
 
 /** The child's side: answers questions one after another. */
@@ -243,7 +243,7 @@ async function answer(state: State, { session: number, request }: Question): Pro
     case "states":
       return (await session.states(request.batch)).slice();
     case "offers": {
-      const { logits, offers } = await session.offers!.run(request.batch); // its limits were told
+      const { logits, offers } = await session.offers!.run(request.batch); // its limits were sent
       return { logits: logits.slice(), offers };
     }
     case "shift":

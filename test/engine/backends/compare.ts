@@ -1,7 +1,7 @@
-/** How logits of a backend are compared with those of the reference. */
+/** Compares logits of a backend with the reference's. */
 import { expect } from "bun:test";
 
-/** Σ (got − expected)² / Σ expected²; 0 where both are zeros. */
+/** Σ (got − expected)² / Σ expected²; 0 if both are zeros. */
 export function nmse(got: Float32Array, expected: Float32Array): number {
   expect(got.length).toBe(expected.length);
   let [error, power] = [0, 0];
@@ -13,7 +13,7 @@ export function nmse(got: Float32Array, expected: Float32Array): number {
   return error === 0 ? 0 : error / power;
 }
 
-/** Fails with the place and both values of the worst of those that are further apart than abs + rel · |expected|. */
+/** Fails with the place and both values of the largest difference beyond abs + rel · |expected|. */
 export function expectClose(got: Float32Array, expected: Float32Array, options: { abs: number; rel: number }): void {
   expect(got.length).toBe(expected.length);
   const { abs, rel } = options;
@@ -26,7 +26,7 @@ export function expectClose(got: Float32Array, expected: Float32Array, options: 
   expect(worst, `at ${at}: ${got[at]}, expected ${expected[at]}`).toBeLessThanOrEqual(1);
 }
 
-/** How many values are not the same number. */
+/** Number of different values. */
 export function differences(got: Float32Array, expected: Float32Array): number {
   expect(got.length).toBe(expected.length);
   let count = 0;

@@ -1,7 +1,4 @@
-/**
- * The reference backend's session: slots, chunks, shifts and failures. What its steps compute is tested in
- * cpu/ops.test.ts.
- */
+/** The reference backend's session: slots, chunks, shifts and failures. cpu/ops.test.ts tests its steps. */
 import { describe, expect, test } from "bun:test";
 import type { Program, Rows, Session } from "../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
@@ -174,7 +171,7 @@ describe("context shift", () => {
   const rest = [...TOKENS.subarray(0, 4), ...TOKENS.subarray(11, 20)];
   const next = TOKENS[25]!;
 
-  /** Logits of one more token after 20, of which those from 4 up to 11 were dropped. */
+  /** Logits of one more token after 20, of which 4 to 10 were dropped. */
   async function afterShift(program: Program): Promise<Float32Array> {
     const session = await load(program, 2);
     await session.run([rowsOf(1, 0, TOKENS.subarray(0, 20), "none"), rowsOf(0, 0, TOKENS, "none")]);
@@ -182,7 +179,7 @@ describe("context shift", () => {
     return (await session.run([rowsOf(1, 13, [next])])).slice();
   }
 
-  // The keys of the first layer depend on their token and position alone, so there a shift is exact.
+  // The keys of the first layer depend only on their token and position, so a shift is exact there.
   const variants: [string, RopeScaling][] = [
     ["neox", ROPE],
     ["norm, a part of each head", { ...ROPE, style: "norm", rotaryDim: 6 }],

@@ -1,4 +1,4 @@
-/** A small program with a layer of attention between two that keep what the last row left. */
+/** A small program with an attention layer between two recurrent ones. */
 import type { Program, Rows } from "../../../src/engine/program/backend.ts";
 import type { Buf, Step } from "../../../src/engine/program/step.ts";
 import { makeRng } from "../../../src/engine/text/rng.ts";

@@ -1,4 +1,4 @@
-/** All that a session is asked for in its life, once: what comes of it is one list of numbers to compare. */
+/** All operations of a session, once: the results are one list of numbers to compare. */
 import type { LoadOptions, Session, StateRows } from "../../../src/engine/program/backend.ts";
 import { CTX_LEN, TOKENS } from "../architectures/models.ts";
 

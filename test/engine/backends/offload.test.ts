@@ -1,4 +1,4 @@
-/** How many layers go to a GPU: what was asked for, or what there is room for. */
+/** Number of layers on a GPU: as requested, or as many as fit. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -33,12 +33,12 @@ afterAll(async () => {
 interface Machine {
   /** Bytes that its GPU really has. */
   readonly room?: number;
-  /** What its GPU fails with, whatever is loaded. */
+  /** The error of its GPU at every load. */
   readonly failing?: AppError;
   readonly automatic?: boolean;
 }
 
-/** Loads the model; tells what the GPU was asked to load, in layers, and where the model is then. */
+/** Loads the model; returns the layers requested from the GPU, and the model's final place. */
 async function load(
   { room = Infinity, failing, automatic = false }: Machine,
   offload: Offload,

@@ -1,4 +1,4 @@
-/** Which models are small, and that every level of our kernels then chooses the reference's tokens. */
+/** Small models, for which every level of our kernels chooses the reference's tokens. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
@@ -13,7 +13,7 @@ import { everyLevel } from "./simd/levels.ts";
 const gguf = openGguf(resolve(import.meta.dir, "../../../models/hearth/hearth.gguf"));
 const program = loadProgram(gguf);
 const tokenizer = loadTokenizer(gguf.metadata, gguf.path);
-/** With 8-bit activations every level answers them with other tokens than the reference. */
+/** With 8-bit activations every level answers these with other tokens than the reference. */
 const PROMPTS = ["In 1999,", "One day, a cat named", "Lily and Tom were"];
 const COUNT = 18;
 

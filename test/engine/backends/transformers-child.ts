@@ -1,4 +1,7 @@
-/** The process of `transformers.test.ts`: loads a folder of ONNX, and prints how far apart ways to equal logits are. */
+/**
+ * The process of `transformers.test.ts`: loads a folder of ONNX, and prints the differences between logits that should
+ * be equal.
+ */
 import { join } from "node:path";
 import { openTransformers } from "../../../src/engine/backends/host/transformers/index.ts";
 import { messageOf } from "../../../src/base/errors.ts";

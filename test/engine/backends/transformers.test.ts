@@ -1,4 +1,4 @@
-/** Sessions on the library's forward pass, in a process whose environment keeps native code from reporting usage. */
+/** Sessions on the library's forward pass, in a process whose environment turns off telemetry of native code. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ test("rows get the logits of a run over the whole text, however a slot came to w
     expect([how, Number(difference) < 1e-4]).toEqual([how, true]);
   expect(missing).toBe("the model: expected a file 'onnx/model.onnx_data', got none");
   expect(hostile).toStartWith("transformers.js cannot load the model: ");
-  expect((await readdir(folder)).filter((name) => name.startsWith("hearth-onnx-"))).toEqual([]); // links are gone
+  expect((await readdir(folder)).filter((name) => name.startsWith("hearth-onnx-"))).toEqual([]); // links are removed
 });
 
 test("without the package, the error names it and how to get it", async () => {

@@ -1,4 +1,4 @@
-/** The WebAssembly backend with kernels that a test gives it. */
+/** The WebAssembly backend with a test's own kernels. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

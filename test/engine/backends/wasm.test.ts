@@ -1,4 +1,4 @@
-/** The memory of kernels as WebAssembly, and the end of what 32 bits address. */
+/** The memory of kernels as WebAssembly, and the 32-bit limit of its addresses. */
 import { expect, test } from "bun:test";
 import type { WeightSource } from "../../../src/engine/program/backend.ts";
 import { makeWeightPlaces } from "../../../src/engine/backends/simd/weights.ts";
@@ -45,7 +45,7 @@ const weight = (outDim: number, more: Partial<Weight> = {}): Weight => ({
   experts: 1,
   ...more,
 });
-/** Blocks whose bytes tell where they are from; a scale of no number has an exponent of ones. */
+/** Blocks whose bytes reveal their origin; a NaN scale would have an exponent of ones. */
 const blocksOf = (rows: number): Uint8Array => Uint8Array.from({ length: rows * ROW_BYTES }, (_, i) => (i * 7) % 113);
 function factorOf(w: Weight, bytes: Uint8Array, load: { precise: boolean; small?: boolean } = { precise: false }) {
   const memory = makeWasmMemory();

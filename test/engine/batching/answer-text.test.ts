@@ -7,7 +7,7 @@ import { byteTokenizer, END, VOCAB } from "./fakes.ts";
 
 const chosen = (id: number): ChosenToken => ({ token: String(id), bytes: [id], logprob: -id, top: [] });
 
-/** Feeds bytes one token each; what came out, and the ids whose log-probabilities came with it. */
+/** Feeds bytes one token each; returns the text, and the ids whose log-probabilities came with it. */
 function run(text: string, stops: readonly string[] = []): { text: string; ids: number[] }[] {
   const answer = makeAnswerTexts(byteTokenizer)({ stops });
   const out: { text: string; ids: number[] }[] = [];

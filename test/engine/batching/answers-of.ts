@@ -1,4 +1,4 @@
-/** What a model file answers through an engine, with guesses and without, on a clock that counts runs. */
+/** A model file's answers through an engine, with drafts and without, on a clock that counts runs. */
 import type { Backend, Rows, Session } from "../../../src/engine/program/backend.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import { loadEngine } from "../../../src/engine/batching/load.ts";
@@ -20,11 +20,11 @@ interface Setup {
   readonly backend: Backend;
   readonly file: string;
   readonly guesses: boolean;
-  /** Changes what the model says. */
+  /** Changes the model's logits. */
   readonly change?: (logits: Float32Array, batch: readonly Rows[]) => Float32Array;
 }
 
-/** What is answered to what is asked together, one group after the other, and the batches that the model ran. */
+/** The answers to groups of concurrent prompts, one group after the other, and the model's batches. */
 export async function answersOf(
   { backend, file, guesses, change = (logits) => logits }: Setup,
   asked: readonly (readonly Ask[])[],
@@ -33,7 +33,7 @@ export async function answersOf(
   let now = 0;
   let loads = 0;
   const load: Backend["load"] = async (program, options) => {
-    const { slices: _, ...session } = await backend.load(program, options); // all logits go by
+    const { slices: _, ...session } = await backend.load(program, options); // so that all logits are visible
     if (loads++ > 0) return costing(session, () => (now += COSTS.other));
     const counted = costing(session, (batch) => {
       batches.push(batch);
@@ -77,7 +77,7 @@ export async function answersOf(
   return { said, batches };
 }
 
-/** Tells of each run, whatever it is for. */
+/** Reports every run. */
 const costing = (session: Session, note: (batch: Batch) => void): Session => ({
   ...session,
   run(batch) {

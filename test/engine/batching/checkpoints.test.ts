@@ -1,10 +1,10 @@
-/** The engine on a session that goes on only from where a slot stands, or from a checkpoint. */
+/** The engine on a session that continues only from a slot's current position, or from a checkpoint. */
 import { expect, test } from "bun:test";
 import type { Checkpoint } from "../../../src/engine/program/backend.ts";
 import { keepCheckpoint, makeSlots } from "../../../src/engine/batching/slots.ts";
 import { expectedText, makeBench, type Bench } from "./fakes.ts";
 
-/** Asks, checks that the answer is what a model without any cache gives, and returns how much was reused. */
+/** Asks, checks that the answer equals that of a model without cache, and returns the number of reused tokens. */
 async function reusedBy({ ask }: Bench, prompt: string, count = 8): Promise<number> {
   const { text, end } = await ask(prompt, { num_predict: count });
   expect(text).toBe(expectedText(prompt, count));
@@ -50,7 +50,7 @@ test("a full window is shifted, and nothing of it is reused beyond what was kept
 });
 
 test("a sequence that fails in company ends alone; the other is evaluated anew and says the same", async () => {
-  // the second answer's first token is one that no run survives
+  // the second answer's first token is lost by every run
   const next = (tokens: readonly number[]): number => (tokens[0] === 66 ? 7 : 97 + (tokens.length % 26));
   const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 2, delayMs: 1, next });
   const [good, bad] = await Promise.all([

@@ -4,7 +4,7 @@ import { floatBytes } from "../../../src/engine/program/sequence-state.ts";
 import { slotBytes } from "../../../src/engine/backends/simd/kv.ts";
 import { defaultCtxLen } from "../../../src/engine/batching/context-length.ts";
 
-/** As much of a model as what it keeps depends on. */
+/** The part of a model that its cache depends on. */
 const model = (step: object, layers: number) =>
   ({ steps: Array.from({ length: layers }, () => step) }) as unknown as Pick<Program, "steps">;
 const eightB = model({ op: "attention", nKvHeads: 8, headDim: 128 }, 32);

@@ -1,4 +1,4 @@
-/** Models whose file has a layer that drafts: the same answers, in fewer steps where it drafts well. */
+/** Models with a draft layer in their file: the same answers, in fewer steps if it drafts well. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -27,8 +27,8 @@ const ASKED: readonly (readonly Ask[])[] = [
 ];
 
 /**
- * A model of which only the last token says what follows, with a layer behind the others that says the same of the
- * token it is given: nothing but the embedding gets through.
+ * A model whose next token depends only on the last one, with a draft layer that gives the same for its input token:
+ * only the embedding has an effect.
  */
 function markov(): WriteModel {
   const { metadata, tensors } = makeModel("qwen35");

@@ -1,4 +1,4 @@
-/** A draft model guesses: answers are the same to the last token, and it guesses only where that wins. */
+/** A draft model: answers are the same to the last token, and it drafts only if that saves time. */
 import { expect, test } from "bun:test";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import type { SequenceRequest } from "../../../src/engine/batching/sequence.ts";
@@ -6,7 +6,7 @@ import type { SamplingOptions } from "../../../src/engine/text/sampling/options.
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import { END, expectedText, hashNext, makeBench, VOCAB, type Answer, type Bench, type Next } from "./fakes.ts";
 
-/** As the model's, but every fifth token is another. */
+/** The model's tokens, except that every fifth one differs. */
 const nearlyNext: Next = (tokens) => (tokens.length % 5 === 0 ? 98 : hashNext(tokens));
 
 const REQUESTS: readonly { options: Partial<SamplingOptions>; more?: Partial<SequenceRequest> }[] = [
@@ -20,7 +20,7 @@ const REQUESTS: readonly { options: Partial<SamplingOptions>; more?: Partial<Seq
   { options: { temperature: 0.8, seed: 5, mirostat: 1 } },
 ];
 
-/** A clock that goes on by what runs of the two models cost, in milliseconds. */
+/** A clock that advances by the cost of runs of the two models, in milliseconds. */
 function makeTimes(model: (rows: number) => number, draft: (rows: number) => number) {
   const time = { now: 0 };
   const onRun = (cost: (rows: number) => number) => (rows: number) => void (time.now += cost(rows) * 1e6);
@@ -99,7 +99,7 @@ test("tokens are drawn as often as the model's logits say, where many guesses ar
   const WEIGHTS = [5, 4, 3, 2, 1, 1];
   const DRAFT_WEIGHTS = [1, 4, 1, 2, 5, 3];
   const logitsOf = (weights: readonly number[]) => (tokens: readonly number[]) => {
-    const turn = tokens.at(-1)! % LETTERS; // what follows depends on the token before
+    const turn = tokens.at(-1)! % LETTERS; // the continuation depends on the previous token
     return Array.from({ length: VOCAB }, (_, id) =>
       id >= 96 && id < 96 + LETTERS ? Math.log(weights[(id + turn) % LETTERS]!) : -Infinity,
     );
@@ -108,7 +108,7 @@ test("tokens are drawn as often as the model's logits say, where many guesses ar
   const { engine, session, ask } = withDraft({
     slots: 1,
     logits: logitsOf(WEIGHTS),
-    draft: { logits: logitsOf(DRAFT_WEIGHTS), onRun: () => {} }, // for nothing, so that it goes on
+    draft: { logits: logitsOf(DRAFT_WEIGHTS), onRun: () => {} }, // free of cost, so that it continues
   });
   const seeds = makeRng(1);
   const all = Array.from({ length: 24 }, () =>

@@ -80,7 +80,7 @@ test("a request that is cancelled says nothing more and frees its slot", async (
   await engine.close();
 });
 
-/** An encoder whose states are the counts of tokens; it refuses texts that hold the token 13. */
+/** An encoder whose states are the counts of tokens; it refuses texts with the token 13. */
 function makeEncoder() {
   const runs: (readonly StateRows[])[] = [];
   const events: EmbedEvent[] = [];

@@ -119,7 +119,7 @@ test("a full context drops its middle and goes on; nothing that a shift touched 
 test("tokens that moved in a shift are not taken for the same tokens of a new prompt", async () => {
   const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { text } = await ask("0123456789", { num_predict: 30, num_keep: 4 });
-  const moved = `0123${`0123456789${text}`.slice(18, 30)}`; // what the slot holds after its one shift
+  const moved = `0123${`0123456789${text}`.slice(18, 30)}`; // the slot's content after its one shift
   session.runs.length = 0;
   expect((await ask(moved)).text).toBe(expectedText(moved, 8));
   expect(session.runs[0]![0]).toMatchObject({ start: 4 });
@@ -128,7 +128,7 @@ test("tokens that moved in a shift are not taken for the same tokens of a new pr
   expect(session.runs[0]![0]).toMatchObject({ start: 14 });
   await ask("0123456789", { num_predict: 30, num_keep: 4 });
   session.runs.length = 0;
-  const later = `0123${text.slice(22)}`; // tokens that were evaluated after the shift
+  const later = `0123${text.slice(22)}`; // tokens evaluated after the shift
   expect((await ask(later)).text).toBe(expectedText(later, 8));
   expect(session.runs[0]![0]).toMatchObject({ start: 4 });
   await engine.close();
@@ -194,7 +194,7 @@ test("a run that fails ends its sequences with an error and leaves the engine us
   broken = false;
   session.runs.length = 0;
   expect((await ask(LONG)).text).toBe(expectedText(LONG, 8));
-  expect(session.runs[0]![0]).toMatchObject({ start: 0 }); // nothing of a failed run is trusted
+  expect(session.runs[0]![0]).toMatchObject({ start: 0 }); // nothing of a failed run is reused
   expect(engine.busySlots).toBe(0);
   await engine.close();
 });

@@ -1,6 +1,6 @@
 /**
  * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
- * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
+ * whole sequence before it. A mistake about cached tokens changes the answer.
  */
 import type {
   Checkpoint,
@@ -52,17 +52,17 @@ export const byteTokenizer: Tokenizer = {
 export interface FakeSession extends Session {
   /** Every run, in order. */
   readonly runs: { slot: number; start: number; count: number }[][];
-  /** The same, as they were given. */
+  /** The same, as given. */
   readonly inputs: Rows[];
   readonly copies: number[];
-  /** Slots that gave their memory back. */
+  /** Slots that released their memory. */
   readonly released: number[];
-  /** Of every run with candidates: how many of each row, 0 where all its logits were wanted. */
+  /** For every run with candidates: their number per row, 0 if all its logits were wanted. */
   readonly offered: number[][];
   closed: boolean;
 }
 
-/** The letter that follows a sequence; `END` where `next` says so. */
+/** The letter after a sequence; `END` if `next` says so. */
 export type Next = (tokens: readonly number[]) => number;
 
 /** A letter that depends on every token before it. */
@@ -77,21 +77,21 @@ interface FakeOptions {
   readonly ctxLen: number;
   readonly next: Next;
   readonly delayMs?: number;
-  /** Whether the session chooses candidates where a row wants no more. */
+  /** True if the session chooses candidates when rows want no more. */
   readonly offers?: boolean;
-  /** The next token depends on a state that goes on only from where it stands, or from a checkpoint. */
+  /** True if the next token depends on a state that continues only from its position, or from a checkpoint. */
   readonly recurrent?: boolean;
-  /** Whether rows may be guessed. */
+  /** True if rows may be drafted. */
   readonly verifies?: boolean;
-  /** Whether what slots hold can be kept beside them. */
+  /** True if the content of slots can be saved. */
   readonly blocks?: boolean;
-  /** How many parts of a run fit into a budget; left out: runs are not divided. They have as many parts as rows. */
+  /** Number of a run's parts that fit into a budget; absent: runs are not divided. A run has one part per row. */
   readonly partsOf?: (budgetNs: number) => number;
-  /** Whether a slot's memory can be given back; a token takes a byte. */
+  /** True if a slot's memory can be released; a token takes a byte. */
   readonly growth?: boolean;
   /** Called at each run with the number of its rows. */
   readonly onRun?: (rows: number) => void;
-  /** The logits behind a sequence, (VOCAB); left out: 10 for the next token, 0 for all others. */
+  /** The logits after a sequence, (VOCAB); default: 10 for the next token, 0 for all others. */
   readonly logits?: (tokens: readonly number[]) => ArrayLike<number>;
 }
 
@@ -99,7 +99,7 @@ interface FakeCheckpoint extends Checkpoint {
   readonly state: readonly number[];
 }
 
-/** What the rows are remembered by: ids, and of vectors, which have one value each, that value. */
+/** The record of rows: ids, or for vectors, which have one value each, that value. */
 function valuesOf({ slot, tokens, vectors = new Float32Array() }: Rows): number[] {
   let at = 0;
   const values = Array.from(tokens, (token) => (token < 0 ? vectors[at++]! : token));
@@ -113,7 +113,7 @@ function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
   return logits === "last" ? [start + length] : Array.from({ length }, (_, i) => start + i + 1);
 }
 
-/** Chooses candidates where a row wishes for no more. */
+/** Chooses candidates for rows that want no more. */
 async function runOffers(batch: readonly OfferRows[], session: FakeSession): ReturnType<OfferRuns["run"]> {
   const logits = await session.run(batch);
   session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
@@ -127,11 +127,11 @@ async function runOffers(batch: readonly OfferRows[], session: FakeSession): Ret
 
 const BLOCK = 8;
 
-/** Blocks of what slots hold: four bytes for each position. */
+/** Blocks of the content of slots: four bytes for each position. */
 function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
   const bytesOf = (numbers: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(numbers).buffer);
   const packed: PackedCheckpoints = {
-    // it came from `save`
+    // `save` made it
     pack: (checkpoint) => new Uint8Array(Float64Array.from((checkpoint as FakeCheckpoint).state).buffer),
     unpack: (length, bytes): FakeCheckpoint => ({
       length,
@@ -178,7 +178,7 @@ function makeFakeSlices(
         longestNs: 1e6,
         next(budgetNs) {
           left -= Math.max(1, partsOf(budgetNs));
-          of.states[rows.slot]?.push(END); // its states are on their way
+          of.states[rows.slot]?.push(END); // its states are being copied
           if (left > 0) return undefined;
           of.states[rows.slot]?.splice(rows.start);
           of.session().runs.push([{ slot: rows.slot, start: rows.start, count: rows.tokens.length }]);
@@ -210,7 +210,7 @@ function logitsOf(
 /** A session that remembers tokens instead of keys and values. */
 export function makeFakeSession(options: FakeOptions): FakeSession {
   const held: number[][] = Array.from({ length: options.slots }, () => []);
-  /** What a recurrence has seen, apart from the cells that its keys and values would lie in. */
+  /** The tokens that a recurrence has seen, independent of its KV cells. */
   const states: number[][] = Array.from({ length: options.slots }, () => []);
   const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
     session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
@@ -239,7 +239,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     return { length, bytes: 8 * length, state: [...states[slot]!] };
   };
   const restore = (slot: number, checkpoint: Checkpoint): void => {
-    states[slot] = [...(checkpoint as FakeCheckpoint).state]; // it came from `save`
+    states[slot] = [...(checkpoint as FakeCheckpoint).state]; // `save` made it
   };
   const session: FakeSession = {
     backend: "fake",
@@ -278,7 +278,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
   return session;
 }
 
-/** What the last token of a sequence leaves: two values that depend on every token. */
+/** The state after a sequence: two values that depend on every token. */
 export const stateOf = (tokens: readonly number[]): number[] => {
   const angle = hashNext(tokens) + tokens.length;
   return [Math.cos(angle), Math.sin(angle)];
@@ -287,11 +287,11 @@ export const stateOf = (tokens: readonly number[]): number[] => {
 export interface Bench {
   readonly engine: Engine;
   readonly session: FakeSession;
-  /** That of the draft model. */
+  /** The draft model's session. */
   readonly draft: FakeSession | undefined;
-  /** What was said of texts to embed. */
+  /** Events of embedding requests. */
   readonly embedded: readonly EmbedEvent[];
-  /** Submits and resolves with everything that was said. */
+  /** Submits and resolves with all events. */
   ask(prompt: string, options?: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<Answer>;
 }
 
@@ -299,7 +299,7 @@ export interface Answer {
   readonly text: string;
   /** Every text event, in order. */
   readonly pieces: readonly Extract<SequenceEvent, { kind: "text" }>[];
-  /** Undefined where it failed before its prompt was read. */
+  /** Undefined if it failed before its prompt was read. */
   readonly prompt: Extract<SequenceEvent, { kind: "prompt" }> | undefined;
   readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" }>;
 }
@@ -315,7 +315,7 @@ export function makeBench(
     freeBytes?: () => number;
     snapshots?: SnapshotStore;
     grammars?: () => Promise<GrammarCompiler>;
-    /** What a draft model has otherwise than the model. */
+    /** Settings that differ for the draft model. */
     draft?: Partial<FakeOptions>;
   } = {},
 ): Bench {
@@ -387,7 +387,7 @@ export function makeBench(
   return { engine, session, draft, embedded, ask };
 }
 
-/** What a model without any cache would answer. */
+/** The answer of a model without any cache. */
 export function expectedText(prompt: string, count: number, next: Next = hashNext): string {
   const tokens = [...new TextEncoder().encode(prompt)];
   const from = tokens.length;

@@ -1,4 +1,4 @@
-/** Slots share memory: who finds none waits, or stops and goes on later, and says what it would have said. */
+/** Slots share memory: a request without room waits, or stops and continues later with the same answer. */
 import { describe, expect, test } from "bun:test";
 import { simdLevels } from "../backends/simd/levels.ts";
 import { open } from "./embedded-engine.ts";
@@ -6,7 +6,7 @@ import { expectedText, makeBench, type Answer, type Bench } from "./fakes.ts";
 
 const PROMPTS = ["once upon a time there was", "a small red fox", "who lived by the sea"];
 
-/** Most tokens in slots at once, of those that were not given back, as memory is counted. */
+/** Most tokens held by slots at once, until they were released, as memory is counted. */
 function mostHeld({ session }: Bench): number {
   const held = new Map<number, number>();
   let most = 0;
@@ -76,9 +76,9 @@ test("slots that nobody uses give their memory back first, and their prefix is n
   const bench = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   const { engine, session, ask } = bench;
   await ask("a".repeat(130), { num_predict: 1 });
-  await ask("b".repeat(150), { num_predict: 1 }); // another slot: both together are too many
+  await ask("b".repeat(150), { num_predict: 1 }); // another slot: both together are too much
   expect(session.released).toEqual([0]);
-  expect(mostHeld(bench)).toBe(280); // by then the first was gone
+  expect(mostHeld(bench)).toBe(280); // the first was released by then
   const { prompt, text } = await ask("a".repeat(131), { num_predict: 3 });
   expect(prompt!.cached).toBe(0);
   expect(text).toBe(expectedText("a".repeat(131), 3));
@@ -125,7 +125,7 @@ test("where the machine has no memory for a request, it fails, says so, and othe
   });
   expect(textOf(await short)).toBe(expectedText(b, 30));
   expect([engine.active, engine.busySlots]).toEqual([0, 0]);
-  expect(session.released.at(-1)).toBe(0); // what it had
+  expect(session.released.at(-1)).toBe(0); // the memory that it had
   free.bytes = 2 ** 30;
   expect(textOf(await ask(a, { num_predict: 150 }))).toBe(expectedText(a, 150));
   await engine.close();

@@ -1,4 +1,4 @@
-/** What a backend begins before the headers are read, a load hands to its session, and ends if it fails. */
+/** A backend's early preparation goes from a load to its session, and ends if the load fails. */
 import { expect, test } from "bun:test";
 import type { Backend, Begun, LoadOptions } from "../../../src/engine/program/backend.ts";
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";

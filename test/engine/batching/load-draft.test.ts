@@ -1,4 +1,4 @@
-/** A draft model on the SIMD kernels: the same answers in fewer steps, and answers where there can be none. */
+/** A draft model on the SIMD kernels: the same answers in fewer steps, and answers without a usable draft. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a file says of pooling decides whether its model generates. */
+/** The file's pooling decides whether its model generates. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

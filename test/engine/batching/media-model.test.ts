@@ -1,4 +1,6 @@
-/** Media through the engine on a real model: vectors that are embeddings of tokens answer as those tokens do. */
+/**
+ * Media through the engine on a real model: vectors that are embeddings of tokens give the same answer as the tokens.
+ */
 import { resolve } from "node:path";
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
@@ -71,7 +73,7 @@ test("in one run and in several, and from the cache", async () => {
   for (const [time, id] of [2, 3].entries()) {
     const { text, cached, end } = await ask(id, mixed);
     expect([end.kind, text]).toEqual(["done", usual.text]);
-    // the ids before the media are those of the first prompt; then all but the last two rows are its own
+    // the ids before the media are equal to the first prompt's; then all but the last two rows are cached
     expect(cached).toBe(time === 0 ? parts[0]!.length : parts.flatMap((part) => [...part]).length - 2);
   }
 });

@@ -1,10 +1,10 @@
-/** Prompts with media in them, on a session whose next token depends on every row before it. */
+/** Prompts with media, on a session whose next token depends on every row before it. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { inputOf, makeLayouts, type Media, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import { hashNext, makeBench } from "./fakes.ts";
 
-/** An image of rows that are all one value. */
+/** An image with rows of one value. */
 const image = (value: number, rows: number, more: Partial<Media> = {}): Media => ({
   hash: `${value}x${rows}`,
   rows,
@@ -15,7 +15,7 @@ const image = (value: number, rows: number, more: Partial<Media> = {}): Media =>
 const ids = (text: string): PromptSegment => ({ kind: "ids", ids: Int32Array.from(new TextEncoder().encode(text)) });
 const media = (each: Media): PromptSegment => ({ kind: "media", media: each });
 
-/** What a model without any cache would answer. */
+/** The answer of a model without any cache. */
 function expected(prompt: readonly PromptSegment[], count: number): string {
   const rows = prompt.flatMap((part) => (part.kind === "ids" ? [...part.ids] : [...part.media.vectors]));
   const from = rows.length;
@@ -34,7 +34,7 @@ describe("an engine", () => {
       expect(text).toBe(expected(asked(value), 8));
       cached.push(prompt!.cached);
     }
-    // all but the last two rows of the same prompt; of one with another image, only what comes before it
+    // all but the last two rows of the same prompt; with another image, only the rows before it
     expect(cached).toEqual([0, 25, 6, 6]);
   });
 

@@ -1,4 +1,4 @@
-/** Sessions that can choose candidates: who gets them, who all logits, and that nobody's answer tells which. */
+/** Sessions that can choose candidates: which requests get candidates and which all logits, with equal answers. */
 import { expect, test } from "bun:test";
 import type { SequenceRequest } from "../../../src/engine/batching/sequence.ts";
 import type { SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
@@ -14,7 +14,7 @@ const REQUESTS: readonly Wanted[] = [
   { options: { temperature: 1, seed: 3, top_k: 8, repeat_penalty: 1.5, frequency_penalty: 0.5 } },
 ];
 
-/** Letters that come again, so that penalties matter. */
+/** Letters that recur, so that penalties have an effect. */
 const cycleNext: Next = (tokens) => 97 + (tokens.length % 5);
 
 async function answers(offers: boolean): Promise<{ answers: Answer[]; offered: number[][] }> {

@@ -1,4 +1,6 @@
-/** How prompts are cut: others wait a little longer for their tokens, runs end soon, and nothing else changes. */
+/**
+ * How prompts are cut: other requests wait a little longer for their tokens, runs end soon, and nothing else changes.
+ */
 import { describe, expect, test } from "bun:test";
 import type { EventLoop } from "../../../src/engine/batching/event-loop.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
@@ -13,7 +15,7 @@ function workOf(kind: Work["kind"], count: number): Work {
   return { kind, rows, sequences: [] };
 }
 
-/** A machine whose runs of a prompt cost something by themselves and something for each token. */
+/** A machine whose runs of a prompt have a fixed cost and a cost per token. */
 function pieces(cost: { run: number; token: number; decode: number }, isShared: boolean, most = MOST): number[] {
   const pace = makePace(most);
   const sizes: number[] = [];
@@ -66,7 +68,7 @@ describe("pieces of prompts", () => {
 
 test("runs that can be divided are longer, and others still get their tokens in time", async () => {
   const DECODE_NS = 20e6;
-  const ROW_NS = 1.1e6; // a run of all 32 rows takes longer than others may wait
+  const ROW_NS = 1.1e6; // a run of all 32 rows takes longer than the limit for others
   let now = 0;
   const loop: EventLoop = { ...systemLoop(), nowNs: () => now };
   const times: number[] = [];
@@ -154,7 +156,7 @@ test("a request that is cancelled while its prompt is read ends with the piece t
   while (session.runs.length < 3) await Bun.sleep(1);
   engine.cancel(77);
   const count = session.runs.length;
-  const { text } = await ask("another"); // is not kept waiting
+  const { text } = await ask("another"); // it is not delayed
   expect(text).toBe(expectedText("another", 8));
   const pieces = session.inputs.filter(({ tokens }) => tokens.length > 8);
   expect(pieces.length).toBe(count);

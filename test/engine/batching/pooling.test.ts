@@ -1,4 +1,4 @@
-/** How a file says that its states are pooled. */
+/** Reads the pooling of states from a file. */
 import { describe, expect, test } from "bun:test";
 import { poolingOf } from "../../../src/engine/batching/pooling.ts";
 import type { Gguf, MetadataValue } from "../../../src/engine/formats/gguf/gguf.ts";

@@ -1,4 +1,7 @@
-/** Prefixes beside slots: more chats than slots go on where they were, within a bound, with the same answers. */
+/**
+ * Stored prefixes besides slots: more chats than slots continue from their cache, within a bound, with the same
+ * answers.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +23,7 @@ describe.each([false, true])("recurrent: %p", (recurrent) => {
       for (const [i, chat] of chats.entries()) {
         const { text, prompt } = await ask(chat);
         expect(text).toBe(expectedText(chat, 8));
-        // of the last turn all but its last token, which was not evaluated, and what a block's end takes
+        // of the last turn all but its last token, which was not evaluated, and the rest of a block
         if (turn > 0) expect(prompt!.tokens - prompt!.cached).toBeLessThan(recurrent ? 40 : 36);
         chats[i] = `${chat}${text} And what about turn ${turn}? `;
       }

@@ -5,7 +5,7 @@ import type { Gguf, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts"
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { encodeAround, encodePair } from "../../../src/engine/runner/rank-input.ts";
 
-/** As much of a file as a head needs. */
+/** The part of a file that a head needs. */
 function file(tensors: Record<string, { shape: number[]; values: number[] }>, pooling = 4): Gguf {
   const infos = Object.entries(tensors).map(([name, { shape, values }]): [string, TensorInfo] => [
     name,

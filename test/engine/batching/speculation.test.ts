@@ -1,4 +1,4 @@
-/** Steps of guessed tokens: answers are the same to the last token, and guesses are made only where they win. */
+/** Steps with drafted tokens: answers are the same to the last token, and drafts are made only if they save time. */
 import { expect, test } from "bun:test";
 import type { EventLoop } from "../../../src/engine/batching/event-loop.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
@@ -9,7 +9,7 @@ import type { SequenceRequest } from "../../../src/engine/batching/sequence.ts";
 import type { SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
 import { END, expectedText, hashNext, makeBench, type Answer, type Next } from "./fakes.ts";
 
-/** A text of 40 letters again and again, but every fourth time with another letter at its end. */
+/** A repeated text of 40 letters, but every fourth time with another letter at its end. */
 const editNext: Next = (tokens) => {
   const at = tokens.length % 40;
   const round = Math.floor(tokens.length / 40);
@@ -45,7 +45,7 @@ const plain = ({ pieces, end }: Answer) => ({
   count: end.kind === "done" && end.statistics.evalCount,
 });
 
-/** A clock that goes on by what runs cost. */
+/** A clock that advances by the cost of runs. */
 function makeClock(cost: (rows: number) => number): {
   loop: EventLoop;
   onRun: (rows: number) => void;
@@ -146,7 +146,7 @@ test("an end among guessed tokens ends the answer, and the next turn goes on fro
   expect(first.text).toHaveLength(46);
   const more = `abcdefgabcdefg${first.text}!`;
   const { prompt } = await ask(more, { num_predict: 3 });
-  expect(prompt!.cached).toBeGreaterThanOrEqual(56); // all but what was decoded last
+  expect(prompt!.cached).toBeGreaterThanOrEqual(56); // all but the last decoded tokens
   expect(session.inputs.some(({ drafted }) => drafted)).toBe(true);
   await engine.close();
 });
@@ -168,7 +168,7 @@ test("where a row more costs as much as a step, guesses are tried now and then o
 });
 
 test("a text that never repeats itself has no guesses that go on being wrong", async () => {
-  // two letters in a random order repeat their grams all the time, and say nothing of what follows
+  // two letters in a random order repeat their n-grams all the time, and predict nothing
   const next: Next = (tokens) => 97 + (hashNext(tokens) % 2);
   const { engine, session, ask } = makeBench({
     ctxLen: 1200,
@@ -238,10 +238,10 @@ test("costs: what was measured, guesses for the rest, and an old measurement fad
   costs.note(8, 500);
   expect(costs.of(8)).toBeCloseTo(500);
   expect(costs.of(16)!).toBeGreaterThan(500);
-  costs.note(4, 50_000); // held up when it was first tried: it is tried again
+  costs.note(4, 50_000); // delayed at its first try: it is tried again
   expect(costs.of(4)).toBeCloseTo(390);
   for (let i = 0; i < 400; i++) costs.note(1, 100);
   expect(costs.of(8)!).toBeLessThan(400);
-  for (let i = 0; i < 30; i++) costs.note(1, 10_000); // held up, and believed in the end
+  for (let i = 0; i < 30; i++) costs.note(1, 10_000); // delayed, and finally believed
   expect(costs.of(1)!).toBeGreaterThan(5000);
 });

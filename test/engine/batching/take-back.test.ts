@@ -1,4 +1,4 @@
-/** Models with recurrent states take guesses too: wrong ones are taken back, and answers stay the same. */
+/** Models with recurrent states can draft too: wrong drafts are rolled back, and answers stay the same. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-take-back-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** A text that repeats itself with a change now and then, so that guesses are made and some are wrong. */
+/** A text that repeats itself with occasional changes, so that drafts are made and some are wrong. */
 const PROMPT = Array.from(
   { length: 60 },
   (_, i) => 5 + (((i % 12) * 7 + (i === 30 || i === 43 ? 1 : 0)) % (VOCAB - 8)),
@@ -46,7 +46,7 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
       { ids: PROMPT.slice(7), options: { temperature: 0.9, seed: 3, top_k: 2 } },
     ];
     const plain = await answersOf({ ...setup, guesses: false }, [first]);
-    const next = plain.said.map((ids) => ({ ids: [...ids, ...PROMPT.slice(3, 20)] })); // and the turns behind them
+    const next = plain.said.map((ids) => ({ ids: [...ids, ...PROMPT.slice(3, 20)] })); // and the turns after them
     const asked = [
       first,
       next,

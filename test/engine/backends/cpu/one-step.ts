@@ -1,4 +1,4 @@
-/** One step of the reference on chosen rows, and what it is compared with. */
+/** One step of the reference on chosen rows, and its comparison. */
 import { expect } from "bun:test";
 import type { Program } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";

@@ -1,4 +1,4 @@
-/** What the steps of the reference mean: each against a second computation, written here without its code. */
+/** The steps of the reference: each against a second computation, written here without its code. */
 import { expect, test } from "bun:test";
 import { erf } from "../../../../src/engine/backends/cpu/math.ts";
 import { makeWeightReader } from "../../../../src/engine/backends/cpu/weights.ts";

@@ -1,4 +1,4 @@
-/** What rows may bring of their own: vectors in place of ids, positions, and spans that see both ways. */
+/** Special rows: vectors instead of ids, positions, and bidirectional spans. */
 import { expect, test } from "bun:test";
 import type { Program, Rows } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";

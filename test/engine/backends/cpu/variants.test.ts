@@ -106,7 +106,7 @@ async function attend(more: Partial<Extract<Step, { op: "attention" }>>, sinks =
   return { got, sinks: valuesOf(weights!) };
 }
 
-/** @param extra what is added to a score; −Infinity where a row does not see another */
+/** @param extra added to a score; −Infinity for an invisible row */
 const attended = (extra: (head: number, r: number, t: number) => number, sinks: readonly number[] = []): number[] =>
   rows.flatMap((x, r) =>
     [0, 1].flatMap((head) => {

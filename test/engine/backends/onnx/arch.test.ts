@@ -1,4 +1,4 @@
-/** Whole models against llama.cpp: the reference files, and those made in code that need no reference data. */
+/** Whole models against llama.cpp: the reference files, and models made in code that need no reference data. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Packed graphs on disk: used again, noticed when damaged or old, never half-made, never more than wanted. */
+/** Packed graphs on disk: reused, rebuilt when damaged or old, never half-made, never more than the limit. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import { utimesSync, writeFileSync, writeSync } from "node:fs";
@@ -38,7 +38,7 @@ interface Load {
   readonly child?: BackendChild;
 }
 
-/** Loads a model, and returns what it says to a few tokens. */
+/** Loads a model, and returns its logits for a few tokens. */
 async function load({ cacheDir, path = EMBEDDED, precise = false, child = onnx }: Load): Promise<Float32Array> {
   const gguf = openGguf(path);
   let program: Program;
@@ -54,7 +54,7 @@ async function load({ cacheDir, path = EMBEDDED, precise = false, child = onnx }
 }
 
 const names = (): string[] => readdirSync(folder).sort();
-/** When an entry was made: changes with every rebuild. */
+/** Creation time of an entry: changes with every rebuild. */
 const madeAt = (entry: string): unknown => {
   const { ino, mtimeMs } = statSync(join(folder, entry, WEIGHTS_NAME));
   return [ino, mtimeMs];
@@ -80,7 +80,7 @@ describe("an entry", () => {
     expect(count()).toBe(1);
     await load({ cacheDir, path, precise: true });
     expect(count()).toBe(2);
-    utimesSync(path, new Date(), new Date(Date.now() - 5000)); // somebody wrote to it
+    utimesSync(path, new Date(), new Date(Date.now() - 5000)); // the file was modified
     await load({ cacheDir, path });
     expect(count()).toBe(3);
   });
@@ -139,7 +139,7 @@ describe("an entry", () => {
     const [unfinished, ...more] = names();
     expect([unfinished?.startsWith("onnx.tmp-"), more]).toEqual([true, []]);
     expect(differences(await load({ cacheDir: folder }), expected)).toBe(0);
-    expect(names()).toContain(unfinished!); // may belong to a process that is still at it
+    expect(names()).toContain(unfinished!); // it may belong to a running process
     const long = new Date(Date.now() - 2 * 60 * 60 * 1000);
     utimesSync(join(folder, unfinished!), long, long);
     await load({ cacheDir: folder, precise: true });
@@ -183,7 +183,7 @@ test("the entries that were not used for longest make room, but never the one in
   expect(names()).toEqual(["onnx-kept", "something-else"]);
 });
 
-/** Other bytes at a place of a file; its size stays. */
+/** Overwrites bytes of a file; its size stays. */
 function overwrite(path: string, at: number): void {
   const file = openSync(path, "r+");
   writeSync(file, new Uint8Array(64).fill(0xa5), 0, Math.min(64, statSync(path).size - at), at);

@@ -1,4 +1,4 @@
-/** What must hold before ONNX Runtime is loaded, and what must not be seen after: its usage reports. */
+/** Conditions before ONNX Runtime is loaded, and the absence of its telemetry afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -19,13 +19,13 @@ let folder = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "hearth-onnx-library-"));
   mkdirSync(join(folder, "none"));
-  // Made before anything is looked for: Bun remembers what folders held.
+  // Made before the search: Bun caches the content of folders.
   const manifest = join(folder, "half", "node_modules", "onnxruntime-node", "package.json");
   await Bun.write(manifest, '{"name":"onnxruntime-node","version":"1.30.0"}');
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** What an AppError says, or undefined where nothing was thrown. */
+/** The message of an AppError, or undefined if nothing was thrown. */
 function failureOf(act: () => unknown): unknown {
   try {
     act();
@@ -45,7 +45,7 @@ const openFiles = (pid: number): string[] =>
     }
   });
 const hasLibrary = (pid: number): boolean => /libonnxruntime/.test(readFileSync(`/proc/${pid}/maps`, "utf8"));
-const REPORTS = /microsoft|mat-debug/i; // the names that version 1.30.0 gives to its queue and its log
+const REPORTS = /microsoft|mat-debug/i; // the names of version 1.30.0's queue and log
 
 describe("finding it", () => {
   test("a package that is not installed is the reason", () => {

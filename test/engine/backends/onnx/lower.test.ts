@@ -1,4 +1,4 @@
-/** What the operators cannot do themselves is done by others, or refused before any weight is packed. */
+/** Work that the operators cannot do is done by others, or refused before any weight is packed. */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { WeightFile } from "../../../../kernels/onnx/graph.ts";
 import { lower } from "../../../../kernels/onnx/lower.ts";
@@ -100,7 +100,7 @@ describe("a block type without a packing of its own", () => {
   rare.dequantize(program.weights.read(step.w.name), exact);
   for (let i = 0; i < exact.length; i++) exact[i]! *= -2;
 
-  /** What is written to the file beside the graph, in order. */
+  /** The content of the file beside the graph, in order. */
   function written(precise: boolean): readonly Uint8Array[] {
     const pieces: Uint8Array[] = [];
     const write = (_offset: number, bytes: Uint8Array): void => void pieces.push(bytes.slice());

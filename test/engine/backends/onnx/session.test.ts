@@ -1,6 +1,6 @@
 /**
- * What a session promises beyond single passes: batches, chunks, slots that are passed over, shift and copy. The same
- * is done to the reference, and every result compared.
+ * A session's guarantees beyond single passes: batches, chunks, skipped slots, shift and copy. The same is done to the
+ * reference, and every result compared.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -50,7 +50,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
   return { slot, start, tokens: Int32Array.from({ length: count }, (_, i) => tokenOf(slot, start + i)), logits };
 }
 
-/** Does the same to a session of the reference and one of ours, and compares what each of the runs gives. */
+/** Does the same to a session of the reference and one of ours, and compares the results of each run. */
 async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
   await withProgram(name, async (program) => {
     const sessions = [await cpuBackend.load(program, options), await onnx.backend.load(program, options)] as const;
@@ -185,7 +185,7 @@ describe("failures", () => {
   );
 });
 
-/** Kernels for 8-bit products whose sums do not depend on how many rows there are: measured on these. */
+/** Kernels for 8-bit products whose sums do not depend on the number of rows: measured on these. */
 const hasVnni = process.platform === "linux" && /\bavx512_vnni\b/.test(readFileSync("/proc/cpuinfo", "utf8"));
 const where = hasVnni ? "" : ` (measured with AVX-512 VNNI; this is ${cpus()[0]?.model})`;
 

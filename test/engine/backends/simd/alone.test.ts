@@ -1,4 +1,4 @@
-/** Which passes are left to one thread: short steps of small models, right behind a prompt. */
+/** Passes that are left to one thread: short steps of small models, right after a prompt. */
 import { afterAll, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
@@ -13,7 +13,7 @@ const found = findLevel();
 const gguf = openGguf(resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf"));
 afterAll(() => gguf.close());
 
-/** Runs the rows of each pass; tells which were left to one thread. */
+/** Runs the rows of each pass; returns the passes that were left to one thread. */
 async function aloneOf(
   small: boolean,
   passes: readonly (readonly [rows: number, drafted?: true])[],

@@ -1,4 +1,4 @@
-/** Whole models against llama.cpp: the reference files, and those made in code that need no reference data. */
+/** Whole models against llama.cpp: the reference files, and models made in code that need no reference data. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { existsSync, readdirSync } from "node:fs";
@@ -44,7 +44,9 @@ async function logitsOf(backend: Backend, path: string, tokens: Int32Array, prec
   }
 }
 
-/** Every reference model, encoders too: what the reference backend says, which is compared with llama.cpp elsewhere. */
+/**
+ * Every reference model, encoders too: answers of the reference backend, which other tests compare with llama.cpp's.
+ */
 const ALL = hasGolden
   ? ["archs", "real"].flatMap((folder) =>
       readdirSync(golden(folder))
@@ -53,7 +55,7 @@ const ALL = hasGolden
     )
   : [];
 
-/** Final states of a text in two pieces where it can be cut, at once where it is an encoder's. */
+/** Final states of a decoder's text in two pieces, of an encoder's in one. */
 async function statesOf(backend: Backend, program: Program): Promise<Float32Array> {
   const session = await backend.load(program, { ctxLen: 64, slots: 2, threads: 2, cacheDir: undefined, precise: true });
   const tokens = Int32Array.from({ length: 24 }, (_, i) => (i * 7 + 3) % 60);
@@ -68,7 +70,7 @@ async function statesOf(backend: Backend, program: Program): Promise<Float32Arra
 }
 
 const references = new Map<string, Promise<Float32Array>>();
-/** What the reference backend says of a file, computed once for all levels. */
+/** The reference backend's answer for a file, computed once for all levels. */
 const referenceOf = (name: string, program: Program): Promise<Float32Array> => {
   const known = references.get(name) ?? statesOf(cpuBackend, program);
   references.set(name, known);
@@ -102,7 +104,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
         const got = await statesOf(backend, program);
         const expected = await referenceOf(name, program);
         const error = nmse(got, expected);
-        // Threads share the work in an order of their own: bits that change from run to run would tell of a race.
+        // Threads share the work in any order: bits that change from run to run would reveal a race.
         const changed = async (): Promise<string> =>
           `run again: ${differences(await statesOf(backend, program), got)} of ${got.length} values changed, ` +
           `of the reference ${differences(await statesOf(cpuBackend, program), expected)}`;

@@ -1,4 +1,4 @@
-/** Attention of prompts, which multiplies 16-bit integers: where sums could overflow, and how exact shares are. */
+/** Attention of prompts, which multiplies 16-bit integers: possible overflows of sums, and the precision of shares. */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
@@ -8,9 +8,9 @@ import { makeCase, type Case } from "../../../conformance/draft.ts";
 import { nmse } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
 
-/** Exponentials are off by at most 1.1e-4, a share by a quarter of that where two are alike, and float32 rounds. */
+/** Exponentials are off by at most 1.1e-4, a share by a quarter of that if two are equal, and float32 rounds. */
 const SHARE_MAX = 0.25 * 1.1e-4 + 1e-6;
-/** Products have shares in steps of 1/4,096 of the largest. */
+/** Shares in products are multiples of 1/4,096 of the largest. */
 const STEP = 1 / 4096;
 
 type Attention = Extract<Step, { op: "attention" }>;
@@ -53,7 +53,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
   });
 
   test("shares are as exact as their exponentials, however far apart scores are", async () => {
-    // Row 1 sees itself with a score of 0 beside row 0 with one of key · 1, and has the only value: its share.
+    // Row 1 sees itself with a score of 0 beside row 0 with a score of key · 1, and has the only value: its share.
     const shareBeside = async (key: number): Promise<number> => {
       const rows = [
         [1, key, 0],

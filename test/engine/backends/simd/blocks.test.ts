@@ -1,4 +1,4 @@
-/** Blocks of keys and values, taken out of a slot and put into another: what follows has the same bits. */
+/** Blocks of keys and values, copied from one slot to another: continuations are bit-identical. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,9 +28,9 @@ async function run(session: Session, slot: number, text: number, start: number, 
   return (await session.run([rows])).slice();
 }
 
-/** Takes the first `length` tokens of one slot to another, by bytes that have been elsewhere. */
+/** Moves the first `length` tokens of one slot to another, as bytes. */
 function move(session: Session, { from, to, length }: { from: number; to: number; length: number }): void {
-  const blocks = session.blocks as KvBlocks; // what this file is about
+  const blocks = session.blocks as KvBlocks; // this test is about blocks
   for (let first = 0; first < length; first += blocks.length) {
     const count = Math.min(blocks.length, length - first);
     const bytes = blocks.read(from, first, count).slice();
@@ -47,7 +47,7 @@ async function check(program: Program, load: (program: Program) => Promise<Sessi
   for (const length of [1, 63, 64, 130, CTX_LEN - 3]) {
     const session = await load(program);
     await run(session, 0, 1, 0, length);
-    await run(session, 2, 2, 0, 150); // what another text left there
+    await run(session, 2, 2, 0, 150); // another text's blocks
     const other = await run(session, 1, 3, 0, 9);
     move(session, { from: 0, to: 2, length });
     expect(differences(await run(session, 2, 1, length, 2), await run(session, 0, 1, length, 2)), `${length}`).toBe(0);

@@ -1,4 +1,4 @@
-/** No kernel reads outside of a tensor, whatever its type and shape: each lies against a page of no access. */
+/** No kernel reads outside of a tensor, for any type and shape: each tensor borders on a protected page. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { simdLevels } from "./levels.ts";

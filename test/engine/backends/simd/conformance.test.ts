@@ -1,6 +1,6 @@
 /**
- * Every step against the reference, at every level that this machine has. Precise mode: float32 throughout, the
- * tolerance of the case. Default mode: weights stay exact, activations are rounded to 8 bits in blocks of 32.
+ * Every step against the reference, at every level of this machine. Precise mode: float32 throughout, the tolerance of
+ * the case. Default mode: weights stay exact, activations are rounded to 8 bits in blocks of 32.
  */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
@@ -14,7 +14,7 @@ import { simdLevels } from "./levels.ts";
 
 /** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
 const INT8_NMSE_MAX = 1e-3;
-/** Keys and values are half floats; prompts multiply them as integers, of which 4,095 is a vector's largest value. */
+/** Keys and values are half floats; prompts multiply them as integers, with 4,095 for a vector's largest value. */
 const ATTENTION_NMSE_MAX = 2e-6;
 
 const all = [...conformanceCases(), ...rowCases()];
@@ -24,7 +24,7 @@ const cases = all.filter((each) => lacks(each).length === 0);
 const keepsKeys = ({ name, program: { steps } }: Case): boolean =>
   kvStates(steps).length > 0 && !name.includes("too large for exp");
 const expected = new Map<Case, Promise<Float32Array[]>>();
-/** What the reference says, computed once for all levels. */
+/** The reference's results, computed once for all levels. */
 const reference = (each: Case): Promise<Float32Array[]> => {
   const known = expected.get(each) ?? runCase(cpuBackend, each);
   expected.set(each, known);

@@ -1,4 +1,4 @@
-/** Rows that were drafted: the bits that each would have alone, whatever comes with them. */
+/** Drafted rows: each has the bits that it would have alone, whatever comes with it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
     const gguf = openGguf(path);
     const program = loadProgram(gguf);
     const session = await backend.load(program, { ...options, small });
-    const prompt = name === "hearth" ? 250 : 20; // beyond a block of attention, where the model has room for it
+    const prompt = name === "hearth" ? 250 : 20; // beyond a block of attention, if the model has room for it
     for (const slot of [0, 1]) await session.run([rows(slot, 0, prompt + slot)]);
     for (const count of [2, 3, 5, 8, 9, 15]) {
       const expected = await oneByOne(session, 0, prompt, count);
@@ -61,7 +61,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
         expect(differences(own, expected), `${count} rows in a batch of ${batch.length}`).toBe(0);
       }
     }
-    // what they left behind is what steps leave
+    // they leave the same state as single steps
     const after = rows(0, prompt + 15, 1);
     const drafted = (await session.run([after])).slice();
     await oneByOne(session, 0, prompt, 15);

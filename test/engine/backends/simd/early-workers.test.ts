@@ -1,4 +1,4 @@
-/** Workers that start before a session does, and what they do meanwhile. */
+/** Workers that start before a session, and their work meanwhile. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const MIB = 2 ** 20;
 const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
 const onLinux = process.platform === "linux";
 
-/** Has a file of so many bytes mapped. */
+/** Maps a file of this size. */
 async function withFile(bytes: number, use: (source: ByteSource, path: string) => void | Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-pages-"));
   const path = join(folder, "weights");
@@ -31,7 +31,7 @@ async function withFile(bytes: number, use: (source: ByteSource, path: string) =
   }
 }
 
-/** Bytes of a mapped file that are in this process's table of pages. */
+/** Bytes of a mapped file that are in this process's page table. */
 function entered(path: string): number {
   const maps = readFileSync("/proc/self/smaps", "utf8").split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/);
   const sizes = maps.filter((map) => map.includes(path)).map((map) => /^Rss:\s+(\d+)/m.exec(map)?.[1]);
@@ -44,7 +44,7 @@ function workerThreads(): string[] {
     try {
       return readFileSync(`/proc/self/task/${thread}/comm`, "utf8") === "Worker\n";
     } catch {
-      return false; // it ended since
+      return false; // it ended meanwhile
     }
   };
   return readdirSync("/proc/self/task").filter(isWorker);

@@ -1,4 +1,4 @@
-/** The kernels on processors that this machine is not: WebAssembly in Bun, others under qemu where that is there. */
+/** The kernels on other processors than this machine's: WebAssembly in Bun, others under qemu if installed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
@@ -18,7 +18,7 @@ const cases = [...conformanceCases(), ...rowCases()].filter(
 );
 
 const references = new Map<Case, Promise<Float32Array[]>>();
-/** What the reference says, computed once for all processors. */
+/** The reference's results, computed once for all processors. */
 const referenceOf = (one: Case): Promise<Float32Array[]> => {
   const known = references.get(one) ?? runCase(cpuBackend, one);
   references.set(one, known);
@@ -40,7 +40,7 @@ async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
 
 test("WebAssembly: every step agrees with the reference", async () => compare(wasmBackend, cases), 240_000);
 
-// It takes a tenth of a second for each pass, so: products of every block type, and some of all others.
+// A pass takes a tenth of a second, so it runs products of every block type, and some of all other cases.
 const some = cases.filter(({ name }, i) => name.startsWith("linear: ") || i % 5 === 0);
 const products = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
 

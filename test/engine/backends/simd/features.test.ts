@@ -1,4 +1,4 @@
-/** What a processor has beyond the level of a library makes it faster, and changes no bit. */
+/** Features of a processor beyond its library's level make it faster, and change no bit. */
 import { expect, test } from "bun:test";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
@@ -40,11 +40,11 @@ test.skipIf(process.arch !== "x64").each(plainLevels)(
     const withFeatures = (features: number): Backend =>
       backendOf({ level, features }, makeNativeMemory, (header) => kernels.run(header, 0));
     const one = (start: number) => [{ slot: 0, start, tokens: Int32Array.of(7 * start + 1), logits: "last" as const }];
-    // A prompt too, of whose rows all are wanted: it takes nothing that comes with another feature.
+    // A prompt whose rows are all wanted: it uses no other feature.
     const prompt = Int32Array.from({ length: 12 }, (_, i) => (5 * i + 2) % 16);
     const batches = [one(0), one(1), one(2), [{ slot: 0, start: 3, tokens: prompt, logits: "all" as const }]];
     for (const quant of Object.keys(quants) as QuantName[]) {
-      // Rows of two turns and a part of one, which ends with a part of a unit where blocks are shorter.
+      // Rows of two turns and a part of one, which ends with a part of a unit for shorter blocks.
       const ffnDim = 2304 + (quants[quant].blockLen % 256);
       const drafts = [
         makeCase(`halves: ${quant}`, { dim: 256, batches }, (draft) =>

@@ -1,6 +1,6 @@
 /**
- * No kernel reads outside of a tensor, and none does what C leaves open: random shapes and hostile ids, positions,
- * weights and router scores in a build with sanitizers, where clang 19 and its runtime are. For longer runs see
+ * No kernel reads outside of a tensor or has undefined behaviour: random shapes and hostile ids, positions, weights and
+ * router scores in a build with sanitizers, if clang 19 and its runtime are installed. For longer runs see
  * kernels/simd/README.md.
  */
 import { afterAll, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** Memory of a slot that is given back: it is gone from the process, and neighbours keep theirs to the bit. */
+/** Memory of a slot that is released: it leaves the process, and neighbours keep theirs to the bit. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "bun:test";

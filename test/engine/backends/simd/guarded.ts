@@ -1,6 +1,6 @@
 /**
- * Runs every case at a level with each tensor ending where a page begins that nobody may read: a kernel that reads one
- * byte behind a tensor kills this process. Linux only. `bun guarded.ts LEVEL`; prints how many cases it ran.
+ * Runs every case at a level with each tensor ending at a protected page: a kernel that reads one byte behind a tensor
+ * kills this process. Linux only. `bun guarded.ts LEVEL`; prints the number of cases.
  */
 import { dlopen, FFIType, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { missingOps } from "../../../../src/engine/backends/missing.ts";
@@ -18,7 +18,7 @@ const libc = dlopen("libc.so.6", {
   mprotect: { args: [FFIType.u64, FFIType.u64, FFIType.i32], returns: FFIType.i32 },
 }).symbols;
 
-/** A copy of the bytes that ends at a page of no access, and begins behind one where it is as long as pages are. */
+/** A copy of the bytes that ends at a protected page, and begins after one if it is as long as pages are. */
 function guarded(bytes: Uint8Array): Uint8Array {
   const room = Math.ceil(bytes.length / PAGE) * PAGE;
   const base = Number(libc.mmap(0n, BigInt(room + 2 * PAGE), READ_WRITE, PRIVATE_ANONYMOUS, -1, 0n));
@@ -43,7 +43,7 @@ function guardAll(source: WeightSource): WeightSource {
 
 const [level, broken] = process.argv.slice(2);
 if (broken === "--read-behind") {
-  // What the guard is for: this must kill the process.
+  // Proves the guard: this must kill the process.
   const tensor = guarded(new Uint8Array(100));
   const past = new Uint8Array(toArrayBuffer((ptr(tensor) + 90) as Pointer, 0, 40));
   process.stdout.write(`${past[39]}\n`);

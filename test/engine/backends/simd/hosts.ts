@@ -1,6 +1,6 @@
 /**
- * The SIMD backend on a processor that this machine is not, under qemu, which shares the memory with this process by a
- * file. One thread.
+ * The SIMD backend on another processor than this machine's, under qemu, which shares memory with this process through
+ * a file. One thread.
  */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { makeSession } from "../../../../src/engine/backends/simd/session.ts";
 const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
 const ALIGNMENT = 64;
 
-/** Memory inside of a buffer, whose byte `from` has the address base + from. Placed views are copied into it. */
+/** Memory inside a buffer, whose byte `from` has the address base + from. Placed views are copied into it. */
 function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from: number }): Memory {
   let next = from;
   const placed = new Map<Placed, Block>();
@@ -43,7 +43,7 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
   return memory;
 }
 
-/** The backend with kernels that `run` runs, one thread, and features of the processor as they are told. */
+/** The backend with kernels that `run` runs, one thread, and the given processor features. */
 export const backendOf = (
   { level, features }: { level: string; features: number },
   memory: () => Memory,
@@ -58,18 +58,18 @@ export const backendOf = (
   },
 });
 
-/** As in emulated.c. */
+/** The same as in emulated.c. */
 const BASE = 0x10_0000_0000;
 const BYTES = 512 * 2 ** 20;
 const HEADER_AT = 8;
 
-/** Flags that the kernels of a library are compiled with, and what emulates its processor. */
+/** Compiler flags of a library's kernels, and the emulator of its processor. */
 const EMULATED = {
   arm64: {
     target: "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics",
     emulator: "qemu-aarch64",
   },
-  /** Has no AVX-VNNI and no AVX-512, as Intel's processors from Haswell to Comet Lake. */
+  /** Without AVX-VNNI and AVX-512, like Intel's processors from Haswell to Comet Lake. */
   x64: { target: "--target=x86_64-linux-gnu -march=x86-64-v3", emulator: "qemu-x86_64" },
 } as const;
 type Arch = keyof typeof EMULATED;
@@ -83,7 +83,9 @@ export interface Emulated {
   stop(): Promise<void>;
 }
 
-/** Compiles the kernels to a program for an emulator: it runs a pass whenever the shared file's first word says so. */
+/**
+ * Compiles the kernels to a program for an emulator: it runs a pass whenever the shared file's first word requests it.
+ */
 export function startEmulated(arch: Arch): Emulated {
   const { target, emulator } = EMULATED[arch];
   const folder = mkdtempSync(join(tmpdir(), `hearth-${arch}-`));
@@ -106,7 +108,7 @@ export function startEmulated(arch: Arch): Emulated {
     Atomics.store(word, 0, 1);
     const end = performance.now() + 60_000;
     while (Atomics.load(word, 0) === 1) {
-      Bun.sleepSync(1); // less would be none, and keep a core busy
+      Bun.sleepSync(1); // a shorter sleep would keep a core busy
       if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
     }
   };

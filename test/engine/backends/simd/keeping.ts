@@ -1,7 +1,7 @@
-/** Programs that keep something of each row, so that a row by itself is one of decode. */
+/** Programs that keep some state of each row, so that a single row is decode. */
 import type { Program } from "../../../../src/engine/program/backend.ts";
 
-/** The program behind an attention of one layer, over what its embedding gives. */
+/** The program after an attention of one layer, over its embedding. */
 export function withAttention(program: Program): Program {
   const [embed, ...rest] = program.steps;
   if (embed?.op !== "embed") throw new Error("invariant: a case begins with an embedding");

@@ -1,4 +1,4 @@
-/** The libraries: which one runs here, and that they are what their source makes. */
+/** The libraries: the one that runs here, and that each matches its source. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ test("every library is listed with its checksum, and all of them are small", () 
   expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
   let bytes = 0;
   for (const line of sums) {
-    const [sum, name] = line.split(/ +/) as [string, string]; // as sha256sum writes them
+    const [sum, name] = line.split(/ +/) as [string, string]; // the format of sha256sum
     const library = readFileSync(join(libraryFolder(), name));
     expect(new Bun.CryptoHasher("sha256").update(library).digest("hex"), name).toBe(sum);
     bytes += library.length;

@@ -1,6 +1,6 @@
 /**
- * What a session promises beyond single passes: batches, chunks, shift and copy as the reference does them, failures,
- * threads, and the same bits whatever else runs.
+ * A session's guarantees beyond single passes: batches, chunks, shift and copy like the reference, failures, threads,
+ * and the same bits whatever else runs.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -52,7 +52,7 @@ const MODES: [string, LoadOptions][] = [
   ["8-bit activations", rounded],
   ["float32, as small models have", { ...rounded, small: true }],
 ];
-/** Lets threads of closed sessions leave: those that stay keep memory, which the collector looks for in vain. */
+/** Lets threads of closed sessions end: living ones keep memory that garbage collection cannot free. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const tokenOf = (slot: number, position: number): number => (slot * 17 + position * 5 + 3) % VOCAB;
 
@@ -62,7 +62,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
 }
 
 describe.each(everyLevel)("$level", ({ level, backend }) => {
-  /** Does the same to a session of the reference and one of ours, and compares what each of the runs gives. */
+  /** Does the same to a session of the reference and one of ours, and compares the results of each run. */
   async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
     await withProgram(name, async (program) => {
       const sessions = [await cpuBackend.load(program, options), await backend.load(program, options)] as const;
@@ -253,7 +253,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
         for (const threads of [2, 3]) {
           const session = await backend.load(program, { ...mode, threads });
           await session.run([rows(3, 0, 5)]);
-          // none of one: that is a row of decode, which has other bits
+          // not 1: that is a row of decode, which has other bits
           for (const chunk of [2, 7, 16, 33, 40]) {
             let last: Float32Array | undefined;
             for (let at = 0; at < 40; at += chunk) {
@@ -271,7 +271,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
       const slots = 16;
       expect(products.length).toBeGreaterThan(25);
       for (const { name, program } of products) {
-        // A step that keeps something: without it, a batch is of whole sequences.
+        // A step with state: without it, a batch consists of whole sequences.
         const keeping = withAttention(program);
         const session = await backend.load(keeping, { ...rounded, slots });
         const steps = Array.from({ length: slots }, (_, slot) => ({

@@ -1,4 +1,4 @@
-/** Runs in parts: the numbers of whole ones, whatever other slots do between the parts, which end in time. */
+/** Runs in parts: the same numbers as whole runs, whatever other slots do in between; parts end in time. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
   return { slot, start, tokens, logits };
 }
 
-/** Every record by itself, with a step of another slot between. */
+/** Every record by itself, with a step of another slot in between. */
 async function interleaved(session: Session, prompt: Rows, at: { next: number }): Promise<[Float32Array, number[]]> {
   const run = session.slices!.start(prompt);
   const steps: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Models with a state of each kind: a prompt in pieces and then single tokens says what it says in one run, and after a
- * checkpoint was restored, in its own slot or another, come the bits of the first time.
+ * Models with a state of each kind: a prompt in pieces and then single tokens gives the same as in one run, and after a
+ * restored checkpoint, in its own slot or another, the continuation is bit-identical.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { makeModel, TOKENS, VOCAB } from "../../architectures/models.ts";
 import { nmse } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
 
-/** By what they keep of a sequence. */
+/** By the kind of state. */
 const MODELS = {
   "keys and values": "llama",
   "keys and values of a window": "gemma2",
@@ -44,14 +44,14 @@ async function withSession(name: string, precise: boolean, use: (session: Sessio
   gguf.close();
 }
 
-/** Logits of some of the tokens, in slot 1 unless told. */
+/** Logits of some of the tokens, by default in slot 1. */
 async function run(session: Session, start: number, end: number, slot = 1): Promise<Float32Array> {
   const tokens = TOKENS.subarray(start, end);
   return (await session.run([{ slot, start, tokens, logits: "all" }])).slice();
 }
 
 describe.skipIf(simdLevels.length === 0).each([true, false])("precise: %p", (precise) => {
-  // a row of a prompt and one of decode are multiplied by other kernels
+  // different kernels multiply a row of a prompt and one of decode
   const decodeMax = precise ? 1e-9 : 1e-2;
 
   for (const [kind, name] of Object.entries(MODELS)) {
@@ -80,7 +80,7 @@ describe.skipIf(simdLevels.length === 0).each([true, false])("precise: %p", (pre
         if (kept) session.checkpoints!.restore(0, kept);
         expect(await run(session, 12, 20, 0)).toEqual(first);
         const other = await run(session, 0, 5, 0);
-        expect(other).toEqual(await run(session, 0, 5)); // from 0 on a slot begins anew
+        expect(other).toEqual(await run(session, 0, 5)); // position 0 resets a slot
         expect(first.length).toBe(8 * VOCAB);
       });
     });

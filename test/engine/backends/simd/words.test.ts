@@ -1,6 +1,6 @@
 /**
  * Products of prompts with float weights, which the level with 16-bit products multiplies as integers: as close to sums
- * in float64 as half floats are, whatever the shape; rows by themselves; and in floats where runs are precise.
+ * in float64 as half floats are, for any shape; single rows; and in floats for precise runs.
  */
 import { describe, expect, test } from "bun:test";
 import type { Program, Rows } from "../../../../src/engine/program/backend.ts";
@@ -14,7 +14,7 @@ import { simdLevels } from "./levels.ts";
 
 /** Rounding of activations and of weights leaves 1e-8 each at most. */
 const WORDS_NMSE_MAX = 3e-8;
-/** Values that are all the same are all rounded the same way. */
+/** Equal values are all rounded the same way. */
 const ALIKE_NMSE_MAX = 2e-7;
 const FLOATS_NMSE_MAX = 1e-12;
 /** (values of a row, rows of the matrix, tokens) */
@@ -64,7 +64,7 @@ const randomRows = (count: number, dim: number, size = 1): Float32Array => {
   return Float32Array.from({ length: count * dim }, () => size * gaussian(rng));
 };
 
-/** What a slot is given, all of it wanted. */
+/** The input of a slot, all of it wanted. */
 const given = (input: Float32Array, dim: number, slot = 0): Rows => {
   return { slot, start: 0, tokens: new Int32Array(input.length / dim), input, logits: "all" };
 };

@@ -1,4 +1,4 @@
-/** Attention on a software adapter: the bits of a row, and what is dispatched. conformance.test.ts has the numbers. */
+/** Attention on a software adapter: the bits of a row, and its dispatches. conformance.test.ts has the numbers. */
 import { beforeAll, expect, test } from "bun:test";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import type { Rows, Session } from "../../../../src/engine/program/backend.ts";
@@ -13,7 +13,7 @@ let gpu: BackendChild;
 beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const cases = conformanceCases();
-/** Tokens of a slot: others for each. */
+/** Tokens of a slot: different for each. */
 const tokens = (slot: number, start: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (5 * slot + 7 * (start + i) + 1) % 37);
 const rows = (slot: number, start: number, count: number, logits: Rows["logits"] = "all"): Rows => ({
@@ -82,8 +82,8 @@ test("a sequence that goes on in a next chunk of few rows sees what it put into 
 
 test("NaN behind attention in splits: the error names the step that made it, not the attention before", async () => {
   const { program, options } = makeCase("attention before NaN", { dim: 32, ctxLen: 300 }, (draft) => {
-    let out = attention(draft, { nHeads: 4, nKvHeads: 1, headDim: 16 }); // wider than what is made before it
-    // Enough of them for one to lie where the attention's result was.
+    let out = attention(draft, { nHeads: 4, nKvHeads: 1, headDim: 16 }); // wider than the results before it
+    // Enough of them for one to reuse the attention result's place.
     for (let i = 0; i < 8; i++) {
       const w = draft.matrix({ inDim: out.dim, outDim: out.dim });
       out = linear({ ...draft, x: out }, w, undefined, `y${i}`);
@@ -116,7 +116,7 @@ test("a run dispatches the splits that its longest row needs, and joins nothing 
     setPipeline: () => {},
     setBindGroup: () => {},
     dispatchWorkgroups: (...sizes: number[]) => void calls.push(sizes),
-  } as unknown as GPUComputePassEncoder; // what a replay uses of one
+  } as unknown as GPUComputePassEncoder; // the part that a replay uses
   const base = { x: 4, rows: "all", times: 1, rowsEach: 1 } as const;
   const [split, join] = [
     { ...base, splits: 7, z: 7 },

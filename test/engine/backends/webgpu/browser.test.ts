@@ -1,6 +1,6 @@
 /**
- * The backend and its kernels in a page of a headless browser, against the reference. Skipped, by name, where the
- * browser of the development dependencies cannot start.
+ * The backend and its kernels in a page of a headless browser, against the reference. Skipped, by name, if the browser
+ * of the development dependencies cannot start.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ import { expectClose } from "../compare.ts";
 import { runnableCases } from "./chosen-cases.ts";
 import { ROUTES, type PageAnswer, type PageWork } from "./page.ts";
 
-/** The first and the last case of each op: a page is to show that it can, conformance.test.ts that all is right. */
+/** The first and the last case of each op: a page must show that it works; conformance.test.ts checks everything. */
 function chosenCases(): Case[] {
   const byOp = Map.groupBy(runnableCases(), ({ name }) => name.split(":")[0]);
-  const chosen = [...byOp.values()].flatMap((cases) => [cases[0]!, cases.at(-1)!]); // a group has one at least
+  const chosen = [...byOp.values()].flatMap((cases) => [cases[0]!, cases.at(-1)!]); // a group has at least one
   return [...new Set(chosen)];
 }
 
-/** Opens a page that runs them; what it posts, until it is done. */
+/** Opens a page that runs them; yields its messages until it is done. */
 async function answersOfPage(names: readonly string[]): Promise<PageAnswer[]> {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "page.ts")],

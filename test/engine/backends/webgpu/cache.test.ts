@@ -1,4 +1,4 @@
-/** The KV cache in float16, where numbers need not be precise: against the reference, on a software adapter. */
+/** The KV cache in float16, for imprecise runs: against the reference, on a software adapter. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import type { BackendChild } from "../child.ts";
 import { expectClose, nmse } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
 
-/** Rounding to 11 bits moves a value by up to 5e-4 of itself; a score adds up those of a head. */
+/** Rounding to 11 bits moves a value by up to 5e-4 of itself; a score adds up the errors of a head. */
 const TOLERANCE = { abs: 3e-3, rel: 3e-3 };
 const NMSE_MAX = 1e-5;
 
@@ -68,7 +68,7 @@ test("heads and rotations that do not come in fours are kept in float32", () => 
   expect(cacheTypeOf(turnedBy(10), { precise: false })).toBe("f32");
 });
 
-/** States of a prompt, of what follows a shift, and of what follows in another slot. */
+/** States of a prompt, of the continuation after a shift, and of one in another slot. */
 async function statesOf(backend: Backend, path: string): Promise<Float32Array> {
   const gguf = openGguf(path);
   const options = { ctxLen: CTX_LEN, slots: 2, precise: false, threads: 1, cacheDir: undefined };

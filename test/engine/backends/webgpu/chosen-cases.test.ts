@@ -1,4 +1,4 @@
-/** The few cases that stand for all of them reach what they are to reach. */
+/** The few cases that represent all of them reach their targets. */
 import { expect, test } from "bun:test";
 import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
 import type { Case } from "../../../conformance/cases.ts";
@@ -19,7 +19,7 @@ test("the cases for every kernel reach each that any case reaches, and unpack ev
 });
 
 test("the cases for subgroups reach each kernel that adds over them", () => {
-  const isSecond = (name: string): boolean => name === "moe_gated_shared"; // adds as moe_gated does
+  const isSecond = (name: string): boolean => name === "moe_gated_shared"; // adds like moe_gated
   const adding = kernelsOf(cases).filter((name) => /#splice sum/.test(Reflect.get(KERNELS, name)) && !isSecond(name));
   expect(adding).toEqual(expect.arrayContaining(["gated_linear", "linear", "linear_3"]));
   const chosen = chosenCases("subgroups", cases);

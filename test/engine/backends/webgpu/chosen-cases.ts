@@ -1,8 +1,8 @@
 /**
- * Which conformance cases a run takes. All, or as HEARTH_TEST_CASES says few that reach what matters, for drivers that
- * take seconds to compile a kernel: `kernels` reaches every kernel and unpacks every block type, `subgroups` reaches
- * every kernel whose arithmetic depends on how wide subgroups are. Those take few rows, so its cases run in as few at
- * once, without attention: what is compiled besides adds without subgroups, and `kernels` reaches it.
+ * Selects the conformance cases of a run: all, or as HEARTH_TEST_CASES says, a few for drivers that take seconds to
+ * compile a kernel: `kernels` reaches every kernel and unpacks every block type, `subgroups` reaches every kernel whose
+ * arithmetic depends on the width of subgroups. The latter use few rows, so its cases run in few at once, without
+ * attention: other kernels add without subgroups, and `kernels` reaches them.
  */
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
@@ -11,11 +11,11 @@ import { missingOps } from "../../../../src/engine/backends/missing.ts";
 import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases, type Case } from "../../../conformance/cases.ts";
 
-/** Sources that see how wide a subgroup is, or have a variant that does. */
+/** Sources that depend on the width of a subgroup, or have a variant that does. */
 const SUBGROUPS = /^\/\/#splice sum|subgroup/m;
 /** As many rows as the kernels for few rows take at once. */
 const FEW_ROWS = 4;
-/** A second form of a kernel adds as the first does: that takes seconds less to compile. */
+/** A second form of a kernel adds like the first: skipping it saves seconds of compilation. */
 const SECOND = /_shared$/;
 
 export const CHOICES = ["kernels", "subgroups"] as const;
@@ -30,11 +30,11 @@ export function choiceOfRun(): Choice | undefined {
   return choice;
 }
 
-/** The cases whose every op has kernels. */
+/** The cases whose ops all have kernels. */
 export const runnableCases = (): Case[] =>
   conformanceCases().filter(({ program }) => missingOps(program, { ops, variants }).length === 0);
 
-/** The cases of a choice, and each other one that needs no kernel beside theirs; in the order of `cases`. */
+/** The cases of a choice, and all others that need no further kernel; in the order of `cases`. */
 export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
   if (!choice) return cases;
   const few = choice === "subgroups";
@@ -49,7 +49,7 @@ export function chosenCases(choice: Choice | undefined, cases = runnableCases())
   const missing = new Set(candidates.flatMap(({ aims }) => [...aims]));
   const compiled = new Set<string>();
   while (missing.size > 0) {
-    // What takes time is the first dispatch of a kernel: the case that reaches most for each that it adds.
+    // The first dispatch of a kernel costs most: takes the case that reaches most per kernel that it adds.
     const worth = ({ aims, labels }: (typeof candidates)[number]): number =>
       aims.intersection(missing).size / (1 + labels.filter((label) => !compiled.has(label)).length);
     const best = candidates.reduce((a, b) => (worth(b) > worth(a) ? b : a));
@@ -59,13 +59,13 @@ export function chosenCases(choice: Choice | undefined, cases = runnableCases())
   return candidates.filter(({ labels }) => labels.every((label) => compiled.has(label))).map(({ each }) => each);
 }
 
-/** A kernel for matrices of some block types: what is compiled at once. */
+/** A kernel for matrices of some block types: the unit of compilation. */
 export interface Pipeline {
   readonly kernel: keyof typeof KERNELS;
   readonly quants: readonly string[];
 }
 
-/** What is compiled to run a case, with few rows and with many (`sizes` of true). */
+/** The pipelines of a case, for few rows and for many (`sizes` of true). */
 export function pipelinesOf(
   { program: { steps, states, logits }, options }: Case,
   sizes: readonly boolean[] = [false, true],
@@ -80,14 +80,17 @@ export function pipelinesOf(
   return [...new Map(pipelines.map((each) => [labelOf(each), each])).values()];
 }
 
-/** The case with its batches cut into runs of few rows; none with attention, whose kernels take longest to compile. */
+/** The case with its batches cut into runs of few rows; empty with attention, whose kernels take longest to compile. */
 function inFewRows(each: Case): Case[] {
   if (each.program.steps.some(({ op }) => /attention/i.test(op))) return [];
   const dim = each.program.steps[0]!.op === "input" ? each.program.steps[0]!.out.dim : 0;
   return [{ ...each, batches: each.batches.flatMap((batch) => cut(batch, dim)) }];
 }
 
-/** Runs of few rows that are those of a batch in order. @param dim of given rows */
+/**
+ * Runs of few rows that make up a batch in order.
+ * @param dim of given rows
+ */
 function cut(batch: readonly Rows[], dim: number): Rows[][] {
   const runs: Rows[][] = [];
   let room = 0;

@@ -1,4 +1,4 @@
-/** Every source that some device may be given passes the compiler's front end, whatever this machine's drivers have. */
+/** Every source that any device may get passes the compiler's front end, whatever drivers this machine has. */
 import { expect, test } from "bun:test";
 import { DEQUANTIZERS, PACKED } from "../../../../kernels/wgsl/sources.ts";
 import { everySource } from "./compile.ts";

@@ -1,6 +1,6 @@
 /**
  * Compiles every kernel, with every dequantizer and in every variant, on a device of Dawn that computes nothing but has
- * all features. Run as a program it prints how many it compiled, or what was wrong with each; the test starts it.
+ * all features. Run as a program it prints the number compiled, or the errors; the test starts it.
  */
 import { create } from "webgpu";
 import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
@@ -15,7 +15,7 @@ import { STORAGE_BUFFERS } from "../../../../src/engine/backends/webgpu/adapters
 import { PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 
 const WIDE: Tuning = { threads: 128, columns: 4, tileRows: 64, tileColumns: 64, packed: false, f16: false };
-/** Variants beside the plain one. Those of sizes are compiled for some block types only. */
+/** Variants besides the plain one. Size variants are compiled for some block types only. */
 const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [
   { name: "subgroups", variant: { subgroups: true } },
   { name: "packed", variant: { subgroups: false, tuning: { ...PLAIN, packed: true } } },
@@ -30,10 +30,10 @@ const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly str
   { name: "all", variant: { subgroups: true, tuning: { ...WIDE, packed: true, f16: true } }, quants: ["q4_K", "q8_0"] },
 ];
 
-/** Every source that some device may be given, by a name for messages. */
+/** Every source that any device may get, by a name for messages. */
 export function everySource(): Map<string, string> {
   const sources = new Map<string, string>();
-  const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
+  const names = Object.keys(KERNELS) as KernelName[]; // the literal's keys
   for (const kernel of names) {
     const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
     const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? Object.keys(CACHE_BYTES) : [];
@@ -51,7 +51,7 @@ export function everySource(): Map<string, string> {
   return sources;
 }
 
-/** Block types of so many matrices: each type throughout, and beside another one. */
+/** Block types of this many matrices: each type throughout, and beside another one. */
 function choices(matrices: number): string[][] {
   if (matrices === 0) return [[]];
   const names = Object.keys(DEQUANTIZERS);
@@ -60,7 +60,7 @@ function choices(matrices: number): string[][] {
   return [...alike, ...names.map((_, i) => Array.from({ length: matrices }, (_, j) => names[(i + j) % names.length]!))];
 }
 
-/** What a compiler says of each source that it refuses. */
+/** The compiler's errors for each refused source. */
 async function complaints(sources: ReadonlyMap<string, string>): Promise<string[]> {
   const gpu = create(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
   const adapter = await gpu.requestAdapter();
@@ -76,7 +76,7 @@ async function complaints(sources: ReadonlyMap<string, string>): Promise<string[
     if (buffers > STORAGE_BUFFERS) found.push(`${name}: ${buffers} storage buffers, at most ${STORAGE_BUFFERS}`);
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ label: name, code });
-    // This device binds fewer buffers than all that have a driver.
+    // This device binds fewer buffers than any device with a driver.
     if (buffers <= device.limits.maxStorageBuffersPerShaderStage)
       device.createComputePipeline({ label: name, layout: "auto", compute: { module, entryPoint: "main" } });
     const error = await device.popErrorScope();

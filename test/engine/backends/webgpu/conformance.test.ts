@@ -35,7 +35,7 @@ describe("matrices agree with the reference where a device has no subgroups", ()
   let plain: BackendChild;
   beforeAll(async () => void (plain = startWebGpu(await swiftShaderEnv(), ["subgroups"])));
   afterAll(() => plain.stop());
-  // block types are unpacked as with subgroups
+  // block types are unpacked the same way with subgroups
   const matrices = cases.filter(({ name }) =>
     /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe: (?!\w+, scaled))/.test(name),
   );
@@ -55,7 +55,7 @@ test("a block type that no kernel reads is refused, naming the tensor and what c
   const steps = program.steps.map((step) =>
     step.op === "embed" ? { ...step, table: { ...step.table, quant: { ...quants.q8_0, name: "q9_9" } } } : step,
   );
-  const untouched = {} as Device; // it is refused before a device is asked
+  const untouched = {} as Device; // it is refused before a device is used
   const planned = makePlan(untouched, { ...program, steps }, { ...options, precise: true, threads: 1, cacheDir: "" });
   await expect(planned).rejects.toThrow(/tensor 'w0.weight': the GPU kernels read f32, f16, .*, got q9_9/);
 });

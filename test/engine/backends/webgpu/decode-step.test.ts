@@ -1,4 +1,6 @@
-/** What a decode step may cost on a GPU, for every architecture: dispatches of a layer, and bytes over the weights'. */
+/**
+ * Limits for a decode step on a GPU, for every architecture: dispatches per layer, and bytes relative to the weights'.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +12,7 @@ import { makeModel, specs } from "../../architectures/models.ts";
 import { decodeStepOf } from "./decode-step.ts";
 
 const DISPATCHES_MAX = 8;
-/** Embedding, the rows of two buffers whose results are wanted, last norm, output, and what is done to logits. */
+/** Embedding, selecting rows of two results, last norm, output, and processing of logits. */
 const OUTSIDE_MAX = 6;
 const TRAFFIC_MAX = 1.15;
 const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");

@@ -1,5 +1,5 @@
 /**
- * What a decode step of a model dispatches and moves, from its lowered program: counted, not run. For tests and for
+ * Dispatches and bytes of a model's decode step, counted from its lowered program without running it. For tests and for
  * bench/gpu-step.ts.
  */
 import { CACHE_BYTES, cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
@@ -15,13 +15,13 @@ import { vectorLength } from "../../../../src/engine/backends/webgpu/weights.ts"
 type Attention = Extract<Step, { op: "attention" }>;
 
 interface DecodeStep {
-  /** Those of one row at `position`, in order. */
+  /** Dispatches of one row at `position`, in order. */
   readonly dispatches: readonly Dispatch[];
-  /** Kernels from each attention up to the next: as many as there are layers, less one. */
+  /** Kernels from each attention up to the next: one list fewer than layers. */
   readonly layers: readonly (readonly string[])[];
   /** Bytes that it reads and writes, each operand of a dispatch once. */
   readonly moved: number;
-  /** Bytes of the weights that it needs, each once: of experts those that the row chooses. */
+  /** Bytes of the needed weights, each once: only the experts that the row chooses. */
   readonly weights: number;
 }
 
@@ -38,14 +38,14 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
   const dispatches = all.filter(({ grid }) => !grid.joins || splitsOf(position + 1) > 1);
   /** A tensor's bytes that a step reads for one row. */
   const bytesOf = (name: string, index: number): number => {
-    const weight = tensors.get(name)!; // lowering asked for its pieces
+    const weight = tensors.get(name)!; // lowering requested its pieces
     const step = steps[index];
     const experts = step?.op === "moe" && weight.experts > 1 ? step.nUsed : weight.experts;
     return experts * weight.tensorRows * rowBytesOf(weight);
   };
   const matrices = dispatches.flatMap(({ kernel, operands, step }) => {
     const names = new Set(operands.flatMap((operand) => (operand.kind === "matrix" ? [operand.tensor] : [])));
-    // An embedding reads one row of its table, of some thousand: it is left out.
+    // An embedding reads one of thousands of rows of its table: it is ignored.
     return kernel === "embed" ? [] : [...names].map((name) => ({ name, bytes: bytesOf(name, step) }));
   });
   const once = new Map(matrices.map(({ name, bytes }) => [name, bytes]));
@@ -74,7 +74,7 @@ function layersOf(dispatches: readonly Dispatch[]): string[][] {
   return at.slice(1).map((end, i) => dispatches.slice(at[i], end).map(({ kernel }) => kernel));
 }
 
-/** Norms, biases and factors are small, and read where they are used. */
+/** Norms, biases and factors are small, and read directly. */
 function vectorBytes(operand: Operand): number {
   if (operand.kind === "vector") return 4 * (operand.weight?.inDim ?? 0);
   if (operand.kind === "vectors") return 4 * sum(operand.weights.map(vectorLength));
@@ -84,11 +84,11 @@ function vectorBytes(operand: Operand): number {
 const activationBytes = (operand: Operand): number =>
   operand.kind === "activation" ? 4 * operand.value.buf.dim * operand.value.times : 0;
 
-/** What attention leaves of each split, where a row sees several. */
+/** Partial results of attention's splits, if a row sees several. */
 const isParts = (operand: Operand): boolean =>
   operand.kind === "activation" && operand.value.buf.name === "attention.parts";
 
-/** How much of the room for parts is used at a position. */
+/** Share of the room for partial results that is used at a position. */
 function partsUsed(step: Step, { ctxLen, position }: { ctxLen: number; position: number }): number {
   if (step.op !== "attention") return 0;
   const splits = splitsOf(seen(step.window, position + 1));

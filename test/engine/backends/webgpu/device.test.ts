@@ -1,4 +1,4 @@
-/** What goes wrong on a device: what does not fit, numbers that are none, a device that is lost or silent. */
+/** Failures of a device: allocations that do not fit, NaN, a lost or silent device. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { allocate } from "../../../../src/engine/backends/webgpu/allocate.ts";
 import { adapterFacts, adapterRefusal } from "../../../../src/engine/backends/webgpu/adapters.ts";
@@ -124,7 +124,7 @@ describe("a tensor that no binding can hold", () => {
       lower(steps, { ctxLen: 16, many: false, piecesOf })
         .filter((each) => each.kernel === kernel)
         .map(({ params }) => names.map((name) => params[name]));
-    // First expert and how many; of down also what the sum is added to.
+    // First expert and number; for down also the target of the sum.
     expect(parts("moe_gated", ["firstExpert", "experts"])).toEqual([[0, 6]]);
     expect(parts("moe_down", ["firstExpert", "experts", "base"])).toEqual([
       [0, 2, 0],
@@ -155,7 +155,7 @@ test("activations that are needed at the same time never share memory, and other
 });
 
 describe("a device", () => {
-  /** As much of a GPUDevice as `Device` listens to. */
+  /** The part of a GPUDevice that `Device` listens to. */
   function makeSilent() {
     const lost = Promise.withResolvers<GPUDeviceLostInfo>();
     const gpuDevice = { lost: lost.promise, addEventListener() {} } as unknown as GPUDevice;

@@ -1,4 +1,7 @@
-/** Which neighbours become one dispatch, and which must not. What kernels compute is in conformance.test.ts. */
+/**
+ * Neighbours that are fused into one dispatch, and neighbours that must not be. conformance.test.ts checks the kernels'
+ * results.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

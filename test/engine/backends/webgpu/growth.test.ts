@@ -1,4 +1,4 @@
-/** What a token costs, and what long-running processes keep: no more after thousands of tokens and many models. */
+/** The cost of a token, and memory of long-running processes: no growth after thousands of tokens and many models. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import type { LoadOptions } from "../../../../src/engine/program/backend.ts";

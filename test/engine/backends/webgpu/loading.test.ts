@@ -1,4 +1,4 @@
-/** What a load takes of a device, before it is there and after it was given up. */
+/** Device memory of a load, during it and after it was cancelled. */
 import { beforeAll, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { swiftShaderEnv } from "./swiftshader.ts";

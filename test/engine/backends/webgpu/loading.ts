@@ -1,4 +1,4 @@
-/** Run by loading.test.ts with a GPU driver in its environment: loads, and counts what is left on the device. */
+/** Run by loading.test.ts with a GPU driver in its environment: loads, and counts leftovers on the device. */
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { LoadOptions, Program, Session } from "../../../../src/engine/program/backend.ts";
 import { cutProgram, layerCount } from "../../../../src/engine/program/split.ts";
@@ -53,7 +53,7 @@ function large(): Program {
 
 const totalBytes = ({ weights, kv, scratch }: Session["bytes"]): number => weights + kv + scratch;
 
-/** Cancels a load when it has come to `at`; tells what came of it. */
+/** Cancels a load at progress `at`; returns the outcome. */
 async function cancelAt(at: number) {
   const abort = new AbortController();
   writtenBytes = 0;
@@ -66,7 +66,7 @@ async function cancelAt(at: number) {
   return { outcome, writtenBytes, alive: alive.size };
 }
 
-/** For each number of layers of a model: the bytes that were foretold, and those that were taken. */
+/** For each number of layers of a model: predicted and allocated bytes. */
 async function compareBytes(path: string) {
   const gguf = openGguf(path);
   const program = loadProgram(gguf);
@@ -87,4 +87,4 @@ const cancelled = [await cancelAt(0.2), await cancelAt(0.85)];
 const whole = await cancelAt(2);
 const bytes = await compareBytes(process.argv[2]!);
 console.log(JSON.stringify({ before, cancelled, whole, bytes, after: alive.size }));
-process.exit(0); // a driver's threads may stay
+process.exit(0); // a driver's threads may remain

@@ -1,7 +1,4 @@
-/**
- * Candidates that a device chooses, against a sort of the very same logits. What becomes of them:
- * test/engine/text/sampling.
- */
+/** Candidates chosen by a device, against a sort of the same logits. Their use: test/engine/text/sampling. */
 import { beforeAll, expect, test } from "bun:test";
 import type { OfferRows, Program, Session } from "../../../../src/engine/program/backend.ts";
 import { searchStages } from "../../../../kernels/wgsl/candidates.ts";
@@ -58,7 +55,7 @@ const rowOf = (token: number, wish?: OfferWish): OfferRows => ({
   wish,
 });
 
-/** Tokens by id, where −0 is 0. */
+/** Tokens by id, with −0 as 0. */
 const plain = ({ ids, logits }: Offer): number[][] =>
   [...ids].map((id, i) => [id, logits[i]! + 0]).toSorted((a, b) => a[0]! - b[0]!);
 

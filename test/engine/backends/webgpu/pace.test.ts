@@ -1,4 +1,4 @@
-/** A device that waits burns no core, and holds up nobody else's event loop. */
+/** Waiting for a device burns no core, and does not block the event loop. */
 import { describe, expect, test } from "bun:test";
 import { makePump } from "../../../../src/engine/backends/webgpu/pace.ts";
 import type { Pacing } from "./pacing.ts";
@@ -12,8 +12,8 @@ test("while a device has work, `setImmediate` is the system's and a turn of the 
   const { own, looks, waitedMs, turnMs } = JSON.parse(await child.stdout.text()) as Pacing;
   expect(own).toBe(true);
   expect(turnMs).toBeLessThan(0.7); // a timer of one millisecond takes 1.05
-  expect(waitedMs).toBeGreaterThan(20); // else nothing was seen
-  expect(looks).toBeLessThan(waitedMs + 2000); // a core that does nothing else: some 500 each millisecond
+  expect(waitedMs).toBeGreaterThan(20); // otherwise nothing was measured
+  expect(looks).toBeLessThan(waitedMs + 2000); // a busy core: some 500 per millisecond
 }, 60_000);
 
 describe("the pump", () => {
@@ -35,7 +35,7 @@ describe("the pump", () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => {
       if (++looks === 20) resolve();
-      else setImmediate(look); // as Dawn does: by the name that is global then
+      else setImmediate(look); // as Dawn does: through the global name at that time
     };
     const from = performance.now();
     pump.start(() => setImmediate(look));
@@ -60,7 +60,8 @@ describe("the pump", () => {
       return looks;
     };
     let most = 0;
-    for (let i = 0; i < 100 && most <= 5; i++) most = Math.max(most, await looksOfOne()); // others may hold the core
+    // other processes may hold the core
+    for (let i = 0; i < 100 && most <= 5; i++) most = Math.max(most, await looksOfOne());
     expect(most).toBeGreaterThan(5); // with pauses of a millisecond it is two
   });
 });

@@ -1,15 +1,15 @@
-/** Watches the event loop while a device has something to do; pace.test.ts starts it and reads what it prints. */
+/** Watches the event loop while a device works; pace.test.ts starts it and reads its output. */
 import { systemLoop } from "../../../../src/engine/batching/event-loop.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 
 export interface Pacing {
-  /** Whether the global `setImmediate` was the system's, each time somebody looked. */
+  /** True if the global `setImmediate` was the system's at every look. */
   readonly own: boolean;
-  /** How often the device was asked for its answer, and how long that took. */
+  /** Number of polls of the device, and their duration. */
   readonly looks: number;
   readonly waitedMs: number;
-  /** Median of what one turn of the event loop takes meanwhile. */
+  /** Median duration of a turn of the event loop meanwhile. */
   readonly turnMs: number;
 }
 

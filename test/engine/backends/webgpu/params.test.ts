@@ -1,4 +1,4 @@
-/** Parameters of kernels by name: where they lie is what the kernel's struct says. */
+/** Parameters of kernels by name: their offsets follow the kernel's struct. */
 import { expect, test } from "bun:test";
 import { fieldsOf, writeParams } from "../../../../kernels/wgsl/params.ts";
 import { KERNELS, type KernelName } from "../../../../kernels/wgsl/sources.ts";
@@ -7,7 +7,7 @@ import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { runnableCases } from "./chosen-cases.ts";
 
 const room = () => new DataView(new ArrayBuffer(128));
-const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
+const names = Object.keys(KERNELS) as KernelName[]; // the literal's keys
 
 test("fields are those of the struct, in its order, with their types", () => {
   expect(fieldsOf("rms_norm")).toEqual([

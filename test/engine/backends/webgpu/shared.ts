@@ -1,7 +1,7 @@
 /**
- * One child with a device for all test files of a process that only ask it to compute: a kernel that several of them
- * use is compiled once. `test/run.ts` puts those files into one process. A file that measures the child itself, or
- * may break it, starts its own with `startWebGpu`.
+ * One child with a device for all test files of a process that only compute: a kernel that several of them use is
+ * compiled once. `test/run.ts` puts those files into one process. A file that measures the child itself, or may break
+ * it, starts its own with `startWebGpu`.
  */
 import { afterLastTest } from "../../../cleanups.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";

@@ -94,7 +94,7 @@ describe("with the output, half or all but one of its layers on the GPU, a model
 
   test("one with an adapter", async () => {
     const base = await file("base", makeModel("qwen3"));
-    const adapter = { ...recordedAdapters["qwen3"]!, targets: /blk/ }; // no kernel takes one of a table
+    const adapter = { ...recordedAdapters["qwen3"]!, targets: /blk/ }; // no kernel supports an adapter of a table
     const program = loadProgram(base, [await file("adapter", makeAdapter(makeModel("qwen3"), adapter))]);
     const expected = await withSession(cpuBackend.load(program, options), journey);
     expect(nmse(await split(program, { count: 2 }, journey), expected)).toBeLessThan(NMSE_MAX);

@@ -14,15 +14,15 @@ import {
 } from "../../../../src/engine/backends/host/software-driver.ts";
 
 /**
- * Sizes of kernels, as `HEARTH_GPU_KERNELS` names them, with which SwiftShader answers with the embedded model in about
- * half of the time: its rows are too short for 64 threads. For tests of what is around the kernels; plain ones answer
- * in a page that loses its GPU (test/page) and in `logits` (test/e2e/webgpu-anywhere.test.ts).
+ * Sizes of kernels, in the format of `HEARTH_GPU_KERNELS`, with which SwiftShader answers with the embedded model in
+ * about half of the time: its rows are too short for 64 threads. For tests around the kernels; plain ones answer in a
+ * page that loses its GPU (test/page) and in `logits` (test/e2e/webgpu-anywhere.test.ts).
  */
 export const QUICK_KERNELS = "threads=32,columns=8";
 
 /**
- * Environment of a process that is to find the driver, extracted on first use and kept between runs. Another software
- * driver that is installed takes its place where HEARTH_TEST_VULKAN_DRIVER names its file.
+ * Environment in which a process finds the driver, extracted on first use and kept between runs.
+ * HEARTH_TEST_VULKAN_DRIVER can name the file of another installed software driver.
  */
 export async function swiftShaderEnv(): Promise<Record<string, string>> {
   const other = process.env["HEARTH_TEST_VULKAN_DRIVER"];
@@ -31,11 +31,11 @@ export async function swiftShaderEnv(): Promise<Record<string, string>> {
   return {
     LD_LIBRARY_PATH: folder,
     VK_DRIVER_FILES: driverFile(folder),
-    MALLOC_MMAP_THRESHOLD_: "1048576", // what a runner is started with: freed arenas go back to the system
+    MALLOC_MMAP_THRESHOLD_: "1048576", // set for runners: freed arenas return to the system
   };
 }
 
-/** Path of the headless browser itself, with its driver beside it; extracted as the driver is. */
+/** Path of the headless browser itself, with its driver beside it; extracted like the driver. */
 export async function browserPath(): Promise<string> {
   const { packed, folder } = await browserPackage("browser");
   await fillOnce(folder, async (partial) => {

@@ -1,4 +1,4 @@
-/** Counts what a process asks of its GPU: submits, objects made, and bytes mapped to be read. */
+/** Counts a process's requests to its GPU: submits, created objects, and bytes mapped for reading. */
 
 export interface Tally {
   submits: number;
@@ -6,7 +6,7 @@ export interface Tally {
   bytesRead: number;
 }
 
-/** Methods that make objects which outlive a submit. */
+/** Methods that create objects which outlive a submit. */
 export const MAKERS = [
   "createBuffer",
   "createBindGroup",

@@ -1,4 +1,4 @@
-/** The search for the fastest kernels of a device, and the file that keeps what it found. */
+/** The search for the fastest kernels of a device, and the file with its results. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

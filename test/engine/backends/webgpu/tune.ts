@@ -1,4 +1,4 @@
-/** Searches for the fastest kernels in a process that has a driver; tune.test.ts starts it and reads what it prints. */
+/** Searches for the fastest kernels in a process with a driver; tune.test.ts starts it and reads its output. */
 import { chooseTuning, tuningsOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
 import { tuningFile } from "../../../../src/engine/backends/host/tuning-file.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";

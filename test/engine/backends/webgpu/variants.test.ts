@@ -13,7 +13,7 @@ import type { BackendChild } from "../child.ts";
 import { differences, expectClose, nmse } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
 
-/** Of sums of products with values of x that were rounded to 8 bits. */
+/** Bound for sums of products with values of x rounded to 8 bits. */
 const PACKED_NMSE_MAX = 1e-4;
 
 let gpu: BackendChild;
@@ -33,7 +33,7 @@ async function run(backend: Backend, { program, options, batches }: Case, more: 
   }
 }
 
-/** All runs of a case in one. */
+/** All runs of a case concatenated. */
 const join = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((each) => [...each]));
 
 const rows = (slot: number, start: number, count: number): Rows => {
@@ -41,7 +41,7 @@ const rows = (slot: number, start: number, count: number): Rows => {
   return { slot, start, tokens, logits: "all" };
 };
 
-/** Around what kernels take at once. */
+/** Row counts near the kernels' own. */
 function unevenBatches(): Case["batches"] {
   return [1, 4, 5, 33, 65].map((count, slot) => [rows(slot % 3, 0, count)]);
 }
@@ -148,7 +148,7 @@ describe("float16 tiles", () => {
     const got = await run(gpu.backend, each, { gpuKernels: tuningOf("f16") }).catch((error: Error) => error);
     if (got instanceof Error) {
       expect(got.message).toMatch(/^kernels threads=64,.*,f16: GPU '.+' has no shader-f16$/);
-      expect(process.env["HEARTH_TEST_VULKAN_DRIVER"]).toBeUndefined(); // SwiftShader has none, lavapipe has
+      expect(process.env["HEARTH_TEST_VULKAN_DRIVER"]).toBeUndefined(); // SwiftShader lacks it, lavapipe has it
       return;
     }
     const difference = nmse(join(got), join(await run(cpuBackend, each)));
