@@ -8,8 +8,9 @@ import type {
   InferenceEvent,
   Statistics,
   ToolCall,
+  Runtime,
 } from "../../runtime/portable.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { counter } from "../metrics/metered.ts";
 
@@ -60,7 +61,7 @@ interface Answering {
 
 /** A model's answer to a request, counted in the metrics; ends with `done`, which adds its fields to the log line. */
 export function answerEvents(
-  { runtime, metrics }: Pick<RouteDeps, "runtime" | "metrics">,
+  { runtime, metrics }: { readonly runtime: Runtime; readonly metrics: Metrics },
   request: ChatRequest | GenerateRequest,
   answering: Answering,
 ): AsyncGenerator<AnswerEvent, void, void> {

@@ -7,28 +7,7 @@ import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { ChatRequest, Think } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
 import { Int } from "../schema/message.ts";
-
-export const samplingFields = {
-  seed: t.Optional(Int),
-  /** A text, or several. */
-  stop: t.Optional(t.Unknown()),
-  temperature: t.Optional(t.Number()),
-  top_p: t.Optional(t.Number()),
-  frequency_penalty: t.Optional(t.Number()),
-  presence_penalty: t.Optional(t.Number()),
-  /** Numbers by token id. */
-  logit_bias: t.Optional(t.Unknown()),
-
-  // not in the OpenAI API
-  top_k: t.Optional(Int),
-  min_p: t.Optional(t.Number()),
-  repeat_penalty: t.Optional(t.Number()),
-  num_ctx: t.Optional(Int),
-  options: t.Optional(t.Record(t.String(), t.Unknown())),
-  keep_alive: t.Optional(t.Unknown()),
-  truncate: t.Optional(t.Boolean()),
-  shift: t.Optional(t.Boolean()),
-};
+import { samplingFields } from "../schema/sampling.ts";
 
 export const settingsFields = {
   model: t.Optional(t.String()),

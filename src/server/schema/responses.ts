@@ -1,6 +1,6 @@
 /** The body of `POST /v1/responses`. Fields of several shapes are read during conversion. */
 import { t } from "elysia";
-import { samplingFields } from "../openai/settings.ts";
+import { samplingFields } from "./sampling.ts";
 import { Int } from "./message.ts";
 
 const OpenMap = t.Record(t.String(), t.Unknown());
