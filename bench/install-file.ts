@@ -1,8 +1,8 @@
 /** Adds a GGUF file to a store under a name, so that a server can be measured on it. */
-import { importBlob, writeBlob } from "../src/library/blobs.ts";
-import { CONFIG_TYPE, mediaType, writeManifest } from "../src/library/manifest.ts";
-import { parseName } from "../src/library/name.ts";
-import { manifestPath } from "../src/library/store.ts";
+import { importBlob, writeBlob } from "../src/library/store/blobs.ts";
+import { CONFIG_TYPE, mediaType, writeManifest } from "../src/library/store/manifest.ts";
+import { parseName } from "../src/library/store/name.ts";
+import { manifestPath } from "../src/library/store/store.ts";
 
 /** Returns the name for requests. */
 export async function installFile(options: { root: string; file: string; name: string }): Promise<string> {

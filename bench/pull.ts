@@ -11,8 +11,8 @@ import { open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { digestOf, digestOfFile } from "../src/library/digest.ts";
-import { CONFIG_TYPE, mediaType, MANIFEST_TYPE } from "../src/library/manifest.ts";
+import { digestOf, digestOfFile } from "../src/library/store/digest.ts";
+import { CONFIG_TYPE, mediaType, MANIFEST_TYPE } from "../src/library/store/manifest.ts";
 import { startHearth } from "../test/e2e/hearth.ts";
 import { startDockerRegistry } from "../test/library/registry/docker-registry.ts";
 

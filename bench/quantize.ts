@@ -11,7 +11,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
-import { fileTypeId, parseFileType } from "../src/library/quantize-mix.ts";
+import { fileTypeId, parseFileType } from "../src/library/create/quantize-mix.ts";
 import { ensureModel } from "./make-model.ts";
 
 const { values: flags, positionals } = parseArgs({

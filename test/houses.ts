@@ -14,8 +14,11 @@ export const HOUSES = "base engine library runtime page gateway server cli main.
 /** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   engine: "formats text program backends architectures vision batching runner".split(" "),
-  library: ["convert"],
+  library: "store convert create registry".split(" "),
+  runtime: "requests parse processes inference remote".split(" "),
   gateway: "database channels agent hooks operate".split(" "),
+  server: "metrics http schema answers requests models ollama openai anthropic responses routes".split(" "),
+  cli: "client terminal commands run diagnostics".split(" "),
 };
 /** The files of each house that others may import. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
@@ -91,3 +94,18 @@ export const doors: Check = (source) =>
     const isDoor = DOORS[other]?.some((door) => from === `src/${other}/${door}.ts`);
     return own === other || isDoor ? [] : [`imports ${from}, which is no door of src/${other}`];
   });
+
+/** Rooms of one house that import each other, directly or through others. */
+export function roomCircles(sources: readonly Source[]): string[] {
+  const uses = new Map<string, Set<string>>();
+  const roomOf = (path: string): string => path.split("/").slice(0, -1).slice(0, 3).join("/");
+  for (const source of sources.filter(({ path }) => path.startsWith("src/")))
+    for (const { from } of importsOf(source)) {
+      const [own, other] = [roomOf(source.path), roomOf(from)];
+      if (/^src\/.*\.tsx?$/.test(from) && own !== other && houseOf(source.path) === houseOf(from))
+        uses.set(own, (uses.get(own) ?? new Set()).add(other));
+    }
+  const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
+    [...(uses.get(from) ?? [])].some((next) => next === to || (!seen.has(next) && reaches(next, to, seen.add(next))));
+  return [...uses.keys()].filter((room) => reaches(room, room));
+}

@@ -1,7 +1,7 @@
 /** `hearth channels`: its commands, with their flags. */
 import type { Command } from "commander";
 import type { ConfigSources } from "../base/config/index.ts";
-import { failing, type CliParts } from "./failing.ts";
+import { failing, type CliParts } from "./terminal/failing.ts";
 import type { TestOptions } from "./commands/channels.ts";
 
 export function addChannelsCommands(program: Command, parts: CliParts): void {

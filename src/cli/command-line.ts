@@ -16,11 +16,11 @@ import {
   VERSION,
 } from "../base/index.ts";
 import { selfCommand } from "../base/system.ts";
-import { clientSettings } from "./address.ts";
+import { clientSettings } from "./client/address.ts";
 import { addCommands, addCompletion, GROUPS } from "./index.ts";
-import type { CliParts } from "./failing.ts";
-import { makeTerminal } from "./terminal.ts";
-import { withThinkValue } from "./think.ts";
+import type { CliParts } from "./terminal/failing.ts";
+import { makeTerminal } from "./terminal/terminal.ts";
+import { withThinkValue } from "./terminal/think.ts";
 import { HearthCommand, MissingArgument, usageLines } from "./usage.ts";
 import { reachHereDirectly, readSettings } from "../base/config/index.ts";
 import type { ModelRun } from "./diagnostics/diagnostics.ts";

@@ -3,8 +3,8 @@
  * models. The scripts of `completion-scripts.ts` call `hearth __complete -- WORD...`; the last word is being typed.
  */
 import type { Argument, Command, Option } from "commander";
-import type { Client, Json } from "./client.ts";
-import { THINK_VALUES } from "./think.ts";
+import type { Client, Json } from "./client/client.ts";
+import { THINK_VALUES } from "./terminal/think.ts";
 
 const ANSWER_MS = 1000;
 /** A shell may execute characters of a name, so only names of harmless characters are offered. */

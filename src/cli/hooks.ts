@@ -1,8 +1,8 @@
 /** `hearth hooks`: its commands, with their flags. */
 import type { Command } from "commander";
 import { type ConfigSources, type Document, readConfigPart } from "../base/config/index.ts";
-import { clientSettings } from "./address.ts";
-import { Client } from "./client.ts";
+import { clientSettings } from "./client/address.ts";
+import { Client } from "./client/client.ts";
 import {
   cancelHook,
   listHooks,
@@ -14,8 +14,8 @@ import {
 } from "./commands/hooks.ts";
 import { nodes } from "./commands/nodes.ts";
 import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
-import { interruptible, type CliContext } from "./context.ts";
-import { failing, type CliParts } from "./failing.ts";
+import { interruptible, type CliContext } from "./terminal/context.ts";
+import { failing, type CliParts } from "./terminal/failing.ts";
 
 const JSON_FLAG = ["--json", "print it as JSON"] as const;
 const collect = (value: string, before: readonly string[]): string[] => [...before, value];

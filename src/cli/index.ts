@@ -1,15 +1,15 @@
 /** The commands that talk to a server, with their flags. */
 import { Argument, InvalidArgumentError, type Command } from "commander";
-import { clientSettings } from "./address.ts";
+import { clientSettings } from "./client/address.ts";
 import { addChannelsCommands } from "./channels.ts";
-import { Client } from "./client.ts";
+import { Client } from "./client/client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
 import { COMPLETION_SCRIPTS, SHELLS, type Shell } from "./completion-scripts.ts";
-import type { ToolName } from "./commands/launch.ts";
-import { interruptible, type CliContext } from "./context.ts";
-import { failing, type CliParts } from "./failing.ts";
+import type { ToolName } from "./run/launch.ts";
+import { interruptible, type CliContext } from "./terminal/context.ts";
+import { failing, type CliParts } from "./terminal/failing.ts";
 import { addHooksCommands } from "./hooks.ts";
-import { THINK_VALUES } from "./think.ts";
+import { THINK_VALUES } from "./terminal/think.ts";
 import { MissingArgument } from "./usage.ts";
 
 /** @param wholeNumber parses a flag's number */
@@ -94,7 +94,7 @@ const LAUNCHED = ["claude", "codex", "opencode", "qwen", "aider"] as const satis
 function addLaunch(program: Command, parts: CliParts, does: Does): void {
   const { env, terminal } = parts;
   const act = does(async () => {
-    const { launch } = await import("./commands/launch.ts");
+    const { launch } = await import("./run/launch.ts");
     return async (context, tool: ToolName, args: readonly string[], model: string | undefined) => {
       const { server } = clientSettings(parts);
       parts.process.exitCode = await launch(context, { tool, args, model, env, server });
@@ -177,7 +177,7 @@ interface RunParts {
 function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void {
   const { env, terminal } = parts;
   const act = does(async () => {
-    const { run } = await import("./commands/run.ts");
+    const { run } = await import("./run/run.ts");
     return (context, model: string | undefined, words: string[], flags: Record<string, any>) =>
       run(context, model, words, {
         ...flags,

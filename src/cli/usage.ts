@@ -1,7 +1,7 @@
 /** Errors of incomplete commands: their usage, and the available models. */
 import { Command } from "commander";
-import { Client, type ServerAddress } from "./client.ts";
-import { modelNames } from "./missing.ts";
+import { Client, type ServerAddress } from "./client/client.ts";
+import { modelNames } from "./client/missing.ts";
 
 const NAMES_SHOWN = 8;
 

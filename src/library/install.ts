@@ -5,14 +5,14 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/index.ts";
-import { importBlob, writeBlob, type Blob } from "./blobs.ts";
-import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
+import { importBlob, writeBlob, type Blob } from "./store/blobs.ts";
+import { digestOf, digestOfFile, hexOf, type Digest } from "./store/digest.ts";
 import { removeLeftovers } from "../base/system.ts";
-import { imageConfig } from "./image.ts";
-import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
-import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
-import { parseName } from "./name.ts";
-import { manifestPath, type Store, type StoredModel } from "./store.ts";
+import { imageConfig } from "./store/image.ts";
+import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./store/manifest.ts";
+import { decodeModelfile, parseModelfile, type Modelfile } from "./store/modelfile.ts";
+import { parseName } from "./store/name.ts";
+import { manifestPath, type Store, type StoredModel } from "./store/store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // longer than any copy takes
 
@@ -49,7 +49,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
-  const { describeBlob } = await import("./sources.ts"); // later starts read no model file
+  const { describeBlob } = await import("./create/sources.ts"); // later starts read no model file
   const details = await describeBlob(store.root, blob.digest);
   const config = imageConfig({ details, layers, extras: { hearth_embedded: source } });
   await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {

@@ -1,5 +1,5 @@
 /** Names, formats and stored descriptions of models. No function here reads a file. */
-export { checkRunsHere, isFileFormat } from "./formats.ts";
+export { checkRunsHere, isFileFormat } from "./store/formats.ts";
 export {
   MODELFILE_BYTES_MAX,
   checkRequires,
@@ -8,7 +8,7 @@ export {
   printModelfile,
   type Modelfile,
   type ParameterValue,
-} from "./modelfile.ts";
-export { displayName, fullName, isHostless, makeName, parseReference, type ModelName } from "./name.ts";
-export { hasOwnTemplate } from "./own-template.ts";
-export type { ModelConfig, ModelEntry, ModelRef, Store, StoredMessage, StoredModel } from "./store.ts";
+} from "./store/modelfile.ts";
+export { displayName, fullName, isHostless, makeName, parseReference, type ModelName } from "./store/name.ts";
+export { hasOwnTemplate } from "./store/own-template.ts";
+export type { ModelConfig, ModelEntry, ModelRef, Store, StoredMessage, StoredModel } from "./store/store.ts";

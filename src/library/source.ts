@@ -6,9 +6,9 @@
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
 import { AppError, type Logger, messageOf } from "../base/index.ts";
-import type { Digest } from "./digest.ts";
-import type { Library } from "./library.ts";
-import { readManifest } from "./manifest.ts";
+import type { Digest } from "./store/digest.ts";
+import type { Library } from "./create/library.ts";
+import { readManifest } from "./store/manifest.ts";
 import {
   displayName,
   fullName,
@@ -17,11 +17,11 @@ import {
   manifestSegments,
   parseReference,
   type ModelName,
-} from "./name.ts";
+} from "./store/name.ts";
 import type { Address } from "./registry/address.ts";
 import type { Registry } from "./registry/registry.ts";
 import { blobsOf } from "./registry/pull.ts";
-import { manifestPath, type Store } from "./store.ts";
+import { manifestPath, type Store } from "./store/store.ts";
 
 /** The shortest time between two records of a model's use. */
 const TOUCH_MS = 60_000;

@@ -1,14 +1,14 @@
 /** The runtime of this machine: models of the store, in the pool's runner processes. */
 import type { Store } from "../library/portable.ts";
-import { countTokens, renderChat, runChat } from "./chat.ts";
-import { runEmbed } from "./embed.ts";
-import { renderQuestion, runGenerate } from "./generate.ts";
-import { weightsOf, type RuntimeParts } from "./lease.ts";
-import type { PoolOptions } from "./load-message.ts";
-import { Pool } from "./pool.ts";
-import { runRank } from "./rank.ts";
-import type { Runtime } from "./runtime.ts";
-import { runDetokenize, runTokenize } from "./tokenize.ts";
+import { countTokens, renderChat, runChat } from "./inference/chat.ts";
+import { runEmbed } from "./inference/embed.ts";
+import { renderQuestion, runGenerate } from "./inference/generate.ts";
+import { weightsOf, type RuntimeParts } from "./inference/lease.ts";
+import type { PoolOptions } from "./processes/load-message.ts";
+import { Pool } from "./processes/pool.ts";
+import { runRank } from "./inference/rank.ts";
+import type { Runtime } from "./requests/runtime.ts";
+import { runDetokenize, runTokenize } from "./inference/tokenize.ts";
 
 interface LocalRuntimeOptions {
   readonly store: Pick<Store, "resolve" | "check">;

@@ -1,9 +1,9 @@
 /** Inference through a runner, in this process or another, for pages too. */
-export { runChat } from "./chat.ts";
-export { connect, type ConnectOptions } from "./connect.ts";
-export { runGenerate } from "./generate.ts";
-export type { RuntimeParts } from "./lease.ts";
-export { RunnerClient, type RunnerEvent } from "./runner-client.ts";
+export { runChat } from "./inference/chat.ts";
+export { connect, type ConnectOptions } from "./processes/connect.ts";
+export { runGenerate } from "./inference/generate.ts";
+export type { RuntimeParts } from "./inference/lease.ts";
+export { RunnerClient, type RunnerEvent } from "./processes/runner-client.ts";
 export type {
   ChatRequest,
   ChatRuntime,
@@ -25,4 +25,4 @@ export type {
   Tool,
   ToolCall,
   ToolChoice,
-} from "./runtime.ts";
+} from "./requests/runtime.ts";

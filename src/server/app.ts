@@ -4,17 +4,17 @@
  */
 import { Elysia } from "elysia";
 import { messageOf } from "../base/index.ts";
-import type { AppDeps, RouteDeps } from "./deps.ts";
+import type { AppDeps, RouteDeps } from "./routes/deps.ts";
 import { errorResponse, makeAnswer } from "./http/exchange.ts";
 import { makeGate } from "./gate.ts";
 import { noSuchRoute } from "./no-route.ts";
-import { makeInspect } from "./inspect.ts";
+import { makeInspect } from "./models/inspect.ts";
 import { metered } from "./metrics/metered.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeRequestSpans } from "./http/request-spans.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
-import { makeRecentRequests } from "./metrics/recent.ts";
-import { makeRecorder } from "./metrics/recorder.ts";
+import { makeRecentRequests } from "./http/recent.ts";
+import { makeRecorder } from "./http/recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { catalogueRoutes } from "./routes/catalogue.ts";

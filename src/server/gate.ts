@@ -1,6 +1,6 @@
 /** Checks before the routes: the path, a stopping server, origin and host, the API key. */
 import { AppError, shuttingDown } from "../base/index.ts";
-import type { AppDeps } from "./deps.ts";
+import type { AppDeps } from "./routes/deps.ts";
 import { makeAuth } from "./http/auth.ts";
 import { makeGuard } from "./http/cors.ts";
 import { errorResponse } from "./http/exchange.ts";

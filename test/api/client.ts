@@ -1,6 +1,6 @@
 /** Requests to a real server, with models installed on it. */
 import { expect } from "bun:test";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import type { Hearth } from "../e2e/hearth.ts";
 
 export interface Reply {

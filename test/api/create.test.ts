@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { quants } from "../../src/engine/formats/quant/index.ts";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { ndjson, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { variantBytes } from "../e2e/variants.ts";
 import { encodeGguf } from "../engine/formats/gguf/fixture.ts";

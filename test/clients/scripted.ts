@@ -2,7 +2,12 @@
  * A script in place of a model: answers JSON on request, calls a fitting tool, goes on endlessly for large limits, and
  * returns no context in raw mode.
  */
-import type { ChatRequest, ChosenLogprob, GenerateRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type {
+  ChatRequest,
+  ChosenLogprob,
+  GenerateRequest,
+  InferenceEvent,
+} from "../../src/runtime/requests/runtime.ts";
 import { DONE, pause, type Script } from "../server/fakes.ts";
 
 export const scripted: Script = async function* (request) {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { makeRng } from "../../src/engine/text/rng.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { f16 } from "../../src/engine/formats/quant/f16.ts";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { makeAdapter, shapesOf, type Shapes } from "../engine/architectures/adapters.ts";
 import { gaussian } from "../conformance/weights.ts";
 import { encodeSafetensors, pack, type PlainTensor } from "../library/convert/hugging-face.ts";

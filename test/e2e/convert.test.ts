@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import type { WriteValue } from "../../src/engine/formats/files/write.ts";
 import type { Quant } from "../../src/engine/formats/quant/quant.ts";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import {
   DTYPES,
   encodeSafetensors,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);

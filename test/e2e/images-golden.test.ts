@@ -1,7 +1,7 @@
 /** A chat with an image, from the socket to the first token, against llama.cpp's logits of the same prompt. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { hasGolden } from "../golden.ts";
 import { goldenPath, readFloats, readProjector } from "../engine/vision/golden.ts";
 import { startHearth, type Hearth } from "./hearth.ts";

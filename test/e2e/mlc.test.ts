@@ -1,6 +1,6 @@
 /** MLC models: the server stores and lists them, and runs none. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { mlcFolder } from "../library/convert/mlc-folder.ts";
 import { bytesOf } from "../library/convert/onnx-folder.ts";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { DOCKER_REGISTRY, startDockerRegistry } from "../library/registry/docker-registry.ts";
 import { startFront, type Front } from "../library/registry/front.ts";
 import { noise, publish } from "../library/registry/place.ts";

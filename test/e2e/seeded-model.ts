@@ -3,11 +3,11 @@
  * deterministic. A request's own seed overrides it.
  */
 import { join, resolve } from "node:path";
-import { writeBlob } from "../../src/library/blobs.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
 import { installEmbedded } from "../../src/library/install.ts";
-import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/library/manifest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath, openStore, type Store } from "../../src/library/store.ts";
+import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/library/store/manifest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath, openStore, type Store } from "../../src/library/store/store.ts";
 
 const DIR = resolve(import.meta.dir, "../../models/hearth");
 const SEED = 1;

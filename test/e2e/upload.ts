@@ -1,5 +1,5 @@
 /** Files as blobs of a server, for `files` of a create request. */
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { bytesOf, type FolderFiles } from "../library/convert/onnx-folder.ts";
 import type { Hearth } from "./hearth.ts";
 

@@ -4,7 +4,7 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import type { Hearth } from "./hearth.ts";
 
 const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");

@@ -1,7 +1,7 @@
 /** The server with a model on the WebGPU backend, on a software adapter: its answers, alone and four at once. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFile } from "node:fs/promises";
-import { digestOf } from "../../src/library/digest.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { makeModel } from "../engine/architectures/models.ts";
 import { QUICK_KERNELS, swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";

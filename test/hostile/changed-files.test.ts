@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eventually, isAlive, startHearth, type Hearth } from "../e2e/hearth.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath } from "../../src/library/store.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath } from "../../src/library/store/store.ts";
 import { twiceAsDeep, writeEdited } from "./edited.ts";
 import { installCopies } from "./soak.ts";
 

@@ -13,7 +13,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { makeGateway } from "../../src/gateway/operate/gateway.ts";
 import { makeSnapshot } from "../../src/gateway/operate/snapshot.ts";
-import type { Runtime } from "../../src/runtime/runtime.ts";
+import type { Runtime } from "../../src/runtime/requests/runtime.ts";
 import { scriptedRuntime } from "../gateway/agent/scripted-runtime.ts";
 import { makeHarness } from "../server/harness.ts";
 

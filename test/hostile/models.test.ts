@@ -9,7 +9,7 @@ import { loadEngine } from "../../src/engine/batching/load.ts";
 import { mapFile } from "../../src/engine/formats/files/map.ts";
 import { systemLoop } from "../../src/engine/batching/event-loop.ts";
 import type { WriteValue } from "../../src/engine/formats/files/write.ts";
-import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { RunnerProcess } from "../../src/runtime/processes/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/engine/text/sampling/options.ts";
 import { RUNNER } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";

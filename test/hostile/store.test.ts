@@ -13,10 +13,10 @@ import {
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { blobPath } from "../../src/library/blobs.ts";
-import { CONFIG_TYPE, mediaType, readManifest } from "../../src/library/manifest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath } from "../../src/library/store.ts";
+import { blobPath } from "../../src/library/store/blobs.ts";
+import { CONFIG_TYPE, mediaType, readManifest } from "../../src/library/store/manifest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath } from "../../src/library/store/store.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 import { createVariants } from "../e2e/variants.ts";
 

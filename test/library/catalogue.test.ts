@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { FAMILIES } from "../../bench/models/families.ts";
 import { fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "../../src/library/catalogue.ts";
-import { displayName, parseName } from "../../src/library/name.ts";
+import { displayName, parseName } from "../../src/library/store/name.ts";
 
 const GB = 1e9;
 const machine = (total: number, available: number, more: Partial<MachineFacts> = {}): MachineFacts => ({

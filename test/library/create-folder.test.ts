@@ -5,12 +5,12 @@ import { join } from "node:path";
 import type { ModelFolder } from "../../src/library/convert/folder.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../src/engine/formats/files/write.ts";
-import { blobPath, writeBlob } from "../../src/library/blobs.ts";
-import type { CreateRequest } from "../../src/library/creation.ts";
-import type { Library } from "../../src/library/library.ts";
-import { readModelfileAt, requestOfModelfile } from "../../src/library/modelfile-request.ts";
-import { parseName } from "../../src/library/name.ts";
-import type { Store } from "../../src/library/store.ts";
+import { blobPath, writeBlob } from "../../src/library/store/blobs.ts";
+import type { CreateRequest } from "../../src/library/create/creation.ts";
+import type { Library } from "../../src/library/create/library.ts";
+import { readModelfileAt, requestOfModelfile } from "../../src/library/create/modelfile-request.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import type { Store } from "../../src/library/store/store.ts";
 import { DTYPES, exactModel, plainFiles, writeFolder } from "./convert/hugging-face.ts";
 import { blobsIn, distinct, fields, makeWorkplace, statusesOf } from "./creating.ts";
 import { putModel } from "./fixture.ts";
@@ -184,7 +184,7 @@ describe("nothing stays", () => {
     const source = await uploaded();
     const src = join(import.meta.dir, "../../src/library");
     const program = `
-      import { convertFolder } from "${src}/convert-folder.ts";
+      import { convertFolder } from "${src}/create/convert-folder.ts";
       const [root, files] = process.argv.slice(-2);
       const folder = { label: "new", files: new Map(JSON.parse(files)) };
       try {

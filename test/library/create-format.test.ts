@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { CreateRequest } from "../../src/library/creation.ts";
-import { importBlob } from "../../src/library/blobs.ts";
-import type { Library } from "../../src/library/library.ts";
-import { blobSource } from "../../src/library/sources.ts";
-import type { Store } from "../../src/library/store.ts";
+import type { CreateRequest } from "../../src/library/create/creation.ts";
+import { importBlob } from "../../src/library/store/blobs.ts";
+import type { Library } from "../../src/library/create/library.ts";
+import { blobSource } from "../../src/library/create/sources.ts";
+import type { Store } from "../../src/library/store/store.ts";
 import { fields, makeWorkplace, statusesOf } from "./creating.ts";
 import { putModel, writeTinyGguf } from "./fixture.ts";
 

@@ -4,13 +4,13 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { quants } from "../../src/engine/formats/quant/index.ts";
-import { writeBlob } from "../../src/library/blobs.ts";
-import type { CreateRequest } from "../../src/library/creation.ts";
-import type { Library } from "../../src/library/library.ts";
-import { requestOfModelfile } from "../../src/library/modelfile-request.ts";
-import { parseName } from "../../src/library/name.ts";
-import { blobSource, type Source } from "../../src/library/sources.ts";
-import type { Store } from "../../src/library/store.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
+import type { CreateRequest } from "../../src/library/create/creation.ts";
+import type { Library } from "../../src/library/create/library.ts";
+import { requestOfModelfile } from "../../src/library/create/modelfile-request.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { blobSource, type Source } from "../../src/library/create/sources.ts";
+import type { Store } from "../../src/library/store/store.ts";
 import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";
 import { blobsIn, distinct, fields, makeWorkplace, statusesOf } from "./creating.ts";
 import { halves } from "./fixture.ts";
@@ -258,9 +258,9 @@ describe("nothing stays, and no model is made,", () => {
     const source = await put();
     const src = join(import.meta.dir, "../../src/library");
     const program = `
-      import { createModel } from "${src}/create.ts";
-      import { blobSource } from "${src}/sources.ts";
-      import { parseName } from "${src}/name.ts";
+      import { createModel } from "${src}/create/create.ts";
+      import { blobSource } from "${src}/create/sources.ts";
+      import { parseName } from "${src}/store/name.ts";
       const [root, digest] = process.argv.slice(-2);
       const request = { shape: "fields", name: parseName("new"), licenses: [], parameters: {}, messages: [], extras: {},
         capabilities: [], sources: [blobSource(root, { label: "x.gguf", digest })], quantize: "Q8_0" };

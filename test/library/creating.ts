@@ -2,10 +2,10 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { makeLogger, type Logger } from "../../src/base/log.ts";
-import type { CreateRequest, Progress } from "../../src/library/creation.ts";
-import { makeLibrary, type Library } from "../../src/library/library.ts";
-import { parseName } from "../../src/library/name.ts";
-import { openStore, type Store } from "../../src/library/store.ts";
+import type { CreateRequest, Progress } from "../../src/library/create/creation.ts";
+import { makeLibrary, type Library } from "../../src/library/create/library.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { openStore, type Store } from "../../src/library/store/store.ts";
 import { tempFolder } from "./fixture.ts";
 
 export const silent: Logger = makeLogger({ write: () => {}, now: Date.now, debug: false });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { writeGguf, type WriteValue } from "../../src/engine/formats/files/write.ts";
 import { f32 } from "../../src/engine/formats/quant/f32.ts";
-import { writeBlob } from "../../src/library/blobs.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
 import {
   CONFIG_TYPE,
   mediaType,
@@ -12,9 +12,9 @@ import {
   writeManifest,
   type Layer,
   type LayerKind,
-} from "../../src/library/manifest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath } from "../../src/library/store.ts";
+} from "../../src/library/store/manifest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath } from "../../src/library/store/store.ts";
 
 export const tempFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "hearth-store-"));
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { blobPath } from "../../src/library/blobs.ts";
-import { sizeLabel } from "../../src/library/details.ts";
+import { blobPath } from "../../src/library/store/blobs.ts";
+import { sizeLabel } from "../../src/library/store/details.ts";
 import { installEmbedded } from "../../src/library/install.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath, openStore, type Store } from "../../src/library/store.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath, openStore, type Store } from "../../src/library/store/store.ts";
 import { putModel, tempFolder, writeShippedModel } from "./fixture.ts";
 
 let folder: string;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { blobName, digestOf } from "../../src/library/digest.ts";
-import { openStore } from "../../src/library/store.ts";
+import { blobName, digestOf } from "../../src/library/store/digest.ts";
+import { openStore } from "../../src/library/store/store.ts";
 import { tempFolder } from "./fixture.ts";
 
 let root: string;
@@ -12,10 +12,10 @@ afterEach(() => rm(root, { recursive: true }));
 const STORE = join(import.meta.dir, "../../src/library");
 /** Writes models for ever: new blobs, and the same manifest again and again. */
 const WRITER = `
-  const { writeBlob } = await import("${STORE}/blobs.ts");
-  const { writeManifest, CONFIG_TYPE, mediaType } = await import("${STORE}/manifest.ts");
-  const { manifestPath } = await import("${STORE}/store.ts");
-  const { parseName } = await import("${STORE}/name.ts");
+  const { writeBlob } = await import("${STORE}/store/blobs.ts");
+  const { writeManifest, CONFIG_TYPE, mediaType } = await import("${STORE}/store/manifest.ts");
+  const { manifestPath } = await import("${STORE}/store/store.ts");
+  const { parseName } = await import("${STORE}/store/name.ts");
   const root = process.argv.at(-1);
   for (let n = 0; ; n++) {
     const blob = await writeBlob(root, new Uint8Array(300_000).fill(n));

@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { blobPath, importBlob } from "../../src/library/blobs.ts";
-import type { CreateRequest } from "../../src/library/creation.ts";
-import { readManifest } from "../../src/library/manifest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { blobSource, type Source } from "../../src/library/sources.ts";
-import { manifestPath } from "../../src/library/store.ts";
+import { blobPath, importBlob } from "../../src/library/store/blobs.ts";
+import type { CreateRequest } from "../../src/library/create/creation.ts";
+import { readManifest } from "../../src/library/store/manifest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { blobSource, type Source } from "../../src/library/create/sources.ts";
+import { manifestPath } from "../../src/library/store/store.ts";
 import { fields, makeWorkplace, statusesOf } from "./creating.ts";
 import { writeTinyGguf } from "./fixture.ts";
 

@@ -1,10 +1,10 @@
 import { readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "bun:test";
-import { blobPath } from "../../src/library/blobs.ts";
-import { parseName } from "../../src/library/name.ts";
-import { layersOf } from "../../src/library/manifest.ts";
-import { manifestPath, openStore, type ModelRef, type Store } from "../../src/library/store.ts";
+import { blobPath } from "../../src/library/store/blobs.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { layersOf } from "../../src/library/store/manifest.ts";
+import { manifestPath, openStore, type ModelRef, type Store } from "../../src/library/store/store.ts";
 import { putModel, tempFolder } from "./fixture.ts";
 
 const folder = await tempFolder();

@@ -2,14 +2,14 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { makeLibrary } from "../../src/library/library.ts";
+import { makeLibrary } from "../../src/library/create/library.ts";
 import { parseAddress } from "../../src/library/registry/address.ts";
 import { ensureKey } from "../../src/library/registry/key.ts";
 import { makeRegistry } from "../../src/library/registry/registry.ts";
 import { LIMITS } from "../../src/library/registry/retry.ts";
 import { withSource } from "../../src/library/source.ts";
-import { parseReference } from "../../src/library/name.ts";
-import { openStore, type Store } from "../../src/library/store.ts";
+import { parseReference } from "../../src/library/store/name.ts";
+import { openStore, type Store } from "../../src/library/store/store.ts";
 import { silent } from "./creating.ts";
 import { putModel, tempFolder } from "./fixture.ts";
 import { DOCKER_REGISTRY, startDockerRegistry, type RunningRegistry } from "./registry/docker-registry.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeGguf, type WriteModel, type WriteValue } from "../../src/engine/formats/files/write.ts";
 import { checkModel } from "../../src/runtime/check-model.ts";
-import { makeLibrary } from "../../src/library/library.ts";
+import { makeLibrary } from "../../src/library/create/library.ts";
 import { encoders, makeEncoder } from "../engine/architectures/encoders.ts";
 import { makeModel, modelNames } from "../engine/architectures/models.ts";
 import { fields, silent, statusesOf } from "../library/creating.ts";

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobPath } from "../../src/library/blobs.ts";
-import { blobName, digestOf } from "../../src/library/digest.ts";
+import { blobPath } from "../../src/library/store/blobs.ts";
+import { blobName, digestOf } from "../../src/library/store/digest.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { testRng } from "../seed.ts";
 import { tempFolder } from "../library/fixture.ts";
@@ -158,7 +158,7 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
   const program = `
     const { makeApp } = await import("${join(import.meta.dir, "../../src/server/app.ts")}");
     const { startServer } = await import("${join(import.meta.dir, "../../src/server/http/serve.ts")}");
-    const { openStore } = await import("${join(import.meta.dir, "../../src/library/store.ts")}");
+    const { openStore } = await import("${join(import.meta.dir, "../../src/library/store/store.ts")}");
     const host = { hostname: "127.0.0.1", port: 0 };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const store = await openStore(process.argv.at(-1));

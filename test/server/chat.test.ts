@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChatRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, hello, play } from "./fakes.ts";
 import { CREATED_AT, linesOf, makeHarness, type Harness } from "./harness.ts";
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writeBlob } from "../../src/library/blobs.ts";
-import { mediaType, readManifest, writeManifest } from "../../src/library/manifest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath, openStore } from "../../src/library/store.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
+import { mediaType, readManifest, writeManifest } from "../../src/library/store/manifest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath, openStore } from "../../src/library/store/store.ts";
 import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

@@ -1,11 +1,11 @@
 /** `POST /api/create` with a base that is not here: it is pulled first. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { openStore } from "../../src/library/store.ts";
+import { openStore } from "../../src/library/store/store.ts";
 import { startFront, type Front } from "../library/registry/front.ts";
 import { noise } from "../library/registry/place.ts";
 import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { f32 } from "../../src/engine/formats/quant/f32.ts";
-import { CONFIG_TYPE, mediaType } from "../../src/library/manifest.ts";
+import { CONFIG_TYPE, mediaType } from "../../src/library/store/manifest.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 
 let front: Front;

@@ -1,8 +1,8 @@
 /** The field `files` of `POST /api/create`: names, digests and how many. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { f32 } from "../../src/engine/formats/quant/f32.ts";
-import { writeBlob } from "../../src/library/blobs.ts";
-import { openStore } from "../../src/library/store.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
+import { openStore } from "../../src/library/store/store.ts";
 import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { quants } from "../../src/engine/formats/quant/index.ts";
-import { writeBlob } from "../../src/library/blobs.ts";
+import { writeBlob } from "../../src/library/store/blobs.ts";
 import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { halves } from "../library/fixture.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";

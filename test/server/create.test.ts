@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { blobPath, writeBlob } from "../../src/library/blobs.ts";
-import { openStore } from "../../src/library/store.ts";
+import { blobPath, writeBlob } from "../../src/library/store/blobs.ts";
+import { openStore } from "../../src/library/store/store.ts";
 import { writeTinyGguf } from "../library/fixture.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 

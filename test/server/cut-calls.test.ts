@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import OpenAI from "openai";
-import type { InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, play } from "./fakes.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 

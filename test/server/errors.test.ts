@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import type { InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { hello, type Script } from "./fakes.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 

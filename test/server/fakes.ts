@@ -14,7 +14,7 @@ import type {
   ModelActivity,
   Runtime,
   Statistics,
-} from "../../src/runtime/runtime.ts";
+} from "../../src/runtime/requests/runtime.ts";
 
 export type Script = (request: GenerateRequest | ChatRequest) => AsyncGenerator<InferenceEvent, void, void>;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import { openStore } from "../../src/library/store.ts";
+import { openStore } from "../../src/library/store/store.ts";
 import { framesOf, makeHarness, type Harness } from "./harness.ts";
 import { eventsOf } from "./sse-frames.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { hostname as machineName } from "node:os";
-import type { AppDeps } from "../../src/server/deps.ts";
+import type { AppDeps } from "../../src/server/routes/deps.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let open: Harness[] = [];

@@ -6,13 +6,13 @@ import { type Logger, makeLogger } from "../../src/base/log.ts";
 import type { Ingress } from "../../src/gateway/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/base/config/config.ts";
-import type { AppDeps, ServedGateway } from "../../src/server/deps.ts";
-import type { Life } from "../../src/server/life.ts";
+import type { AppDeps, ServedGateway } from "../../src/server/routes/deps.ts";
+import type { Life } from "../../src/server/routes/life.ts";
 import { startServer } from "../../src/server/http/serve.ts";
-import { makeLibrary } from "../../src/library/library.ts";
+import { makeLibrary } from "../../src/library/create/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/library/registry/registry.ts";
 import { LIMITS } from "../../src/library/registry/retry.ts";
-import { openStore, type Store } from "../../src/library/store.ts";
+import { openStore, type Store } from "../../src/library/store/store.ts";
 import { putModel, tempFolder } from "../library/fixture.ts";
 import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
 

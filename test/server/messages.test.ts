@@ -1,7 +1,7 @@
 /** `POST /v1/messages`, over a socket. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChatRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { DONE, endless, hello, play } from "./fakes.ts";
 import { makeHarness, type Harness } from "./harness.ts";

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { abortable } from "../../src/base/abortable.ts";
-import { digestOf } from "../../src/library/digest.ts";
-import { parseName } from "../../src/library/name.ts";
-import { manifestPath, openStore } from "../../src/library/store.ts";
+import { digestOf } from "../../src/library/store/digest.ts";
+import { parseName } from "../../src/library/store/name.ts";
+import { manifestPath, openStore } from "../../src/library/store/store.ts";
 import { addLayer, CHAT_TEMPLATE, putModel, writeTinyGguf } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

@@ -1,7 +1,7 @@
 /** `POST /v1/chat/completions`, row by row, over real sockets. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChatRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, endless, hello, pause, play } from "./fakes.ts";
 import { framesOf, makeHarness, NOW, type Harness } from "./harness.ts";
 

@@ -1,7 +1,7 @@
 /** `POST /v1/completions`, row by row. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import type { GenerateRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { GenerateRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, hello, play } from "./fakes.ts";
 import { framesOf, makeHarness, type Harness } from "./harness.ts";
 

@@ -1,6 +1,6 @@
 /** `POST /v1/embeddings`, row by row. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { EmbedRequest } from "../../src/runtime/runtime.ts";
+import type { EmbedRequest } from "../../src/runtime/requests/runtime.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { threeValues } from "./fakes.ts";
 import { makeHarness, type Harness } from "./harness.ts";

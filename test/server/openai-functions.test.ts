@@ -1,6 +1,6 @@
 /** `functions` and `function_call` of `POST /v1/chat/completions`, what tools were before, over real sockets. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChatRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, hello, play } from "./fakes.ts";
 import { framesOf, makeHarness, type Harness } from "./harness.ts";
 

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { afterEach, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import type { Ingress } from "../../src/gateway/hooks/ingress/ingress.ts";
-import type { Life } from "../../src/server/life.ts";
+import type { Life } from "../../src/server/routes/life.ts";
 import { bareGateway, makeHarness, type Harness } from "./harness.ts";
 
 const noHooks: Ingress = {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { makeApp } from "../../src/server/app.ts";
 import { makeLogger } from "../../src/base/log.ts";
-import { openStore, type Store } from "../../src/library/store.ts";
-import { makeLibrary } from "../../src/library/library.ts";
+import { openStore, type Store } from "../../src/library/store/store.ts";
+import { makeLibrary } from "../../src/library/create/library.ts";
 import { makeRegistry } from "../../src/library/registry/registry.ts";
 import { makeFakeRuntime } from "./fakes.ts";
 import { makeHarness, NOW, type Harness } from "./harness.ts";

@@ -1,6 +1,6 @@
 /** What requests of the APIs under `/v1` ask of a model that can think, and of one that cannot. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ChatRequest } from "../../src/runtime/runtime.ts";
+import type { ChatRequest } from "../../src/runtime/requests/runtime.ts";
 import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

@@ -11,8 +11,8 @@ import {
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import { AppError, unknownNameMessage } from "../../base/index.ts";
 import { describePath } from "../../base/config/index.ts";
-import { Told } from "../context.ts";
-import { formatTable } from "../format.ts";
+import { Told } from "../terminal/context.ts";
+import { formatTable } from "../terminal/format.ts";
 import type { LocalContext } from "./hooks-local.ts";
 
 const MESSAGE = "A test message from Hearth: this channel works.";

@@ -5,9 +5,9 @@
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { decodeModelfile, type Modelfile, MODELFILE_BYTES_MAX, parseModelfile } from "../../library/portable.ts";
-import type { CliContext } from "../context.ts";
-import { modelFiles, resolvePath } from "../model-files.ts";
-import { digestOf, filesAt, send, UPLOADED, type Upload } from "../upload.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { modelFiles, resolvePath } from "../client/model-files.ts";
+import { digestOf, filesAt, send, UPLOADED, type Upload } from "../terminal/upload.ts";
 import { follow, watched } from "./transfer.ts";
 
 interface CreateOptions {

@@ -1,7 +1,7 @@
 /** `hearth gateway export` and `import`, and `hearth migrate`: the gateway's database, without a server. */
 import type { Command } from "commander";
-import { failing, type CliParts } from "../failing.ts";
-import type { Terminal } from "../terminal.ts";
+import { failing, type CliParts } from "../terminal/failing.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 export function addGatewayCommands(program: Command, parts: CliParts): void {
   const config = ["--config <file>", "configuration file (JSON5)"] as const;

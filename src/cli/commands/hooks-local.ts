@@ -11,11 +11,11 @@ import {
   signRequest,
   worstFirst,
 } from "../../gateway/setup.ts";
-import { clientSettings } from "../address.ts";
-import { readBodyFile } from "../body-file.ts";
-import { Told } from "../context.ts";
-import { formatTable } from "../format.ts";
-import type { Terminal } from "../terminal.ts";
+import { clientSettings } from "../client/address.ts";
+import { readBodyFile } from "../client/body-file.ts";
+import { Told } from "../terminal/context.ts";
+import { formatTable } from "../terminal/format.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /** Time limit for a running server's health. */
 const ANSWER_MS = 2000;

@@ -10,10 +10,10 @@ import {
   planMail,
   readPassword,
 } from "../../gateway/setup.ts";
-import { ask } from "../ask.ts";
-import type { CliContext } from "../context.ts";
-import { formatTable, formatWhen } from "../format.ts";
-import { interruptible } from "../context.ts";
+import { ask } from "../terminal/ask.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatTable, formatWhen } from "../terminal/format.ts";
+import { interruptible } from "../terminal/context.ts";
 import type { LocalContext } from "./hooks-local.ts";
 
 export interface SetupOptions {

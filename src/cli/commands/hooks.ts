@@ -4,10 +4,10 @@
  */
 import { messageOf } from "../../base/index.ts";
 import { oneLine, TURNS } from "../../gateway/agent/boundary/index.ts";
-import { readBodyFile } from "../body-file.ts";
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { formatBytes, formatTable, formatWhen } from "../format.ts";
+import { readBodyFile } from "../client/body-file.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatBytes, formatTable, formatWhen } from "../terminal/format.ts";
 
 interface AsJson {
   readonly json?: boolean;

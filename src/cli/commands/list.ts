@@ -1,6 +1,6 @@
 /** `hearth list`: the models of the store. */
-import type { CliContext } from "../context.ts";
-import { formatBytes, formatTable, formatWhen } from "../format.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatBytes, formatTable, formatWhen } from "../terminal/format.ts";
 
 /** Throws if no name begins with `prefix`. */
 export async function list(

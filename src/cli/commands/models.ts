@@ -1,8 +1,8 @@
 /** `hearth models`: models to pull, and which of them fit this machine. */
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { formatBytes, formatTable } from "../format.ts";
-import { isMissing } from "../missing.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatBytes, formatTable } from "../terminal/format.ts";
+import { isMissing } from "../client/missing.ts";
 
 const HEADINGS: Readonly<Record<string, string>> = {
   chat: "For everyday questions",

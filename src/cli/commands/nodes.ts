@@ -1,7 +1,7 @@
 /** `hearth nodes`: the servers that share the gateway's database, with their leases. */
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { formatTable, formatWhen } from "../format.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatTable, formatWhen } from "../terminal/format.ts";
 
 export async function nodes({ client, terminal, nowMs }: CliContext, { json }: { json?: boolean }): Promise<void> {
   const found = await client.get("/hooks-admin/nodes");

@@ -1,6 +1,6 @@
 /** `hearth ps`: the models in memory. */
-import type { CliContext } from "../context.ts";
-import { formatBytes, formatTable, formatWhen } from "../format.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatBytes, formatTable, formatWhen } from "../terminal/format.ts";
 
 export async function ps(
   { client, terminal, nowMs }: CliContext,

@@ -1,8 +1,8 @@
 /** `hearth show`: details of a model, as tables, or one part as text. */
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { formatTable } from "../format.ts";
-import { withModel } from "../missing.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatTable } from "../terminal/format.ts";
+import { withModel } from "../client/missing.ts";
 
 const PARTS = ["license", "modelfile", "parameters", "system", "template"] as const;
 type Part = (typeof PARTS)[number];

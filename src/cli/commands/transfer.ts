@@ -1,9 +1,9 @@
 /** `hearth pull` and `push`. */
-import { ApiError, type Json } from "../client.ts";
-import { Interrupted, type CliContext } from "../context.ts";
-import { withModel } from "../missing.ts";
-import { readModelArgument } from "../model-argument.ts";
-import { makeProgress, type Progress } from "../progress.ts";
+import { ApiError, type Json } from "../client/client.ts";
+import { Interrupted, type CliContext } from "../terminal/context.ts";
+import { withModel } from "../client/missing.ts";
+import { readModelArgument } from "../terminal/model-argument.ts";
+import { makeProgress, type Progress } from "../terminal/progress.ts";
 
 export async function pull(context: CliContext, named: string, options: { insecure?: boolean }): Promise<void> {
   const argument = await readModelArgument(named);

@@ -2,9 +2,9 @@
  * Shows one answer as it arrives: thinking in grey between two marker lines, text wrapped at words, and a spinner
  * before the first token.
  */
-import { ApiError, type Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { joined, plain, sequences, type Drawing } from "../drawing.ts";
+import { ApiError, type Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { joined, plain, sequences, type Drawing } from "../terminal/drawing.ts";
 import { statisticsText } from "./statistics.ts";
 import { WordWrap } from "./word-wrap.ts";
 

@@ -2,8 +2,8 @@
  * A conversation at the terminal: its messages, and the settings of the next request. Commands change it, prompts add
  * to it.
  */
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
 import { readImages, warnOfImages } from "./image-paths.ts";
 

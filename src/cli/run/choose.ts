@@ -1,8 +1,8 @@
 /** Chooses a model if the command names none: an installed one, or a first one to pull. */
-import { ask } from "../ask.ts";
-import type { Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { formatBytes, formatTable } from "../format.ts";
+import { ask } from "../terminal/ask.ts";
+import type { Json } from "../client/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatBytes, formatTable } from "../terminal/format.ts";
 
 const SHOWN_MAX = 9;
 /** The model that ships with Hearth. */

@@ -2,9 +2,9 @@
 import { parseModelfile } from "../../library/portable.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
-import type { CliContext } from "../context.ts";
-import { withModel } from "../missing.ts";
-import { THINK_VALUES } from "../think.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { withModel } from "../client/missing.ts";
+import { THINK_VALUES } from "../terminal/think.ts";
 import { canSee, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
 

@@ -5,7 +5,7 @@
 import { stat, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { messageOf } from "../../base/index.ts";
-import type { Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 const BYTES_MAX = 100 * 2 ** 20;
 

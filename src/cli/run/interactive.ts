@@ -1,7 +1,7 @@
 /** The conversation at a terminal: prompts and answers until the person leaves. */
 import { join } from "node:path";
 import { messageOf } from "../../base/index.ts";
-import type { CliContext } from "../context.ts";
+import type { CliContext } from "../terminal/context.ts";
 import { Chat, type ChatSettings } from "./chat.ts";
 import { runCommand } from "./commands.ts";
 import { History } from "./history.ts";

@@ -4,8 +4,8 @@
  */
 import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
 import { messageOf } from "../../base/index.ts";
-import { joined, plain, sequences } from "../drawing.ts";
-import type { Terminal } from "../terminal.ts";
+import { joined, plain, sequences } from "../terminal/drawing.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { editText } from "./editor.ts";
 import type { History } from "./history.ts";
 import { HistorySearch } from "./search.ts";

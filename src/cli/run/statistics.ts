@@ -1,6 +1,6 @@
 /** Statistics of an answer, for `--verbose`. */
 import { formatDuration } from "../../base/index.ts";
-import type { Json } from "../client.ts";
+import type { Json } from "../client/client.ts";
 
 /** Lines `name: value`; empty if the object has no statistics. */
 export function statisticsText(done: Json): string {

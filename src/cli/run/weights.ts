@@ -3,11 +3,11 @@
  * that the same files give the same model the next time.
  */
 import { basename } from "node:path";
-import type { CliContext } from "../context.ts";
+import type { CliContext } from "../terminal/context.ts";
 import { follow, watched } from "../commands/transfer.ts";
-import type { ModelArgument } from "../model-argument.ts";
-import { isMissing } from "../missing.ts";
-import { digestOf, filesAt, send, UPLOADED } from "../upload.ts";
+import type { ModelArgument } from "../terminal/model-argument.ts";
+import { isMissing } from "../client/missing.ts";
+import { digestOf, filesAt, send, UPLOADED } from "../terminal/upload.ts";
 
 /** The registry's limit for a part of a name. */
 const NAME_LENGTH_MAX = 80;

@@ -2,7 +2,7 @@
  * Wraps streamed text at blanks. A word is shown as it arrives; if it turns out too long for its line, it is erased and
  * moved to the next one.
  */
-import { joined, plain, sequences, type Drawing } from "../drawing.ts";
+import { joined, plain, sequences, type Drawing } from "../terminal/drawing.ts";
 
 export class WordWrap {
   readonly #width: number;

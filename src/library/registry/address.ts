@@ -1,6 +1,6 @@
 /** The address of a model's registry: the host in its name, over https unless the request allows http. */
 import { AppError } from "../../base/index.ts";
-import { parseReference, type ModelName } from "../name.ts";
+import { parseReference, type ModelName } from "../store/name.ts";
 
 export interface Address {
   readonly name: ModelName;

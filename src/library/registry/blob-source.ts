@@ -3,7 +3,7 @@
  * such URLs often expire.
  */
 import { AppError } from "../../base/index.ts";
-import type { Blob } from "../blobs.ts";
+import type { Blob } from "../store/blobs.ts";
 import { repositoryUrl } from "./address.ts";
 import { failureOf, isElsewhere, type RegistryClient } from "./client.ts";
 import { Transient } from "./retry.ts";

@@ -4,7 +4,7 @@
  * time.
  */
 import { AppError } from "../../base/index.ts";
-import type { Digest } from "../digest.ts";
+import type { Digest } from "../store/digest.ts";
 
 const FIRST_MS = 60_000;
 const MAX_MS = 3600_000;

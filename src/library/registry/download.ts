@@ -5,8 +5,8 @@
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, BLOCK_BYTES } from "../../base/index.ts";
-import { blobPath } from "../blobs.ts";
-import { digestOfFile } from "../digest.ts";
+import { blobPath } from "../store/blobs.ts";
+import { digestOfFile } from "../store/digest.ts";
 import type { BlobSource } from "./blob-source.ts";
 import type { BrokenBlobs } from "./broken-blobs.ts";
 import { PartFile, type Part } from "./part-file.ts";

@@ -1,7 +1,7 @@
 /** Running downloads, one per blob: callers of the same blob share it, and it stops when the last of them leaves. */
 import { AppError } from "../../base/index.ts";
-import { findBlob } from "../blobs.ts";
-import type { Digest } from "../digest.ts";
+import { findBlob } from "../store/blobs.ts";
+import type { Digest } from "../store/digest.ts";
 import type { BlobSource } from "./blob-source.ts";
 import type { BrokenBlobs } from "./broken-blobs.ts";
 import { Download } from "./download.ts";

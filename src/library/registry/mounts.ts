@@ -4,11 +4,11 @@
  * host are not tried: most of them are local only.
  */
 import { join } from "node:path";
-import type { Digest } from "../digest.ts";
-import { readManifest, type Layer } from "../manifest.ts";
-import { isHostless, makeName, parseName, type ModelName } from "../name.ts";
-import { digestsOf } from "../references.ts";
-import { manifestFiles } from "../store.ts";
+import type { Digest } from "../store/digest.ts";
+import { readManifest, type Layer } from "../store/manifest.ts";
+import { isHostless, makeName, parseName, type ModelName } from "../store/name.ts";
+import { digestsOf } from "../store/references.ts";
+import { manifestFiles } from "../store/store.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { isRedirect, type RegistryClient } from "./client.ts";
 import { checkWanted } from "./retry.ts";

@@ -3,10 +3,10 @@
  * blob that is missing, cut short or damaged. One request per blob, except that a blob once found damaged is read
  * completely and discarded.
  */
-import { mapAtOnce } from "../at-once.ts";
+import { mapAtOnce } from "../store/at-once.ts";
 import { AppError } from "../../base/index.ts";
-import { parseDigest, type Digest } from "../digest.ts";
-import type { Layer } from "../manifest.ts";
+import { parseDigest, type Digest } from "../store/digest.ts";
+import type { Layer } from "../store/manifest.ts";
 import { repositoryUrl } from "./address.ts";
 import { makeBlobSource, wrongSize } from "./blob-source.ts";
 import type { BrokenBlobs } from "./broken-blobs.ts";

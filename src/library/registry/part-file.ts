@@ -6,7 +6,7 @@
 import { mkdir, open, readdir, readFile, stat, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assert } from "../../base/index.ts";
-import { blobPath, type Blob } from "../blobs.ts";
+import { blobPath, type Blob } from "../store/blobs.ts";
 import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../../base/system.ts";
 
 const PARTS_MAX = 1024;

@@ -3,7 +3,7 @@
  * during the download, so that little is left to hash at the end.
  */
 import { AppError } from "../../base/index.ts";
-import { parseDigest, type Digest } from "../digest.ts";
+import { parseDigest, type Digest } from "../store/digest.ts";
 import type { HashReply, HashRequest } from "./hash-worker.ts";
 
 const STEP_BYTES = 4 * 1024 * 1024; // fewer, larger requests

@@ -3,20 +3,20 @@
  * the store holds the models it held before, and received bytes are kept for the next try.
  */
 import { AppError } from "../../base/index.ts";
-import { findBlob } from "../blobs.ts";
-import type { Progress } from "../creation.ts";
-import type { Digest } from "../digest.ts";
-import type { Library } from "../library.ts";
-import { MANIFEST_BYTES_MAX, MANIFEST_TYPE, parseManifest, type Layer, type Manifest } from "../manifest.ts";
-import { fullName } from "../name.ts";
-import { digestsOf } from "../references.ts";
+import { findBlob } from "../store/blobs.ts";
+import type { Progress } from "../create/creation.ts";
+import type { Digest } from "../store/digest.ts";
+import type { Library } from "../create/library.ts";
+import { MANIFEST_BYTES_MAX, MANIFEST_TYPE, parseManifest, type Layer, type Manifest } from "../store/manifest.ts";
+import { fullName } from "../store/name.ts";
+import { digestsOf } from "../store/references.ts";
 import { repositoryUrl } from "./address.ts";
 import { makeBlobSource } from "./blob-source.ts";
 import type { BrokenBlobs } from "./broken-blobs.ts";
 import type { RegistryClient } from "./client.ts";
 import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
-import type { Runs } from "../architecture.ts";
+import type { Runs } from "../create/architecture.ts";
 import { checkOffered } from "./offered.ts";
 import { checkWanted, pause } from "./retry.ts";
 

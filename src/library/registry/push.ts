@@ -3,14 +3,14 @@
  * of the same digest.
  */
 import { AppError } from "../../base/index.ts";
-import { blobPath, findBlob } from "../blobs.ts";
-import type { Progress } from "../creation.ts";
-import type { Library } from "../library.ts";
-import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../manifest.ts";
-import { displayName } from "../name.ts";
-import { digestsOf } from "../references.ts";
-import { findIn } from "../others.ts";
-import { manifestPath } from "../store.ts";
+import { blobPath, findBlob } from "../store/blobs.ts";
+import type { Progress } from "../create/creation.ts";
+import type { Library } from "../create/library.ts";
+import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../store/manifest.ts";
+import { displayName } from "../store/name.ts";
+import { digestsOf } from "../store/references.ts";
+import { findIn } from "../store/others.ts";
+import { manifestPath } from "../store/store.ts";
 import { repositoryUrl } from "./address.ts";
 import type { RegistryClient } from "./client.ts";
 import { makeFindMount } from "./mounts.ts";

@@ -1,16 +1,16 @@
 /** Pulling and pushing models: the entry to this folder. */
 import { arch, platform } from "node:os";
 import { shuttingDown } from "../../base/index.ts";
-import type { Progress } from "../creation.ts";
-import type { Library } from "../library.ts";
-import { isHostless } from "../name.ts";
-import { untilClosed } from "../until-closed.ts";
+import type { Progress } from "../create/creation.ts";
+import type { Library } from "../create/library.ts";
+import { isHostless } from "../store/name.ts";
+import { untilClosed } from "../store/until-closed.ts";
 import type { Address } from "./address.ts";
 import { makeBrokenBlobs } from "./broken-blobs.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
-import type { Runs } from "../architecture.ts";
+import type { Runs } from "../create/architecture.ts";
 import { hasManifest, pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
 import type { Lookup } from "./reach.ts";

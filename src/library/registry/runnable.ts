@@ -4,11 +4,11 @@
  */
 import { AppError } from "../../base/index.ts";
 import { headerSteps, makeCursor, MAX_HEADER_BYTES, moveWindow } from "../../engine/formats/index.ts";
-import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../architecture.ts";
-import { layersOf, parseJsonObject, type Layer, type Manifest } from "../manifest.ts";
-import { displayName } from "../name.ts";
-import { isSafetensors, safetensorsText } from "../safetensors.ts";
-import { CONFIG_BYTES_MAX } from "../store.ts";
+import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../create/architecture.ts";
+import { layersOf, parseJsonObject, type Layer, type Manifest } from "../store/manifest.ts";
+import { displayName } from "../store/name.ts";
+import { isSafetensors, safetensorsText } from "../store/safetensors.ts";
+import { CONFIG_BYTES_MAX } from "../store/store.ts";
 import { repositoryUrl } from "./address.ts";
 import { makeBlobSource, type BlobSource } from "./blob-source.ts";
 import type { RegistryClient } from "./client.ts";

@@ -4,8 +4,8 @@
  */
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError, messageOf } from "../../base/index.ts";
-import { blobPath } from "../blobs.ts";
-import type { Layer } from "../manifest.ts";
+import { blobPath } from "../store/blobs.ts";
+import type { Layer } from "../store/manifest.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { failureOf, isRedirect, locationOf, type RegistryClient } from "./client.ts";
 import type { FindMount } from "./mounts.ts";

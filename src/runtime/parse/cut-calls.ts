@@ -1,5 +1,5 @@
 /** Reads the calls in a body that was cut: the arguments of the last one are partial. */
-import { closePrefix } from "../json-prefix.ts";
+import { closePrefix } from "../requests/json-prefix.ts";
 import type { CallEvent, CutCallEvent } from "./format.ts";
 import { parseJson } from "./json-calls.ts";
 

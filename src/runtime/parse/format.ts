@@ -1,6 +1,6 @@
 /** Tool-call formats: how a model writes calls in its text. A format is recognised by the template that teaches it. */
 import type { ThinkingTags } from "../../engine/index.ts";
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 
 type TextEvent = { readonly kind: "text"; readonly text: string };
 export type CallEvent = {

@@ -12,7 +12,7 @@
  *
  * The outer tags may be missing. Functionary and Llama's custom tools put one JSON object in place of the parameters.
  */
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { scanToTag, type Scan } from "./scan.ts";

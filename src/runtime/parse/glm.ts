@@ -6,7 +6,7 @@
  *     <arg_value>Oslo</arg_value>
  *     </tool_call>
  */
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { scanToTag } from "./scan.ts";

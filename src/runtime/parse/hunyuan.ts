@@ -8,7 +8,7 @@
  *     </tool_call:opensource>
  *     </tool_calls:opensource>
  */
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInPairs } from "./glm.ts";
 import { callsInJson } from "./json-calls.ts";

@@ -7,7 +7,7 @@
  *     </invoke>
  *     </minimax:tool_call>
  */
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { scanToTag } from "./scan.ts";

@@ -3,7 +3,7 @@
  *
  *     <function name="weather"><param name="city">Oslo</param><param name="note"><![CDATA[a < b]]></param></function>
  */
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { findFirst, heldLengthOf, plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { makeCall } from "./json-calls.ts";
 import type { Scan } from "./scan.ts";

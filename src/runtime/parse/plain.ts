@@ -6,7 +6,7 @@
  * such an object inside another; the arguments themselves after the name of a tool in plain text.
  */
 import { isObject } from "../../base/index.ts";
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type TextParser, type ToolFormat } from "./format.ts";
 import { makeCall, parseJson } from "./json-calls.ts";
 import { scanBalanced } from "./scan.ts";

@@ -1,6 +1,6 @@
 /** Types for arguments that a format writes as bare text, from the tool's schema. */
 import { isObject } from "../../base/index.ts";
-import type { Tool } from "../runtime.ts";
+import type { Tool } from "../requests/runtime.ts";
 import { parseJson } from "./json-calls.ts";
 import { literalInPython } from "./python-calls.ts";
 

@@ -18,7 +18,7 @@ import {
 import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
-import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
+import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 
 /**
  * Throws `bad_request`.

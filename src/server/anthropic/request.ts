@@ -5,7 +5,7 @@
 import { AppError, optional, readFields, unexpected, type Fields } from "../../base/index.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
-import type { LeftOut } from "../history.ts";
+import type { LeftOut } from "../requests/history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readToolChoice, readTools, type Choice } from "./tools.ts";

@@ -8,7 +8,7 @@ import { CONTENT_CODINGS } from "./content-coding.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
 import type { HidePaths } from "./private-paths.ts";
-import type { Recorder } from "../metrics/recorder.ts";
+import type { Recorder } from "./recorder.ts";
 import { idHeaders, makeRequestId } from "./request-id.ts";
 import { sse, type Frame } from "./sse.ts";
 import { streamed, type Encoding } from "./stream.ts";

@@ -3,7 +3,7 @@ import { t, type Static } from "elysia";
 import { AppError, readFields, readText, isObject } from "../../base/index.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
-import type { LeftOut } from "../history.ts";
+import type { LeftOut } from "../requests/history.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
 import { checkStrict } from "../answers/strict-schema.ts";

@@ -7,7 +7,7 @@ import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
-import { PartReader, readArguments, type LeftOut } from "../history.ts";
+import { PartReader, readArguments, type LeftOut } from "../requests/history.ts";
 
 const FunctionBody = t.Object({
   name: t.Optional(t.String()),

@@ -14,7 +14,7 @@ import {
   type Fields,
 } from "../../base/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
-import { PartReader, readArguments, toldOf, type LeftOut } from "../history.ts";
+import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { readImage } from "../openai/messages.ts";

@@ -5,7 +5,7 @@
 import { AppError, optional, readFields, unexpected } from "../../base/index.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/portable.ts";
 import type { Options } from "../../engine/index.ts";
-import type { LeftOut } from "../history.ts";
+import type { LeftOut } from "../requests/history.ts";
 import { checkTopLogprobs } from "../answers/logprobs.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";

@@ -4,7 +4,7 @@
  */
 import { Elysia, t } from "elysia";
 import { AppError } from "../../base/index.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";

@@ -9,7 +9,7 @@ import { blobPath, type Digest, findBlob, parseDigest, receiveBlob, touchBlob } 
 import { decoded, received } from "../http/body.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
 import { contentCoding } from "../http/content-coding.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 

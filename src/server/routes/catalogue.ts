@@ -5,7 +5,7 @@ import type { StaticDecode } from "@sinclair/typebox";
 import { availableMemory, totalMemory } from "../../base/system.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { fitOf, type MachineFacts, readCatalogue, suggestionsOf } from "../../library/index.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { CatalogueReply } from "../schema/catalogue.ts";
 import { describe } from "../schema/describe.ts";
 

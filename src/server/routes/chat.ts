@@ -5,12 +5,12 @@ import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/portabl
 import { readRequest } from "../http/body.ts";
 import { withCallIds } from "../answers/call-ids.ts";
 import { debugInfo } from "../answers/debug-render.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
-import { findThinker, requireModel } from "../find-model.ts";
-import { readArguments, warnLeftOut, type LeftOut } from "../history.ts";
-import { readSettings } from "../request-settings.ts";
+import { findThinker, requireModel } from "../models/find-model.ts";
+import { readArguments, warnLeftOut, type LeftOut } from "../requests/history.ts";
+import { readSettings } from "../requests/request-settings.ts";
 import { logprobsField } from "../answers/logprobs.ts";
 import { parseToolChoice } from "../answers/tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";

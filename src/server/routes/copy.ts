@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { CopyBody } from "../schema/copy.ts";
 import { describe } from "../schema/describe.ts";

@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { type CreateRequest, parseAddress, type Progress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { progressReply } from "../http/progress.ts";
 import { CreateBody } from "../schema/create.ts";

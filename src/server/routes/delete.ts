@@ -7,9 +7,9 @@ import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference, type StoredModel } from "../../library/portable.ts";
 import { fileLayers, layersOf } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { requireModel } from "../find-model.ts";
+import { requireModel } from "../models/find-model.ts";
 import { DeleteBody } from "../schema/delete.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -2,10 +2,10 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { findEmbedder } from "../find-model.ts";
-import { readSettings } from "../request-settings.ts";
+import { findEmbedder } from "../models/find-model.ts";
+import { readSettings } from "../requests/request-settings.ts";
 import { encodeJson } from "../http/json-pieces.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbedBody } from "../schema/embed.ts";

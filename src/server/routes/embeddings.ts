@@ -1,10 +1,10 @@
 /** `POST /api/embeddings`, superseded by `/api/embed`: the vector of one prompt, which must fit the context. */
 import { Elysia } from "elysia";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { findEmbedder, requireModel } from "../find-model.ts";
-import { readSettings } from "../request-settings.ts";
+import { findEmbedder, requireModel } from "../models/find-model.ts";
+import { readSettings } from "../requests/request-settings.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 

@@ -2,8 +2,8 @@
 import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/index.ts";
-import type { RouteDeps } from "../deps.ts";
-import { gatewayStatus, problemsOf } from "../readiness.ts";
+import type { RouteDeps } from "./deps.ts";
+import { gatewayStatus, problemsOf } from "./readiness.ts";
 import { describe } from "../schema/describe.ts";
 
 /** With less free space uploads, downloads and caches fail. */

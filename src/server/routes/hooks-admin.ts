@@ -18,7 +18,7 @@ import {
 import { AppError } from "../../base/index.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe, type RouteNote } from "../schema/describe.ts";
 import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";

@@ -7,7 +7,7 @@ import { type HookReply, type Ingress, isOver, Refusal, refusalReply, type RunNe
 import type { CountHook } from "../metrics/gateway-metrics.ts";
 import { capped } from "../metrics/label-values.ts";
 import { decodedPath } from "../http/raw-target.ts";
-import type { Recorder } from "../metrics/recorder.ts";
+import type { Recorder } from "../http/recorder.ts";
 import type { RequestSpans } from "../http/request-spans.ts";
 import { makeRequestId } from "../http/request-id.ts";
 import { sse, type Frame } from "../http/sse.ts";

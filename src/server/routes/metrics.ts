@@ -1,6 +1,6 @@
 /** `GET /metrics`: metrics for a monitoring system; `/metrics/vllm`: metrics for routers, with vLLM's names. */
 import { Elysia } from "elysia";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 

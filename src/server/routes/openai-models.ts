@@ -6,10 +6,10 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import type { StoredModel } from "../../library/portable.ts";
 import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { isAnthropic } from "../http/errors.ts";
 import type { Reply } from "../http/exchange.ts";
-import { findModel } from "../find-model.ts";
+import { findModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { describe } from "../schema/describe.ts";
 

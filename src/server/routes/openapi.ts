@@ -8,7 +8,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { packageFolder } from "../../base/system.ts";
 import type { IngressDescription } from "../../gateway/index.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { describe } from "../schema/describe.ts";
 
 /** The page's files, by requested name. */

@@ -4,9 +4,9 @@
  * them writes.
  */
 import { Elysia } from "elysia";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Reply } from "../http/exchange.ts";
-import { problemsOf, STARTING } from "../readiness.ts";
+import { problemsOf, STARTING } from "./readiness.ts";
 import { describe } from "../schema/describe.ts";
 
 export const probeRoutes = (deps: RouteDeps) =>

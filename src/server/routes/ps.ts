@@ -3,8 +3,8 @@ import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
 import type { Store, StoredModel } from "../../library/portable.ts";
-import type { RouteDeps } from "../deps.ts";
-import { modelDetails } from "../inspect.ts";
+import type { RouteDeps } from "./deps.ts";
+import { modelDetails } from "../models/inspect.ts";
 import { describe } from "../schema/describe.ts";
 
 export const psRoutes = (deps: RouteDeps) =>

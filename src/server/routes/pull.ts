@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { progressReply } from "../http/progress.ts";
 import { PullBody } from "../schema/transfer.ts";

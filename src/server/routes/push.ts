@@ -2,9 +2,9 @@
 import { Elysia } from "elysia";
 import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { requireModel } from "../find-model.ts";
+import { requireModel } from "../models/find-model.ts";
 import { progressReply } from "../http/progress.ts";
 import { PushBody } from "../schema/transfer.ts";
 import { describe } from "../schema/describe.ts";

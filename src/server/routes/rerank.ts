@@ -3,11 +3,11 @@ import { Elysia } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { RankResult } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { findModel, requireModel } from "../find-model.ts";
+import { findModel, requireModel } from "../models/find-model.ts";
 import { parseOptions } from "../../engine/index.ts";
-import { warnUnknown } from "../unknown-options.ts";
+import { warnUnknown } from "../requests/unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";
 

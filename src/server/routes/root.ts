@@ -1,7 +1,7 @@
 /** `GET /` and `GET /api/version`: clients probe them to detect the server and its version. Browsers get the page. */
 import { Elysia } from "elysia";
 import { API_VERSION } from "../../base/index.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { describe } from "../schema/describe.ts";
 import { pageReply, wantsPage } from "./ui.ts";
 

@@ -4,11 +4,11 @@ import { AppError, formatTime } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { displayName, type ModelEntry, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
-import type { EffectiveTemplate } from "../ollama/effective-template.ts";
+import type { RouteDeps } from "./deps.ts";
+import type { EffectiveTemplate } from "../models/effective-template.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { requireModel } from "../find-model.ts";
-import { modelDetails } from "../inspect.ts";
+import { requireModel } from "../models/find-model.ts";
+import { modelDetails } from "../models/inspect.ts";
 import { checkPresent, encodeJson } from "../http/json-pieces.ts";
 import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../ollama/model-info.ts";
 import { modelfileText, parameterLines } from "../ollama/model-text.ts";
@@ -110,7 +110,7 @@ interface FileFields {
 /** Fields from the GGUF files; loads their readers on first use. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
   const { readHeader } = await import("../../engine/formats/index.ts");
-  const { effectiveTemplate } = await import("../ollama/effective-template.ts");
+  const { effectiveTemplate } = await import("../models/effective-template.ts");
   const options = verbose ? {} : { arrayItemsMax: ARRAY_ITEMS_MAX };
   const header = await readHeader(entry.paths.model, options);
   const [projector] = entry.paths.projectors;

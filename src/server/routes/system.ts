@@ -1,6 +1,6 @@
 /** `GET /api/system` and `GET /api/requests`: the server's hardware and settings, and its recent requests. */
 import { Elysia } from "elysia";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import { describe } from "../schema/describe.ts";
 
 export const systemRoutes = ({ answer, version, runtime, machine, recent }: RouteDeps) =>

@@ -2,9 +2,9 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { StoredModel } from "../../library/portable.ts";
-import type { RouteDeps } from "../deps.ts";
-import { modelDetails } from "../inspect.ts";
-import type { ModelFacts } from "../model-facts.ts";
+import type { RouteDeps } from "./deps.ts";
+import { modelDetails } from "../models/inspect.ts";
+import type { ModelFacts } from "../models/model-facts.ts";
 import { describe } from "../schema/describe.ts";
 
 export const tagsRoutes = (deps: RouteDeps) =>

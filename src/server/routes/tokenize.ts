@@ -3,9 +3,9 @@ import { Elysia } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { findModel, requireModel } from "../find-model.ts";
+import { findModel, requireModel } from "../models/find-model.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { describe } from "../schema/describe.ts";
 

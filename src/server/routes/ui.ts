@@ -5,7 +5,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { type FindAsset, FIRST_STYLE, type ServedAsset } from "../../page/assets.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 

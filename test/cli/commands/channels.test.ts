@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkAll, sendTest } from "../../../src/cli/commands/channels.ts";
-import { Told } from "../../../src/cli/context.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
+import { Told } from "../../../src/cli/terminal/context.ts";
+import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
 import { afterTest } from "../../cleanups.ts";
 
 /** A Slack that knows one token and one channel. */

@@ -3,9 +3,9 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client } from "../../../src/cli/client.ts";
+import { Client } from "../../../src/cli/client/client.ts";
 import { listHooks, showHook, testMapping } from "../../../src/cli/commands/hooks.ts";
-import type { CliContext } from "../../../src/cli/context.ts";
+import type { CliContext } from "../../../src/cli/terminal/context.ts";
 
 const EVIL = "bell\u0007 \u001b[31mred \u202eback \u2067on";
 

@@ -1,8 +1,8 @@
 /** `hearth ps`: the share of a model on each processor. */
 import { expect, test } from "bun:test";
-import { Client } from "../../../src/cli/client.ts";
+import { Client } from "../../../src/cli/client/client.ts";
 import { ps } from "../../../src/cli/commands/ps.ts";
-import type { CliContext } from "../../../src/cli/context.ts";
+import type { CliContext } from "../../../src/cli/terminal/context.ts";
 
 /** The column's text for a model of this size in bytes. */
 async function processorOf(size: number, size_vram: number): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { plain } from "../../../src/cli/drawing.ts";
+import { plain } from "../../../src/cli/terminal/drawing.ts";
 import { WordWrap } from "../../../src/cli/run/word-wrap.ts";
 
 const TOKEN = new RegExp(`${"\x1b"}\\[\\d*[DK]|[\\s\\S]`, "gu");

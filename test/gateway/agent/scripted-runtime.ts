@@ -3,7 +3,7 @@
  * tokens can be filled; a prompt that does not fit is refused as the real one refuses it.
  */
 import { AppError } from "../../../src/base/errors.ts";
-import type { ChatRequest, InferenceEvent, Runtime, ToolCall } from "../../../src/runtime/runtime.ts";
+import type { ChatRequest, InferenceEvent, Runtime, ToolCall } from "../../../src/runtime/requests/runtime.ts";
 
 export interface ScriptedAnswer {
   readonly text?: string;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { makeGateway, type Gateway } from "../../../src/gateway/operate/gateway.ts";
 import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
-import type { Runtime } from "../../../src/runtime/runtime.ts";
+import type { Runtime } from "../../../src/runtime/requests/runtime.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "../agent/scripted-runtime.ts";
 import { databaseOf } from "../../stores.ts";
 import { silent } from "../hooks/ingress/fixtures.ts";

@@ -14,7 +14,7 @@ const PROGRAM = `
   import { findBytes, listFolder } from "${SRC}/library/convert/folder.ts";
   import { readOnnxHeader } from "${SRC}/engine/formats/files/onnx.ts";
   import { f16 } from "${SRC}/engine/formats/quant/f16.ts";
-  import { importBlob } from "${SRC}/library/blobs.ts";
+  import { importBlob } from "${SRC}/library/store/blobs.ts";
   const folder = process.argv.at(-1);
   const path = join(folder, "file.json");
   if (process.getuid() === 0) process.setuid(65534);

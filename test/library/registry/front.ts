@@ -3,8 +3,8 @@
  * ignores ranges, and answers any request by whatever a test puts in its way. It keeps a record of every request.
  */
 import { createPublicKey, verify } from "node:crypto";
-import { digestOf } from "../../../src/library/digest.ts";
-import { MANIFEST_TYPE } from "../../../src/library/manifest.ts";
+import { digestOf } from "../../../src/library/store/digest.ts";
+import { MANIFEST_TYPE } from "../../../src/library/store/manifest.ts";
 
 export interface Seen {
   readonly method: string;

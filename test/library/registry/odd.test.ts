@@ -1,11 +1,11 @@
 /** Registries, and proxies before them, that answer as few do: what can be read is, the rest is one clear line. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { blobPath, writeBlob } from "../../../src/library/blobs.ts";
-import { digestOf } from "../../../src/library/digest.ts";
-import { CONFIG_TYPE, mediaType, writeManifest } from "../../../src/library/manifest.ts";
-import { parseName } from "../../../src/library/name.ts";
-import { manifestPath } from "../../../src/library/store.ts";
+import { blobPath, writeBlob } from "../../../src/library/store/blobs.ts";
+import { digestOf } from "../../../src/library/store/digest.ts";
+import { CONFIG_TYPE, mediaType, writeManifest } from "../../../src/library/store/manifest.ts";
+import { parseName } from "../../../src/library/store/name.ts";
+import { manifestPath } from "../../../src/library/store/store.ts";
 import { startFront, type Front } from "./front.ts";
 import { KB, makePlace, noise, publish, type Place } from "./place.ts";
 

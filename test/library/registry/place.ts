@@ -1,9 +1,9 @@
 /** A store with a registry client of short patience, and models on a registry to pull. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Progress } from "../../../src/library/creation.ts";
-import { makeLibrary } from "../../../src/library/library.ts";
-import { CONFIG_TYPE, mediaType } from "../../../src/library/manifest.ts";
+import type { Progress } from "../../../src/library/create/creation.ts";
+import { makeLibrary } from "../../../src/library/create/library.ts";
+import { CONFIG_TYPE, mediaType } from "../../../src/library/store/manifest.ts";
 import { parseAddress } from "../../../src/library/registry/address.ts";
 import { ensureKey } from "../../../src/library/registry/key.ts";
 import { makeRegistry } from "../../../src/library/registry/registry.ts";

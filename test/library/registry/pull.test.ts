@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { blobPath } from "../../../src/library/blobs.ts";
-import { blobName, digestOf } from "../../../src/library/digest.ts";
-import { parseName } from "../../../src/library/name.ts";
-import { manifestPath } from "../../../src/library/store.ts";
+import { blobPath } from "../../../src/library/store/blobs.ts";
+import { blobName, digestOf } from "../../../src/library/store/digest.ts";
+import { parseName } from "../../../src/library/store/name.ts";
+import { manifestPath } from "../../../src/library/store/store.ts";
 import { startFront, type Front, type Seen } from "./front.ts";
 import { KB, makePlace, noise, publish, type Place } from "./place.ts";
 

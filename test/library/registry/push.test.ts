@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
-import { blobPath, writeBlob } from "../../../src/library/blobs.ts";
-import { digestOf } from "../../../src/library/digest.ts";
-import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../../src/library/manifest.ts";
-import { parseName } from "../../../src/library/name.ts";
-import { manifestPath } from "../../../src/library/store.ts";
+import { blobPath, writeBlob } from "../../../src/library/store/blobs.ts";
+import { digestOf } from "../../../src/library/store/digest.ts";
+import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../../src/library/store/manifest.ts";
+import { parseName } from "../../../src/library/store/name.ts";
+import { manifestPath } from "../../../src/library/store/store.ts";
 import { parseAddress } from "../../../src/library/registry/address.ts";
 import { makeClient, type RegistryClient } from "../../../src/library/registry/client.ts";
 import { makeFindMount } from "../../../src/library/registry/mounts.ts";

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { CONFIG_TYPE } from "../../../src/library/manifest.ts";
+import { CONFIG_TYPE } from "../../../src/library/store/manifest.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { encodeGguf } from "../../engine/formats/gguf/fixture.ts";
 import { startFront, type Front } from "./front.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { buildForBrowser } from "../../../src/page/engine/build.ts";
-import { RunnerProcess } from "../../../src/runtime/runner-process.ts";
+import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts";
 import { RUNNER } from "../../program.ts";
 import { COUNT, NAME, request, textOf, type ChatSaid } from "./chat-page.ts";
 import { browserRefusal, sayingsOf } from "./chromium.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeModelFetch, type ModelFile } from "../../../src/page/engine/webllm/fetch.ts";
-import { digestOf } from "../../../src/library/digest.ts";
+import { digestOf } from "../../../src/library/store/digest.ts";
 
 const BASE = "http://localhost/mlc/abc/resolve/main/";
 const SHARD = new Uint8Array(1000).fill(7);

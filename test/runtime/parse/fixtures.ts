@@ -4,7 +4,7 @@
  */
 import type { ParsedEvent } from "../../../src/runtime/parse/format.ts";
 import type { ToolFormatName } from "../../../src/runtime/parse/index.ts";
-import type { Tool } from "../../../src/runtime/runtime.ts";
+import type { Tool } from "../../../src/runtime/requests/runtime.ts";
 
 export interface Fixture {
   readonly answer: string;

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { detectToolFormat, toolFormats } from "../../../src/runtime/parse/index.ts";
-import type { Message, Tool } from "../../../src/runtime/runtime.ts";
+import type { Message, Tool } from "../../../src/runtime/requests/runtime.ts";
 import { choosePrompt, renderChat, type PromptTemplate } from "../../../src/engine/text/template/prompt.ts";
 import { parseWith } from "./cut.ts";
 

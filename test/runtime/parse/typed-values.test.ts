@@ -1,6 +1,6 @@
 /** Arguments that are written as text, read by the tool's schema. */
 import { expect, test } from "bun:test";
-import type { Tool } from "../../../src/runtime/runtime.ts";
+import type { Tool } from "../../../src/runtime/requests/runtime.ts";
 import { typedValue } from "../../../src/runtime/parse/typed-values.ts";
 
 const types: Readonly<Record<string, object>> = {

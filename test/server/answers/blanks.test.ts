@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { ChosenLogprob } from "../../../src/runtime/runtime.ts";
+import type { ChosenLogprob } from "../../../src/runtime/requests/runtime.ts";
 import type { AnswerEvent } from "../../../src/server/answers/answer.ts";
 import { withoutBlanks } from "../../../src/server/answers/blanks.ts";
 import { DONE } from "../fakes.ts";

@@ -1,6 +1,6 @@
 /** Custom tools of both OpenAI routes: a function of one text inside, calls whose input is a text outside. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ChatRequest } from "../../../src/runtime/runtime.ts";
+import type { ChatRequest } from "../../../src/runtime/requests/runtime.ts";
 import { DONE, play } from "../fakes.ts";
 import { framesOf, makeHarness, type Harness } from "../harness.ts";
 import { checkStream, ResponseShape } from "../response-shapes.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { ChosenLogprob, InferenceEvent } from "../../../src/runtime/runtime.ts";
+import type { ChosenLogprob, InferenceEvent } from "../../../src/runtime/requests/runtime.ts";
 import { DONE, play } from "../fakes.ts";
 import { CREATED_AT, linesOf, makeHarness, type Harness } from "../harness.ts";
 

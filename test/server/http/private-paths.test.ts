@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
-import { parseName } from "../../../src/library/name.ts";
-import { manifestPath } from "../../../src/library/store.ts";
+import { parseName } from "../../../src/library/store/name.ts";
+import { manifestPath } from "../../../src/library/store/store.ts";
 import { putModel } from "../../library/fixture.ts";
 import { makeHarness, type Harness } from "../harness.ts";
 

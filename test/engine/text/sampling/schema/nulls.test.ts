@@ -1,6 +1,6 @@
 /** Null in the place of what a keyword of a JSON schema holds. */
 import { expect, test } from "bun:test";
-import { forcedCallSchema } from "../../../../../src/runtime/forced-call.ts";
+import { forcedCallSchema } from "../../../../../src/runtime/inference/forced-call.ts";
 import { schemaGrammar } from "../../../../../src/engine/text/sampling/schema/compile.ts";
 import { withoutNulls } from "../../../../../src/engine/text/sampling/schema/nulls.ts";
 

@@ -1,0 +1,79 @@
+/** The JSON schema for a required tool call: one of the tools, with arguments that fit its parameters. */
+import { AppError, isObject } from "../../base/index.ts";
+import { DATA, MAPS, TOO_DEEP, tooDeepAt } from "../../engine/index.ts";
+import type { ForcedCall } from "../parse/format.ts";
+import type { Tool, ToolChoice } from "../requests/runtime.ts";
+
+interface Choice {
+  readonly tools?: readonly Tool[] | undefined;
+  readonly toolChoice?: ToolChoice | undefined;
+}
+
+/** The tools of which one must be called; undefined: the model is free to choose. Throws `bad_request`. */
+export function requiredTools({ tools = [], toolChoice = "auto" }: Choice): readonly Tool[] | undefined {
+  if (toolChoice === "auto" || toolChoice === "none") return undefined;
+  if (tools.length === 0) throw new AppError("bad_request", "tool_choice: expected tools to choose from, got none");
+  if (toolChoice === "required") return tools;
+  const named = tools.filter((tool) => tool.function.name === toolChoice.name);
+  if (named.length > 0) return named;
+  const names = tools.map((tool) => `'${tool.function.name}'`).join(", ");
+  throw new AppError("bad_request", `tool_choice: expected one of the tools ${names}, got '${toolChoice.name}'`);
+}
+
+/** The schema of one call to one of these tools, under the keys of a format. Throws `bad_request`. */
+export function forcedCallSchema(tools: readonly Tool[], keys: ForcedCall): Record<string, unknown> {
+  const byName = new Map(tools.map((tool) => [tool.function.name, tool.function.parameters]));
+  if (byName.has("")) throw new AppError("bad_request", "tools: expected a name for every tool");
+  const calls = Array.from(byName.keys(), (name) => ({
+    type: "object",
+    properties: { [keys.name]: { const: name }, [keys.arguments]: { $ref: pointerTo(name) } },
+    required: [keys.name, keys.arguments],
+    additionalProperties: false,
+  }));
+  const parameters = Array.from(byName, ([name, schema]) => [name, argumentsSchema(name, schema)]);
+  return { anyOf: calls, $defs: Object.fromEntries(parameters) };
+}
+
+/** The reference to a tool's parameters in the schema of all calls (RFC 6901 in a fragment). */
+const pointerTo = (name: string): string =>
+  `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`;
+
+/** Parameters as an object schema; a tool that declares none takes none. */
+function argumentsSchema(name: string, parameters: unknown): Record<string, unknown> {
+  const schema = parameters ?? {};
+  if (!isObject(schema)) {
+    throw new AppError("bad_request", `tools: '${name}': parameters: expected a JSON schema, got ${typeof schema}`);
+  }
+  const { type = "object" } = schema;
+  if (![type].flat().includes("object")) {
+    throw new AppError(
+      "bad_request",
+      `tools: '${name}': parameters: expected type "object", got ${JSON.stringify(type)}`,
+    );
+  }
+  const deep = tooDeepAt(schema);
+  if (deep !== undefined) throw new AppError("bad_request", `tools: '${name}': parameters: ${deep}: ${TOO_DEEP}`);
+  const moved = moveRefs(schema, pointerTo(name));
+  const closed = declaresNothing(schema) ? { additionalProperties: false } : {};
+  return { ...(moved as object), type: "object", ...closed }; // a schema stays an object
+}
+
+const DECLARES = ["additionalProperties", "patternProperties", "propertyNames", "allOf", "anyOf", "oneOf", "$ref"];
+
+const declaresNothing = (schema: Record<string, unknown>): boolean =>
+  Object.keys(isObject(schema["properties"]) ? schema["properties"] : {}).length === 0 &&
+  !Array.isArray(schema["required"]) &&
+  DECLARES.every((key) => schema[key] === undefined);
+
+/** Moves a schema's internal references to its new place. Its depth is limited already. */
+function moveRefs(schema: unknown, base: string): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => moveRefs(each, base));
+  if (!isObject(schema)) return schema;
+  const moved = Object.entries(schema).map(([key, value]): [string, unknown] => {
+    if (DATA.has(key)) return [key, value];
+    if (key === "$ref" && typeof value === "string" && value.startsWith("#")) return [key, base + value.slice(1)];
+    if (!MAPS.has(key) || !isObject(value)) return [key, moveRefs(value, base)];
+    return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, moveRefs(each, base)]))];
+  });
+  return Object.fromEntries(moved);
+}

@@ -1,0 +1,91 @@
+/**
+ * Generate: continues one prompt. Without `raw` it becomes a chat of one turn: the model's own system text and messages
+ * come first, unless the caller brings the `context` of an earlier answer.
+ */
+import { AppError } from "../../base/index.ts";
+import type { Asked } from "../../engine/index.ts";
+import { fullName } from "../../library/portable.ts";
+import type { TemplateFacts } from "../../engine/text/index.ts";
+import { infer, type Phase } from "./infer.ts";
+import {
+  onRunner,
+  refuseEmbedder,
+  refuseImages,
+  settingsOf,
+  templateOf,
+  thinkOf,
+  type Loaded,
+  type RuntimeParts,
+} from "./lease.ts";
+import { respond, unread } from "./respond.ts";
+import type { GenerateRequest, InferenceEvent } from "../requests/runtime.ts";
+import type { KnownTemplate } from "../processes/runner-client.ts";
+
+export function runGenerate(parts: RuntimeParts, request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void> {
+  return infer(parts, {
+    request,
+    name: "generate",
+    isEmpty: request.prompt === "" && !request.suffix && !request.images?.length,
+    isForced: request.force ?? false,
+    begin: (loaded) => begin(parts, loaded, request),
+  });
+}
+
+/** The prompt of an answer. Throws the errors that the answer itself would throw before it begins. */
+export async function renderQuestion(parts: RuntimeParts, request: GenerateRequest): Promise<string> {
+  return onRunner(parts, request, async (loaded) => {
+    refuseEmbedder(loaded, { model: request.model, task: "generate" });
+    const { asked } = await readingOf(parts, loaded, request);
+    return loaded.lease.runner.render(asked, settingsOf(loaded, request));
+  });
+}
+
+async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<Phase> {
+  const { asked, facts } = await readingOf(parts, loaded, request);
+  const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
+  if (!facts || request.suffix) return unread(loaded, question);
+  return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [] });
+}
+
+/** The model's input, and facts on the template that renders it, if one does. */
+async function readingOf(
+  parts: RuntimeParts,
+  loaded: Loaded,
+  request: GenerateRequest,
+): Promise<{ readonly asked: Asked; readonly facts?: TemplateFacts }> {
+  refuseImages(loaded, request.images, request.model);
+  const { raw, prompt, images, context = [], template } = request;
+  if (raw) return { asked: { kind: "text", text: prompt, context, ...(images ? { images } : {}) } };
+  const choice = template === undefined ? templateOf(loaded.model) : { go: template, prefersGo: true };
+  const known = await loaded.lease.runner.template(choice);
+  return { asked: askedOf(parts, loaded, { request, known }), facts: known.facts };
+}
+
+/** The input: a question, or a prefix and a suffix to fill between. */
+function askedOf(
+  parts: RuntimeParts,
+  { model, lease }: Loaded,
+  { request, known: { facts, number } }: { request: GenerateRequest; known: KnownTemplate },
+): Asked {
+  const { prompt, suffix, images, context = [] } = request;
+  if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images beside it");
+  if (suffix && !facts.capabilities.insert) {
+    if (request.template === undefined && lease.runner.info.canFill)
+      return { kind: "gap", before: prompt, after: suffix };
+    throw new AppError("bad_request", `${fullName(model.name)} does not support insert`);
+  }
+  const system = request.system ?? model.system;
+  const think = thinkOf(facts, request.think);
+  return {
+    kind: "question",
+    template: number,
+    nowMs: parts.now().getTime(),
+    prompt,
+    context,
+    ...(images ? { images } : {}),
+    history: context.length > 0 ? [] : model.messages,
+    ...(think === undefined ? {} : { think }),
+    ...(system ? { system } : {}),
+    ...(suffix ? { suffix } : {}),
+  };
+}

@@ -1,0 +1,149 @@
+/** Finds and leases a loaded model for a request, and checks that it supports the request. */
+import { AppError, nowNs } from "../../base/index.ts";
+import {
+  type AnswerSettings,
+  type Options,
+  rendererOf,
+  SAMPLING_DEFAULTS,
+  type SamplingOptions,
+  type TemplateChoice,
+} from "../../engine/index.ts";
+import { checkRunsHere, hasOwnTemplate, type ModelRef, type Store } from "../../library/portable.ts";
+import type { TemplateFacts } from "../../engine/text/index.ts";
+import type { PoolWeights } from "../processes/load-message.ts";
+import type { Lease, Pool } from "../processes/pool.ts";
+import type { InferenceRequest, NamedModel, Think } from "../requests/runtime.ts";
+
+/** Keeps models in memory: processes on a server, Workers in a page. */
+interface Runners extends Pick<Pool, "unload"> {
+  acquire(...asked: Parameters<Pool["acquire"]>): Promise<Lease>;
+}
+
+export interface RuntimeParts {
+  readonly pool: Runners;
+  readonly store: Pick<Store, "resolve" | "check">;
+  readonly now: () => Date;
+}
+
+interface LeaseRequest extends NamedModel {
+  readonly options: Options;
+  readonly keepAliveMs?: number;
+  readonly signal: AbortSignal;
+}
+
+/** A loaded model for one request, and the time that loading took. */
+export interface Loaded {
+  readonly lease: Lease;
+  readonly model: ModelRef;
+  readonly startedNs: number;
+  readonly loadNs: number;
+}
+
+/** The model that a request names. Throws `not_found` and the store's errors. */
+export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedModel): Promise<ModelRef> {
+  const found = ref ?? (await store.resolve(model));
+  if (!found) throw new AppError("not_found", `model '${model}' not found`);
+  return found;
+}
+
+/** Loads the model if needed; the caller releases the lease. */
+export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
+  checkRunsHere(model);
+  const startedNs = nowNs();
+  const leased = await parts.pool.acquire(
+    {
+      name: model.displayName,
+      digest: model.digest,
+      ...weightsOf(model),
+      weightBytes: model.weightBytes,
+      template: templateOf(model),
+      check: () => parts.store.check(model),
+    },
+    {
+      options: { ...model.parameters, ...request.options },
+      keepAliveMs: request.keepAliveMs,
+      signal: request.signal,
+    },
+  );
+  return { lease: leased, model, startedNs, loadNs: nowNs() - startedNs };
+}
+
+/**
+ * A runner's answer to a request; asks a fresh runner once more if the first one died before it received the request.
+ */
+export async function onRunner<T>(
+  parts: RuntimeParts,
+  request: LeaseRequest,
+  work: (loaded: Loaded) => Promise<T>,
+): Promise<T> {
+  const model = await modelOf(parts, request);
+  for (let isLast = false; ; isLast = true) {
+    const loaded = await lease(parts, model, request);
+    try {
+      return await work(loaded);
+    } catch (error) {
+      if (isLast || !loaded.lease.wasUnheard()) throw error;
+    } finally {
+      loaded.lease.release();
+    }
+    await loaded.lease.ended;
+  }
+}
+
+/** The files that a runner loads. */
+export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
+  path: paths.model,
+  adapters: paths.adapters,
+  projector: paths.projectors[0],
+  draft: paths.drafts[0],
+  files: paths.files,
+});
+
+/** The model's Go template, and whether it wins over the one in its file. */
+export function templateOf(model: ModelRef): TemplateChoice {
+  const { renderer, parser, model_type: size } = model.config;
+  return {
+    go: model.template,
+    prefersGo: hasOwnTemplate(model),
+    ...(renderer ? { renderer: rendererOf(renderer, { name: model.displayName, size }) } : {}),
+    ...(parser ? { parser } : {}),
+  };
+}
+
+/** Sampling options: the request's override the Modelfile's, which override the file's, which override the defaults. */
+export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
+  const { options, format, logprobs, shift = true, truncate = true } = request;
+  return {
+    options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
+    shift,
+    truncate,
+    ...(format ? { format } : {}),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
+}
+
+function samplingOptions(parameters: Options, options: Options): SamplingOptions {
+  const merged = { ...SAMPLING_DEFAULTS, ...parameters, ...options };
+  const known = Object.keys(SAMPLING_DEFAULTS).map((key) => [key, merged[key as keyof SamplingOptions]]);
+  return Object.fromEntries(known) as SamplingOptions; // has every key of the defaults
+}
+
+/** Refuses to generate with an embedding model. */
+export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
+  if (runner.info.embedsOnly) throw new AppError("bad_request", `${JSON.stringify(model)} does not support ${task}`);
+}
+
+/** Refuses images that the loaded model cannot take. */
+export function refuseImages(
+  { lease: { runner } }: Loaded,
+  images: readonly unknown[] | undefined,
+  model: string,
+): void {
+  if (!images || images.length === 0 || runner.info.media.includes("image")) return;
+  const { blind } = runner.info;
+  throw new AppError("bad_request", `"${model}" does not support images${blind ? `: ${blind}` : ""}`);
+}
+
+/** The template's `think` value: on for models that can think, unless the request says otherwise. */
+export const thinkOf = ({ capabilities }: TemplateFacts, think: Think | undefined): Think | undefined =>
+  think ?? (capabilities.thinking ? true : undefined);

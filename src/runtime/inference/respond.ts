@@ -1,0 +1,314 @@
+/**
+ * Turns a runner's events into the events of an answer: separates thinking from text, extracts tool calls, and applies
+ * the grammar of a schema or a required tool.
+ *
+ * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
+ * thoughts, and is then asked again, with the thoughts in the prompt and under the grammar; its computed prefix is
+ * still cached.
+ */
+import { AppError, nowNs } from "../../base/index.ts";
+import type { AnswerSettings, Asked, Ending, ThinkingTags } from "../../engine/index.ts";
+import type { TemplateFacts } from "../../engine/text/index.ts";
+import { forcedCallSchema } from "./forced-call.ts";
+import type { Phase } from "./infer.ts";
+import type { Loaded } from "./lease.ts";
+import { makeAnswerParser } from "../parse/answer-parser.ts";
+import type { ParsedEvent, TextParser, ToolFormat } from "../parse/format.ts";
+import { detectToolFormat, toolFormats } from "../parse/index.ts";
+import { callsInJson } from "../parse/json-calls.ts";
+import { cutCallsIn } from "../parse/cut-calls.ts";
+import { makePlainParser } from "../parse/plain.ts";
+import { makeThinkingSplitter } from "../parse/thinking.ts";
+import type { RunnerEvent } from "../processes/runner-client.ts";
+import type { InferenceEvent, Statistics, Think, Tool } from "../requests/runtime.ts";
+
+type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
+type DoneEvent = Extract<RunnerEvent, { kind: "done" }>;
+
+/** A request to a model, and the form of its answer. */
+export interface Question {
+  readonly asked: Asked;
+  readonly settings: AnswerSettings;
+  /** True if `done` carries the ids of prompt and answer. */
+  readonly wantsContext: boolean;
+}
+
+export interface Shape {
+  /** Facts on the template that renders the prompt. */
+  readonly facts: TemplateFacts;
+  readonly think: Think | undefined;
+  /** Tools that the model may call; empty: calls stay text. */
+  readonly tools: readonly Tool[];
+  /** One of these must be called. */
+  readonly required?: readonly Tool[] | undefined;
+}
+
+/** Rules for reading a model's answers. */
+interface Reading {
+  readonly format: ToolFormat;
+  readonly tags: ThinkingTags | undefined;
+}
+
+/** An answer whose text is passed on unchanged. */
+export function unread(loaded: Loaded, question: Question): Phase {
+  const tell = teller(loaded, question);
+  return { request: requestOf(question), read: (event) => [tell(event)] };
+}
+
+/** An answer that is parsed by the model's template. */
+export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
+  const format = formatOf(shape.facts);
+  const tags = format.marks ? format.marks.thinking : shape.facts.thinking;
+  const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
+  const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
+  const asked = { ...question, settings };
+  const reading = { ...shape, format, tags };
+  return shape.required || settings.format ? constrained(loaded, asked, reading) : free(loaded, asked, reading);
+}
+
+/** The format of the model's parser, else the one that its template shows. */
+function formatOf({ format, source }: TemplateFacts): ToolFormat {
+  const named = Object.entries<ToolFormat>(toolFormats).find(([name]) => name === format)?.[1];
+  return named ?? toolFormats[detectToolFormat(source)];
+}
+
+const requestOf = ({ asked, settings }: Question): Phase["request"] => ({ asked, ...settings });
+
+/** Makes a converter from the runner's events to the runtime's. */
+function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (event: RunnerEvent) => InferenceEvent {
+  return (event) => {
+    if (event.kind === "prompt") {
+      return { kind: "prompt", promptEvalCount: event.tokens, promptCachedCount: event.cached };
+    }
+    if (event.kind === "text") {
+      return { kind: "text", text: event.text, ...(event.logprobs ? { logprobs: event.logprobs } : {}) };
+    }
+    const { reason, statistics, stopSequence } = event;
+    return {
+      kind: "done",
+      reason,
+      statistics: { ...statistics, loadNs, totalNs: nowNs() - startedNs },
+      ...(wantsContext ? { context: Array.from(event.tokens) } : {}),
+      ...(event.truncated ? { truncated: true } : {}),
+      ...(stopSequence === undefined ? {} : { stopSequence }),
+    };
+  };
+}
+
+/** Returns whether a prompt ends inside thinking. */
+const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags | undefined): boolean =>
+  tags !== undefined && end.endsWith(tags.open);
+
+/** An answer without a grammar. */
+function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+  const tell = teller(loaded, question);
+  let parser: TextParser | undefined;
+  return {
+    request: requestOf(question),
+    read(event) {
+      if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
+      if (!parser || event.kind === "prompt") return [tell(event)];
+      if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
+      const last = parser.end(event.reason === "length").map((each) => orText(each, shape.tools));
+      return [...last.map(toEvent), tell(event)];
+    },
+  };
+}
+
+function freeParser({ tools, facts, format, tags }: Shape & Reading, isOpen: boolean): TextParser | undefined {
+  if (format.marks) return format.makeParser(tools);
+  return makeAnswerParser({ tags, isOpen, calls: tools.length > 0 ? callParser(facts, format, tools) : undefined });
+}
+
+function callParser({ callTag }: TemplateFacts, format: ToolFormat, tools: readonly Tool[]): TextParser {
+  const isUnknown = format === toolFormats.plain && callTag !== undefined;
+  return isUnknown ? makePlainParser(tools, callTag) : format.makeParser(tools);
+}
+
+/** An answer under a grammar: a call where one is required, else a value. */
+function constrained(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+  const { required, format, tags, think } = shape;
+  const forced = required && { ...format.forced, schema: forcedCallSchema(required, format.forced) };
+  const open = forced ? forced.open : (format.marks?.answer ?? "");
+  const next = format.marks?.next ?? "\n\n";
+  const answer = (asked: Asked, after?: Thought): Phase => {
+    const { options } = question.settings;
+    const settings = {
+      ...question.settings,
+      options: { ...options, num_predict: after?.predictMax ?? options.num_predict, ...(forced ? { stop: [] } : {}) },
+      ...(forced ? { format: forced.schema } : {}),
+    };
+    return underGrammar(loaded, { ...question, asked, settings }, { after, required });
+  };
+  if (!tags) return answer(endedBy(question.asked, { text: open }));
+  if (think === false) {
+    const inside = { open: tags.open, close: tags.close + next };
+    return answer(endedBy(question.asked, { text: open, inside }));
+  }
+  const id = loaded.lease.runner.newId();
+  return thinking(loaded, question, {
+    id,
+    tags,
+    answer: (thought) => {
+      const said = thought.text === undefined ? "" : thought.text + tags.close + next;
+      return answer({ kind: "after", id, text: said + open }, thought);
+    },
+  });
+}
+
+function endedBy(asked: Asked, ending: Ending): Asked {
+  return asked.kind === "gap" || asked.kind === "after" || ending.text + (ending.inside?.close ?? "") === ""
+    ? asked
+    : { ...asked, ending };
+}
+
+interface Thought {
+  /** Undefined: the model answered without thinking. */
+  readonly text: string | undefined;
+  /** Tokens left for the answer; negative: unlimited. */
+  readonly predictMax: number;
+  /** Statistics of the thinking pass, if it counts. */
+  readonly statistics: Statistics | undefined;
+}
+
+interface Thinking {
+  /** Id of the request whose prompt the answer continues. */
+  readonly id: number;
+  readonly tags: ThinkingTags;
+  readonly answer: (thought: Thought) => Phase;
+}
+
+/** Lets a model think before it answers under a grammar. */
+function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thinking): Phase {
+  const { options } = question.settings;
+  const { format: _, ...settings } = question.settings;
+  const unthought: Thought = { text: undefined, predictMax: options.num_predict, statistics: undefined };
+  const tell = teller(loaded, { ...question, wantsContext: false });
+  let [text, isOpen, isOver] = ["", false, false];
+  let splitter = makeThinkingSplitter(tags, false);
+  let thought: Thought | undefined;
+
+  const end = (event: DoneEvent): InferenceEvent[] => {
+    const { reason, stopSequence, statistics } = event;
+    const isStopped = reason === "length" || (stopSequence !== undefined && stopSequence !== tags.close);
+    const last = isStopped ? [] : splitter.push(tags.close); // the stop string consumed it
+    const thoughts = [...last, ...splitter.end()].filter(isThinking).map(toEvent);
+    const predictMax = options.num_predict > 0 ? options.num_predict - statistics.evalCount : options.num_predict;
+    const done = tell(event);
+    if (isStopped || predictMax === 0) return [...thoughts, done];
+    const began = isOpen || text.trimStart().startsWith(tags.open);
+    const took = done.kind === "done" ? done.statistics : undefined;
+    thought = began ? { text, predictMax, statistics: took } : unthought;
+    return thoughts;
+  };
+
+  return {
+    request: {
+      id,
+      holds: true,
+      asked: question.asked,
+      ...settings,
+      options: { ...options, stop: [...options.stop, tags.close] },
+    },
+    isOver: () => isOver,
+    next: () => thought && answer(thought),
+    read(event) {
+      if (event.kind === "prompt") {
+        isOpen = isInside(event, tags);
+        splitter = makeThinkingSplitter(tags, isOpen);
+        return [tell(event)];
+      }
+      if (event.kind === "done") return end(event);
+      text += event.text;
+      const found = splitter.push(event.text);
+      if (!found.some(({ kind }) => kind === "text")) return withLogprobs(found, event);
+      thought = unthought; // it answers at once, but without the grammar
+      isOver = true;
+      return [];
+    },
+  };
+}
+
+const isThinking = (event: ParsedEvent) => event.kind === "thinking";
+
+/** @param about.after the model's thoughts from an earlier pass, if any */
+function underGrammar(
+  loaded: Loaded,
+  question: Question,
+  { after, required }: { after: Thought | undefined; required: readonly Tool[] | undefined },
+): Phase {
+  const tell = teller(loaded, question);
+  let text = "";
+  return {
+    request: requestOf(question),
+    ...(required ? { explain: namingTools } : {}),
+    read(event) {
+      if (event.kind === "prompt") return after ? [] : [tell(event)]; // the prompt without thoughts is out already
+      if (event.kind === "done") {
+        const calls = required ? forcedCalls(text, required) : [];
+        return [...calls.map(toEvent), withThinking(tell(event), after?.statistics)];
+      }
+      if (!required) return [tell(event)];
+      text += event.text;
+      return event.logprobs ? [{ kind: "text", text: "", logprobs: event.logprobs }] : [];
+    },
+  };
+}
+
+/** Reads a required call. If the call was cut before its name and only one tool is allowed, it calls that tool. */
+function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
+  const calls = callsInJson(text);
+  if (calls.length > 0 || text.trim() === "") return calls;
+  const cut = cutCallsIn(text, { text, callsIn: callsInJson }).find(({ name }) => isOffered(name, required));
+  const [only, ...more] = new Set(required.map((tool) => tool.function.name));
+  if (cut) return [cut];
+  if (only === undefined || more.length > 0) return [{ kind: "text", text }];
+  return [{ kind: "cutCall", name: only, arguments: "", text }];
+}
+
+const isOffered = (name: string, tools: readonly Tool[]): boolean => tools.some((tool) => tool.function.name === name);
+
+/** Turns a cut call with an unknown name into text: the name may be partial. */
+const orText = (event: ParsedEvent, tools: readonly Tool[]): ParsedEvent =>
+  event.kind === "cutCall" && !isOffered(event.name, tools) ? { kind: "text", text: event.text } : event;
+
+/** Adds the thinking pass to the statistics of the answer. */
+function withThinking(event: InferenceEvent, thinking: Statistics | undefined): InferenceEvent {
+  if (event.kind !== "done" || !event.statistics || !thinking) return event;
+  return { ...event, statistics: sum(thinking, event.statistics) };
+}
+
+const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
+  ...rest,
+  promptEvalCount: thinking.promptEvalCount,
+  promptCachedCount: thinking.promptCachedCount,
+  promptEvalNs: thinking.promptEvalNs + rest.promptEvalNs,
+  evalCount: thinking.evalCount + rest.evalCount,
+  evalNs: thinking.evalNs + rest.evalNs,
+});
+
+/** The schema of a forced call is made of the tools' schemas, so its errors name the tools. */
+function namingTools(error: unknown): unknown {
+  const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
+  return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
+}
+
+/** Log-probabilities are emitted at once, even while the parser holds back the text. */
+function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): InferenceEvent[] {
+  const events = found.map(toEvent);
+  return logprobs ? [{ kind: "text", text: "", logprobs }, ...events] : events;
+}
+
+function toEvent(event: ParsedEvent): InferenceEvent {
+  switch (event.kind) {
+    case "toolCall":
+      return { kind: "toolCall", call: { function: { name: event.name, arguments: event.arguments } } };
+    case "cutCall":
+      return {
+        kind: "cutCall",
+        call: { function: { name: event.name, arguments: event.arguments }, text: event.text },
+      };
+    default:
+      return event;
+  }
+}

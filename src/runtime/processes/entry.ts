@@ -1,0 +1,68 @@
+/** The pool's record of a model in memory, or of one that is loading. */
+import { assert } from "../../base/index.ts";
+import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
+import type { PoolModel } from "./load-message.ts";
+import type { RunnerProcess } from "./runner-process.ts";
+import type { LoadedModel } from "../requests/runtime.ts";
+
+export interface Entry {
+  readonly model: PoolModel;
+  readonly load: LoadMessage;
+  readonly starting: Promise<RunnerProcess>;
+  readonly abort: AbortController;
+  readonly closed: PromiseWithResolvers<void>;
+  runner: RunnerProcess | undefined;
+  users: number;
+  keepAliveMs: number;
+  expiresAtMs: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  /** Number of messages from the runner when it was last idle; undefined: not idle since its start. */
+  heardIdle: number | undefined;
+  /** Ends as soon as its last lease is returned. */
+  expiring: boolean;
+  /** Why it was killed during its work; undefined: it was not. */
+  cut: "hang" | "force" | undefined;
+  usedAtMs: number;
+}
+
+/** Returns whether the wanted number of layers is on the GPU, or would be after another load. */
+function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {
+  if (wanted === undefined || wanted === load.gpuLayers) return true;
+  const there = runner?.info.gpuLayers;
+  if (there) return Math.min(wanted, there.all) === there.count;
+  return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that the backend can use
+}
+
+/** Returns whether a model takes new requests: neither it nor its process is about to end. */
+export const stays = ({ expiring, runner }: Entry): boolean => !expiring && runner?.alive !== false;
+
+/** Returns whether a loaded model serves a request; load options that the request omits match anything. */
+export function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
+  const { load, runner } = entry;
+  const trained = runner?.info.ctxLenTrained ?? Infinity;
+  const there = load.ctxLen === "auto" ? runner?.info.ctxLen : load.ctxLen;
+  const sameCtx =
+    wanted.ctxLen !== "auto" && there !== undefined && Math.min(wanted.ctxLen, trained) === Math.min(there, trained);
+  return (
+    (options.num_ctx === undefined || sameCtx) &&
+    hasLayers(entry, wanted) &&
+    (options.num_batch === undefined || wanted.chunk === load.chunk) &&
+    (options.num_thread === undefined || wanted.threads === load.threads)
+  );
+}
+
+export function describe(entry: Entry): LoadedModel {
+  const { model, runner } = entry;
+  assert(runner, `${model.name} is listed before it is loaded`);
+  const { bytes, vramBytes, ctxLen } = runner.info;
+  return {
+    name: model.name,
+    digest: model.digest,
+    paths: { model: model.path, adapters: model.adapters, files: model.files ?? [] },
+    sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
+    vramBytes,
+    ctxLen,
+    expiresAt: new Date(entry.expiresAtMs),
+    pid: runner.pid,
+  };
+}

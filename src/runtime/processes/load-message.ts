@@ -1,0 +1,96 @@
+/** Facts on models and the pool's settings, and the message that loads a model with them. */
+import { availableParallelism } from "node:os";
+import type { KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
+import type { LoadingOptions, LoadMessage, TemplateChoice } from "../../engine/index.ts";
+import type { RunnerProcess } from "./runner-process.ts";
+
+/** Backend settings that may use a GPU. */
+const GPU_BACKENDS: ReadonlySet<string> = new Set(["auto", "webgpu"]);
+/** The files of a loaded model: names with the same files share a runner. */
+export interface PoolWeights {
+  readonly path: string;
+  /** In the order of application. */
+  readonly adapters: readonly string[];
+  /** Encodes images; undefined: the model's own file does, if any. */
+  readonly projector?: string | undefined;
+  /** Draft model for speculative decoding; undefined: none. */
+  readonly draft?: string | undefined;
+  /** The model's files, if the file at `path` only describes it. */
+  readonly files?: readonly NamedFile[];
+}
+
+/** A stored model, as the pool needs it. */
+export interface PoolModel extends PoolWeights {
+  /** Name with tag, for messages. */
+  readonly name: string;
+  readonly digest: string;
+  /** Bytes of all files together. */
+  readonly weightBytes: number;
+  /** The template of the requested name; names that share weights may differ in it. */
+  readonly template: TemplateChoice;
+  /** Called before a runner starts; throws if the files are unusable. */
+  readonly check?: () => Promise<void>;
+}
+
+export interface PoolOptions {
+  readonly backend: string;
+  /** Default for requests without one; `auto`: depends on memory. */
+  readonly ctxLen: number | "auto";
+  readonly numParallel: number;
+  /** undefined: the pool decides. */
+  readonly maxLoaded: number | undefined;
+  readonly maxQueue: number;
+  readonly keepAliveMs: number;
+  readonly cacheDir: string | undefined;
+  /** Bytes for snapshots of prefixes in that folder; undefined or 0: none are stored. */
+  readonly snapshotBytes?: number | undefined;
+  /** Bytes that all models together may take on the GPU; undefined: all that is free. */
+  readonly gpuMemory?: number | undefined;
+  /** The GPU kernels to run; undefined: `auto`. */
+  readonly gpuKernels?: KernelChoice | undefined;
+  /** Level of the SIMD kernels; undefined: the machine's best. */
+  readonly simdLevel?: string | undefined;
+  /** Format of the KV cache; undefined: `f16`. */
+  readonly kvType?: KvCacheType | undefined;
+  /** The longest time without progress while requests wait; undefined or Infinity: no limit. */
+  readonly stepTimeoutMs?: number | undefined;
+  /** Called for a runner that exceeded it, before that is killed. */
+  readonly onHang?: (name: string, pid: number | undefined) => void;
+  readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
+  /** Bytes of memory available to a new process. */
+  readonly freeBytes: () => number;
+}
+
+/** A key that is equal for equal files. */
+export const weightsKey = ({ path, projector = "", draft = "", files = [], adapters }: PoolWeights): string =>
+  JSON.stringify([path, projector, draft, files, ...adapters]);
+
+export function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
+  return {
+    kind: "load",
+    path: model.path,
+    projector: model.projector,
+    draft: model.draft,
+    adapters: model.adapters,
+    files: model.files ?? [],
+    template: model.template,
+    backend: pool.backend,
+    gpuLayers: gpuLayersOf(options, pool),
+    gpuMemory: pool.gpuMemory,
+    gpuKernels: pool.gpuKernels,
+    simdLevel: pool.simdLevel,
+    kvType: pool.kvType,
+    ctxLen: options.num_ctx === undefined ? pool.ctxLen : Math.max(4, options.num_ctx),
+    slots: pool.numParallel,
+    chunk: Math.max(1, options.num_batch ?? 512),
+    threads: Math.max(0, Math.min(options.num_thread ?? 0, availableParallelism())), // more would only wait for cores
+    precise: false,
+    cacheDir: pool.cacheDir,
+    snapshotBytes: pool.snapshotBytes,
+  };
+}
+
+/** A negative or missing number leaves it open; backends without a GPU have no layers on one. */
+function gpuLayersOf({ num_gpu = -1 }: LoadingOptions, { backend }: PoolOptions): number | undefined {
+  return num_gpu < 0 || !GPU_BACKENDS.has(backend) ? undefined : num_gpu;
+}

@@ -1,0 +1,322 @@
+/**
+ * The one interface between HTTP and inference. Requests are validated before they arrive here; every answer is an
+ * async generator of events, and ending the generator (or aborting its signal) stops the model.
+ */
+import type { Trace } from "../../base/tracing.ts";
+import type { Options } from "../../engine/index.ts";
+import type { ModelRef } from "../../library/portable.ts";
+
+/** A tool call that the model wants made. */
+export interface ToolCall {
+  readonly id?: string;
+  readonly function: { readonly index?: number; readonly name: string; readonly arguments: Record<string, unknown> };
+}
+
+/** A tool call that the end of the answer cut. */
+export interface CutCall {
+  readonly id?: string;
+  readonly function: {
+    readonly index?: number;
+    readonly name: string;
+    /** The beginning of the arguments as JSON: complete if the model finished them, empty if it had not begun. */
+    readonly arguments: string;
+  };
+  /** The call as the model wrote it, for APIs that can only show complete calls. */
+  readonly text: string;
+}
+
+export interface Message {
+  readonly role: string;
+  readonly content: string;
+  readonly thinking?: string;
+  /** Raw bytes of each image. */
+  readonly images?: readonly Uint8Array[];
+  /** Position of each image in `content`, in UTF-16 units, ascending; absent: all images come first. */
+  readonly imagesAt?: readonly number[];
+  readonly tool_calls?: readonly ToolCall[];
+  readonly tool_name?: string;
+  readonly tool_call_id?: string;
+}
+
+export interface Tool {
+  readonly type: string;
+  readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
+}
+
+/** `"json"`: any JSON object; an object: a JSON schema. */
+export type Format = "json" | Record<string, unknown>;
+
+/** Thinking, for a model that can: on or off, or a level where it has levels. */
+export type Think = boolean | "low" | "medium" | "high" | "max";
+
+export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
+
+/** A model of the store, as a request names it. */
+export interface NamedModel {
+  /** As the client wrote it; echoed in errors. */
+  readonly model: string;
+  /** The model, if already looked up; undefined: the runtime looks it up. */
+  readonly ref?: ModelRef;
+}
+
+/** A token and the natural logarithm of its probability. */
+export interface TokenLogprob {
+  readonly token: string;
+  /** UTF-8 bytes of the token, possibly part of a character. */
+  readonly bytes: readonly number[];
+  readonly logprob: number;
+}
+
+/** The chosen token and the likeliest ones, best first. */
+export interface ChosenLogprob extends TokenLogprob {
+  readonly top: readonly TokenLogprob[];
+}
+
+export interface InferenceRequest extends NamedModel {
+  readonly options: Options;
+  readonly format?: Format;
+  /** Undefined: the model's default. */
+  readonly think?: Think;
+  /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
+  readonly logprobs?: number;
+  /** For a prompt longer than the context: true (default) cuts it, false refuses it. */
+  readonly truncate?: boolean;
+  /** For a full context: true (default) drops its oldest half and continues, false ends the answer. */
+  readonly shift?: boolean;
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface GenerateRequest extends InferenceRequest {
+  /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
+  readonly prompt: string;
+  readonly suffix?: string;
+  /** Unloads the model at once: its running requests fail. */
+  readonly force?: boolean;
+  readonly system?: string;
+  /** Go template that replaces the model's. */
+  readonly template?: string;
+  /** Token ids of an earlier answer, put before the prompt. */
+  readonly context?: readonly number[];
+  /** Uses no template; the answer has no context. */
+  readonly raw: boolean;
+  readonly images?: readonly Uint8Array[];
+}
+
+export interface ChatRequest extends InferenceRequest {
+  /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
+  readonly messages: readonly Message[];
+  readonly tools?: readonly Tool[];
+  /** Default: `auto`. */
+  readonly toolChoice?: ToolChoice;
+  /** Key of the conversation, for routing to a server that has its prefix cached. */
+  readonly session?: string;
+  /** The trace context for remote servers. */
+  readonly trace?: Trace;
+  /** True if the messages come from outside: control tokens in them are read as plain text. */
+  readonly isOutside?: boolean;
+}
+
+/** All durations in integer nanoseconds. */
+export interface Statistics {
+  readonly totalNs: number;
+  readonly loadNs: number;
+  readonly promptEvalCount: number;
+  /** Prompt tokens that were cached. */
+  readonly promptCachedCount: number;
+  readonly promptEvalNs: number;
+  readonly evalCount: number;
+  readonly evalNs: number;
+}
+
+/**
+ * The last event is always `done`; failures are thrown. `prompt` comes once, with the first token and before its text.
+ * `statistics` is absent for load and unload.
+ */
+export type InferenceEvent =
+  | { readonly kind: "prompt"; readonly promptEvalCount: number; readonly promptCachedCount: number }
+  | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
+  | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
+  | { readonly kind: "toolCall"; readonly call: ToolCall }
+  | { readonly kind: "cutCall"; readonly call: CutCall }
+  | {
+      readonly kind: "done";
+      readonly reason: "stop" | "length" | "load" | "unload";
+      readonly statistics?: Statistics;
+      /** Ids of prompt and answer (generate without `raw`). */
+      readonly context?: readonly number[];
+      /** True if part of the prompt was left out to fit the context. */
+      readonly truncated?: boolean;
+      /** The stop sequence that ended the answer. */
+      readonly stopSequence?: string;
+    };
+
+export interface RankRequest extends NamedModel {
+  readonly query: string;
+  /** At least one. */
+  readonly documents: readonly string[];
+  readonly options: Options;
+  /** For a document longer than the context: true (default) cuts its end, false refuses it. */
+  readonly truncate?: boolean;
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Durations are integer nanoseconds. */
+export interface RankResult {
+  /** The model's raw outputs, one per document. */
+  readonly scores: readonly number[];
+  /** The scores mapped to 0 … 1. */
+  readonly relevances: readonly number[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+  /** Tokens of all pairs together. */
+  readonly promptEvalCount: number;
+}
+
+export interface EmbedRequest extends NamedModel {
+  /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
+  readonly inputs: readonly string[];
+  readonly options: Options;
+  /** For an input longer than the context: true (default) cuts its end, false refuses it. */
+  readonly truncate?: boolean;
+  /** Keeps only the first values of each embedding, normalized again; no effect on shorter ones. */
+  readonly dimensions?: number;
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Durations are integer nanoseconds. */
+export interface EmbedResult {
+  /** One per input, in order, of unit length; zero vectors stay zero. */
+  readonly embeddings: readonly Float32Array[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+  /** Tokens of all inputs together, special ones included. */
+  readonly promptEvalCount: number;
+}
+
+interface VocabularyRequest extends NamedModel {
+  readonly options: Options;
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface TokenizeRequest extends VocabularyRequest {
+  readonly text: string;
+  /** Adds BOS and EOS if the model wants them. */
+  readonly addSpecial: boolean;
+  /** Reads the text of control tokens as those tokens. */
+  readonly parseSpecial: boolean;
+  readonly wantsPieces: boolean;
+}
+
+/** Durations are integer nanoseconds. */
+export interface TokenizeResult {
+  readonly tokens: readonly number[];
+  /** The bytes of each token. */
+  readonly pieces?: readonly Uint8Array[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+}
+
+export interface DetokenizeRequest extends VocabularyRequest {
+  readonly tokens: readonly number[];
+}
+
+/** Durations are integer nanoseconds. */
+export interface DetokenizeResult {
+  readonly text: string;
+  readonly totalNs: number;
+  readonly loadNs: number;
+}
+
+/** A model in memory. */
+export interface LoadedModel {
+  readonly name: string;
+  /** Hex digest of its manifest. */
+  readonly digest: string;
+  /** The loaded files: names with the same files share the model. */
+  readonly paths: Pick<ModelRef["paths"], "model" | "adapters" | "files">;
+  /** Bytes of weights, KV cache and scratch together. */
+  readonly sizeBytes: number;
+  readonly vramBytes: number;
+  readonly ctxLen: number;
+  readonly expiresAt: Date;
+  /** Runner process id. */
+  readonly pid: number;
+}
+
+/** Activity of a model that is loaded, loading or waited for. */
+export interface ModelActivity {
+  readonly name: string;
+  /** Requests in progress. */
+  readonly running: number;
+  /** Requests that wait for a slot or for the load. */
+  readonly waiting: number;
+  readonly isLoaded: boolean;
+  readonly hasAdapters: boolean;
+  /** Tokens in the slots of running requests, and the capacity of all slots. */
+  readonly kv: { readonly used: number; readonly room: number };
+}
+
+/** A model whose runner hung. */
+export interface HungModel {
+  readonly name: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+/** Activity of the runtime, and its counts since the start. */
+export interface Activity {
+  /** Requests in progress. */
+  readonly running: number;
+  /** Requests that wait for a model. */
+  readonly waiting: number;
+  /** Number of each; `evict`: unloads that made room for another model. */
+  readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash" | "hang", number>>;
+  /** Models whose runners hung in the last ten minutes and were killed. */
+  readonly hung: readonly HungModel[];
+  /** Images of prompts that were encoded, and images whose rows were cached. */
+  readonly images: Readonly<Record<"encoded" | "reused", number>>;
+  readonly models: readonly ModelActivity[];
+  /** Maximum number of models in memory, if there is room. */
+  readonly modelsMax: number;
+}
+
+/** The models for agents' turns, local or remote. */
+export interface ChatRuntime extends Pick<Runtime, "chat" | "countTokens"> {
+  loaded(): readonly Pick<LoadedModel, "name" | "ctxLen">[];
+}
+
+export interface Runtime {
+  generate(request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void>;
+  chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
+  /** The number of tokens in a chat's whole prompt; loads the model. */
+  countTokens(request: ChatRequest): Promise<number>;
+  /** The prompt text of a request; loads the model. */
+  render(request: GenerateRequest | ChatRequest): Promise<string>;
+  /** Throws `bad_request` if an input is too long; aborting the signal stops the model. */
+  embed(request: EmbedRequest): Promise<EmbedResult>;
+  /** Throws `bad_request` if the model is not a reranker, or a text is too long. */
+  rank(request: RankRequest): Promise<RankResult>;
+  /** The ids of a text for a model. */
+  tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
+  /** Throws `bad_request` for an id outside the model's vocabulary. */
+  detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
+  /** Unloads a model once it is idle, even if the store no longer has it. */
+  unload(model: Pick<ModelRef, "paths">): void;
+  /** Models in memory, the one that expires last first. */
+  loaded(): readonly LoadedModel[];
+  activity(): Activity;
+  /** Lets running requests finish for up to `graceMs`, then ends every runner. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,55 @@
+/** The fields of a native request that say how to generate. */
+import { type Logger, isObject, parseKeepAlive, unexpected } from "../../base/index.ts";
+import type { Format, GenerateRequest, Think } from "../../runtime/portable.ts";
+import { parseOptions } from "../../engine/index.ts";
+import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
+import type { GenerateBody } from "../schema/generate.ts";
+import { warnUnknown } from "./unknown-options.ts";
+
+type Body = Pick<
+  GenerateBody,
+  "model" | "keep_alive" | "think" | "format" | "options" | "logprobs" | "top_logprobs" | "truncate" | "shift"
+>;
+
+type Settings = Pick<
+  GenerateRequest,
+  "keepAliveMs" | "think" | "options" | "format" | "logprobs" | "truncate" | "shift"
+>;
+
+/** Throws `bad_request`. Unknown options are logged, not refused: clients send options of other servers. */
+export function readSettings(body: Body, log: Logger): Settings {
+  const think = parseThink(body.think);
+  const keepAliveMs = parseKeepAlive(body.keep_alive);
+  checkTopLogprobs(body);
+  const format = parseFormat(body.format);
+  const logprobs = wantedLogprobs(body);
+  const { options, unknown } = parseOptions(body.options);
+  warnUnknown(log, { model: body.model, unknown });
+  const { truncate, shift } = body;
+  return {
+    options,
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(think === undefined ? {} : { think }),
+    ...(format === undefined ? {} : { format }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(shift === undefined ? {} : { shift }),
+  };
+}
+
+const THINK_LEVELS = ["high", "medium", "low", "max"] as const;
+
+/** The thinking that the request asks for; undefined: it does not say. */
+function parseThink(value: unknown): Think | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  const level = THINK_LEVELS.find((each) => each === value);
+  if (level === undefined) throw unexpected("think", 'true, false, "high", "medium", "low" or "max"', value);
+  return level;
+}
+
+/** Absent, empty, `json`, or a schema. */
+function parseFormat(value: unknown): Format | undefined {
+  if (value === undefined || value === "") return undefined;
+  if (value === "json" || isObject(value)) return value;
+  throw unexpected("format", '"json" or a JSON schema', value);
+}

@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { Client } from "../../../src/cli/client/client.ts";
+
+let server: ReturnType<typeof Bun.serve> | undefined;
+afterEach(() => server?.stop(true));
+
+/** A client of a server that answers everything so. */
+function clientOf(answer: (request: Request) => Response | Promise<Response>, apiKey?: string): Client {
+  server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
+  return new Client({ url: `http://127.0.0.1:${server.port}`, apiKey });
+}
+
+const all = async (events: AsyncIterable<unknown>): Promise<unknown[]> => Array.fromAsync(events);
+
+describe("errors", () => {
+  test("are the server's own words, with the status", async () => {
+    const client = clientOf(() => Response.json({ error: "model 'x' not found" }, { status: 404 }));
+    await expect(client.get("/api/tags")).rejects.toMatchObject({ message: "model 'x' not found", status: 404 });
+  });
+
+  test("of another kind of server are shown whole", async () => {
+    const client = clientOf(() => new Response("<html>bad gateway</html>", { status: 502 }));
+    await expect(client.get("/x")).rejects.toThrow("the server answered 502: <html>bad gateway</html>");
+  });
+
+  test("tell how to start a server where there is none", async () => {
+    const client = new Client({ url: "http://127.0.0.1:1", apiKey: undefined });
+    await expect(client.get("/")).rejects.toThrow(
+      "could not connect to a hearth server at http://127.0.0.1:1; start one with 'hearth serve'",
+    );
+  });
+
+  test.each([
+    ["before its answer", ""],
+    ["in its answer", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status":"a"}\n'],
+  ])("of a server that closes the connection %s are in plain words", async (_, answer) => {
+    using closing = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (socket) => void socket.end(answer) },
+    });
+    const url = `http://127.0.0.1:${closing.port}`;
+    const client = new Client({ url, apiKey: undefined });
+    await expect(all(client.stream("/api/chat", {}))).rejects.toMatchObject({
+      message: `the server at ${url} closed the connection before its answer was complete: its log may say why`,
+    });
+  });
+
+  test("of an answer that cannot be read have no advice for programmers", async () => {
+    const client = clientOf(() => new Response("abc", { headers: { "content-encoding": "gzip" } }));
+    const failure = await all(client.stream("/api/chat", {})).catch((error: unknown) => String(error));
+    expect(failure).toContain("breaks off");
+    expect(failure).not.toContain("verbose");
+  });
+
+  test("in the middle of a stream end it", async () => {
+    const client = clientOf(() => new Response('{"status":"a"}\n{"error":"disk full"}\n'));
+    const events = client.stream("/api/pull", {});
+    expect((await events.next()).value).toEqual({ status: "a" });
+    await expect(events.next()).rejects.toThrow("disk full");
+  });
+
+  test("a line that is no JSON is shown", async () => {
+    await expect(all(clientOf(() => new Response("oops\n")).stream("/x", {}))).rejects.toThrow("not JSON: oops");
+  });
+});
+
+test("a stream's lines may come in any pieces", async () => {
+  const bytes = new TextEncoder().encode('{"a":"é"}\n\n{"b":2}');
+  const client = clientOf(
+    () =>
+      new Response(
+        new ReadableStream({
+          async pull(controller) {
+            for (const byte of bytes) {
+              controller.enqueue(Uint8Array.of(byte));
+              await Bun.sleep(0);
+            }
+            controller.close();
+          },
+        }),
+      ),
+  );
+  expect(await all(client.stream("/x", {}))).toEqual([{ a: "é" }, { b: 2 }]);
+});
+
+test("a key goes with every request", async () => {
+  const client = clientOf((request) => Response.json({ got: request.headers.get("authorization") }), "secret");
+  expect(await client.get("/")).toEqual({ got: "Bearer secret" });
+});
+
+test("a blob is there or not; anything else is an error", async () => {
+  const client = clientOf((request) => new Response(null, { status: Number(new URL(request.url).pathname.slice(-3)) }));
+  expect(await client.hasBlob("200")).toBe(true);
+  expect(await client.hasBlob("404")).toBe(false);
+  await expect(client.hasBlob("500")).rejects.toThrow("500");
+});

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { join } from "node:path";
+import { displayName, fullName, manifestSegments, parseName, parseReference } from "../../../src/library/store/name.ts";
+
+describe("a name is read from the right, with defaults for what is missing", () => {
+  test.each([
+    ["llama3", "registry.ollama.ai/library/llama3:latest", "llama3:latest"],
+    ["llama3:8b", "registry.ollama.ai/library/llama3:8b", "llama3:8b"],
+    ["user/m", "registry.ollama.ai/user/m:latest", "user/m:latest"],
+    ["hf.co/user/repo:Q4_K_M", "hf.co/user/repo:Q4_K_M", "hf.co/user/repo:Q4_K_M"],
+    ["host:5000/ns/m:t", "host:5000/ns/m:t", "host:5000/ns/m:t"],
+    ["host:5000/ns/m", "host:5000/ns/m:latest", "host:5000/ns/m:latest"],
+    ["https://host/ns/m", "host/ns/m:latest", "host/ns/m:latest"],
+    ["registry.ollama.ai/library/m:t", "registry.ollama.ai/library/m:t", "m:t"],
+    ["example.com/library/m", "example.com/library/m:latest", "example.com/library/m:latest"],
+    ["_x.1-y:v1.0", "registry.ollama.ai/library/_x.1-y:v1.0", "_x.1-y:v1.0"],
+  ])("%s", (text, full, short) => {
+    const name = parseName(text);
+    expect(fullName(name)).toBe(full);
+    expect(displayName(name)).toBe(short);
+  });
+});
+
+test.each([
+  ["", "empty"],
+  ["/", "separators only"],
+  ["m:", "empty tag"],
+  [":t", "empty model"],
+  ["/m", "empty namespace"],
+  ["a//m", "empty namespace"],
+  ["a/b/c/m", "host with a slash"],
+  ["..", "parent folder"],
+  ["../m", "parent folder"],
+  ["m:..", "parent folder"],
+  ["-m", "leading dash"],
+  ["a b", "blank"],
+  ["m@sha256:00", "digest"],
+  ["na.me/m", "dot in a namespace"],
+  ["m\0", "zero byte"],
+  ["a\\b", "backslash"],
+  ["m".repeat(81), "81 characters"],
+  ["ü", "letter beyond ASCII"],
+])("%p is no name: %s", (text) => {
+  expect(() => parseName(text)).toThrow("invalid model name");
+});
+
+test("no text whatever names a manifest outside of the store", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom("a", ".", "/", ":", "-", "\\", "\0", " "), maxLength: 12 }),
+      (text) => {
+        let segments: readonly string[];
+        try {
+          segments = manifestSegments(parseName(text));
+        } catch {
+          return;
+        }
+        expect(segments).toHaveLength(4);
+        expect(join("/store", ...segments).split("/")).toEqual(["", "store", ...segments]);
+      },
+    ),
+    { seed: 11, numRuns: 3000 },
+  );
+});
+
+describe("a reference in a request", () => {
+  test("may have blanks around it and ask for a local model", () => {
+    expect(displayName(parseReference("  m:8b "))).toBe("m:8b");
+    expect(displayName(parseReference("m:local"))).toBe("m:latest");
+    expect(displayName(parseReference("m:8b:LOCAL"))).toBe("m:8b");
+  });
+  test("may not ask for both", () => {
+    expect(() => parseReference("m:cloud:local")).toThrow('use either :local or :cloud, not both: "m:cloud:local"');
+  });
+});

@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdir, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Logger } from "../../../src/base/log.ts";
+import { writeBlob } from "../../../src/library/store/blobs.ts";
+import { parseName } from "../../../src/library/store/name.ts";
+import { pruneLater, pruneStore } from "../../../src/library/store/prune.ts";
+import { manifestPath, openStore } from "../../../src/library/store/store.ts";
+import { putModel, tempFolder } from "../fixture.ts";
+
+let folder: string;
+let root: string;
+let logged: string[];
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  logged = [];
+  await putModel(root, "m", { texts: [["system", "S"]] });
+  await writeBlob(root, new Uint8Array(3));
+  await writeFile(join(root, "blobs", ".tmp-1"), "half");
+  await writeFile(join(root, "blobs", "notes.txt"), "somebody's");
+  await mkdir(join(root, "manifests", "host", "user", "gone"), { recursive: true });
+  await writeFile(join(root, "manifests", "host", "user", ".tmp-2"), "half");
+  await mkdir(join(root, "manifests", "empty"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const log: Logger = {
+  debug: (msg) => void logged.push(msg),
+  info: (msg) => void logged.push(msg),
+  warn: (msg) => void logged.push(msg),
+  error: (msg) => void logged.push(msg),
+};
+const pruneIn = (minutes: number) => pruneStore(root, { now: () => Date.now() + minutes * 60_000, log });
+const namesIn = async (folder: string) => (await readdir(join(root, folder))).sort();
+const blobs = () => namesIn("blobs");
+
+test("what nothing refers to goes once it is an hour old, and what is not ours stays", async () => {
+  const before = await blobs();
+  await pruneIn(61);
+  expect((await blobs()).length).toBe(before.length - 2);
+  expect(await blobs()).toContain("notes.txt");
+  expect(await namesIn("manifests")).toEqual(["registry.ollama.ai"]);
+  expect((await (await openStore(root)).load("m")).system).toBe("S");
+  expect(logged).toEqual(["removed blobs that no model refers to"]);
+});
+
+test("nothing younger than an hour goes", async () => {
+  const before = await blobs();
+  await pruneIn(59);
+  expect(await blobs()).toEqual(before);
+  expect(await namesIn("manifests")).toEqual(["empty", "host", "registry.ollama.ai"]);
+});
+
+test("a download stays for a week after it last moved, and then goes with all its files", async () => {
+  const partial = `sha256-${"0".repeat(64)}-partial`;
+  const files = [partial, `${partial}-0`, `${partial}-1`];
+  for (const name of files) await writeFile(join(root, "blobs", name), "{}");
+  const weekMinutes = 7 * 24 * 60;
+  await utimes(join(root, "blobs", partial), 1, 1);
+  await pruneIn(weekMinutes - 1);
+  expect(await blobs()).toEqual(expect.arrayContaining(files));
+  await pruneIn(weekMinutes + 1);
+  expect((await blobs()).filter((name) => name.includes("partial"))).toEqual([]);
+  expect(logged.at(-1)).toBe("removed abandoned partial downloads");
+});
+
+test("a manifest that cannot be read keeps every blob", async () => {
+  const path = manifestPath(root, parseName("torn"));
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, "{");
+  const before = await blobs();
+  await pruneIn(61);
+  expect(await blobs()).toEqual(before.filter((name) => name !== ".tmp-1"));
+  expect(logged).toEqual(["no blobs are removed: a manifest cannot be read"]);
+});
+
+test("a store that is not there is not made", async () => {
+  await pruneStore(join(folder, "none"), { now: Date.now, log });
+  expect(await readdir(folder)).toEqual(["models"]);
+  expect(logged).toEqual([]);
+});
+
+test("what was too young at the start goes an hour later, unless somebody writes to it", async () => {
+  const due: { ms: number; work: () => void }[] = [];
+  let nowMs = Date.now();
+  const clock = { now: () => nowMs, after: (ms: number, work: () => void) => (due.push({ ms, work }), () => {}) };
+  await writeFile(join(root, "blobs", ".tmp-used"), "half");
+  pruneLater(root, { clock, log });
+  const [later] = due;
+  expect(later!.ms).toBeGreaterThan(3600_000);
+  const wait = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    const used = new Date(nowMs - 3601_000); // long ago, and after the start
+    await utimes(join(root, "blobs", ".tmp-used"), used, used);
+    later!.work();
+    await Bun.sleep(50);
+  };
+  await wait(later!.ms);
+  expect(await blobs()).not.toContain(".tmp-1");
+  expect(await blobs()).toContain(".tmp-used");
+  expect(logged).toEqual([]);
+});

@@ -1,0 +1,103 @@
+/** Models that share a GPU: fake runners of 8 layers, each of which takes a byte there. */
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { resolve } from "node:path";
+import type { PoolModel } from "../../../src/runtime/processes/load-message.ts";
+import { Pool, type Lease } from "../../../src/runtime/processes/pool.ts";
+import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts";
+
+setDefaultTimeout(30_000);
+
+const NONE = { go: undefined, prefersGo: undefined };
+const COMMAND = [process.execPath, resolve(import.meta.dir, "../fake-runner.ts"), "gpu"];
+const [first, second, third, fourth, fifth] = ["first", "second", "third", "fourth", "fifth"].map(
+  (name): PoolModel => ({
+    name,
+    digest: "0".repeat(64),
+    path: `/${name}`,
+    adapters: [],
+    weightBytes: 1,
+    template: NONE,
+  }),
+) as [PoolModel, PoolModel, PoolModel, PoolModel, PoolModel];
+
+let pool: Pool | undefined;
+afterEach(() => pool?.close(0));
+
+/** A GPU with room for so many layers; undefined: nobody knows for how many. */
+function makeGpu(gpuMemory: number | undefined): void {
+  const spawn = { command: COMMAND, env: { PATH: process.env["PATH"] }, loadTimeoutMs: 20_000 };
+  pool = new Pool({
+    backend: "webgpu",
+    ctxLen: 8,
+    numParallel: 1,
+    maxLoaded: 9,
+    maxQueue: 4,
+    keepAliveMs: 60_000,
+    cacheDir: undefined,
+    freeBytes: () => 1e12,
+    gpuMemory,
+    start: (load, signal) => RunnerProcess.start(load, spawn, signal),
+  });
+}
+
+/** Loads a model that stays in use until its lease is released. */
+const use = (model: PoolModel, num_gpu = -1): Promise<Lease> =>
+  pool!.acquire(model, { options: { num_gpu }, keepAliveMs: undefined, signal: new AbortController().signal });
+
+/** Loads a model that is idle then. */
+const load = async (model: PoolModel, num_gpu?: number): Promise<void> => (await use(model, num_gpu)).release();
+
+/** What is loaded: bytes on the GPU by name. */
+const onGpu = (): Record<string, number> =>
+  Object.fromEntries(pool!.loaded().map(({ name, vramBytes }) => [name, vramBytes]));
+
+test("an idle model gives way before layers of another stay on the CPU", async () => {
+  makeGpu(10);
+  await load(first);
+  await load(second);
+  expect(onGpu()).toEqual({ second: 8 });
+  expect(pool!.activity().events).toMatchObject({ load: 2, unload: 1, evict: 1 });
+});
+
+test("a model in use stays: another takes what it leaves", async () => {
+  makeGpu(10);
+  const lease = await use(first);
+  await load(second);
+  expect(onGpu()).toEqual({ first: 8, second: 2 });
+  lease.release();
+});
+
+test("models that fit beside each other stay", async () => {
+  makeGpu(16);
+  await load(first);
+  await load(second);
+  expect(onGpu()).toEqual({ first: 8, second: 8 });
+});
+
+test("only as many give way as there must, the longest idle first, and none that is not on the GPU", async () => {
+  makeGpu(12);
+  await load(first, 0);
+  await load(second, 4);
+  await load(third, 4);
+  await load(fourth, 4); // now it is full
+  expect(onGpu()).toEqual({ first: 0, second: 4, third: 4, fourth: 4 });
+  await load(fifth);
+  expect(onGpu()).toEqual({ first: 0, fourth: 4, fifth: 8 });
+});
+
+test("options.num_gpu: a number that does not fit beside idle models takes their place; beside one in use it is refused", async () => {
+  makeGpu(10);
+  await load(first);
+  const lease = await use(second, 7);
+  expect(onGpu()).toEqual({ second: 7 });
+  await expect(use(third, 4)).rejects.toMatchObject({ code: "too_large", message: "4 of 8 layers: room for 3" });
+  expect(onGpu()).toEqual({ second: 7 });
+  lease.release();
+});
+
+test("a model too large for the whole GPU is split once nothing idle is left there", async () => {
+  makeGpu(5);
+  await load(first, 3);
+  await load(second);
+  expect(onGpu()).toEqual({ second: 5 });
+});

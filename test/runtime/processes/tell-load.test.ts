@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { tellLoad } from "../../../src/runtime/processes/tell-load.ts";
+
+const FILE = import.meta.path; // of any size
+const { size } = Bun.file(FILE);
+
+interface Loaded {
+  readonly weights: number;
+  readonly gpuLayers?: { count: number; all: number };
+  readonly samplersUnused?: readonly string[];
+}
+
+function told({ weights, gpuLayers, samplersUnused = [] }: Loaded): unknown[] {
+  const lines: unknown[] = [];
+  const log = {
+    info: (msg: string, fields?: object) => void lines.push([msg, fields]),
+    warn: (msg: string, fields?: object) => void lines.push([msg, fields]),
+  };
+  const bytes = { weights, kv: 0, scratch: 0 };
+  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers, samplersUnused }, { path: FILE });
+  return lines;
+}
+
+test("weights that take a multiple of their file in memory, and a model on two devices, are told", () => {
+  expect(told({ weights: 2 * size })).toEqual([]);
+  expect(told({ weights: 4 * size })).toEqual([
+    [
+      expect.stringContaining("more memory than their file"),
+      { file: FILE, backend: "onnx", times: 4, bytes: 4 * size },
+    ],
+  ]);
+  expect(told({ weights: size, gpuLayers: { count: 2, all: 9 } })).toEqual([
+    ["some layers of a model are on the GPU, the others on the CPU", { file: FILE, device: "d", vramBytes: 3 }],
+  ]);
+  expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
+});
+
+test("samplers that a file recommends and that do not exist here are told", () => {
+  const keys = ["general.sampling.sequence"];
+  expect(told({ weights: size, samplersUnused: keys })).toEqual([
+    ["a model's file recommends samplers that do not exist here", { file: FILE, keys }],
+  ]);
+});
