@@ -406,5 +406,7 @@ function stopOnSignal(parts: Stoppable): void {
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));
-  process.on("SIGINT", () => stop(0)); // a person is waiting
+  // Windows: Ctrl+Break, and a console that is closed. Elsewhere SIGHUP stays as the shell set it, for `nohup`.
+  const more = process.platform === "win32" ? (["SIGBREAK", "SIGHUP"] as const) : [];
+  for (const signal of ["SIGINT", ...more] as const) process.on(signal, () => stop(0)); // a person is waiting
 }

@@ -24,6 +24,7 @@ const NICEST = 19;
 /** Serves the process that started this one, over the spawn channel. */
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
+  process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too: the server decides when it ends
   collectWhenIdle();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // also for threads started after this
   dieBeforeParent();

@@ -64,6 +64,7 @@ function volunteerForDeath(): void {
 }
 
 for (const event of ["unhandledRejection", "uncaughtException"] as const) process.on(event, () => process.exit(1));
+process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too: the server decides when it ends
 dieWithParent();
 volunteerForDeath();
 const say = process.stdout.write.bind(process.stdout);
