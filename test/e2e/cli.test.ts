@@ -131,6 +131,10 @@ describe("create", () => {
     expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(
       `Error: no such file: ${join(home, "nothing.gguf")}\n`,
     );
+    for (const path of [String.raw`.\none.gguf`, String.raw`..\none.gguf`, String.raw`C:\none.gguf`, "C:/none.gguf"]) {
+      writeFileSync(join(home, "Bad"), `FROM ${path}\n`);
+      expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toContain("Error: no such file: ");
+    }
     writeFileSync(join(home, "x-00001-of-00002.gguf"), "GGUF");
     writeFileSync(join(home, "Bad"), "FROM ./x-00001-of-00002.gguf\n");
     expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(

@@ -56,6 +56,6 @@ async function insideOf(folder: string, name: string): Promise<ModelFile> {
 
 /** A path of a Modelfile, relative to its folder; `~` is the home folder. */
 export function resolvePath(value: string, folder: string): string {
-  if (value === "~" || value.startsWith("~/")) return join(homedir(), value.slice(1));
+  if (/^~($|[\\/])/.test(value)) return join(homedir(), value.slice(1));
   return isAbsolute(value) ? value : resolve(folder, value);
 }

@@ -112,4 +112,4 @@ function freeName(name: string, { files, digest }: { files: Record<string, strin
   throw new Error(`expected files of different names, got two called '${name}'`);
 }
 
-const looksLikePath = (value: string): boolean => /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(value);
+const looksLikePath = (value: string): boolean => /^(\.{0,2}[\\/]|~|[A-Za-z]:[\\/])/.test(value);

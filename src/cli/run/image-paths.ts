@@ -15,7 +15,7 @@ const PATHS = new RegExp(
   [
     `'([^'\\n]+${EXTENSION})'`,
     `"([^"\\n]+${EXTENSION})"`,
-    String.raw`(?<=^|\s)((?:[a-z]:[\\/]|~?/|\.{1,2}[\\/])(?:\\[^\n]|[^\s\\])*?${EXTENSION})(?=$|[\s,.;:!?)])`,
+    String.raw`(?<=^|\s)((?:[a-z]:[\\/]|~?/|~\\|\.{1,2}[\\/])(?:\\[^\n]|[^\s\\])*?${EXTENSION})(?=$|[\s,.;:!?)])`,
   ].join("|"),
   "gi",
 );
@@ -117,4 +117,4 @@ async function firstFile(paths: readonly string[]): Promise<string | undefined> 
   return undefined;
 }
 
-const expandHome = (path: string): string => path.replace(/^~(?=\/)/, homedir());
+const expandHome = (path: string): string => path.replace(/^~(?=[\\/])/, homedir());

@@ -66,4 +66,5 @@ test("paths start at the Modelfile, and ~ is home", () => {
   expect(resolvePath("a/b.gguf", "/models")).toBe("/models/a/b.gguf");
   expect(resolvePath("/a.gguf", "/models")).toBe("/a.gguf");
   expect(resolvePath("~/a.gguf", "/models")).toBe(join(homedir(), "a.gguf"));
+  expect(resolvePath(String.raw`~\a.gguf`, "/models")).toBe(join(homedir(), String.raw`\a.gguf`)); // as on Windows
 });

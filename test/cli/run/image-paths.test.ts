@@ -44,6 +44,17 @@ describe("a path in a prompt", () => {
     expect(await see("a sentence about .png, 1/2.png")).toEqual(["a sentence about .png, 1/2.png"]);
   });
 
+  test("may be written as on Windows", () => {
+    const paths = [
+      String.raw`C:\x.png`,
+      "C:/x.png",
+      String.raw`~\x.png`,
+      String.raw`.\x.png`,
+      String.raw`"C:\x y.png"`,
+    ];
+    expect(paths.filter((path) => !beginsWithImage(`${path} what`))).toEqual([]);
+  });
+
   test("at the beginning of a line is no command", () => {
     expect(["/tmp/x.png what", "'/tmp/x y.png'", "/bye", "/show x.png"].map(beginsWithImage)).toEqual([
       true,

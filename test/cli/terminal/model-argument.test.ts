@@ -35,12 +35,19 @@ describe("a model's name", () => {
 });
 
 describe("a path", () => {
-  test.each(["./none.gguf", "../none", "/none/at/all", "~/none", "C:\\none.gguf", "none.gguf", "sub/none.gguf"])(
-    "%s that leads nowhere is named",
-    async (text) => {
-      await expect(readModelArgument(text)).rejects.toThrow("no such file: ");
-    },
-  );
+  test.each([
+    "./none.gguf",
+    "../none",
+    "/none/at/all",
+    "~/none",
+    "~\\none",
+    "C:\\none.gguf",
+    "C:/none.gguf",
+    "none.gguf",
+    "sub/none.gguf",
+  ])("%s that leads nowhere is named", async (text) => {
+    await expect(readModelArgument(text)).rejects.toThrow("no such file: ");
+  });
 
   test("of a file or a folder", async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-argument-"));
