@@ -1,4 +1,4 @@
-/** The gateway on files alone: nothing of PostgreSQL is loaded before a setting asks for it. */
+/** The gateway on SQLite: the PostgreSQL code is loaded only if a setting asks for it. */
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { Glob, Transpiler } from "bun";

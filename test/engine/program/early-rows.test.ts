@@ -1,6 +1,6 @@
 /**
- * Where wanted rows are taken. That nothing else changes is tested with every architecture in
- * test/engine/architectures/.
+ * The steps at which wanted rows are selected. test/engine/architectures/ tests with every architecture that nothing
+ * else changes.
  */
 import { expect, test } from "bun:test";
 import { takeRowsEarly } from "../../../src/engine/program/early-rows.ts";

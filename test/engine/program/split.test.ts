@@ -1,4 +1,4 @@
-/** Models in two parts, both on the reference: where they are cut makes no difference, to the bit. */
+/** Models in two parts, both on the reference: the place of the cut makes no difference, to the bit. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -62,7 +62,7 @@ describe("cut anywhere, a model computes the same", () => {
 });
 
 describe("rows of an image", () => {
-  /** Ids, three rows of vectors that see each other, at positions of their own, and ids again. */
+  /** Ids, three rows of bidirectional vectors with their own positions, and ids again. */
   async function withImage(session: Session, program: Program): Promise<Float32Array> {
     const tokens = Int32Array.of(5, 9, -1, -1, -1, 7, 3);
     const vectors = Float32Array.from({ length: 3 * vectorDimOf(program.steps) }, (_, i) => Math.sin(i));
@@ -110,7 +110,7 @@ test("a split model has the bytes of both parts, and names where they are", asyn
   expect(session.device).toBe("Test GPU: 2 of 3 layers, CPU (1 thread, reference): the others");
 });
 
-/** A session of the reference that says it is a GPU's. */
+/** A session of the reference that claims to be on a GPU. */
 function asGpu(session: Session): Session {
   const { weights, kv, scratch } = session.bytes;
   return {
@@ -127,7 +127,7 @@ function asGpu(session: Session): Session {
 }
 
 describe("a load", () => {
-  /** Says what happens, and fails where it is told to. */
+  /** Records events, and fails where `failing` says. */
   function parts(failing?: "front" | "back") {
     const events: string[] = [];
     const backend = (name: "front" | "back"): Backend => ({

@@ -1,11 +1,11 @@
-/** Texts to embed between their special tokens, which stay whatever is cut. */
+/** Texts to embed, between their special tokens, which survive truncation. */
 import { expect, test } from "bun:test";
 import type { EmbedRequest } from "../../../src/engine/batching/embed-queue.ts";
 import type { LoadedEngine } from "../../../src/engine/batching/load.ts";
 import { embed, encodeInput } from "../../../src/engine/runner/embed.ts";
 
 const [BEGIN, END] = [1, 2];
-/** A letter is its code; `<` and `>` spell the special tokens. */
+/** A letter is its code; `<` and `>` are the special tokens. */
 const tokenizer = {
   before: BEGIN,
   after: END,
@@ -20,7 +20,7 @@ const letters = (text: string): number[] => Array.from(text, (letter) => letter.
 test("a text that brings its special tokens gets no second ones", () => {
   expect(idsOf("abc")).toEqual([BEGIN, ...letters("abc"), END]);
   expect(idsOf("<abc>")).toEqual([BEGIN, ...letters("abc"), END]);
-  expect(idsOf("<abcd>")).toEqual([BEGIN, ...letters("abcd"), END]); // as long as may be
+  expect(idsOf("<abcd>")).toEqual([BEGIN, ...letters("abcd"), END]); // the longest allowed
 });
 
 test("one that is cut ends with its special token all the same", () => {
@@ -41,7 +41,7 @@ test("the query of many documents is encoded once, and others get their turns ho
     tokenizer: { ...tokenizer, encode, family: "wpm" },
     info: { ctxLen: 2 ** 15 },
     rankPrompt: undefined,
-  } as unknown as LoadedEngine; // as much of one as is looked at
+  } as unknown as LoadedEngine; // the used part
   const query = "q".repeat(30_000);
   const inputs = Array.from({ length: 20 }, (_, i) => `d${i}`);
   const loop = { nowNs: () => 0, nextTurn: async () => void turns.push(encoded.length) };

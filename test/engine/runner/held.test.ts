@@ -1,4 +1,7 @@
-/** A runner in this process: what it keeps of requests, and of those that are given up before their images are read. */
+/**
+ * A runner in this process: the state that it keeps of requests, including those cancelled before their images are
+ * read.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

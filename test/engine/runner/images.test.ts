@@ -1,4 +1,4 @@
-/** Images of prompts: what is read, counted and encoded, how often, and what becomes of those that nobody waits for. */
+/** Images of prompts: reading, counting and encoding them, how often, and abandoned ones. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeImages } from "../../../src/engine/runner/images.ts";
@@ -6,7 +6,7 @@ import { makeImages } from "../../../src/engine/runner/images.ts";
 const never = new AbortController().signal;
 const MIB = 2 ** 20;
 
-/** A GIF of that width, as far as its size is read. */
+/** A GIF of this width, complete up to its size. */
 function file(width: number): Uint8Array {
   return Uint8Array.from([...Buffer.from("GIF89a"), width, 0, 1, 0]);
 }
@@ -93,7 +93,7 @@ test("an encoding ends when the last one that waits for it has gone", async () =
   first.abort();
   await go();
   await shared[1];
-  expect(log).toContain("encoded 3"); // one still waited
+  expect(log).toContain("encoded 3"); // one caller was still waiting
   await go();
   expect((await next)[0]?.[0]?.rows).toBe(4);
 
@@ -172,7 +172,7 @@ test("what is kept counts once, also where an encoding was given up and ended al
   const [one, two] = [file(1), file(2)];
   await images.read([one, two]);
   const abort = new AbortController();
-  const lost = images.encode([one], abort.signal); // its encoder looks at no signal
+  const lost = images.encode([one], abort.signal); // its encoder ignores signals
   while (waiting.length === 0) await Bun.sleep(0);
   abort.abort();
   const again = images.encode([one], never);

@@ -1,4 +1,4 @@
-/** Prompts on the embedded model's tokenizer: the ids are those of the rendered text, for every way of asking. */
+/** Prompts on the embedded model's tokenizer: the ids equal the rendered text's, for every kind of request. */
 import { resolve } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { mapFile } from "../../../src/engine/formats/files/map.ts";
@@ -18,7 +18,7 @@ const text = (id: number | undefined): string =>
   id === undefined ? "" : tokenizer.detokenize([id], { special: true });
 const source = metadata.get("tokenizer.chat_template") as string;
 const chatTemplate = { source, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
-const info = { ctxLen: 100 } as EngineInfo; // all that prompts ask of it
+const info = { ctxLen: 100 } as EngineInfo; // the only field that prompts use
 const templates = makeTemplates(chatTemplate);
 templates.define(0, { go: undefined, prefersGo: undefined });
 templates.define(1, { go: "{{ .System }}|{{ .Prompt }}|", prefersGo: true });

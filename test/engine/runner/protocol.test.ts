@@ -1,4 +1,4 @@
-/** What a runner's process does with each message, and with the end of who started it. */
+/** The reactions of a runner's process to each message, and to the end of its parent. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { resolve } from "node:path";
 import type { FromRunner, LoadMessage, ToRunner } from "../../../src/engine/runner/messages.ts";
@@ -8,7 +8,7 @@ import { endless, generate, isOf, LOAD, RUNNER_ENV, spawnRunner, textOf, type Sp
 
 setDefaultTimeout(120_000);
 
-/** Answered by a text, as soon as a model is loaded. */
+/** Answered by a text, once a model is loaded. */
 const probe = (id: number): ToRunner => ({ kind: "detokenize", id, tokens: [] });
 
 describe("a load", () => {
@@ -47,7 +47,7 @@ describe("a loaded runner", () => {
   });
   afterAll(async () => {
     runner.send({ kind: "close" });
-    expect(await runner.child.exited).toBe(0); // whatever it was asked
+    expect(await runner.child.exited).toBe(0); // whatever the request
   });
 
   test("answers two requests at once as it answers each alone", async () => {
@@ -68,7 +68,7 @@ describe("a loaded runner", () => {
     send(endless(20), endless(21));
     expect(await eventually(() => [20, 21].every((id) => textOf(events(id)) !== ""), 60_000)).toBe(true);
     send({ kind: "cancel", id: 20 }, generate(22, "Hi"));
-    expect((await end(22)).kind).toBe("done"); // there are two places, and the other one is still taken
+    expect((await end(22)).kind).toBe("done"); // there are two slots, and the other one is still taken
     const told = events(20).length;
     send(generate(23, "Hi"));
     await end(23);

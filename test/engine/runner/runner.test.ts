@@ -1,4 +1,4 @@
-/** A runner's process, spoken to as the server does. */
+/** A runner's process, with the server's own messages. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import type { FromRunner, LoadMessage, ToRunner } from "../../../src/engine/runner/messages.ts";

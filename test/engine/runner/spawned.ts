@@ -1,4 +1,4 @@
-/** A runner's process with the embedded model, spoken to as the server does. */
+/** A runner's process with the embedded model, with the server's own messages. */
 import { resolve } from "node:path";
 import type { SequenceEvent } from "../../../src/engine/batching/sequence.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../../../src/engine/runner/messages.ts";
@@ -28,10 +28,10 @@ export const LOAD: LoadMessage = {
 
 export interface Spawned {
   readonly child: Bun.Subprocess;
-  /** Everything that it said, in order. */
+  /** All its messages, in order. */
   readonly heard: FromRunner[];
   send(...messages: readonly ToRunner[]): void;
-  /** The first message that passes; throws where it does not come, or the process ends before it. */
+  /** The first message that matches; throws if it does not arrive, or the process ends before it. */
   hear<T extends FromRunner>(what: (message: FromRunner) => message is T): Promise<T>;
   /** The events of a request so far. */
   events(id: number): SequenceEvent[];
@@ -76,13 +76,13 @@ export function spawnRunner(): Spawned {
   };
 }
 
-/** Asks for an answer to a text, greedy. */
+/** Requests a greedy answer to a text. */
 export function generate(id: number, text: string, options: Partial<SamplingOptions> = {}): GenerateMessage {
   const settings = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...options };
   return { kind: "generate", id, asked: { kind: "text", text, context: [] }, options: settings, shift: true };
 }
 
-/** An answer that goes on until it is stopped. */
+/** An answer that continues until it is stopped. */
 export const endless = (id: number): GenerateMessage => ({
   ...generate(id, "Count.", { num_predict: 100_000 }),
   format: { type: "array", items: { type: "integer" }, minItems: 90_000 },

@@ -1,4 +1,4 @@
-/** Image files to pixels: what is refused before decoding, what fails alone, what comes out. */
+/** Image files to pixels: refusals before decoding, failures of single images, results. */
 import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
 import { describe, expect, test } from "bun:test";
@@ -29,13 +29,13 @@ test("a GIF and a WebP are decoded too", async () => {
 });
 
 describe("an animation is refused, and what only looks like one is not:", () => {
-  const picture = gif.subarray(19, -1); // behind the header and the colours
+  const picture = gif.subarray(19, -1); // after the header and the palette
   const pause = Buffer.from("21f90400000000 00".replaceAll(" ", ""), "hex");
   const still = png(1, 1, { samples: Uint8Array.of(1, 2, 3) });
   const withFrames = (count: number): Buffer => {
     const data = Buffer.alloc(8);
     data.writeUInt32BE(count, 0);
-    return Buffer.concat([still.subarray(0, 33), chunk("acTL", data), still.subarray(33)]); // behind the header
+    return Buffer.concat([still.subarray(0, 33), chunk("acTL", data), still.subarray(33)]); // after the header
   };
   const extended = (flags: number): Buffer => {
     const header = Buffer.alloc(30);
@@ -108,12 +108,12 @@ describe("what a PNG has beside its picture does no harm:", () => {
     ["an animation of one frame", [chunk("acTL", Uint8Array.of(0, 0, 0, 1, 0, 0, 0, 0)), chunk("fcTL", frameOf(5, 4))]],
     ["transparency that is too long", [chunk("tRNS", new Uint8Array(99))]],
   ])("%s", async (_, extras) => {
-    const bytes = Buffer.concat([whole.subarray(0, 33), ...extras, whole.subarray(33)]); // behind the header
+    const bytes = Buffer.concat([whole.subarray(0, 33), ...extras, whole.subarray(33)]); // after the header
     expect((await decodeImage(bytes)).data).toEqual(samples);
   });
 });
 
-/** Of an animation: all of the picture. (PNG third edition, 11.3.2.3) */
+/** A frame of an animation: the whole picture. (PNG third edition, 11.3.2.3) */
 function frameOf(width: number, height: number): Uint8Array {
   const data = Buffer.alloc(26);
   data.writeUInt32BE(width, 4);

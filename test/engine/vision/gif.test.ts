@@ -1,4 +1,4 @@
-/** GIF: what an encoder wrote comes out again, odd files as stb_image reads them, and no file holds the decoder. */
+/** GIF: decoding an encoder's output, odd files as stb_image reads them, and no file blocks the decoder. */
 import { expect, test } from "bun:test";
 import { makeRng, type Rng } from "../../../src/engine/text/rng.ts";
 import { decodeImage } from "../../../src/engine/vision/decode.ts";
@@ -65,7 +65,7 @@ function packed(codes: Bytes, size: number): number[] {
   return end();
 }
 
-/** @param clears whether a full table begins anew, or stays */
+/** @param clears true if a full table is cleared, false if it stays */
 function compress(indexes: Uint8Array, bits: number, { clears }: { clears: boolean }): number[] {
   const { put, end } = packer();
   const clear = 1 << bits;
@@ -132,7 +132,7 @@ const plain: Parts = {
   codes: compress(Uint8Array.of(0, 1, 2, 3), 2, { clears: true }),
 };
 const [, red, green, blue] = [0, ...D];
-const last = [blue, green, red] as const; // as the reference has the background
+const last = [blue, green, red] as const; // the reference's background
 
 test.each<[string, Partial<Parts>, (readonly number[])[]]>([
   ["a zero behind the picture", { end: [0, 0x3b] }, [A, B, C, D]],

@@ -14,7 +14,7 @@ import { nmse } from "../backends/compare.ts";
 import { goldenTest } from "../../golden.ts";
 import { goldenPath, readFloats, readPicture, readProjector, type GoldenChunk, type GoldenImage } from "./golden.ts";
 
-/** What the logits may differ by, of our rows and of the reference's own: it rounds, see the README of the data. */
+/** Bounds for the logits of our rows and of the reference's own, which are rounded; see the README of the data. */
 const TOLERANCES: Readonly<Record<string, { ours: number; text: number }>> = {
   gemma3: { ours: 1e-6, text: 1e-6 },
   gemma3_f16: { ours: 1e-6, text: 1e-6 },
@@ -24,7 +24,7 @@ const TOLERANCES: Readonly<Record<string, { ours: number; text: number }>> = {
   glm4v: { ours: 5e-6, text: 1e-10 },
   glm4v_ocr: { ours: 5e-6, text: 1e-10 },
   idefics3: { ours: 5e-6, text: 1e-10 },
-  mlp: { ours: Infinity, text: 1e-10 }, // of rows that are not as the model was trained
+  mlp: { ours: Infinity, text: 1e-10 }, // its rows differ from the trained model's
   mlp_nocls: { ours: Infinity, text: 1e-10 },
   pixtral: { ours: 5e-6, text: 1e-10 },
   pixtral_nomerge: { ours: 5e-6, text: 1e-10 },
@@ -44,7 +44,7 @@ describe.each(Object.entries(TOLERANCES))("%s", (name, tolerance) => {
     const tokenizer = loadTokenizer(gguf.metadata, gguf.path);
     const backend = await chooseBackend("auto", { layers: 0 });
     const options = { backend, text: program, threads: 1, signal: undefined };
-    // The reference lacks a layer of LLaVA, but in rows that are called fixed.
+    // The reference lacks a layer of LLaVA, except in rows called fixed.
     const encoder = await openImageEncoder(name === "mlp_nocls" ? withoutLastLayer(clip) : clip, options);
     const session = await backend.load(program, {
       ctxLen: 512,
@@ -90,7 +90,7 @@ function withoutLastLayer(gguf: Gguf): Gguf {
   return { ...gguf, metadata: new Map([...gguf.metadata, [key, count]]), tensors: new Map(kept) };
 }
 
-/** The same with other rows, one run of media after another. */
+/** The same with other rows, for each run of media in turn. */
 function withRows(sequence: readonly PromptSegment[], rows: Float32Array): PromptSegment[] {
   let at = 0;
   return sequence.map((part) => {
@@ -107,7 +107,7 @@ async function lastLogits(session: Session, sequence: readonly PromptSegment[]):
   return (await session.run([{ slot: 0, start: 0, ...input, logits: "last" }])).slice();
 }
 
-/** Of each row one position or three: where the reference has three of an image, its texts have one. */
+/** One position per row or three: the reference has three for images and one for texts. */
 function expectPositions(sequence: readonly PromptSegment[], chunks: GoldenImage["chunks"]): void {
   const { keys, media } = makeLayouts()(sequence);
   const { positions = Int32Array.from(keys, (_, i) => i) } = inputOf(

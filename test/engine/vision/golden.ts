@@ -1,4 +1,4 @@
-/** The reference data of image encoders: what llama.cpp made of some pictures, stage by stage. */
+/** The reference data of image encoders: llama.cpp's results for some pictures, stage by stage. */
 import { readFileSync } from "node:fs";
 import { golden } from "../../golden.ts";
 import type { RgbImage } from "../../../src/engine/vision/image.ts";

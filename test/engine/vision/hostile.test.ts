@@ -1,4 +1,4 @@
-/** Projector files that are damaged or made to harm: one clear error each, before anything is sized by them. */
+/** Damaged or malicious projector files: one clear error each, before any size is used. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
@@ -13,14 +13,14 @@ import { makeProjector } from "./seeing-model.ts";
 
 const options = { backend: cpuBackend, text: undefined, threads: 1, signal: undefined };
 
-/** What opening says; undefined where it opens. */
+/** The error of opening; undefined if it opens. */
 async function failure(gguf: Gguf): Promise<{ code: string; message: string } | undefined> {
   try {
     (await openImageEncoder(gguf, options)).close();
     return undefined;
   } catch (error) {
     if (error instanceof Error && "code" in error) return { code: String(error.code), message: error.message };
-    throw error; // a failure that is none of the expected ones
+    throw error; // an unexpected failure
   }
 }
 

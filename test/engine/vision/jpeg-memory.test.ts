@@ -1,4 +1,4 @@
-/** How much memory a JPEG takes to decode, by its pixels: a small file may have very many. */
+/** Memory for decoding a JPEG, by its pixels: a small file may have very many. */
 import { expect, test } from "bun:test";
 
 const [WIDTH, HEIGHT] = [4000, 3000];

@@ -1,6 +1,6 @@
 /**
- * JPEG against stb_image, by which the reference decodes: small pictures of each kind (made with Pillow 12), and the
- * pixels that stb_image 2.30 makes of them. The library rounds otherwise, by up to three levels.
+ * JPEG against stb_image, which the reference uses: small pictures of each kind (made with Pillow 12), and the pixels
+ * by stb_image 2.30. The library rounds differently, by up to three levels.
  */
 import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
@@ -35,7 +35,7 @@ const pictures: readonly (readonly [name: string, pixels: string, base64: string
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(base64, "base64"));
 const SIZE = { width: 21, height: 13 };
 
-/** How far two pictures are apart, in levels of 255: at most, and on average. */
+/** Difference of two pictures, in levels of 255: largest and mean. */
 function distance(a: Uint8Array, b: Uint8Array): { most: number; mean: number } {
   expect(a.length).toBe(b.length);
   const apart = a.map((value, i) => Math.abs(value - b[i]!));
@@ -89,7 +89,7 @@ test("a file with a changed byte is an error or a picture of its size", async ()
 test("bytes between segments are skipped", async () => {
   for (const [, pixels, base64] of pictures) {
     const whole = bytesOf(base64);
-    const second = 4 + new DataView(whole.buffer).getUint16(4); // behind the first segment
+    const second = 4 + new DataView(whole.buffer).getUint16(4); // after the first segment
     for (const padding of [[0], [0, 0, 0], [0xff, 0xff], [0x12, 0x34, 0xff]]) {
       const padded = Uint8Array.of(...whole.subarray(0, second), ...padding, ...whole.subarray(second));
       expect(readImageHeader(padded)).toMatchObject(SIZE);
@@ -101,7 +101,7 @@ test("bytes between segments are skipped", async () => {
 test("a frame of another size than the header's, however it is hidden, never reaches the decoder", () => {
   const whole = bytesOf(pictures[0]![2]);
   const frame = [0xff, 0xc0, 0, 17, 8, 0xff, 0xf0, 0xff, 0xf0, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
-  const segment = [0xff, 0, 0, 2 + frame.length, ...frame]; // a reader that takes 00 for a marker passes it by
+  const segment = [0xff, 0, 0, 2 + frame.length, ...frame]; // a reader that mistakes 00 for a marker skips it
   const hiding = Uint8Array.of(...whole.subarray(0, 2), ...segment, ...whole.subarray(2));
   expect(readImageHeader(hiding)).toMatchObject(SIZE);
   expect(() => cleanJpeg(hiding, SIZE)).toThrow("a frame of 65520×65520");

@@ -1,4 +1,4 @@
-/** Others have their turn while an image is encoded, and what they run changes nothing of it. */
+/** Encoding an image yields to other work, which does not change the result. */
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";

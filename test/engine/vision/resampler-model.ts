@@ -57,7 +57,7 @@ export function makeResampler(version: number): WriteModel {
     const blk = `v.blk.${layer}`;
     for (const name of ["ln1", "ln2"]) norm(`${blk}.${name}`, DIM);
     for (const name of ["q", "k", "v", "out"]) linear(`${blk}.attn_${name}`, DIM, DIM);
-    linear(`${blk}.ffn_down`, DIM, FFN_DIM); // as older files name it
+    linear(`${blk}.ffn_down`, DIM, FFN_DIM); // the name in older files
     linear(`${blk}.ffn_up`, FFN_DIM, DIM);
   }
   norm("v.post_ln", DIM);

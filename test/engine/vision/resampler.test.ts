@@ -22,7 +22,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-resampler-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** One part of a picture: its pixels as llama.cpp lays them out, and its rows. */
+/** One part of a picture: its pixels in llama.cpp's layout, and its rows. */
 interface Recorded {
   readonly width: number;
   readonly height: number;

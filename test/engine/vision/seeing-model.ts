@@ -126,7 +126,7 @@ export function chunk(kind: string, data: Uint8Array): Buffer {
   return all;
 }
 
-/** A picture of random colours in four stripes; another seed is another picture. */
+/** A picture of random colours in four stripes; another seed gives another picture. */
 export function picture(seed: number, width = 20, height = 32): Buffer {
   const rng = makeRng(seed);
   const stripes = Array.from({ length: 4 }, () => Array.from({ length: 3 }, () => (rng.float() < 0.5 ? 0 : 255)));

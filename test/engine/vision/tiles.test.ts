@@ -1,4 +1,4 @@
-/** Pictures in tiles: which sizes are chosen, and what is where. The counts are those of llama-server. */
+/** Pictures in tiles: the chosen sizes, and their content. The counts are llama-server's. */
 import { expect, test } from "bun:test";
 import type { RgbImage } from "../../../src/engine/vision/image.ts";
 import { runAtOnce } from "../../../src/engine/vision/steps.ts";
@@ -13,7 +13,7 @@ function tiling() {
   return bestOfSizes(sizes, TILE);
 }
 
-/** Each pixel says where it is. */
+/** Each pixel encodes its position. */
 function picture(width: number, height: number): RgbImage {
   const data = Uint8Array.from({ length: width * height * 3 }, (_, i) => {
     const pixel = Math.floor(i / 3);

@@ -1,4 +1,4 @@
-/** Headers read piece by piece: the same values and the same errors as from bytes that are all there. */
+/** Headers read piece by piece: the same values and the same errors as from the whole file in memory. */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { mkdir, truncate, writeFile } from "node:fs/promises";
@@ -28,7 +28,7 @@ const rich = encodeGguf({
   },
 });
 
-/** Parses with a window of `windowBytes`, or of what the parser asks for where that is more. */
+/** Parses with a window of `windowBytes`, or of a larger size that the parser requests. */
 function parseByWindow(bytes: Uint8Array, windowBytes: number, options: ParseOptions = {}): Header {
   const cursor = makeCursor(new Uint8Array(0), "m.gguf", bytes.length);
   const steps = headerSteps(cursor, { ...options, fileBytes: bytes.length });
@@ -41,7 +41,7 @@ function parseByWindow(bytes: Uint8Array, windowBytes: number, options: ParseOpt
   }
 }
 
-/** The header or the error, as text: Bun holds typed arrays with NaN for unequal. */
+/** The header or the error, as text: Bun treats typed arrays with NaN as unequal. */
 function outcome(run: () => Header): string {
   try {
     return Bun.inspect(run(), { depth: 9 });
@@ -172,7 +172,7 @@ test("a file that gets shorter while it is read is an error, not the end of the 
       await truncate(path("m.gguf"), 300_000);
       ends.push(await reading);
     }
-    // Shortened before or after it was read, it is another error or none.
+    // Truncated before or after it was read, it is another error or no error.
     expect(ends.at(-1)).toBe(`bad_file: ${path("m.gguf")}: the file ended while it was read`);
     expect(ends.filter((end) => end.startsWith("not an AppError"))).toEqual([]);
   }));

@@ -33,7 +33,7 @@ const parts = (extra: MemoryModel["metadata"] = {}): MemoryModel[] => [
 ];
 
 async function merged(models: readonly MemoryModel[], path: (name: string) => string): Promise<string> {
-  const paths = models.map((_, i) => path(`sha256-${i}`)); // names that say nothing
+  const paths = models.map((_, i) => path(`sha256-${i}`)); // names without meaning
   for (const [i, model] of models.entries()) await writeFile(paths[i]!, encodeGguf(model));
   const chunks: Uint8Array[] = [];
   for await (const chunk of mergeShards(paths)) chunks.push(chunk.slice());

@@ -47,7 +47,7 @@ test("a file says what goes in and out, and where its weights are", () => {
     inputs: ["x"],
     outputs: ["y"],
     external: new Set(["a.onnx_data"]),
-    parameterCount: 12 + 2 * 32, // vectors are not counted, packed ones have two in a byte
+    parameterCount: 12 + 2 * 32, // vectors are not counted, packed types have two values in a byte
     dataType: "F32",
   });
 });
@@ -92,13 +92,13 @@ describe("what is no sound file is said", () => {
     const dims = Buffer.from([0x08, ...Array<number>(9).fill(0xff), 1]); // −1 elements
     const shape = field(7, field(5, Buffer.concat([dims, dims, Uint8Array.of(0x10, 1)])));
     expect(said(Buffer.concat([whole, shape]))).toBe("bad_file: F: a tensor of the shape (Infinity, Infinity)");
-    const packed = field(1, Buffer.concat([new Uint8Array(33), Buffer.alloc(11, 0xff)])); // what follows is not read
+    const packed = field(1, Buffer.concat([new Uint8Array(33), Buffer.alloc(11, 0xff)])); // the rest is not read
     expect(said(field(7, field(5, packed)))).toBe("bad_file: F: a tensor of more than 32 dimensions");
   });
 
   test("larger than such a file can be, before any of it is read", () => {
     writeFileSync(path, "");
-    truncateSync(path, 2 ** 31 + 1); // takes no room
+    truncateSync(path, 2 ** 31 + 1); // sparse
     expect(failure(() => readOnnxHeader(path)).replace(path, "F")).toBe(
       "bad_file: F: expected at most 2147483648 bytes, got 2147483649",
     );

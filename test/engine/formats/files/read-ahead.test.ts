@@ -1,10 +1,10 @@
-/** Reading a mapped file ahead: in order, in pieces, with progress, and only where that is of use. */
+/** Reads a mapped file ahead: in order, in pieces, with progress, and only if that is useful. */
 import { expect, test } from "bun:test";
 import { readAhead } from "../../../../src/engine/formats/files/read-ahead.ts";
 
 const MIB = 2 ** 20;
 
-/** A disk that gives a piece some looks after it was asked for. */
+/** A disk that delivers a piece some looks after the request. */
 function makeDisk(byteLength: number, { looks = 3, known = 0 } = {}) {
   const asked: number[] = [];
   const progress: number[] = [];

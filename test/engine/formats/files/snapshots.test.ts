@@ -1,4 +1,4 @@
-/** Snapshots of prefixes as files: they come back whole or not at all, and stay within their bound. */
+/** Snapshots of prefixes as files: they are restored completely or not at all, and stay within their bound. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -127,7 +127,7 @@ test("they take at most half of what the disk has for them, and nothing of a ful
   expect((await files()).length).toBeWithin(6, 10);
   expect(store.read(infoOf(30).name)).toEqual(bytesOf(30, 1000));
   expect(store.read(infoOf(1).name)).toBeUndefined();
-  used = 16_000; // by somebody else: what is here is half of what there is now
+  used = 16_000; // by another process: this process knows half of the used bytes
   await writeAll(31, 1);
   expect((await files()).length).toBeWithin(1, 5);
   await rm(root, { recursive: true });
@@ -214,7 +214,7 @@ test("what is removed before it was written is never written; a folder that cann
   expect(await nowhere.list()).toEqual([]);
 });
 
-/** A store whose disk takes nothing before `release`. */
+/** A store whose disk stores nothing before `release`. */
 function slowStore() {
   const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const freeBytes = async (): Promise<number> => {

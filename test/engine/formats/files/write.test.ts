@@ -1,4 +1,4 @@
-/** What is written is what is read, and a file appears whole or not at all. */
+/** Written values are read back unchanged, and a file appears complete or not at all. */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -61,7 +61,7 @@ const model: fc.Arbitrary<MemoryModel> = fc.record({
   tensors: fc.uniqueArray(tensor, { selector: (each) => each.name, maxLength: 6 }),
 });
 
-/** What a written value reads as: a number that says its type loses that. */
+/** The value that is read back: a number with an explicit type loses it. */
 function readAs(value: WriteValue): MetadataValue {
   if (typeof value !== "object" || Array.isArray(value) || ArrayBuffer.isView(value)) return value;
   const number = Object.values(value)[0] as number | bigint; // one key

@@ -24,7 +24,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const floats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.slice().buffer);
 
-/** The model with its fifth layer beside the others, whose norms lack the one that they stand above. */
+/** The model with its fifth layer beside the others; its norms lack the one that they stand above. */
 function moved({ metadata, tensors }: WriteModel): WriteModel {
   const { "qwen35.nextn_predict_layers": _, ...others } = metadata;
   const rename = (tensor: WriteTensor): WriteTensor => {

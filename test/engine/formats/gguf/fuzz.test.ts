@@ -1,7 +1,6 @@
 /**
- * Hostile files: whatever the bytes are, reading them ends soon with a value or an `AppError`, and holds no more memory
- * than stands in proportion to the file. More runs: `GGUF_FUZZ_RUNS=1000000 bun test
- * test/engine/formats/gguf/fuzz.test.ts`.
+ * Hostile files: for any bytes, reading ends soon with a value or an `AppError`, with memory in proportion to the file.
+ * More runs: `GGUF_FUZZ_RUNS=1000000 bun test test/engine/formats/gguf/fuzz.test.ts`.
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
@@ -24,7 +23,7 @@ const whole = encodeGguf({
   },
 });
 
-/** Values at which arithmetic on sizes goes wrong. */
+/** Values at which arithmetic on sizes may fail. */
 const edges = [
   0n,
   1n,
@@ -74,7 +73,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   ),
 );
 
-/** Applies a change where it still lies inside. */
+/** Applies a change if it lies inside the bytes. */
 function change(bytes: Buffer, run: () => unknown): Buffer {
   try {
     run();
@@ -84,7 +83,7 @@ function change(bytes: Buffer, run: () => unknown): Buffer {
   return bytes;
 }
 
-/** Parses; true for a value, false for an AppError. Anything else is thrown on. */
+/** Parses; true for a value, false for an AppError. Rethrows anything else. */
 function survives(bytes: Uint8Array): boolean {
   const start = cpuMs();
   try {
@@ -119,7 +118,7 @@ test(`flipped, overwritten, moved and cut bytes are a value or an AppError (seed
     }),
     { numRuns: RUNS, seed: SEED },
   );
-  expect(values).toBeGreaterThan(RUNS / 50); // else the mutations are too coarse to get past the first fields
+  expect(values).toBeGreaterThan(RUNS / 50); // otherwise the mutations are too coarse to get past the first fields
   expect(errors).toBeGreaterThan(RUNS / 4);
 });
 

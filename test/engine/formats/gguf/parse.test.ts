@@ -1,4 +1,4 @@
-/** What a good header gives, and what each kind of bad one says. */
+/** The values of a good header, and the error of each kind of bad one. */
 import { describe, expect, test } from "bun:test";
 import { parseGguf } from "../../../../src/engine/formats/gguf/parse.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
@@ -6,7 +6,7 @@ import { encodeGguf, failure, patch, smallModel } from "./fixture.ts";
 
 const small = encodeGguf(smallModel);
 const fail = (bytes: Uint8Array): string => failure(() => parseGguf(bytes, "m.gguf"));
-/** The same in lines, to be read here. */
+/** The same as readable lines. */
 const lines = (bytes: Uint8Array): string => fail(bytes).replace(/: (?=expected)|, (?=got)|; (?=supported)/g, "\n");
 
 test("a header gives version, metadata in file order and where each tensor lies", () => {

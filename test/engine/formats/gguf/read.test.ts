@@ -70,7 +70,7 @@ test("tensors beyond 4 GiB are read, of a file larger than memory", () =>
       { name: "large", shape: [1024, rows], quant: quants.f32, data: [] }, // 20 GiB
       { name: "small", shape: [4], quant: quants.f32, data: [] },
     ];
-    // A sparse file: the header says 20 GiB, the disk holds a few pages.
+    // A sparse file: the header claims 20 GiB, the disk holds a few pages.
     const { header } = encodeHeader({ metadata: {}, tensors });
     const offset = header.length + 4096 * rows;
     const file = await open(path("m.gguf"), "w");

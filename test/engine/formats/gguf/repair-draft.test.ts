@@ -1,4 +1,4 @@
-/** What a repair can do to a header, on files made here. */
+/** The operations of a repair on a header, on files made here. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -11,7 +11,7 @@ import { loadTokenizer } from "../../../../src/engine/text/tokenizer/load.ts";
 import { golden, goldenTest } from "../../../golden.ts";
 import { failure, withFolder } from "./fixture.ts";
 
-/** (rows, columns) counting up, so that every value says where it was. */
+/** (rows, columns) counting up, so that every value reveals its origin. */
 function counting(columns: number, rows: number): Uint8Array {
   return new Uint8Array(Float32Array.from({ length: rows * columns }, (_, i) => i).buffer);
 }

@@ -21,7 +21,7 @@ const index = hasGolden
   ? (JSON.parse(readFileSync(join(folder, "index.json"), "utf8")) as { texts: string[]; files: Twin[] })
   : { texts: [], files: [] };
 
-/** Keys of a file that say nothing of how it runs. */
+/** Keys without influence on how a file runs. */
 const ABOUT = /^general\.(?!architecture)|^tokenizer\.ggml\.scores$/;
 
 describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
@@ -72,7 +72,7 @@ describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
   }
 });
 
-/** Gate and up, which llama.cpp has as one tensor; architectures read them either way. */
+/** Gate and up, which llama.cpp has as one tensor; architectures read both layouts. */
 function keptApart(name: string, { tensors }: Gguf): boolean {
   const [, blk, exps = ""] = /^(blk\.\d+)\.ffn_(?:gate_up(_exps)|up)\.weight$/.exec(name) ?? [];
   return blk !== undefined && ["gate", "up"].every((part) => tensors.has(`${blk}.ffn_${part}${exps}.weight`));

@@ -1,4 +1,4 @@
-/** Encoders of images in the files of text models: projector files written in those layouts, and read back. */
+/** Image encoders in the files of text models: projector files written in those layouts, and read back. */
 import { describe, expect, test } from "bun:test";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../../../../src/engine/formats/files/write.ts";
@@ -14,7 +14,7 @@ interface Layout {
   /** File of the reference data. */
   readonly projector: string;
   readonly arch: string;
-  /** From the names of a projector file to those of the layout. */
+  /** From the names of a projector file to the layout's. */
   readonly names: readonly (readonly [RegExp, string])[];
   readonly keys?: Readonly<Record<string, WriteValue>>;
   /** Keys that the layout does not have. */
@@ -150,7 +150,7 @@ function halves(file: Gguf): WriteTensor[] {
   });
 }
 
-/** A text model's embedding, in which the end of a row is the thirteenth token. */
+/** A text model's embedding, in which the thirteenth token marks the end of a row. */
 function tokensWith(file: Gguf): WriteTensor {
   const row = floats(file, "v.token_embd.img_break");
   const values = new Float32Array(row.length * 20);
@@ -229,7 +229,7 @@ test("a kernel of frames or a row that is not there is named", () =>
     file.close();
   }));
 
-const OF_NO_SIZE = { quant: unreadableQuant(99), data: new Uint8Array(0) }; // its shape is held against nothing
+const OF_NO_SIZE = { quant: unreadableQuant(99), data: new Uint8Array(0) }; // its shape is compared with nothing
 
 test.each([
   [

@@ -1,4 +1,4 @@
-/** Lists of strings that stay bytes are those that strings are made of, wherever the windows of a header end. */
+/** Lists of strings as bytes equal lists of decoded strings, wherever the windows of a header end. */
 import { expect, test } from "bun:test";
 import type { Gguf } from "../../../../src/engine/formats/gguf/gguf.ts";
 import { parseGguf } from "../../../../src/engine/formats/gguf/parse.ts";

@@ -1,6 +1,6 @@
 /**
- * What each block type means, one weight at a time and rounded to float32 wherever ggml's C rounds: slow, and written
- * apart from `src/engine/formats/quant`, to compare with. `b` is one block, `i` the weight's index in it.
+ * The formula of each block type, one weight at a time and rounded to float32 wherever ggml's C rounds: slow, and
+ * written independently of `src/engine/formats/quant`, to compare with. `b` is one block, `i` the weight's index in it.
  */
 import { IQ1_GRID } from "../../../../src/engine/formats/quant/iq1_s.ts";
 import { IQ2_S_GRID } from "../../../../src/engine/formats/quant/iq2_s.ts";
@@ -43,7 +43,7 @@ function kWeight(b: Uint8Array, i: number, q: number): number {
   return round(round(round(half(b, 0) * scale) * q) - round(half(b, 2) * min));
 }
 
-/** The sign of weight `k` of 8, of which 7 have a bit from `from` on; the last makes the number of minus signs even. */
+/** The sign of weight `k` of 8: seven have a bit from `from` on; the last makes the number of minus signs even. */
 function evenSign(b: Uint8Array, at: number, { from, k }: { from: number; k: number }): number {
   let ones = 0;
   for (let n = 0; n < 7; n++) ones += bits(b, at, from + n, 1);

@@ -1,4 +1,4 @@
-/** Every block type against the blocks that ggml made and its own dequantization of them, bit for bit. */
+/** Every block type against ggml's blocks and its own dequantization of them, bit for bit. */
 import { describe, expect } from "bun:test";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { golden, goldenTest } from "../../../golden.ts";
@@ -30,7 +30,7 @@ describe("dequantize", () => {
   }
 });
 
-/** The same bytes at an odd address, and as a Buffer, whose methods differ from those of a Uint8Array. */
+/** The same bytes at an odd address, and as a Buffer, whose methods differ from a Uint8Array's. */
 function misaligned(bytes: Uint8Array): Uint8Array {
   const wide = Buffer.alloc(bytes.length + 3);
   wide.set(bytes, 3);

@@ -1,4 +1,4 @@
-/** The grids of the IQ types: every point is ggml's, also those that no reference block names. */
+/** The grids of the IQ types: every point equals ggml's, also points that no reference block uses. */
 import { expect, test } from "bun:test";
 import { evenSigns, unpackGrid, wordAt } from "../../../../src/engine/formats/quant/grid.ts";
 import { IQ1_GRID } from "../../../../src/engine/formats/quant/iq1_s.ts";

@@ -1,4 +1,4 @@
-/** Every quantizer against the blocks that ggml makes of the same weights, and on the awkward ones. */
+/** Every quantizer against ggml's blocks of the same weights, and on awkward weights. */
 import { describe, expect, test } from "bun:test";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import type { Quant } from "../../../../src/engine/formats/quant/quant.ts";
@@ -31,7 +31,7 @@ test("there is a quantizer for every type that a model can be quantized to", () 
   );
 });
 
-/** SHA-256 of the blocks that ggml (0.25.1, `ggml_quantize_chunk`) makes of `varied()`. */
+/** SHA-256 of the blocks by ggml (0.25.1, `ggml_quantize_chunk`) for `varied()`. */
 const DIGESTS: Readonly<Record<string, string>> = {
   f16: "54157b251a73ef3a4ff87c5548d8705aa349e511793c4353295bcf0b58ceea9a",
   bf16: "5f8153cc812c906e11c25c20aca3fdcf707fe687647b3d50c808e9d581679d36",

@@ -1,6 +1,6 @@
 /**
- * Weights of many kinds, the same everywhere: only sums and products of a linear congruential generator's numbers. What
- * ggml makes of them is recorded in `quantize.test.ts`.
+ * Weights of many kinds, the same everywhere: only sums and products of a linear congruential generator's numbers.
+ * `quantize.test.ts` records ggml's results for them.
  */
 
 const SEED = 20_261_121;
@@ -24,7 +24,7 @@ export function varied(): Float32Array {
     () => (uniform() > 0.95 ? bell() : 0),
     () => Math.round(bell() * 4) / 8,
     (i) => bell() * (i % 64 < 16 ? 2 ** -52 : 1), // some groups vanish beside others
-    (i) => bell() * 2 ** -((i % 256) >> 3), // each group has another size
+    (i) => bell() * 2 ** -((i % 256) >> 3), // each group has another magnitude
     (i) => (i % 256 < 128 ? 0.25 : bell() * 2 ** -20),
   ];
   return Float32Array.from({ length: BLOCKS * 256 }, (_, i) => kinds[(i >> 8) % kinds.length]!(i));

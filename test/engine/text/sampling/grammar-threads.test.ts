@@ -1,4 +1,4 @@
-/** Large grammars in real threads: the same masks as without, while the thread of the model goes on. */
+/** Large grammars in real threads: the same masks as without, while the model's thread continues. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError } from "../../../../src/base/errors.ts";
 import { openGrammarThread } from "../../../../src/engine/runner/grammar-thread.ts";
@@ -39,7 +39,7 @@ const SMALL = { type: "object", properties: { a: { type: "boolean" } }, required
 let compiler: GrammarCompiler | undefined;
 afterEach(() => compiler?.dispose());
 
-/** What was sent to each thread. */
+/** The messages to each thread. */
 function start(): { compiler: GrammarCompiler; sent: ToGrammarThread["kind"][][]; fail: () => void } {
   const sent: ToGrammarThread["kind"][][] = [];
   let failLast = (): void => {};
@@ -70,7 +70,7 @@ test("a large schema gives the answers that it gives without threads; a small on
 
 test("while a large schema compiles, the event loop goes on", async () => {
   const { compiler } = start();
-  (await compiler.matcher(SMALL)).dispose(); // the library is there
+  (await compiler.matcher(SMALL)).dispose(); // loads the library
   let turns = 0;
   const turn = (): void => {
     turns++;

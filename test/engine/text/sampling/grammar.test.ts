@@ -112,7 +112,7 @@ test("control tokens and padding never follow, stop tokens only where the value 
   matcher.dispose();
 });
 
-/** Takes characters one by one; false at the first that does not fit. */
+/** Accepts characters one by one; false at the first invalid one. */
 async function takes(schema: "json" | Readonly<Record<string, unknown>>, text: string): Promise<boolean> {
   const matcher = await compiler.matcher(schema);
   const fits = Array.from(text).every((character) => matcher.accept(vocabulary.tokens.indexOf(character)));
@@ -265,7 +265,7 @@ function nested(depth: number): Record<string, unknown> {
   return depth === 0 ? { type: "null" } : { items: nested(depth - 1) };
 }
 
-/** So many objects in one another. */
+/** This many nested objects. */
 function objects(count: number): Record<string, unknown> {
   return { type: "object", ...(count > 1 ? { properties: { a: objects(count - 1) }, required: ["a"] } : {}) };
 }

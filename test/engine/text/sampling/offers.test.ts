@@ -1,4 +1,4 @@
-/** Candidates instead of logits: the same tokens come out, draw after draw. What a GPU offers is in backend/webgpu. */
+/** Candidates instead of logits: the same tokens, draw after draw. backend/webgpu tests a GPU's candidates. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../../src/engine/text/sampling/options.ts";
@@ -31,7 +31,7 @@ const options: fc.Arbitrary<Partial<SamplingOptions>> = fc.record({
 
 const none = fc.constant(new Int32Array(0));
 
-/** Both ways, token by token, each seeing what was chosen before. */
+/** Both ways, token by token, each seeing the tokens chosen so far. */
 function expectSame(
   logits: Float32Array,
   chosen: Partial<SamplingOptions>,

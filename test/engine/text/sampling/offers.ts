@@ -1,8 +1,10 @@
-/** What a device must offer for given logits, by sorting all of them; and logits that are hard to sort. */
+/**
+ * The candidates that a device must return for given logits, by sorting all of them; and logits that are hard to sort.
+ */
 import fc from "fast-check";
 import type { Offer, OfferWish } from "../../../../src/engine/text/sampling/offer.ts";
 
-/** The k likeliest that are not set apart, the lower id among equals, then those set apart. */
+/** The k likeliest that are not masked, the lower id among equals, then the masked ones. */
 export function offerOf(logits: Float32Array, { k, apart }: OfferWish): Offer {
   const away = new Set(apart);
   const others = [...logits.keys()].filter((id) => !away.has(id));

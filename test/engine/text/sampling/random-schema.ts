@@ -1,6 +1,6 @@
 /**
  * Random JSON schemas of objects: types, enums, constants, bounds, lengths, patterns, formats, nesting, unions and
- * references. Texts, lists and depth are bounded, so that every value has an end.
+ * references. Texts, lists and depth are bounded, so that every value is finite.
  */
 import { makeRng, type Rng } from "../../../../src/engine/text/rng.ts";
 

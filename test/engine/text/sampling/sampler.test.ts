@@ -28,8 +28,7 @@ function shares(options: Partial<SamplingOptions>, logits: Float32Array, draws =
 }
 
 /**
- * Fails where observed shares are too far from expected ones: chi-square at p = 0.001 for up to seven degrees of
- * freedom.
+ * Fails if observed shares are too far from expected ones: chi-square at p = 0.001 for up to seven degrees of freedom.
  */
 function expectShares(observed: readonly number[], expected: readonly number[], draws = 20_000): void {
   let chi2 = 0;

@@ -9,7 +9,7 @@ interface Result {
   stop: string | undefined;
 }
 
-/** Everything that a matcher lets through, and what stopped it. */
+/** The text that a matcher passes on, and the stop string that ended it. */
 function run(stops: readonly string[], chunks: readonly string[]): Result {
   const matcher = makeStopMatcher(stops);
   let text = "";

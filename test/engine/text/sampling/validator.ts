@@ -16,7 +16,7 @@ const TYPES: Record<string, (value: unknown) => boolean> = {
   null: (value) => value === null,
 };
 
-/** Why a value does not fit a schema; undefined where it does. */
+/** The reason why a value does not match a schema; undefined if it does. */
 export function misfit(value: unknown, schema: unknown, root: unknown = schema, path = "$"): string | undefined {
   if (schema === true) return undefined;
   if (schema === false) return `${path}: nothing is allowed`;

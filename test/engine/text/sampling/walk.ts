@@ -1,15 +1,15 @@
-/** Random answers under a grammar: a stand-in for a model that wants anything, with a leaning to come to an end. */
+/** Random answers under a grammar: a stand-in for a model that chooses at random, with a bias towards the end. */
 import { makeRng } from "../../../../src/engine/text/rng.ts";
 import type { Format, GrammarCompiler, GrammarVocabulary } from "../../../../src/engine/text/sampling/grammar.ts";
 import { SAMPLING_DEFAULTS } from "../../../../src/engine/text/sampling/options.ts";
 import { makeSampler } from "../../../../src/engine/text/sampling/sampler.ts";
 
 const END_BONUS = 7;
-const ROWS = 7; // different logits in a walk; after as many tokens they come again
+const ROWS = 7; // different logits in a walk; they repeat after this many tokens
 
 export interface Answer {
   readonly text: string;
-  /** Whether the grammar or a stop token ended it; else it ran out of tokens. */
+  /** True if the grammar or a stop token ended it; else it ran out of tokens. */
   readonly complete: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What becomes of a conversation that a chat template cannot take as it is. */
+/** Adapting a conversation that a chat template cannot render as it is. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../../../src/base/errors.ts";
 import { parseJinja } from "../../../../src/engine/text/template/jinja.ts";

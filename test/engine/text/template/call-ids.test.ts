@@ -1,4 +1,4 @@
-/** Ids that join calls and results, as templates want them. */
+/** Ids that join calls and results, in the forms that templates need. */
 import { expect, test } from "bun:test";
 import { nameResults, withShortIds } from "../../../../src/engine/text/template/call-ids.ts";
 import { choosePrompt, renderChat, type PromptMessage } from "../../../../src/engine/text/template/prompt.ts";

@@ -1,14 +1,14 @@
 /**
- * Thirteen conversations that between them reach every branch of a chat template, as templates are given them: system
- * texts, turns, tools, calls with and without a text, results, thoughts old and new, thinking on, off and by level,
- * awkward values, a mark where an image stands.
+ * Thirteen conversations that together reach every branch of a chat template, in the form that templates get: system
+ * texts, turns, tools, calls with and without a text, results, old and new thinking, thinking on, off and by level,
+ * awkward values, a marker in place of an image.
  */
 
 type Json = Record<string, unknown>;
 
 interface Conversation {
   readonly name: string;
-  /** What a template is given, by name. */
+  /** A template's variables, by name. */
   readonly context: Json;
 }
 

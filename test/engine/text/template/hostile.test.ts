@@ -1,6 +1,4 @@
-/**
- * Templates come with models that strangers made. Whatever they contain: a text or an AppError, and soon.
- */
+/** Templates come with models of strangers. Any template gives a text or an AppError, and soon. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../../../src/base/errors.ts";
@@ -18,10 +16,10 @@ const values = {
   messages: [{ role: "user", content: "hi", Role: "user" }],
 };
 
-/** Milliseconds that no template may take; the limits above allow about a twentieth of it. */
+/** Time limit in milliseconds; the limits above allow about a twentieth of it. */
 const TIME_MAX_MS = 10_000;
 
-/** What a template gave: its text, or the AppError it failed with. */
+/** A template's text, or its AppError. */
 function outcome(run: () => string): string | AppError {
   const start = cpuMs();
   try {
@@ -44,7 +42,7 @@ const JINJA = `{{ }} {% %} {%- -%} {# #} if elif else endif for in endfor set en
   break m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or is none true 'it' "s" 0 1 2.5 range
   namespace loop.index length join tojson replace map upper default sort string list format split text`;
 
-/** Any sequence of the pieces a template is made of, with single characters between. */
+/** Any sequence of a template's tokens, with single characters in between. */
 const soup = (pieces: string): fc.Arbitrary<string> =>
   fc
     .array(
@@ -57,7 +55,7 @@ const soup = (pieces: string): fc.Arbitrary<string> =>
     )
     .map((parts) => parts.join(" "));
 
-/** Actions that are closed, so that more of them run. */
+/** Closed actions, so that more of them run. */
 const actions = (pieces: string, [open, close]: readonly [string, string]): fc.Arbitrary<string> =>
   fc
     .array(

@@ -1,5 +1,5 @@
 /**
- * Renderers whose models' own templates are not at hand, against what other servers send: system texts, thoughts, calls
+ * Renderers without a published template of their models, against other servers' prompts: system texts, thinking, calls
  * and results in the notation of each.
  */
 import { describe, expect, test } from "bun:test";

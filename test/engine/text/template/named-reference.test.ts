@@ -1,6 +1,6 @@
 /**
- * Templates of ours against the models' own: the same text for thirteen conversations. Where ours says more than the
- * model's own, or the file at hand was changed since the model was published, the reference is brought up to that.
+ * Our templates against the models' own: the same text for thirteen conversations. If ours deliberately differs, or the
+ * local file is older than the published one, the reference is adapted.
  */
 import { describe, expect } from "bun:test";
 import { parseJinja } from "../../../../src/engine/text/template/jinja.ts";
@@ -12,9 +12,9 @@ import { referenceTemplate, withTemplate } from "./reference.ts";
 interface Reference {
   readonly renderer: Renderer;
   readonly file: string;
-  /** Brings the file up to what was published; absent: it is that. */
+  /** Updates the file to the published version; absent: it is current. */
   readonly edit?: (source: string) => string;
-  /** What the reference is given instead; absent: the same. Undefined: nothing to compare. */
+  /** The reference's input; absent: the same. Undefined: nothing to compare. */
   readonly given?: (context: Context) => Context | undefined;
 }
 
@@ -24,7 +24,7 @@ const NOW = new Date(0);
 
 const withoutTools = (context: Context): Context | undefined => (context["tools"] ? undefined : context);
 
-/** The instructions of one model, Cohere's, are a system text of it here, in the same place. */
+/** The special instructions of one model, Cohere's, are a system text of it here, in the same place. */
 function withPlatform(context: Context): Context | undefined {
   const [first, ...messages] = context.messages;
   if (first?.["role"] !== "system") return undefined;
@@ -51,13 +51,13 @@ const REFERENCES: readonly Reference[] = [
     given: (context) => (context["enable_thinking"] === false ? { ...context, reasoning_strength: "none" } : context),
   },
   {
-    renderer: "deepseek3.1", // which was published without a place for tools
+    renderer: "deepseek3.1", // published without a place for tools
     file: "deepseek-ai-DeepSeek-V3.1.jinja",
     edit: (source) => source.replaceAll("<think></think>", "</think>"),
     given: withoutTools,
   },
   {
-    renderer: "gemma4-large", // of a date before the last changes, which concern nulls, results and thoughts
+    renderer: "gemma4-large", // older than the last changes, which concern nulls, results and thinking
     file: "google-gemma-4-31B-it.jinja",
     given: ({ messages, ...context }) =>
       messages.some(({ role }) => role === "tool") ? undefined : { ...context, messages },

@@ -1,4 +1,4 @@
-/** Templates of ours that a configuration names, against what other servers send for the same conversations. */
+/** Our templates, by the names in a configuration, against other servers' prompts for the same conversations. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
@@ -319,8 +319,8 @@ describe("names of a configuration", () => {
 });
 
 /**
- * For each renderer `turns`: a system text, calls, results, thoughts, and thinking; `quiet`: a question, and no
- * thinking; `tools`: a question, and tools. Checked by named-reference.test.ts where models publish a template.
+ * For each renderer `turns`: a system text, calls, results, thinking; `quiet`: a question without thinking; `tools`: a
+ * question with tools. named-reference.test.ts checks them for models with a published template.
  */
 describe("every renderer", () => {
   const golden: Record<string, Record<"turns" | "quiet" | "tools", string>> = JSON.parse(
@@ -348,7 +348,7 @@ describe("every renderer", () => {
   for (const renderer of RENDERERS) {
     test(renderer, () => {
       const prompt = choosePrompt({ renderer, tokens: { bos: "<bos>" } });
-      const tools = CONVERSATIONS[3]!.context["tools"] as PromptTool[]; // the conversation that is about them
+      const tools = CONVERSATIONS[3]!.context["tools"] as PromptTool[]; // the conversation about tools
       expect({
         turns: renderChat(prompt, { messages: turns, think: true, now: day }),
         quiet: renderChat(prompt, { messages: [user("Hi")], think: false, now: day }),

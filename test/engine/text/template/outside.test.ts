@@ -1,4 +1,4 @@
-/** What templates may do to the texts that stand for hidden ones. */
+/** Treatment of the placeholders of hidden texts by templates. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { renderWithOutside } from "../../../../src/engine/text/template/outside.ts";
@@ -8,7 +8,7 @@ import type { PromptMessage } from "../../../../src/engine/text/template/message
 
 const CONTROL = ["<|end|>", "<|end|>x", "|end|", "<|"];
 
-/** Every occurrence, and every end that may be the beginning of one, as a tokenizer finds them. */
+/** Every occurrence, and every end that may begin one, as a tokenizer finds them. */
 const findControl = (text: string) =>
   CONTROL.flatMap((piece) =>
     Array.from({ length: text.length }, (_, start) => ({

@@ -1,6 +1,4 @@
-/**
- * Choosing between a model's templates, and what a conversation becomes in each way they are written.
- */
+/** Chooses between a model's templates, and renders a conversation in each style of template. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

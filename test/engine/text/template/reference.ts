@@ -1,6 +1,6 @@
 /**
- * Where models' own chat templates lie, to compare ours with: `$HEARTH_TEMPLATES`, a folder as llama.cpp's
- * `models/templates`, else `templates` among the reference data. Tests that need one skip by name where it is absent.
+ * Folder of models' own chat templates, to compare ours with: `$HEARTH_TEMPLATES`, like llama.cpp's `models/templates`,
+ * else `templates` among the reference data. Tests that need a missing one are skipped by name.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

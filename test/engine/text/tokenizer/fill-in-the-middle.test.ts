@@ -5,7 +5,7 @@ import { bpeMetadata, TYPE } from "./fixtures.ts";
 
 const MARKERS = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"] as const;
 const special = (...pieces: string[]) => pieces.map((piece) => [piece, TYPE.normal] as const);
-const ID = 256; // of the first special piece
+const ID = 256; // id of the first special token
 
 test("markers are known by their text, all three of them or none", () => {
   const whole = bpeMetadata([], special(...MARKERS));

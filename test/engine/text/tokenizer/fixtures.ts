@@ -1,4 +1,4 @@
-/** Small vocabularies built in code, as the metadata of a GGUF would hold them. */
+/** Small vocabularies built in code, in the form of a GGUF's metadata. */
 import type { Metadata, MetadataValue } from "../../../../src/engine/formats/gguf/gguf.ts";
 import { makeRng } from "../../../../src/engine/text/rng.ts";
 import { byteCharacters } from "../../../../src/engine/text/tokenizer/byte-alphabet.ts";
@@ -98,7 +98,9 @@ export function trainMerges(text: string, count: number): string[] {
   return merges;
 }
 
-/** Text that looks like English to a tokenizer: 5,000 words by Zipf's law, sentences, lines, some numbers. Seeded. */
+/**
+ * Text with English-like statistics for a tokenizer: 5,000 words by Zipf's law, sentences, lines, some numbers. Seeded.
+ */
 export function makeProse(length: number, seed = 1): string {
   const rng = makeRng(seed);
   const below = (limit: number): number => Math.floor(rng.float() * limit);

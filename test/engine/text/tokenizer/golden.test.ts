@@ -1,4 +1,4 @@
-/** Every reference vocabulary, against what llama.cpp makes of the same texts. */
+/** Every reference vocabulary, against llama.cpp's tokens of the same texts. */
 import { readFileSync } from "node:fs";
 import { expect } from "bun:test";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -27,7 +27,7 @@ const pathOf = (name: string): string => golden(`vocab/ggml-vocab-${name}.gguf`)
 
 let prose: string | undefined;
 
-/** Loads a vocabulary; the file is closed again, since a tokenizer keeps none of it open. */
+/** Loads a vocabulary and closes the file, because a tokenizer keeps none of it open. */
 function load(name: string): LoadedTokenizer {
   const gguf = openGguf(pathOf(name));
   try {

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { makeMergeScratch, mergeSymbols, type Merges } from "../../../../src/engine/text/tokenizer/merge.ts";
 
-/** What merging means, written without cleverness: join the best pair until there is none. */
+/** The definition of merging: join the best pair while there is one. */
 function mergeSlowly({ find, rank, result }: Merges, input: readonly number[]): number[] {
   const symbols = [...input];
   for (;;) {
@@ -17,7 +17,7 @@ function mergeSlowly({ find, rank, result }: Merges, input: readonly number[]): 
   }
 }
 
-/** Merges of letters 0…3 and their results, from a list of pairs; equal ranks where `ties`. */
+/** Merges of letters 0…3 and their results, from a list of pairs; equal ranks for `ties`. */
 function makeMerges(pairs: readonly (readonly [number, number])[], ties: boolean): Merges {
   const table = new Map<string, number>();
   pairs.forEach(([left, right], merge) => table.set(`${left} ${right}`, table.get(`${left} ${right}`) ?? merge));

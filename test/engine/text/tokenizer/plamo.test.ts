@@ -1,4 +1,4 @@
-/** PLaMo 2: ids that llama.cpp gave for a vocabulary made here, and every possible cut. */
+/** PLaMo 2: llama.cpp's ids for a vocabulary made here, and every possible cut. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Metadata, MetadataValue } from "../../../../src/engine/formats/gguf/gguf.ts";

@@ -1,4 +1,7 @@
-/** Prompts in segments: what is a token of control, and that borders between segments are none for the rest. */
+/**
+ * Prompts in segments: control tokens are recognised only in trusted segments, and borders between segments do not
+ * affect other tokens.
+ */
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import fc from "fast-check";

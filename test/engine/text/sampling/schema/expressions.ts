@@ -1,9 +1,6 @@
-/**
- * Grammar expressions without rule names, as regular expressions: what they accept can then be compared with plain
- * code.
- */
+/** Grammar expressions without rule names, as regular expressions, to compare the accepted texts with plain code. */
 
-/** The strings that an expression made of literals, classes, groups and counts accepts, as one anchored pattern. */
+/** The strings that an expression of literals, classes, groups and counts accepts, as one anchored pattern. */
 export function acceptorOf(expression: string): (text: string) => boolean {
   let source = "";
   for (const [token, text, set] of expression.matchAll(/"((?:[^"\\]|\\.)*)"|(\[(?:[^\]\\]|\\.)*\])|\s+|[^"\s]/gu)) {

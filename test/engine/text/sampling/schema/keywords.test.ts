@@ -1,4 +1,4 @@
-/** Keywords of JSON Schema that say more than types and bounds, held against Ajv. */
+/** Keywords of JSON Schema beyond types and bounds, checked against Ajv. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import {
@@ -26,7 +26,7 @@ let compiler: GrammarCompiler;
 beforeAll(() => void (compiler = makeGrammarCompiler(vocabulary)));
 afterAll(() => compiler.dispose());
 
-/** Whether a whole text is an answer that the grammar allows. */
+/** True if the grammar accepts a whole text as an answer. */
 async function takes(schema: Schema, text: string): Promise<boolean> {
   const matcher = await compiler.matcher(schema);
   const fits = Array.from(text).every((character) => matcher.accept(vocabulary.tokens.indexOf(character)));
@@ -38,7 +38,7 @@ async function takes(schema: Schema, text: string): Promise<boolean> {
 }
 
 const KEYWORD = ["then"];
-/** `then` of a schema: written as a key, it would make a promise of the object. */
+/** `then` of a schema: written as a key, it would make the object a promise. */
 const so = (schema: object): object => Object.fromEntries(KEYWORD.map((key) => [key, schema]));
 const object = (properties: object, rest: object = {}): Schema => ({ type: "object", properties, ...rest });
 const PATTERNS = { patternProperties: { "-d$": { type: "boolean" } } };
@@ -168,7 +168,7 @@ describe("is held:", () => {
       [no, false],
     ] as const) {
       for (const text of texts) {
-        expect([text, check(JSON.parse(text))]).toEqual([text, fits]); // or the case itself is wrong
+        expect([text, check(JSON.parse(text))]).toEqual([text, fits]); // otherwise the case itself is wrong
         expect([text, await takes(schema, text)]).toEqual([text, fits]);
       }
     }

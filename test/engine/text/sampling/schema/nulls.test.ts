@@ -1,4 +1,4 @@
-/** Null in the place of what a keyword of a JSON schema holds. */
+/** Null as the value of a JSON schema's keyword. */
 import { expect, test } from "bun:test";
 import { forcedCallSchema } from "../../../../../src/runtime/inference/forced-call.ts";
 import { schemaGrammar } from "../../../../../src/engine/text/sampling/schema/compile.ts";

@@ -1,5 +1,5 @@
 /**
- * Go templates against Go itself: golden/go.json is what text/template made of the templates, conversations and
+ * Go templates against Go itself: golden/go.json holds text/template's output for the templates, conversations and
  * expressions beside it (golden/make.go).
  */
 import { describe, expect, test } from "bun:test";
@@ -48,14 +48,11 @@ function attempt(run: () => string): string | AppError {
 /** Line of `template:3:14: …`, and of Go's `template: :3:13: …`, which counts columns from 0 and in bytes. */
 const lineOf = (message: string): string | undefined => /^template:(?: :)?(\d+):/.exec(message)?.[1];
 
-/**
- * What went wrong, where it was found while running. Types aside: Go names that of the slot, we that of the value in
- * it.
- */
+/** The reason of a runtime error. Ignores types: Go names the slot's, we name the value's. */
 const reasonOf = (message: string): string | undefined =>
   / executing .*>: (.*)$/s.exec(message)?.[1]?.replace(/ in type .*$/, " in type …");
 
-/** Where our words differ from Go's. */
+/** Our words that differ from Go's. */
 const REASONS: Readonly<Record<string, string | undefined>> = {
   "{{ index .List 3 }}": "error calling index: index out of range: 3",
   "{{ printf .N }}": "error calling printf: wrong type for value; expected string; got float64",
@@ -86,7 +83,7 @@ describe("a prompt template renders as Go renders it", () => {
   }
 });
 
-/** What Go can do and we refuse. */
+/** Syntax that Go supports and we refuse. */
 const REFUSED = new Set(["{{ 1i }}"]);
 
 describe("an expression evaluates as in Go", () => {

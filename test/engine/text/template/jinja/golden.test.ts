@@ -1,5 +1,5 @@
 /**
- * Jinja templates against Python's jinja2, set up as transformers does: golden/jinja.json is what it made of the
+ * Jinja templates against Python's jinja2, set up like transformers does: golden/jinja.json holds its output for the
  * templates, conversations and expressions beside it (golden/make.py).
  */
 import { describe, expect, test } from "bun:test";
@@ -42,7 +42,7 @@ function attempt(source: string, values: Record<string, unknown>): string | AppE
   }
 }
 
-/** Python's errors of these kinds we put in the same words; what a parser says is its own. */
+/** Errors with the same words as Python's; syntax errors differ. */
 const SAME_WORDS =
   /^(?:UndefinedError|TypeError|ValueError|ZeroDivisionError|TemplateError|TemplateRuntimeError): (.*)$/s;
 
@@ -77,7 +77,7 @@ describe("a chat template renders as in Python", () => {
   }
 });
 
-/** What Python can do and the parser we use does not know. */
+/** Syntax that Python supports and our parser does not. */
 const REFUSED = new Set(["{{ (1,) }}", "{{ 1e-5 }}", "{% filter upper | trim %} a {% endfilter %}"]);
 
 describe("an expression evaluates as in Python", () => {
