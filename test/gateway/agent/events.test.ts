@@ -35,7 +35,7 @@ const waiting = (sessionKey = MAIN) => store.read(() => waitingEvents({ sessionK
 const texts = async () =>
   (await waiting()).map(({ text, count }) => `${text.map((part) => part.text).join("")} ×${count}`);
 
-/** Whether there was room. */
+/** True if there was room. */
 async function tryPut(text: string, more: Partial<NewEvent>): Promise<boolean> {
   try {
     await put(text, more, 3);
@@ -95,7 +95,7 @@ describe("events", () => {
     await put("b");
     await store.write(() => consumeEvents(seen));
     expect(await texts()).toEqual(["a ×1", "b ×1"]);
-    await store.write(() => consumeEvents(seen)); // twice does no harm to others
+    await store.write(() => consumeEvents(seen)); // consuming twice does not affect other events
     expect(await texts()).toEqual(["b ×1"]);
   });
 });

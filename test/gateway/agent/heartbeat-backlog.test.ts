@@ -9,7 +9,7 @@ async function wakeAll(test: TestHeart, count: number, more = {}): Promise<void>
   for (let i = 0; i < count; i++) await test.wake(`event ${i}`, more);
 }
 
-/** The next status, once what follows a heartbeat that ended is under way. */
+/** The next status, once any follow-up of the last heartbeat has started. */
 async function beat(test: TestHeart, ms: number): Promise<string> {
   test.clock.advance(ms);
   const { kind, reasons } = await test.next();
@@ -58,7 +58,7 @@ test("after one that failed the rest waits for the next check", async () => {
   expect(await beat(test, EVERY)).toBe("sent: timer");
   expect(await beat(test, 250)).toBe("failed: more events wait");
   expect(test.clock.due).toHaveLength(1);
-  expect(await beat(test, EVERY)).toBe("skipped: timer"); // the same was sent within a day
+  expect(await beat(test, EVERY)).toBe("skipped: timer"); // the same reply was sent within a day
   expect(await waitingCount(test)).toBe(0);
 });
 

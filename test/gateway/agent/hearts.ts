@@ -1,4 +1,4 @@
-/** A heart that beats by a clock that tests move, and what it says and sends. */
+/** A heartbeat on a clock that tests move, with its statuses and sent replies. */
 import { enqueueEvent, waitingEvents } from "../../../src/gateway/agent/events.ts";
 import { Heartbeat, type HeartbeatStatus } from "../../../src/gateway/agent/heartbeat.ts";
 import type { HeartbeatDelivery } from "../../../src/gateway/agent/heartbeat-outcome.ts";
@@ -18,7 +18,7 @@ export interface TestHeart extends TestAgent {
   readonly heart: Heartbeat;
   readonly peers: Peers;
   readonly sent: { target: Target; text: string; groupId: string }[];
-  /** Statuses so far, of which each is given out once. */
+  /** The next status; each is returned once. */
   next(): Promise<HeartbeatStatus>;
   readonly statuses: HeartbeatStatus[];
   wake(text: string, more?: { wantsHeartbeat?: boolean; isDelivered?: boolean }): Promise<void>;

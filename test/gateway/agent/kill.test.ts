@@ -22,7 +22,7 @@ test("killed at any moment: every event is seen by one stored turn, and every tu
   try {
     for (let i = 0; i < KILLS; i++) {
       const child = start("work");
-      await child.stdout.getReader().read(); // it says that it is ready
+      await child.stdout.getReader().read(); // its ready line
       await Bun.sleep(200 + random.float() * 500); // heartbeats begin after a quarter of a second
       child.kill("SIGKILL");
       await child.exited;

@@ -1,6 +1,6 @@
 /**
- * A process that queues numbered events and lets the heartbeat answer them, until it is killed. Told `drain`, it queues
- * none, answers what waits and ends. Its replies are rows, written in the transaction that stores the turn.
+ * A process that queues numbered events and lets the heartbeat answer them, until it is killed. On `drain` it queues no
+ * more, answers the waiting events and exits. Its replies are rows, written in the transaction that stores the turn.
  */
 import { makeAgent } from "../../../src/gateway/agent/agent.ts";
 import { countEvents, enqueueEvent } from "../../../src/gateway/agent/events.ts";
@@ -46,7 +46,7 @@ const heart = new Heartbeat({
 await heart.start();
 process.stdout.write("ready\n");
 
-/** Queues an event whose number is new in the same transaction. */
+/** Queues an event with a number that is new in the same transaction. */
 const queue = (): Promise<void> =>
   store.write(function* () {
     const { next } = (yield* queryOne<{ next: number }>("UPDATE counter SET next = next + 1 RETURNING next"))!;

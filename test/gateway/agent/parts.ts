@@ -15,7 +15,7 @@ export const HOOK = "agent:main:hook:order-1";
 export const NEVER = new AbortController().signal;
 
 export interface ManualClock extends Clock {
-  /** Moves time on, and runs what falls due, in order. */
+  /** Advances time, and runs due timers in order. */
   advance(ms: number): void;
   /** Times at which something falls due, earliest first. */
   readonly due: readonly number[];
@@ -56,7 +56,7 @@ export interface TestAgent {
   readonly runtime: ScriptedRuntime;
   readonly parts: TurnParts;
   readonly agent: Agent;
-  /** Runs a turn and stores it, as callers do. */
+  /** Runs a turn and stores it, like the real callers. */
   turn(request: Partial<TurnRequest> & { isEphemeral?: boolean }): Promise<TurnResult>;
 }
 

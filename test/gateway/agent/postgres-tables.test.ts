@@ -1,4 +1,4 @@
-/** What a migration of the agent's tables leaves as it was. */
+/** A migration of the agent's tables keeps existing rights. */
 import { SQL } from "bun";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { agentMigrations } from "../../../src/gateway/agent/postgres-tables.ts";

@@ -1,6 +1,6 @@
 /**
  * A runtime that answers by script: each chat gets the next answer. Tokens are words, so that contexts of a few dozen
- * tokens can be filled; a prompt that does not fit is refused as the real one refuses it.
+ * tokens can be filled; a prompt that does not fit is refused like the real one does.
  */
 import { AppError } from "../../../src/base/errors.ts";
 import type { ChatRequest, InferenceEvent, Runtime, ToolCall } from "../../../src/runtime/requests/runtime.ts";
@@ -11,7 +11,7 @@ export interface ScriptedAnswer {
   readonly calls?: readonly ToolCall[];
   readonly reason?: "stop" | "length";
   readonly error?: unknown;
-  /** Holds the answer back after its first half until this resolves or the request is aborted. */
+  /** Pauses the answer after its first half until this resolves or the request is aborted. */
   readonly until?: Promise<unknown>;
 }
 

@@ -25,7 +25,7 @@ describe("a turn", () => {
     expect(runtime.requests[0]).toMatchObject({
       isOutside: true,
       messages: [{ role: "user", content: `hello there${NOW_LINE}` }],
-      truncate: false, // nothing is left out in silence
+      truncate: false, // no silent truncation
       shift: false,
     });
   });
@@ -269,7 +269,7 @@ describe("tools", () => {
       usage: { rounds: 2, toolCalls: 1 },
     });
     const { messages } = runtime.requests.at(-1)!;
-    expect(tokensOf({ messages })).toBeLessThanOrEqual(600 - 75); // an eighth is left for the answer
+    expect(tokensOf({ messages })).toBeLessThanOrEqual(600 - 75); // an eighth is reserved for the answer
     expect(messages.at(-1)?.content).toMatch(/<<<EXTERNAL_UNTRUSTED_CONTENT id="\w+">>>\n.*\n---\n\(cut\) …/);
     expect((await store.read(() => historyOf(HOOK))).messages.at(-2)?.message).toEqual(messages.at(-1)!);
   });

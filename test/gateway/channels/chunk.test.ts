@@ -33,7 +33,7 @@ test("a word that would be cut goes whole into the next message", () => {
 test("a long text takes no longer than its length, whatever it is counted in", () => {
   const startedMs = cpuMs();
   expect(chunkText("a ".repeat(200_000), { limit: 50, unit: "codePoint" })).toHaveLength(8000);
-  expect(cpuMs() - startedMs).toBeLessThan(2000); // by the square of it: 12 s
+  expect(cpuMs() - startedMs).toBeLessThan(2000); // quadratic: 12 s
 });
 
 test("the indentation of a line stays", () => {

@@ -1,4 +1,4 @@
-/** An outbox over a database in a temporary folder, with channels that point to stand-ins of their platforms. */
+/** An outbox over a database in a temporary folder, with channels to stand-ins of their platforms. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ export function makeBox(channels: readonly Channel[], more: Partial<OutboxDeps> 
   };
 }
 
-/** A channel in this process: every send is answered by the script. */
+/** A channel in this process: the script answers every send. */
 export function scripted(
   script: (request: SendRequest) => SendOutcome | Promise<SendOutcome>,
   more: Partial<Channel> = {},

@@ -1,6 +1,6 @@
 /**
  * Stand-ins for the platforms' servers on loopback. Each checks requests against the documented API (method, path,
- * headers, fields, limits), answers as documented, and can be told to answer otherwise, to say nothing, or to hang up.
+ * headers, fields, limits), answers as documented, and can be set to answer otherwise, to stay silent, or to hang up.
  */
 import { createServer, type Socket } from "node:net";
 
@@ -11,14 +11,14 @@ export interface Seen {
   readonly body: Record<string, unknown>;
 }
 
-/** What the platform says: JSON for 200, or a whole answer. */
+/** The platform's answer: JSON for 200, or a whole response. */
 type Reply = Response | Record<string, unknown>;
 
 export interface Platform {
-  /** What is wrong with a request; undefined where nothing is. */
+  /** The error in a request; undefined: it is valid. */
   readonly wrong: (request: Seen) => string | undefined;
   readonly answer: (request: Seen) => Reply;
-  /** Of requests that are messages: recipient and text. */
+  /** For requests that are messages: recipient and text. */
   readonly message: (request: Seen) => { to: string; text: string } | undefined;
 }
 
@@ -249,7 +249,7 @@ export const sections: Readonly<
 export interface StandIn {
   readonly url: string;
   readonly seen: Seen[];
-  /** Requests that break the platform's rules: a test that leaves any has failed. */
+  /** Invalid requests: a test that leaves any has failed. */
   readonly wrong: string[];
   /** Instead of the documented answer; undefined: the documented one. */
   reply: ((request: Seen) => Reply | Promise<Reply | undefined> | undefined) | undefined;
@@ -301,7 +301,7 @@ export const sectionFor = (
   ...more,
 });
 
-/** A server that takes requests whole and then does something rude with the connection. */
+/** A server that reads requests completely and then breaks the connection in some way. */
 export async function startRude(
   then: (socket: Socket) => void,
 ): Promise<{ url: string; taken: () => number; connections: () => number; stop(): void }> {

@@ -108,7 +108,7 @@ describe("a channel by name", () => {
     expect(await ask({ discord: undefined }, { channel: "discord", to: "-100123" })).toMatchObject({
       reason: expect.stringContaining("channel 'discord': expected"),
     });
-    // an id that is none is told as well
+    // an unknown id is reported too
     expect(await ask({ discord: undefined }, { channel: "discord", to: "channel:1" })).toMatchObject({
       reason: expect.stringContaining("with an id of 5 to 21 digits, got"),
     });
@@ -138,7 +138,7 @@ describe("a channel by name", () => {
 test.each([
   ["telegram", "telegram:-100123:topic:5", { to: "-100123", thread: "5" }],
   ["telegram", "123:9", { to: "123", thread: "9" }],
-  ["telegram", "-100123:topic:1", { to: "-100123" }], // "message thread not found", says the API of this id
+  ["telegram", "-100123:topic:1", { to: "-100123" }], // the API answers "message thread not found" for this id
   ["telegram", "https://t.me/ann_lee", { to: "@ann_lee" }],
   ["discord", "<@!123456>", { to: "user:123456" }],
   ["discord", "discord:123456", { to: "user:123456" }],

@@ -6,7 +6,7 @@ import { platforms, sectionFor, sections, startPlatform, startRude, TOKEN } from
 import type { PlatformId, StandIn } from "./platforms.ts";
 
 const ids = Object.keys(platforms) as PlatformId[];
-/** Platforms whose health is that of a connection, or of a token that they have already. */
+/** Platforms whose health check needs only a connection, or a token that they have already. */
 const ASKS_NOTHING: readonly string[] = ["signal", "msteams"];
 let server: StandIn;
 afterEach(() => server?.stop());

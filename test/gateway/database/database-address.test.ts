@@ -1,4 +1,4 @@
-/** What `database.url` may be. */
+/** Valid and invalid values of `database.url`. */
 import { describe, expect, test } from "bun:test";
 import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
 import { addressProblem, parsePostgresAddress, placeOf } from "../../../src/gateway/database/database-address.ts";

@@ -66,7 +66,7 @@ test("writes of one moment share a commit, and each answers for itself", async (
     "Error: mine",
     5,
   ]);
-  // another connection sees what was promised
+  // another connection sees the promised data
   expect(words(new Database(path, { readonly: true }))).toEqual(["one", "three"]);
 });
 

@@ -1,4 +1,4 @@
-/** Nodes that share a database, as their locks tell the others of them. */
+/** Nodes that share a database and watch each other's locks. */
 import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { joinCluster } from "../../../src/gateway/database/postgres/cluster.ts";
@@ -10,9 +10,9 @@ import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-
 
 const WAIT_MS = 30_000;
 const SCHEMA = "nodes_of_a_test";
-/** A lock that is free for so long is missed. */
+/** A lock free for this long counts as lost. */
 const MISSED_MS = 200;
-/** As `postgres-store.ts` has it. */
+/** The same as in `postgres-store.ts`. */
 const WRITE_LOCK = 7_205_102;
 const LOCKED =
   "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = $1::int::oid";
@@ -30,8 +30,8 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
   }, 60_000);
 
   /**
-   * @param said what it logs
-   * @param more how often it looks
+   * @param said its log lines
+   * @param more its polling interval
    */
   async function join(name: string, said: string[] = [], more: { lookMs?: number } = {}) {
     const options = { url: server.url, schema: SCHEMA, connections: 3, name: "test", ...more };
@@ -67,10 +67,10 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
       expect(await isBack()).toBe(true);
       return performance.now() - begun;
     };
-    await breakLine(); // nobody is there who could give it up
+    await breakLine(); // no other node could remove it
     expect([node.number, ...said]).toEqual([number, "cluster: this node joined"]);
     const other = await join("two", said);
-    // a machine that is too busy to make it a connection in time looks like one that is gone
+    // a machine that is too busy to reconnect in time looks like a dead one
     if ((await breakLine()) < MISSED_MS) expect([node.number, ...said.slice(2)]).toEqual([number]);
     await node.leave();
     await other.leave();
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     const other = await join("two", said);
     const { number } = node;
     const aside = new SQL({ path: server.socket, username: "hearth", database: "template1", max: 1 });
-    const writer = await sql.reserve(); // keeps what every write waits for
+    const writer = await sql.reserve(); // holds the lock that every write waits for
     const schema = Bun.hash.crc32(SCHEMA) | 0;
     await writer.unsafe("BEGIN");
     await writer.unsafe(`SELECT pg_advisory_xact_lock(${WRITE_LOCK}, ${schema})`);
@@ -95,7 +95,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await writer.unsafe("COMMIT");
     writer.release();
     const seen = `SELECT 1 FROM ${SCHEMA}.nodes WHERE number = $1`;
-    await other.cluster.setPaused(false); // a write behind those that waited
+    await other.cluster.setPaused(false); // a write behind the waiting ones
     expect((await sql.unsafe(seen, [number])).length).toBe(1);
     expect([node.number, ...said.slice(2)]).toEqual([number]);
     await aside.close();
@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     expect(await eventually(() => duties.some(({ isHeld }) => isHeld), WAIT_MS)).toBe(true);
     const before = duties.map(({ isHeld }) => isHeld);
     aheadMs = 60_000;
-    await Bun.sleep(9000); // several beats of each, after which who is silent is removed again
+    await Bun.sleep(9000); // several beats of each, after which silent nodes are removed again
     expect(nodes.map(({ number }) => number)).toEqual(numbers);
     expect(duties.map(({ isHeld }) => isHeld)).toEqual(before);
     for (const node of nodes) await node.leave();

@@ -1,6 +1,6 @@
 /**
- * Connections to PostgreSQL that break around a commit, through a proxy that cuts them: whoever is told that something
- * is stored finds it there, once.
+ * Connections to PostgreSQL that break around a commit, through a proxy that cuts them: data reported as stored is
+ * stored exactly once.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
@@ -14,7 +14,7 @@ const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT)" };
 const words = (): Script<{ word: string; n: number }[]> =>
   queryAll("SELECT word, count(*) AS n FROM notes GROUP BY word ORDER BY word");
 
-/** Reads first, as scripts do; what it stores goes with its commit. */
+/** Reads first, as scripts do; its writes go with its commit. */
 function* note(inputs: readonly string[]): Script<readonly string[]> {
   yield* queryOne("SELECT count(*) AS n FROM notes");
   const rows = inputs.map((word) => [word]);
@@ -77,7 +77,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
       await Bun.sleep(ms);
       return store.writeEach(note, `word ${i}`).catch((error: Error) => error);
     });
-    const late = Bun.sleep(20_000).then(() => []); // 12 s, also for those who came in meanwhile
+    const late = Bun.sleep(20_000).then(() => []); // 12 s, also for callers that arrived meanwhile
     const refused = { code: "storage", message: "the database does not answer", retryAfterMs: 5000 };
     expect(await Promise.race([Promise.all(told), late])).toMatchObject([refused, refused, refused]);
     expect(store.failure).toMatchObject(refused);
@@ -97,12 +97,12 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.writeEach(note, "before");
     cutting.cuts.push("request");
     cutting.afterCut = async () => {
-      await server.crashProcess(); // the transaction had written nothing yet, so that its number is free
+      await server.crashProcess(); // the transaction had written nothing yet, so its id is free
       for (let n = 0; n < 20; n++) await server.run(`INSERT INTO ${schema}.notes VALUES ('of another')`);
     };
     const unknown = "the database does not say whether a commit was made";
     const told = await store.writeEach(note, "lost").catch((error: Error) => error.message);
-    // where the server has just logged its next number, ours is not given again: it is known to be undone
+    // if the server has just logged its next id, ours is not reused: the rollback is certain
     expect([unknown, "lost stored"]).toContain(told);
     expect(await store.writeEach(note, "after")).toBe("after stored");
     const stored = ["after", "before", ...(told === unknown ? [] : ["lost"]), "of another"];
@@ -133,7 +133,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     await server.run("SELECT pg_reload_conf()");
     let refusal: unknown;
-    /** Each process of the server takes up the setting in its own time: what is stored before that is no matter. */
+    /** Each process of the server reloads the setting in its own time; earlier commits do not matter. */
     const isRefused = async (): Promise<boolean> => {
       const word = `no copy ${crypto.randomUUID()}`;
       refusal = await store.writeEach(note, word).then(

@@ -49,11 +49,11 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     await wire.open();
     await server.stop("immediate");
     const speaking = setInterval(() => wire.tell("turns"), 10); // on a connection of its own, which fails too
-    await Bun.sleep(1500); // for several tries to come back
+    await Bun.sleep(1500); // time for several reconnects
     await server.start();
     expect(await eventually(() => returns > 1, WAIT_MS)).toBe(true);
     clearInterval(speaking);
-    await Bun.sleep(600); // for others that would come back
+    await Bun.sleep(600); // time for unwanted reconnects
     await using sql = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
     const listening = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
     expect([...(await sql.unsafe(listening))]).toEqual([{ n: 1 }]);
@@ -77,12 +77,12 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     };
     expect(await eventually(hears, WAIT_MS)).toBe(true);
     await server.stop("immediate");
-    await Bun.sleep(300); // tries to come back fail meanwhile
+    await Bun.sleep(300); // reconnects fail meanwhile
     await server.start();
     expect(await eventually(hears, WAIT_MS)).toBe(true);
     proxy.isSilent = true;
     expect(await hears()).toBe(false);
-    proxy.isSilent = false; // what was connected stays dead
+    proxy.isSilent = false; // existing connections stay dead
     expect(await eventually(hears, WAIT_MS)).toBe(true);
     expect(warned).not.toHaveBeenCalled();
     await Promise.all([speaker.close(), listener.close()]);

@@ -245,7 +245,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await expectRefused(/^the database failed: relation "words" does not exist/);
     await server.run("ALTER ROLE guest NOLOGIN");
     await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'");
-    await Promise.allSettled(Array.from({ length: 4 }, () => store.read(words))); // lines that broke say so
+    await Promise.allSettled(Array.from({ length: 4 }, () => store.read(words))); // broken connections report errors
     await expectRefused(/^the database lets nobody in: /);
     await store.close();
     await holder.close({ timeout: 0 });

@@ -1,4 +1,4 @@
-/** Servers that the gateway cannot use, and what stands between: one clear line at the start. */
+/** Servers and poolers that the gateway cannot use: one clear line at startup. */
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
       for (const stop of running.splice(0)) await stop(); // whatever became of the test
     });
 
-    /** @param ignored parameters of connections that it keeps for itself */
+    /** @param ignored connection parameters that it does not pass on */
     async function startPooler(mode: "session" | "transaction", ignored: string) {
       const folder = mkdtempSync(join(tmpdir(), "hearth-pgbouncer-"));
       const settings = `[databases]
@@ -113,7 +113,7 @@ ignore_startup_parameters = ${ignored}
         socket?.end();
         return socket !== undefined;
       };
-      expect(await eventually(connects, WAIT_MS)).toBe(true); // its file is there before it listens
+      expect(await eventually(connects, WAIT_MS)).toBe(true); // its file exists before it listens
       return { url: `postgres://hearth@localhost/postgres?host=${folder}` };
     }
 

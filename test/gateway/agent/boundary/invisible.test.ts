@@ -1,4 +1,4 @@
-/** Characters that show nothing: what hides text goes, what writing needs stays. */
+/** Invisible characters: hidden text is removed, characters that writing needs stay. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { neutralize, suspicions } from "../../../../src/gateway/agent/boundary/index.ts";

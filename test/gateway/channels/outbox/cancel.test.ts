@@ -1,4 +1,4 @@
-/** Texts that are called back: what of them still leaves. */
+/** Cancelled texts: messages that still leave. */
 import { afterEach, expect, test } from "bun:test";
 import type { Channel, SendOutcome } from "../../../../src/gateway/channels/channel.ts";
 import { textMessages, textOutcome } from "../../../../src/gateway/channels/outbox/messages.ts";
@@ -40,7 +40,7 @@ test("what is called back before it leaves is not sent; what is under way ends",
   hang.resolve({ kind: "sent" });
   expect(await done).toMatchObject({ kind: "failed", reason: "cancelled" });
   expect(await states("g")).toEqual(["sent", "cancelled", "cancelled"]);
-  await box.outbox.cancel("g"); // nothing is left to call back
+  await box.outbox.cancel("g"); // nothing is left to cancel
   expect(sent).toEqual(["0"]);
 });
 

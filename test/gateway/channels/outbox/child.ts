@@ -1,6 +1,6 @@
 /**
- * A process with an outbox, to be killed: puts the same texts in at every start, sends until all have ended, then says
- * so. Arguments: the database, the stand-ins' addresses, how many texts each recipient gets.
+ * A process with an outbox, to be killed: adds the same texts at every start, sends until all have ended, then prints
+ * so. Arguments: the database, the stand-ins' addresses, the number of texts per recipient.
  */
 import { makeLogger } from "../../../../src/base/log.ts";
 import { queryOne } from "../../../../src/gateway/database/store.ts";

@@ -21,7 +21,7 @@ interface Row {
 
 const rng = testRng("outbox/kill");
 
-/** Answers late, so that kills fall before, during and after a message is taken. */
+/** Answers late, so that kills fall before, during and after a message is accepted. */
 function slowly(platform: ReturnType<typeof startPlatform>, onTaken: () => void): void {
   platform.reply = async () => {
     await Bun.sleep(rng.float() * 6);
@@ -50,7 +50,7 @@ test(`killed ${KILLS} times: no message arrives twice, and none is lost where th
   while (killed < KILLS) {
     const child = spawn();
     const taken = new Promise<"taken">((resolve) => (next = () => resolve("taken")));
-    if ((await Promise.race([taken, child.exited])) !== "taken") break; // it had come to its end
+    if ((await Promise.race([taken, child.exited])) !== "taken") break; // it had finished
     await Bun.sleep(rng.float() * 40);
     child.kill("SIGKILL");
     await child.exited;
@@ -66,15 +66,15 @@ test(`killed ${KILLS} times: no message arrives twice, and none is lost where th
   expect(rows.length).toBe(TEXTS * 2 * 5);
   expect(telegram.wrong.concat(discord.wrong)).toEqual([]);
 
-  // no repeats are dropped here: every request is a message in the chat
+  // this platform drops no repeats: every request is a message in the chat
   const arrived = telegram.texts();
   expect(arrived.length).toBe(new Set(arrived).size);
   for (const { text, state } of rows.filter((row) => row.channel === "telegram")) {
     if (state === "sent") expect(arrived).toContain(text);
-    else expect(state).toBe("unknown"); // and told so: never silently gone
+    else expect(state).toBe("unknown"); // and reported: never silently lost
   }
 
-  // here a message is made once per nonce
+  // this platform makes one message per nonce
   const made = new Map(discord.seen.map(({ body }) => [body["nonce"], String(body["content"])]));
   const expected = rows.filter((row) => row.channel === "discord");
   expect([...made.values()].toSorted()).toEqual(expected.map((row) => row.text).toSorted());

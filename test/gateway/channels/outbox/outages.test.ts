@@ -118,7 +118,7 @@ test("a database that is away is told once for what waits for it, and so is its 
   sent.resolve();
   for (let i = 0; i < 50; i++) {
     outbox.poke();
-    await Bun.sleep(50); // the outcome is tried to be written every second
+    await Bun.sleep(50); // storing the outcome is retried every second
   }
   Object.assign(store, { read: read.bind(store), write: write.bind(store) });
   outbox.poke();

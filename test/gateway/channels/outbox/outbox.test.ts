@@ -78,7 +78,7 @@ test("a message whose mark did not reach the disk has not left: it is sent once 
   const write = store.write.bind(store);
   const failures: unknown[] = [];
   store.write = async <T>(work: () => Script<T>) => {
-    let marked: string[] = []; // as this transaction leaves it: another may have marked it since
+    let marked: string[] = []; // at the end of this transaction: another may have marked it since
     const result = await write(function* () {
       const done = yield* work();
       marked = (yield* textMessages("g")).map((row) => row.state);

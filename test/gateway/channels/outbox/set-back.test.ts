@@ -1,4 +1,4 @@
-/** A clock that was ahead, and is set right: no message waits until that time has come. */
+/** A clock that was ahead and is corrected: no message waits for the wrong time. */
 import { expect, test } from "bun:test";
 import { textMessages, textOutcome } from "../../../../src/gateway/channels/outbox/messages.ts";
 import { afterTest } from "../../../cleanups.ts";

@@ -1,4 +1,4 @@
-/** What changes between the outbox's look at its messages and what it does with them. */
+/** Changes between the outbox's read of its messages and its actions. */
 import { afterEach, expect, test } from "bun:test";
 import { alone, type Lease } from "../../../../src/gateway/database/peers.ts";
 import { execute } from "../../../../src/gateway/database/store.ts";
@@ -45,7 +45,7 @@ test("a channel that comes here while messages are looked for: what its last nod
   store.read = async (work) => {
     const result = await read(work);
     store.read = read;
-    tell((isHeld = true)); // since it was read
+    tell((isHeld = true)); // since the read
     return result;
   };
   outbox.poke();
@@ -63,18 +63,18 @@ test("an attempt that ends while messages are looked for is not followed by anot
   expect(await eventually(() => sends === 1)).toBe(true);
   const ended = Promise.withResolvers<void>();
   const write = store.write.bind(store);
-  store.write = (work) => write(work).finally(() => setImmediate(ended.resolve)); // once the outbox has heard of it
+  store.write = (work) => write(work).finally(() => setImmediate(ended.resolve)); // once the outbox has noticed it
   const done = Promise.withResolvers<void>();
   const read = store.read.bind(store);
   const readNext: typeof read = (work) => {
     store.read = read;
-    done.resolve(); // with what the first found: it looks again
+    done.resolve(); // with the first result: it looks again
     return read(work);
   };
   store.read = async (work) => {
     store.read = readNext;
     const result = await read(work);
-    outcome.resolve({ kind: "retry", reason: "the platform answered 502" }); // since it was read
+    outcome.resolve({ kind: "retry", reason: "the platform answered 502" }); // since the read
     await ended.promise;
     return result;
   };

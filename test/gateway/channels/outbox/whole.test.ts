@@ -1,4 +1,4 @@
-/** Waits that are no whole number of milliseconds, as platforms and plugins ask for them; tables keep whole ones. */
+/** Waits of fractional milliseconds, requested by platforms and plugins; tables keep integers. */
 import { expect, test } from "bun:test";
 import { textOutcome } from "../../../../src/gateway/channels/outbox/messages.ts";
 import { eventually } from "../../../e2e/hearth.ts";
