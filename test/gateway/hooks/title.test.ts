@@ -1,4 +1,4 @@
-/** What a delivery was about, in a line. */
+/** The one-line subject of a delivery. */
 import { expect, test } from "bun:test";
 import { operator, external } from "../../../src/gateway/agent/boundary/passage.ts";
 import type { HookAction } from "../../../src/gateway/hooks/action.ts";

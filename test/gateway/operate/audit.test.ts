@@ -301,7 +301,7 @@ describe("findings name key, line and what to do", () => {
       "warn no-recipient",
     );
     const own = "presets: ['alertmanager'], presetSettings: { alertmanager: { channel: 'telegram', to: '42' } }";
-    expect(await idsOf(telegram, own)).toContain("info no-recipient"); // all that is sent has a recipient of its own
+    expect(await idsOf(telegram, own)).toContain("info no-recipient"); // every message has a recipient of its own
     const wake = "mappings: [{ match: { path: 'a' }, action: 'wake', textTemplate: 'x' }]";
     expect(await idsOf(telegram, `${own}, ${wake}`)).toContain("warn no-recipient");
   });

@@ -1,4 +1,4 @@
-/** Replies that are called back: whole gateways, real sockets. */
+/** Recalled replies: whole gateways, real sockets. */
 import { expect, test } from "bun:test";
 import { queryAll } from "../../../src/gateway/database/store.ts";
 import { eventually } from "../../e2e/hearth.ts";

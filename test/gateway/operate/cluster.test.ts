@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(async () => (await attempts()).length > 0, WAIT_MS)).toBe(true);
     const other = (await leaders(first))["channel:telegram"] === 1 ? second : first;
     const [answer] = await other.gateway.admin.cancel(runId);
-    expect(["recalled", "stopping"]).toContain(answer!.result); // it may have been tried again just then
+    expect(["recalled", "stopping"]).toContain(answer!.result); // it may have been retried just then
     const replyOf = async () => (await first.gateway.deliveries.run(runId))?.reply;
     expect(await eventually(async () => (await replyOf()) === "failed", WAIT_MS)).toBe(true);
   }, 120_000);
@@ -102,7 +102,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     const isRefused = async (): Promise<boolean> => {
       const status = await statusOf(second);
       if (status === 200) passed++;
-      await Bun.sleep(200); // as a sender that is not in a hurry
+      await Bun.sleep(200); // like a slow sender
       return status === 429;
     };
     expect(await eventually(isRefused, WAIT_MS)).toBe(true);

@@ -1,4 +1,4 @@
-/** docs/configuration.md against the schemas: every key is there, with its default, and no other. */
+/** docs/configuration.md against the schemas: it has every key, with its default, and no other. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { agentsSchema, sessionSchema } from "../../../src/gateway/agent/config.ts";
@@ -13,11 +13,11 @@ interface Shape {
 }
 
 const DOCUMENT = join(import.meta.dir, "../../../docs/configuration.md");
-/** Rows of their own elsewhere, or told in one row. */
+/** Documented in rows elsewhere, or in a single row. */
 const WHOLE = ["hooks.presetSettings", "hooks.mail", "agents.defaults.models", "match.when", "rateLimit"];
 const ELSEWHERE = ["hooks.mappings"];
 
-/** Every key below a schema, with its default as the document writes it; "": none. */
+/** Every key below a schema, with its default in the document's format; "": no default. */
 function keysOf(shape: Shape, path: string): [string, string][] {
   if (ELSEWHERE.includes(path)) return [];
   const within = shape.properties ?? (shape.type === "array" ? shape.items?.properties : undefined);

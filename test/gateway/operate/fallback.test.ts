@@ -1,4 +1,4 @@
-/** Replies that their channel refuses go elsewhere, where the configuration says so. */
+/** Refused replies go to other channels, if the configuration says so. */
 import { afterEach, expect, test } from "bun:test";
 import { eventually } from "../../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN, type Chat, type GatewayBench } from "./fixtures.ts";
@@ -8,7 +8,7 @@ const WAIT_MS = 60_000;
 const servers: { stop(force: boolean): unknown }[] = [];
 afterEach(() => servers.splice(0).map((server) => server.stop(true)));
 
-/** Discord, as far as a bot's messages need it; `sent` holds their texts. */
+/** The part of Discord that a bot's messages need; `sent` holds their texts. */
 function startDiscord(answer = () => Response.json({ id: "1" })): { url: string; sent: string[] } {
   const sent: string[] = [];
   const server = Bun.serve({

@@ -1,6 +1,6 @@
 /**
- * A whole gateway on a socket: its configuration in a file that is watched, a model that answers by a script, and as
- * much of Telegram as a bot needs, on the loopback interface.
+ * A whole gateway on a socket: its configuration in a watched file, a model that answers by a script, and the part of
+ * Telegram that a bot needs, on the loopback interface.
  */
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ export interface Chat {
   readonly url: string;
   /** `recipient: text` of each message. */
   readonly sent: string[];
-  /** What the platform does with a request; by default it takes it. */
+  /** The platform's answer; by default it accepts. */
   answer: () => Response | Promise<Response>;
 }
 
@@ -52,12 +52,12 @@ export interface GatewayBench {
   readonly runtime: ScriptedRuntime;
   readonly logs: Record<string, any>[];
   readonly folder: string;
-  /** Writes the configuration file anew. */
+  /** Rewrites the configuration file. */
   configure(config: object | string): void;
   post(path: string, body: unknown, token?: string): Promise<Response>;
   /** Texts that wait for the main session. */
   events(): Promise<string[]>;
-  /** What the model was asked by the last turn that it began. */
+  /** The model's messages in the last turn. */
   prompts(): string[];
   route(): Promise<unknown>;
   stop(): Promise<void>;
@@ -66,11 +66,11 @@ export interface GatewayBench {
 export interface GatewayBenchOptions {
   readonly script?: Script;
   readonly clock?: Clock;
-  /** Of an earlier one that was stopped. */
+  /** The folder of an earlier gateway that was stopped. */
   readonly folder?: string;
 }
 
-/** Heartbeats come only when they are asked for, and nobody is told, unless `config` says so. */
+/** No timed heartbeats and no recipients, unless `config` says so. */
 export const quiet = { defaults: { heartbeat: { every: 0, target: "none" } } };
 
 export async function startGateway(config: object, options: GatewayBenchOptions = {}): Promise<GatewayBench> {

@@ -1,4 +1,4 @@
-/** What is kept, and for how long. */
+/** Retention of each kind of record. */
 import { expect, test } from "bun:test";
 import { alone } from "../../../src/gateway/database/peers.ts";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
 
-/** Makes all that is there older. */
+/** Makes all records older. */
 function* age(ms: number): Script<void> {
   for (const [table, ...columns] of TIMES) {
     const older = columns.map((column) => `${column} = ${column} - ${ms}`);
@@ -117,11 +117,12 @@ test("a gateway that stops leaves its database once the round that runs is over"
   const gate = Promise.withResolvers<number>();
   let rounds = 0;
   Object.assign(gateway.deliveries, { prune: () => (rounds++, gate.promise) });
-  const hasBegun = (): boolean => (clock.advance(3_600_000), rounds > 0); // a node of several hears later that it leads
+  // a node of several notices later that it leads
+  const hasBegun = (): boolean => (clock.advance(3_600_000), rounds > 0);
   expect(await eventually(hasBegun)).toBe(true);
   let isStopped = false;
   const stopped = gateway.stop(0).then(() => (isStopped = true));
-  await Bun.sleep(200); // all else is over by then
+  await Bun.sleep(200); // all other work is over by then
   expect([isStopped, await gateway.store.read(() => queryOne("SELECT 1 AS one"))]).toEqual([false, { one: 1 }]);
   gate.resolve(0);
   await stopped;

@@ -1,4 +1,4 @@
-/** What `last` means, and what the main session hears of its own messages: whole gateways, real sockets. */
+/** The meaning of `last`, and events about the main session's own messages: whole gateways, real sockets. */
 import { describe, expect, test } from "bun:test";
 import { eventually } from "../../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN, type Chat, type GatewayBench } from "./fixtures.ts";
@@ -110,7 +110,7 @@ describe("a message of the main session", () => {
     await bench.gateway.store.write(function* () {
       const target = { channel: "telegram", to: "42" };
       yield* bench.gateway.outbox.add({ groupId: "beat", target, text: "hello", now: Date.now() });
-      // not due: who has the channel takes what is marked, and not being sent, for never sent
+      // not due: the channel's node treats a marked message that is not being sent as never sent
       const later = Date.now() + 3_600_000;
       yield* execute("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1, next_at = $1", later);
     });

@@ -52,14 +52,14 @@ const deliver = (source: string | Uint8Array, receivedAt?: Date): Promise<number
 const mail = (bench: GatewayBench) => bench.gateway.mail.status;
 /** Spares the waits between tries. */
 const pokeMail = ({ gateway }: GatewayBench): void => gateway.mail.load(gateway.snapshot());
-/** Counts come a moment after what they count. */
+/** Counts are updated a moment later. */
 const counts = (bench: GatewayBench, mails: object): Promise<boolean> =>
   eventually(() => Bun.deepMatch(mails, { ...mail(bench)?.mails }), WAIT_MS);
 const listens = async (bench: GatewayBench): Promise<void> => {
   const isUp = await eventually(() => mail(bench)?.state === "connected", WAIT_MS);
   if (!isUp) throw new Error(JSON.stringify(mail(bench)));
 };
-/** Subjects that runs were begun for, in the order of their acceptance. */
+/** Subjects of runs, in the order of their acceptance. */
 const subjects = async ({ gateway }: GatewayBench): Promise<string[]> =>
   (await gateway.store.read(() => queryAll<{ action: string }>("SELECT action FROM runs ORDER BY seq"))).map(
     ({ action }) => /Subject: ([^\\]*)/.exec(action)?.[1] ?? action,
@@ -68,7 +68,7 @@ const place = ({ gateway }: GatewayBench) =>
   gateway.store.read(() => queryOne<{ lastUid: number }>('SELECT last_uid AS "lastUid" FROM mail_positions'));
 const runsOf = (bench: GatewayBench, count: number): Promise<boolean> =>
   eventually(async () => (await subjects(bench)).length >= count, WAIT_MS);
-/** What would have happened by now, had it been going to: a later mail is through. */
+/** Proves that nothing else happens: a later mail is processed. */
 const nothingElseComes = async (bench: GatewayBench, before: readonly string[]): Promise<void> => {
   await deliver(letter("last"));
   expect(await runsOf(bench, before.length + 1)).toBe(true);
@@ -89,7 +89,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(wrapped).not.toContain("A mail came in.");
     const key = (await bench.gateway.store.read(() => queryOne<{ k: string }>("SELECT session_key AS k FROM runs")))?.k;
     expect(key).toBe("agent:main:hook:mail:<m-1@example.org>");
-    expect(await subjects(bench)).toEqual(["Lamp 1"]); // what was there before is nobody's news
+    expect(await subjects(bench)).toEqual(["Lamp 1"]); // earlier mails are not news
     expect(await counts(bench, { accepted: 1 })).toBe(true);
     expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, state: "connected" });
   });
@@ -119,7 +119,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
   });
 
   test("what comes while the gateway is stopped is taken at the next start, and nothing twice", async () => {
-    const forgetful = { idempotencyHours: 1e-7 }; // long after requests' keys are forgotten
+    const forgetful = { idempotencyHours: 1e-7 }; // long after requests' keys expire
     const first = await startGateway(configured({}, forgetful));
     await listens(first);
     await deliver(letter(1));
@@ -235,7 +235,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
     expect(bench.prompts()[0]).toContain("Dear Joe, the lamp is dark.");
     expect(bench.prompts()[0]).not.toContain("QUJD");
-    expect(bench.prompts()[0]!.match(/More and more/g)!.length).toBeLessThan(6 + 20); // of the snippet, and of the body
+    expect(bench.prompts()[0]!.match(/More and more/g)!.length).toBeLessThan(6 + 20); // in the snippet, and in the body
     const session = () => server.log().findLast((line) => /body_bytes=\d{6,}/.test(line));
     await bench.stop();
     expect(await eventually(() => session() !== undefined, WAIT_MS)).toBe(true);

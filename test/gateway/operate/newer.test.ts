@@ -1,4 +1,4 @@
-/** A version on tables that a newer one has migrated: it works, and says so. */
+/** An old version on tables that a newer one has migrated: it works, and reports it. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

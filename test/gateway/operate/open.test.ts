@@ -1,4 +1,4 @@
-/** The gateway of a configuration file, as the server opens it: what it refuses to read anew, and missing models. */
+/** The gateway of a configuration file, opened like the server does: refused reloads, and missing models. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -133,7 +133,8 @@ test("a model that is missing is found; its runs wait, no attempt lost, and go o
   });
   const mapped = await at.post("own", {});
   expect(mapped).toMatchObject({ status: 202, body: { warnings: [expect.stringContaining("'m' is not there")] } });
-  expect((await at.post("agent", { message: "hi", deliver: false, model: "m" })).status).toBe(400); // its sender's fault
+  // its sender's fault
+  expect((await at.post("agent", { message: "hi", deliver: false, model: "m" })).status).toBe(400);
   const other = await at.post("agent", { message: "hi", deliver: false, agentId: "b" });
   expect(other.body.warnings).toBeUndefined();
   const run = async (id: string) => (await at.gateway.deliveries.run(id))!; // accepted above

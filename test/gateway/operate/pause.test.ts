@@ -1,4 +1,4 @@
-/** A pause is somebody's word: it holds until that person takes it back, whatever happens to processes and files. */
+/** A pause holds until a person ends it, whatever happens to processes and files. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ function tempFolder(): string {
   return folder;
 }
 
-/** As the command line reads it; the database is that of gateways in this folder. */
+/** Sources as the command line reads them; the database belongs to gateways in this folder. */
 async function sourcesOf(folder: string): Promise<ConfigSources> {
   const config = join(folder, "transfer.json5");
   writeFileSync(config, JSON.stringify({ ...settings, ...(await databaseOf(folder)) }));
@@ -34,7 +34,7 @@ async function pausedGateway(): Promise<{ folder: string; runId: string }> {
   const bench = await startGateway(settings, { folder });
   expect(saysSo(bench)).toBe(false);
   await bench.gateway.worker.setPaused(true);
-  await bench.gateway.worker.setPaused(true); // said twice, taken back once
+  await bench.gateway.worker.setPaused(true); // paused twice, resumed once
   const response = await bench.post("agent", { message: "later", wakeMode: "next-heartbeat" });
   const { runId } = (await response.json()) as { runId: string };
   await bench.stop();

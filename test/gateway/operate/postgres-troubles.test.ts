@@ -1,4 +1,4 @@
-/** A whole gateway whose database gets into trouble while it runs: nothing is accepted that is not stored. */
+/** A whole gateway whose database fails while it runs: nothing is accepted without being stored. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
 
-/** A file system of its own, of so many megabytes; undefined where this process may mount none. */
+/** A file system of its own, of this many megabytes; undefined if this process may not mount one. */
 function mountDisk(megabytes: number): { path: string; unmount(): void } | undefined {
   const path = mkdtempSync(join(tmpdir(), "hearth-disk-"));
   const options = ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path];
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
     agents: quiet,
   });
 
-  /** Wakes with texts of their own, and which were accepted. */
+  /** Sends wakes with texts of their own, and records the accepted ones. */
   function makeSender(bench: GatewayBench, padding = "") {
     const accepted: string[] = [];
     let last: Response | undefined;
@@ -55,7 +55,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
       accepted,
       isAccepted,
       isRefused: async () => !(await isAccepted()),
-      /** What the last one that was refused heard. */
+      /** The answer to the last refused one. */
       heard: async () => ({
         status: last!.status,
         isToRepeat: Number(last!.headers.get("retry-after")) > 0,

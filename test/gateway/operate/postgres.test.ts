@@ -1,4 +1,4 @@
-/** A whole gateway whose database is PostgreSQL: what is accepted is kept, and what cannot be kept is not accepted. */
+/** A whole gateway with PostgreSQL: accepted requests are kept, and requests that cannot be kept are refused. */
 import { Glob } from "bun";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -13,7 +13,7 @@ import { quiet, startChat, startGateway, TOKEN, type GatewayBench } from "./fixt
 
 const WAIT_MS = 60_000;
 
-/** Of each table that grows: what is over, and events of another session. */
+/** Rows of each growing table: finished ones, and events of another session. */
 const ROWS = 20_000;
 const FILL = `
   INSERT INTO deliveries (id, request_id, received_at, path, lane, auth_kind, auth_id, idempotency_key, keys_until,
@@ -25,7 +25,7 @@ const FILL = `
       last_at) SELECT 'other', '""', 0, '', 0, 0, 1, 1, 1 FROM generate_series(1, ${ROWS});
   INSERT INTO items SELECT 'm', n, 'r', 4e12 FROM generate_series(1, ${ROWS}) n;
 `;
-/** That were read of them. */
+/** Rows that were read. */
 const READ = `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS rows FROM pg_stat_user_tables
   WHERE schemaname = $1 AND relname IN ('deliveries', 'runs', 'session_events', 'items')`;
 
@@ -94,12 +94,12 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     const runId = await ask(bench, "before");
     expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
     await server.stop("immediate");
-    await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" }); // nothing was to be written yet
+    await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" }); // there was nothing to write yet
     const refused = await bench.post("wake", { text: "lost" });
     expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([503, true]);
     expect(await refused.json()).toMatchObject({ ok: false, code: "unavailable" });
     await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" });
-    const waiting = /^hearth_hook_runs_(queued|running) \d+$/gm; // nobody knows; the rest goes on
+    const waiting = /^hearth_hook_runs_(queued|running) \d+$/gm; // unknown, while the rest continues
     expect((await metrics.text()).match(waiting)).toBeNull();
     gate.resolve(); // the turn ends while its answer cannot be stored
     await server.start();
@@ -132,13 +132,13 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
       const sql = makePool({ url: server.url, schema, connections: 1, name: "test" });
       const read = async (): Promise<number> => ((await sql.unsafe(READ, [schema]))[0] as { rows: number }).rows;
       await accept("first");
-      await sql.unsafe("VACUUM ANALYZE"); // the planner knows that they are small
+      await sql.unsafe("VACUUM ANALYZE"); // so that the planner knows that they are small
       if (schema === "fuller") await deliveries.accept(request({ idempotencyKey: "first 0", now: Date.now() }));
       await accept("before");
-      await sql.unsafe(`${FILL} SELECT pg_stat_force_next_flush()`).simple(); // what this read is told now, not later
+      await sql.unsafe(`${FILL} SELECT pg_stat_force_next_flush()`).simple(); // flushes the statistics of this read now
       await sql.unsafe("SELECT pg_stat_reset()");
       await accept("after");
-      await bench.stop(); // the server's processes tell what they read when they end
+      await bench.stop(); // the server's processes report their reads when they end
       expect(await eventually(async () => (await read()) > 0, WAIT_MS)).toBe(true);
       expect(await read()).toBeLessThan(ROWS / 10);
       await sql.close();
@@ -155,7 +155,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     const [one, other] = [await sql.reserve(), await sql.reserve()];
     await one.unsafe("BEGIN");
     await one.unsafe(add, ["main", 3]);
-    await other.unsafe(add, ["main", 2]); // and is not held up
+    await other.unsafe(add, ["main", 2]); // and is not blocked
     expect(await counts()).toEqual([{ key: "main", n: 2 }]);
     await one.unsafe("COMMIT");
     await other.unsafe(add, ["else", 1]);

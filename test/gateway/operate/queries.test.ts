@@ -1,4 +1,4 @@
-/** What the gateway asks its database: nothing whose cost grows with what is over and kept. */
+/** The gateway's statements: no cost grows with the finished rows that are kept. */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { afterEach, expect, spyOn, test } from "bun:test";
@@ -7,7 +7,7 @@ import { postgresUrl } from "../../stores.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
-/** Of one row, or one for each migration or crash since the last start. */
+/** Tables of one row, or one per migration or crash since the last start. */
 const SMALL = ["open_runs", "migrations", "workers", "pauses"];
 
 let stopRecording = (): void => {};
@@ -25,7 +25,7 @@ function recordStatements(): ReadonlySet<string> {
   return statements;
 }
 
-/** Where a statement reads a table from end to end instead of by an index of what is open. */
+/** Finds statements that read a table from end to end instead of by an index of open rows. */
 function scansOf(db: Database, sql: string): string[] {
   const plan = db.prepare<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
   const tables = db.prepare<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'").all();
@@ -33,7 +33,7 @@ function scansOf(db: Database, sql: string): string[] {
   return plan.flatMap(({ detail }) => (large.some((name) => detail === `SCAN ${name}`) ? [`${detail}: ${sql}`] : []));
 }
 
-const isSqlite = postgresUrl === undefined; // whose plans these are
+const isSqlite = postgresUrl === undefined; // the plans are SQLite's
 
 test.skipIf(!isSqlite)(
   "wakes, turns and replies read no history from end to end",

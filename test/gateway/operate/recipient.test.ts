@@ -1,4 +1,4 @@
-/** What a sender hears of a recipient before anything is sent: a real gateway with a channel of its configuration. */
+/** A sender's answer about a recipient before anything is sent: a real gateway with a configured channel. */
 import { expect, test } from "bun:test";
 import { json, startGateway } from "./world.ts";
 

@@ -174,7 +174,7 @@ test("a token that is written anew into its file counts, without a change of the
   expect(await isSent("123:old")).toBe(true);
   writeFileSync(tokenFile, "123:new");
   expect(await eventually(() => isSent("123:new"), WAIT_MS)).toBe(true);
-  writeFileSync(tokenFile, ""); // as one that is being replaced
+  writeFileSync(tokenFile, ""); // as if it is being replaced
   expect(await eventually(() => bench.logs.some(({ key }) => key === "channels.telegram"), WAIT_MS)).toBe(true);
   expect(await isSent("123:new")).toBe(true);
 }, 240_000);
@@ -202,7 +202,7 @@ test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retr
   expect(await send("wide", 4)).toEqual([202, 202, 202, 503]);
   const full = await bench.post("loud", {});
   expect([full.headers.get("retry-after"), ((await full.json()) as { code: string }).code]).toEqual([
-    "60", // nothing has ended yet
+    "60", // no run has ended yet
     "queue_full",
   ]);
   expect((await bench.post("agent", { message: "hi", deliver: false })).status).toBe(202);

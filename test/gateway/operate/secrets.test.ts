@@ -1,4 +1,4 @@
-/** Secrets of signatures, looked at when the configuration is read. */
+/** Secrets of signatures, checked when the configuration is read. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ function load(text: string) {
   return { document, snapshot: makeSnapshot(document, { folder, apiKeys: [] }) };
 }
 
-/** What reading says, without the folder; empty: nothing is wrong. */
+/** The error of reading, without the folder; empty: valid. */
 function problem(text: string): string {
   try {
     load(text);

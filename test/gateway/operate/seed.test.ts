@@ -1,6 +1,6 @@
 /**
- * The rows of "Gateway Webhook Ingress" that say what happens after the answer, each through a real socket and the
- * whole gateway; `test/api/hooks*.test.ts` has the rows that say what is answered.
+ * The rows of "Gateway Webhook Ingress" about work after the answer, each through a real socket and the whole gateway;
+ * `test/api/hooks*.test.ts` has the rows about the answers.
  */
 import { describe, expect, test } from "bun:test";
 import { eventually } from "../../e2e/hearth.ts";

@@ -1,4 +1,4 @@
-/** What a gateway says of itself; whether its database can be written, as probes ask again and again. */
+/** A gateway's status; frequent probes of whether its database can be written. */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("a probe writes nothing; after a commit that failed it tells so until one s
 
     const other = openDatabase(path, []);
     await store.read(() => queryOne("PRAGMA busy_timeout = 1"));
-    other.run("BEGIN IMMEDIATE"); // nobody else can commit
+    other.run("BEGIN IMMEDIATE"); // blocks other commits
     await expect(change()).rejects.toMatchObject({ code: "storage" });
     await expect(checkWritable(store, { folder: home })).rejects.toMatchObject({ code: "storage" });
     other.run("ROLLBACK");
@@ -46,7 +46,7 @@ test("a heartbeat whose answers have nowhere to go is told, until they have", as
   const bench = await startGateway({ hooks, channels: { telegram }, agents: quiet });
   const becomes = (expected: "unheard" | undefined): Promise<boolean> =>
     eventually(async () => (await bench.gateway.status()).heartbeat === expected, WAIT_MS);
-  expect((await bench.gateway.status()).heartbeat).toBeUndefined(); // nobody is to be told
+  expect((await bench.gateway.status()).heartbeat).toBeUndefined(); // the answers are not wanted anywhere
   for (const lost of [{ target: "slak" }, { target: "slack" }, { target: "telegram", to: "no chat" }, {}]) {
     bench.configure({ hooks, channels: { telegram }, agents: heartbeat(lost) });
     expect(await becomes("unheard")).toBe(true);
@@ -55,7 +55,7 @@ test("a heartbeat whose answers have nowhere to go is told, until they have", as
   }
   bench.configure({ hooks, channels: { telegram }, agents: heartbeat({}) });
   expect(await becomes("unheard")).toBe(true);
-  const presetSettings = { alertmanager: { channel: "telegram", to: "42" } }; // all that is said has a recipient
+  const presetSettings = { alertmanager: { channel: "telegram", to: "42" } }; // every message has a recipient
   const own = { ...hooks, presets: ["alertmanager"], presetSettings };
   bench.configure({ hooks: own, channels: { telegram }, agents: heartbeat({}) });
   expect(await becomes(undefined)).toBe(true);

@@ -1,4 +1,4 @@
-/** A database file of 0 bytes is not taken for a new one without a word. */
+/** An empty database file is not silently taken for a new one. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-/** Opens and closes it; what was logged. */
+/** Opens and closes it; returns the log. */
 async function open(): Promise<string[]> {
   const lines: string[] = [];
   const log = makeLogger({ write: (line) => void lines.push(line), now: Date.now, debug: false });

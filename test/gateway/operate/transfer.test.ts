@@ -11,7 +11,7 @@ import { eventually, runHearth } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
 import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
-/** Tables that stay: what migrations ran, what triggers count, and which processes are there. */
+/** Tables that are not transferred: migrations, counts kept by triggers, and processes. */
 const LEFT_TABLES = [
   "migrations",
   "session_event_counts",
@@ -22,7 +22,7 @@ const LEFT_TABLES = [
   "nodes",
   "leases",
   "rate_buckets",
-  "server_lives", // of the database's processes
+  "server_lives", // about the database's processes
 ];
 const WAIT_MS = 60_000;
 const cleanups: (() => unknown)[] = [];
@@ -38,7 +38,7 @@ function tempFolder(): string {
 
 const settings = { hooks: { enabled: true, token: TOKEN }, agents: quiet };
 
-/** What the command line reads where a gateway has its folder. */
+/** The command line's sources for a gateway in this folder. */
 function sourcesOf(folder: string, config: object = settings): ConfigSources {
   const file = join(folder, "transfer.json5");
   writeFileSync(file, JSON.stringify(config));
@@ -50,10 +50,10 @@ const linesOf = (path: string): any[] =>
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line));
-/** All but the first line, which says when. */
+/** All but the first line, which has the time. */
 const contentOf = (path: string): unknown[] => linesOf(path).slice(1);
 
-/** With what one of the databases cannot hold replaced. */
+/** With U+0000, which one of the databases cannot hold, replaced. */
 const storable = (content: unknown[]): unknown[] =>
   JSON.parse(JSON.stringify(content), (_, value) =>
     typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value,
@@ -67,7 +67,7 @@ const ask = async (bench: GatewayBench, message: string): Promise<string> => {
 const isDone = async (bench: GatewayBench, runId: string): Promise<boolean> =>
   (await bench.gateway.deliveries.run(runId))?.finishedAt != null;
 
-/** A gateway that has answered, has events that wait, and was stopped in the middle of a turn. */
+/** A gateway that has answered, has waiting events, and was stopped in the middle of a turn. */
 async function usedGateway(): Promise<{ folder: string; waiting: string }> {
   const folder = tempFolder();
   const never = new Promise(() => {});
@@ -83,7 +83,7 @@ async function usedGateway(): Promise<{ folder: string; waiting: string }> {
   return { folder, waiting };
 }
 
-/** More rows than a page has, a body of bytes, and numbers that are given and gone. */
+/** More rows than a page has, a body of bytes, and used sequence numbers. */
 async function fill(store: Store): Promise<void> {
   await store.write(function* () {
     for (let i = 0; i < 120; i++) {
@@ -288,7 +288,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     const [newest] = await bench.gateway.store.read(() =>
       queryAll<{ seq: number }>("SELECT max(seq) AS seq FROM session_events"),
     );
-    expect(newest!.seq).toBeGreaterThan(4711); // no number comes again
+    expect(newest!.seq).toBeGreaterThan(4711); // numbers are not reused
     await expect(exportGateway(sourcesOf(folder, config), third)).rejects.toThrow(/in use by .*#\d+: stop them first/);
   }, 120_000);
 
@@ -315,7 +315,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
       runHearth(["gateway", ...args, file, "--config", String(flags["config"])], { home, env: { HEARTH_HOME: home } });
     const begun = performance.now();
     expect(await gateway("export")).toEqual({ code: 0, stdout: `exported to ${file}: no rows\n`, stderr: "" });
-    expect(performance.now() - begun).toBeLessThan(5000); // what a node gives to what is under way when it leaves
+    expect(performance.now() - begun).toBeLessThan(5000); // a leaving node's grace for work under way
     expect(await gateway("import")).toEqual({ code: 0, stdout: `imported from ${file}: no rows\n`, stderr: "" });
   }, 60_000);
 

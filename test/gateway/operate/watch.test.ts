@@ -1,4 +1,4 @@
-/** What of its files a watch notices: real files, looked at for real. */
+/** The changes of its files that a watch notices: real files, real polling. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,7 +58,7 @@ test("a file that is written over in place with its old size and time is read", 
   };
   writeThen(FIRST);
   const watched = watch(read());
-  expect(await eventually(() => reads.length === 2, WAIT_MS)).toBe(true); // from here on it knows how the file looks
+  expect(await eventually(() => reads.length === 2, WAIT_MS)).toBe(true); // from here on it knows the file's stamp
   writeThen(SECOND);
   expect(await becomes(watched, SECOND)).toBe(true);
 }, 120_000);
@@ -75,7 +75,7 @@ test("an include that is there, or right, only after the file that names it coun
   expect(errors[1]).toEqual({ error: expect.stringContaining("hooks.json5:1: hooks.enabled") });
   write(withToken(SECOND).hooks, "hooks.json5");
   expect(await becomes(watched, SECOND)).toBe(true);
-  expect(errors.length).toBe(2); // looked at often, told once
+  expect(errors.length).toBe(2); // checked often, reported once
 }, 240_000);
 
 test.skipIf(process.platform === "win32")(

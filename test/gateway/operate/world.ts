@@ -31,7 +31,7 @@ export interface GatewayWorldOptions {
   readonly script?: Script;
 }
 
-/** Heartbeats are off, and replies have nowhere to go. */
+/** Heartbeats are off, and replies have no target. */
 export async function startGateway({ settings = {}, script }: GatewayWorldOptions = {}): Promise<GatewayWorld> {
   const home = mkdtempSync(join(tmpdir(), "hearth-gateway-"));
   afterTest(() => rmSync(home, { recursive: true, force: true }));
@@ -50,7 +50,7 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
   const gateway = await makeGateway({
     source: { snapshot: () => snapshot, onChange: () => {} },
     home,
-    runtime: runtime as unknown as Runtime, // as much of one as turns use
+    runtime: runtime as unknown as Runtime, // the part that turns use
     modelNames: async () => ["m:latest"],
     clock: systemClock,
     log: silent,

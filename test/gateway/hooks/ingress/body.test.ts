@@ -50,7 +50,7 @@ describe("a small body of a known length", () => {
     const { promise, reject } = Promise.withResolvers<Uint8Array>();
     const late = readBody(announced(3, promise), { ...LIMITS, timeoutMs: 10 });
     await expect(late).rejects.toMatchObject({ problem: "body_timeout", headers: { connection: "close" } });
-    reject(new Error("closed")); // nobody waits for it any more
+    reject(new Error("closed")); // its caller has given up
     const gone = readBody(announced(3, Promise.reject(new Error("closed"))), LIMITS);
     await expect(gone).rejects.toMatchObject({ problem: "client_gone" });
   });

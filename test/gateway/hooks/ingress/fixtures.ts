@@ -1,6 +1,4 @@
-/**
- * An ingress with real mappings and deliveries behind it, in a database in memory; models and channels are lists.
- */
+/** An ingress with real mappings and deliveries behind it, in an in-memory database; models and channels are lists. */
 import { agentsSchema, sessionSchema } from "../../../../src/gateway/agent/config.ts";
 import { hookSession } from "../../../../src/gateway/agent/session-key.ts";
 import type { Logger } from "../../../../src/base/log.ts";
@@ -25,11 +23,11 @@ export const CHANNELS = ["whatsapp", "telegram", "discord", "slack", "signal", "
 export interface World {
   readonly ingress: Ingress;
   readonly store: Store;
-  /** Everything that was accepted, oldest first. */
+  /** All accepted actions, oldest first. */
   actions(): Promise<HookAction[]>;
   settings: IngressSettings;
   nowMs: number;
-  /** What transforms return, in place of a module. */
+  /** The results of transforms, in place of a module. */
   transform: () => unknown;
 }
 

@@ -1,4 +1,4 @@
-/** What is in memory of bodies whose senders have proved nothing. */
+/** Memory for bodies of unauthenticated senders. */
 import { expect, test } from "bun:test";
 import { afterTest } from "../../../cleanups.ts";
 import { makeWorld, silent } from "./fixtures.ts";
@@ -15,7 +15,7 @@ const mapping = {
 test("one address has its share of memory, and others have theirs; it is free again once a body is read", async () => {
   const world = makeWorld({ hooks: { mappings: [mapping] }, log: silent });
   afterTest(() => world.store.close());
-  const chunk = new Uint8Array(30 * MIB); // the only one of every body, which is not copied
+  const chunk = new Uint8Array(30 * MIB); // the only chunk of every body, which is not copied
   const begin = (peer: string, rest: Promise<void>) => {
     const held = Promise.withResolvers<void>();
     let pulls = 0;

@@ -1,11 +1,11 @@
-/** Answers that wait for runs, as far as a socket cannot show it: what becomes of the wait where it goes wrong. */
+/** Answers that wait for runs, as far as a socket cannot show it: failures of the wait. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../../../src/base/errors.ts";
 import type { Runs } from "../../../../src/gateway/hooks/ingress/ports.ts";
 import { outcomes } from "../../../../src/gateway/hooks/ingress/prefer.ts";
 import { Waits } from "../../../../src/gateway/hooks/ingress/waits.ts";
 
-/** Runs that never end, but one whose news cannot be read. */
+/** Runs that never end, except one whose news cannot be read. */
 function start() {
   const watched = new Set<string>();
   const runs: Runs = {

@@ -12,7 +12,7 @@ const named = (limits: readonly (RateLimit | undefined)[]): NamedLimit[] => limi
 function start() {
   const clock = { now: 1_000_000 };
   const limits = new RateLimits("test", { now: () => clock.now, log: silent });
-  /** Seconds to wait, or 0 where the request was let in. */
+  /** Seconds to wait, or 0 for an admitted request. */
   const ask = (...asked: (RateLimit | undefined)[]): number => {
     try {
       limits.take(named(asked));
@@ -58,7 +58,7 @@ test("of several limits the tightest decides, and a refused request takes from n
     "ratelimit-remaining": "8",
     "ratelimit-reset": "1",
   });
-  clock.now -= 60_000; // a clock that is set back gives nothing and takes nothing
+  clock.now -= 60_000; // setting the clock back neither adds nor removes tokens
   expect(ask(own)).toBe(1);
 });
 
@@ -92,14 +92,14 @@ test("nodes share what is left: too much that they let in at first, they let in 
       }
     }
   };
-  expect(passed()).toBe(30); // nobody knew of the others
+  expect(passed()).toBe(30); // the nodes did not know of each other
   expect(await eventually(() => shared.refused >= 3, 30_000)).toBe(true);
-  shared.isAway = false; // what could not be told is told now
+  shared.isAway = false; // the failed report is repeated now
   expect(await eventually(() => shared.reports === 3, 30_000)).toBe(true);
   expect(shared.tokens).toBe(-20);
   clock.now += 1000;
   shared.tokens += 10;
-  expect(passed()).toBe(10); // the first was told of none left, the others of less than none
+  expect(passed()).toBe(10); // the first got the answer 0 left, the others a negative number
 });
 
 test("whatever the times are, no more pass than burst and pace allow", () => {

@@ -1,4 +1,4 @@
-/** What a model hears of a mail beside its text: who else got it, and what is attached. */
+/** Facts about a mail besides its text: other recipients, and attachments. */
 import { describe, expect, test } from "bun:test";
 import { plain } from "../../../../src/gateway/agent/boundary/passage.ts";
 import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";

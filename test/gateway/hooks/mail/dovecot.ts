@@ -17,14 +17,14 @@ const START_MS = 30_000;
 
 export interface Dovecot {
   readonly port: number;
-  /** With TLS from the first byte; `caFile` vouches for it. */
+  /** With TLS from the first byte; `caFile` is its authority. */
   readonly tlsPort: number;
   readonly caFile: string;
   /** Puts a mail into a mailbox; returns its number. */
   deliver(source: string | Uint8Array, options?: { mailbox?: string; receivedAt?: Date }): Promise<number>;
   /** Works on the mailbox as any other mail program would. */
   withClient<T>(work: (client: ImapFlow) => Promise<T>): Promise<T>;
-  /** Makes the mails that a mailbox has now unreadable for the server. */
+  /** Makes the current mails of a mailbox unreadable for the server. */
   spoil(mailbox: string): void;
   /** Runs `doveadm`. */
   admin(...args: string[]): void;

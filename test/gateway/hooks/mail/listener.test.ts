@@ -1,4 +1,4 @@
-/** A listener and servers that say less than most. */
+/** A listener and servers with minimal answers. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { MailListener, type ListenerDeps } from "../../../../src/gateway/hooks/mail/listener.ts";
 import { mailMigrations } from "../../../../src/gateway/hooks/mail/position.ts";
@@ -11,7 +11,7 @@ import { startScripted } from "./scripted-server.ts";
 
 setDefaultTimeout(30_000); // 1 s alone
 
-/** A mailbox of two mails on a server that tells no UIDNEXT; breaks each connection at the first look. */
+/** A mailbox of two mails on a server without UIDNEXT; breaks each connection at the first look. */
 function startTerse(): { readonly port: number; readonly searches: readonly string[] } {
   const searches: string[] = [];
   const said: Readonly<Record<string, string>> = {
@@ -38,6 +38,6 @@ test("where the server does not tell the next number, what is there at the first
   listener.start();
   afterTest(() => listener.stop());
   expect(await eventually(() => searches.length >= 3, 20_000)).toBe(true);
-  // the place that was found first is kept over a new connection
+  // the first position is kept across connections
   expect(searches.slice(0, 3)).toEqual(["SEARCH UID 1:*", "SEARCH UID 58:*", "SEARCH UID 58:*"]);
 });

@@ -1,7 +1,7 @@
-/** An IMAP server that says what a test has it say. */
+/** An IMAP server with scripted answers. */
 import { afterTest } from "../../../cleanups.ts";
 
-/** Answers each command, of which it is given the tag, the name in capitals and the line. Returns its port. */
+/** Calls `answer` for each command with the tag, the name in capitals and the line. Returns its port. */
 export function startScripted(
   answer: (socket: Bun.Socket<undefined>, command: { tag: string; name: string; line: string }) => void,
 ): number {

@@ -1,4 +1,4 @@
-/** A listener whose clock is set back: what it waits for comes no later. */
+/** A listener whose clock is set back: its waits do not get longer. */
 import { expect, spyOn, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
 import { MailListener, type ListenerDeps } from "../../../../src/gateway/hooks/mail/listener.ts";
@@ -10,7 +10,7 @@ import { silent } from "../ingress/fixtures.ts";
 import { startScripted } from "./scripted-server.ts";
 
 const HOUR_MS = 3_600_000;
-/** How long the listener waits between two looks at the password. */
+/** Interval of the listener's checks of the password. */
 const LOOK_MS = 5000;
 
 test("a refused password is tried again after a minute, though the clock was set back an hour", async () => {
@@ -29,7 +29,7 @@ test("a refused password is tried again after a minute, though the clock was set
   }) as typeof setTimeout);
   afterTest(() => timers.mockRestore());
   const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => nowMs };
-  const accept = () => Promise.resolve({ kind: "full", retryAfterMs: 1 }); // of what the main session is told
+  const accept = () => Promise.resolve({ kind: "full", retryAfterMs: 1 }); // for events to the main session
   const address = { host: "127.0.0.1", port, mailbox: "INBOX", caFile: undefined };
   const account = { ...address, user: "ann", security: "none", password: { value: "secret" } } as const;
   const mail = { pollSeconds: 60, includeBody: false, maxBytes: 1000 };

@@ -1,4 +1,4 @@
-/** Text of HTML mails that their readers do not see does not reach a model; what they see does. */
+/** Invisible text of HTML mails does not reach a model; visible text does. */
 import { describe, expect, test } from "bun:test";
 import { htmlText } from "../../../../src/gateway/hooks/mail/html-text.ts";
 import { parseMail } from "../../../../src/gateway/hooks/mail/message.ts";

@@ -18,7 +18,7 @@ type HooksInput = Record<string, any>;
 const mappingsOf = (hooks: HooksInput) => makeMappings({ hooks: hooksSchema.parse(hooks), folder: "/etc/hearth" });
 
 const CHANNELS = ["slack", "telegram", "mattermost"];
-/** What stands in for a transform: the real ones are tested with the pool. */
+/** Replaces a transform: the pool's tests use real ones. */
 const partsWith = (output: (input: any) => unknown): RunParts => ({
   transforms: { run: async (_, input) => output(input) },
   transformsDir: "/nowhere",

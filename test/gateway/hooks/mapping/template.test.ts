@@ -109,7 +109,7 @@ describe("filters", () => {
     ['{{nope | default: "}} | : ,"}}', "}} | : ,"],
     ["{{encoded | base64}}", '{"historyId":7,"n":"ö"}'],
     ["{{encoded_url | base64}}", '{"historyId":7,"n":"ö"}'],
-    ["{{html | base64}}", `<a href="x">&'`], // no base64
+    ["{{html | base64}}", `<a href="x">&'`], // not base64
     ["{{bytes | base64}}", "/////w=="], // no text
     ["{{name | hash}}", new Bun.CryptoHasher("sha256").update("Ada").digest("hex").slice(0, 32)],
   ])("%s is %s", (source, wanted) => expect(show(source, view)).toBe(wanted));

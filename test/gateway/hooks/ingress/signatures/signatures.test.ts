@@ -107,7 +107,7 @@ const bare = (encoding: "hex" | "base64") => ({
   own: der(ed25519).own.subarray(-32).toString(encoding),
   open: der(ed25519).open.subarray(-32).toString(encoding),
 });
-/** Keys of the schemes that have pairs, each written as its sender writes it. */
+/** Keys of the schemes with key pairs, each in its sender's format. */
 const PAIRS: Readonly<Record<string, { own: string; open: string }>> = {
   discord: bare("hex"),
   telnyx: bare("base64"),

@@ -91,7 +91,7 @@ test("sendgrid: ECDSA over the time and the body", () => {
   const at = { nowMs: 1_600_112_502_000 };
   expect(isRight({ scheme: "sendgrid", secrets }, body, headers, at)).toBe(true);
   expect(isRight({ scheme: "sendgrid", secrets }, body.trim(), headers, at)).toBe(false);
-  expect(isRight({ scheme: "sendgrid", secrets }, body, headers)).toBe(false); // of another day
+  expect(isRight({ scheme: "sendgrid", secrets }, body, headers)).toBe(false); // another day's
 });
 
 describe("a header may hold several values", () => {
@@ -217,7 +217,7 @@ describe("a signature in the body", () => {
     ["no text", { ...fields, signature: { a: 1 } }],
     ["no token", { timestamp: SECONDS, signature: hmac("key-1", SECONDS), token: undefined }],
   ])("%s is refused", (name, given) => {
-    // without a token the content is the time alone, which its sender did sign
+    // without a token the content is only the time, which its sender did sign
     expect(isRight(auth, JSON.stringify({ signature: given }))).toBe(name === "no token");
   });
   test.each(["", "no json", "[]", "null", "{".repeat(100_000)])("a body without fields is refused: %#", (body) => {

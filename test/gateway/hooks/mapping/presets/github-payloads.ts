@@ -1,4 +1,4 @@
-/** Deliveries as GitHub sends them, cut to a readable size; names are made up. */
+/** Deliveries in GitHub's format, shortened; names are made up. */
 const repository = {
   id: 1,
   full_name: "octo/lighthouse",

@@ -1,4 +1,4 @@
-/** Events that nobody wants answered: each preset's, beside those that look like them and are answered. */
+/** Events that need no answer: each preset's, next to similar ones that do. */
 import { describe, expect, test } from "bun:test";
 import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
 import { hooksSchema, type PresetName } from "../../../../../src/gateway/hooks/config.ts";

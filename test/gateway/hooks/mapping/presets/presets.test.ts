@@ -8,7 +8,7 @@ import { anyCharacter } from "../../../../characters.ts";
 import { makeView } from "../view.ts";
 import { mappingOf, told } from "./run.ts";
 
-/** How a run of it is called. */
+/** The name of its runs. */
 const NAMES: Readonly<Record<(typeof PRESETS)[number], string>> = {
   alertmanager: "Alertmanager",
   generic: "Webhook",

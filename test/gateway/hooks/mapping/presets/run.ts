@@ -1,4 +1,4 @@
-/** Runs a preset's mapping, as the ingress does, for tests of what presets tell. */
+/** Runs a preset's mapping like the ingress, for tests of presets' summaries. */
 import { expect } from "bun:test";
 import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
 import type { AgentAction } from "../../../../../src/gateway/hooks/action.ts";
@@ -21,7 +21,7 @@ export async function run(name: PresetName, payload: unknown, headers: Record<st
   return outcome.kind === "actions" ? { ...outcome, actions: outcome.actions as readonly AgentAction[] } : outcome;
 }
 
-/** What the one action of a request tells a model. */
+/** The text that the one action of a request gives to a model. */
 export async function told(name: PresetName, payload: unknown, headers: Record<string, string> = {}): Promise<string> {
   const outcome = await run(name, payload, headers);
   if (outcome.kind !== "actions") return expect.unreachable(JSON.stringify(outcome));

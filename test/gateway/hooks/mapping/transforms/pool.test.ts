@@ -40,7 +40,7 @@ const run = (
 const loopAfterPid = (file: string): string =>
   `export default () => { require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); for (;;) {} };`;
 
-/** Of a transform that wrote it down, so that it runs now. Throws what a call that never got there says. */
+/** The pid that a running transform wrote to a file. Throws the error of a call that failed before. */
 async function pidIn(file: string, call: Promise<unknown>): Promise<number> {
   const read = (): number => (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0);
   const early = call.then((end) => Promise.reject(new Error(`it ended before it ran: ${JSON.stringify(end)}`)));
@@ -341,7 +341,7 @@ describe("places are handed out fairly:", () => {
   test("the time that a call waits is part of its own", async () => {
     const startedMs = performance.now();
     await Promise.all(loops(20, 1000));
-    expect(performance.now() - startedMs).toBeLessThan(GENEROUS_MS / 4); // one after the other: 10 s and 10 starts
+    expect(performance.now() - startedMs).toBeLessThan(GENEROUS_MS / 4); // sequentially: 10 s and 10 starts
   });
 
   test("a mapping that floods does not make another wait for all of it", async () => {

@@ -73,7 +73,7 @@ test("a claim reads what it takes, not what waits, without statistics of the tab
     const actions = Array.from({ length: 500 }, () => agent("x"));
     for (let at = 0; at < count; at += 500) await bench.deliveries.accept(request({ mappingId: "m", actions }));
   };
-  /** The quickest of several, so that a busy machine does not count. */
+  /** The quickest of several, so that a busy machine does not matter. */
   const msOfClaim = async (): Promise<number> => {
     const took: number[] = [];
     for (let i = 0; i < 20; i++) {

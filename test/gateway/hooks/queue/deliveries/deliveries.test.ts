@@ -88,10 +88,10 @@ test("replay: a new delivery with new runs, linked to the old one, once that is 
     ["queued", runIds[0]!, given.actions[0]!],
     ["queued", runIds[1]!, given.actions[1]!],
   ]);
-  expect((await bench.deliveries.accept(given)).kind).toBe("replayed"); // the key still stands for the first
+  expect((await bench.deliveries.accept(given)).kind).toBe("replayed"); // the key still belongs to the first
   const one = await bench.deliveries.replay(runIds[1]!);
   expect(one.runIds).toHaveLength(1);
-  expect(bench.queued).toBe(3); // what is only answered again leaves nothing to do
+  expect(bench.queued).toBe(3); // a repeated answer makes no new run
 });
 
 test("replay: what is not there, and a queue without room, are said", async () => {
@@ -129,7 +129,7 @@ test("prune: thousands go in pieces", async () => {
   const stop = new AbortController();
   const pruning = bench.deliveries.prune(stop.signal);
   stop.abort();
-  expect(await pruning).toBe(200); // the piece that it was at
+  expect(await pruning).toBe(200); // the current batch
   expect(await bench.deliveries.prune()).toBe(all.length - 200);
 });
 

@@ -1,4 +1,4 @@
-/** A gateway database in a temporary folder, and requests to put into it. */
+/** A gateway database in a temporary folder, and requests to store in it. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,11 +29,11 @@ export interface Bench extends AsyncDisposable {
   posting: () => Script<Posting>;
 }
 
-/** Where no worker is. */
+/** For tests without a worker. */
 export const postsNothing: Posting = { take: () => false, store: () => answering(undefined), after: () => {} };
 
 /**
- * @param path of a database that exists already; absent: a new one, which goes with the bench
+ * @param path of an existing database; absent: a new one, deleted with the bench
  * @param more tables of the test's own
  */
 export function makeBench({ path, more = [] }: { path?: string; more?: readonly Migration[] } = {}): Bench {

@@ -70,7 +70,7 @@ test("a full queue remembers no items", async () => {
   bench.settings.maxQueued = 1;
   await bench.deliveries.accept(request({ actions: [mail("0")] }));
   expect(await bench.deliveries.accept(request({ actions: [mail("1")] }))).toMatchObject({ kind: "full" });
-  expect(await count(bench, "items")).toBe(1); // the one that was taken
+  expect(await count(bench, "items")).toBe(1); // the accepted one
 });
 
 test("an answer names each run once, and none of a notice", async () => {

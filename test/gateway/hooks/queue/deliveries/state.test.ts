@@ -61,7 +61,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   fc.record({ op: fc.constant("adopt") }),
 );
 
-/** The rows, and a model of them that knows only what must hold. */
+/** The rows, and a model of them with only the invariants. */
 class World {
   now = START;
   readonly began: { sessionKey: string; seq: number }[] = [];
@@ -130,7 +130,7 @@ class World {
     const open = runs.filter((run) => !isFinal(run.state));
     expect(yield* openRuns()).toBe(open.length);
     for (const run of runs) {
-      // a lease is what a running run has, and nobody else
+      // running runs, and only these, have a lease
       expect([run.state === "running", run.leaseOwner !== null, run.leaseUntil !== null]).toEqual(
         Array.from({ length: 3 }, () => run.state === "running"),
       );

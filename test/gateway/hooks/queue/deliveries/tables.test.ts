@@ -28,7 +28,7 @@ test.skipIf(postgresUrl !== undefined)(
          lease_until) VALUES (?, 'd', ?, 'mapping ci', 'same', ?, ?, ?, 1, 1, ?, ?)`,
       );
       insert.run("first", 0, JSON.stringify(agent("x")), "running", "turn", "o", 9);
-      insert.run("second", 1, JSON.stringify(agent("x")), "running", "turn", "o", 9); // which could not be, but for a bug
+      insert.run("second", 1, JSON.stringify(agent("x")), "running", "turn", "o", 9); // possible only through a bug
       insert.run("wake", 2, JSON.stringify(wake("x")), "queued", "event", null, null);
       old.close();
       const store = openStore(deliveryMigrations, path);

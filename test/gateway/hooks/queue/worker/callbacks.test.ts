@@ -12,7 +12,7 @@ interface Heard {
   readonly body: string;
 }
 
-/** A server that hears callbacks and answers with the given statuses, the last of them again and again. */
+/** A server that receives callbacks and answers with the given statuses, repeating the last one. */
 function listen(...statuses: number[]) {
   const heard: Heard[] = [];
   const { promise: firstHeard, resolve } = Promise.withResolvers<void>();
@@ -33,7 +33,7 @@ function listen(...statuses: number[]) {
   };
 }
 
-/** Until a run's callback is as it should be; lets time pass meanwhile, so that it is tried again. */
+/** Waits for a state of a run's callback, and advances the clock meanwhile, so that it is retried. */
 async function callback(at: WorkerBench, runId: string, state: string): Promise<void> {
   const deadline = Date.now() + 30_000;
   while ((await at.deliveries.run(runId))?.callback !== state) {
@@ -86,7 +86,7 @@ test("callbackUrl: one that fails again and again is told once, and once when it
   using server = listen(500, 500, 500, 500, 200);
   const late = await send(at, agent("x", { callbackUrl: server.url }));
   await callback(at, late, "sent");
-  await eventually(() => told().length >= 2, 30_000); // it is told after it is stored
+  await eventually(() => told().length >= 2, 30_000); // it is reported after it is stored
   expect(told()).toEqual(["hooks: a callback failed; it will be retried", "hooks: a callback arrived after a retry"]);
   using closed = listen(500);
   const never = await send(at, agent("y", { callbackUrl: closed.url }));

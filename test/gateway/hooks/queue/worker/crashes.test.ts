@@ -1,4 +1,4 @@
-/** Servers that are killed, or that a turn takes down, one after the other, on a clock that the test moves. */
+/** Servers that are killed, or crashed by a turn, one after the other, on a clock that the test moves. */
 import { expect, test } from "bun:test";
 import { execute, type Script } from "../../../../../src/gateway/database/store.ts";
 import { alone } from "../../../../../src/gateway/database/peers.ts";
@@ -20,7 +20,7 @@ const MAX_ATTEMPTS = 5;
 const AT_ONCE = 4;
 const HOUR_MS = 3_600_000;
 
-/** A turn: how long it takes, and after how long it takes its server down, where it does. */
+/** A turn: its duration, and the time after which it crashes its server, if it does. */
 interface Job {
   readonly needsMs: number;
   readonly killsAfterMs?: number;
@@ -59,7 +59,7 @@ class Servers {
     return !states.includes("queued") && !states.includes("running");
   }
 
-  /** One server for so long, or until a turn takes it down, which is false; then it is killed. */
+  /** Runs one server for this long, then kills it; false if a turn crashed it before. */
   live(ms: number): Promise<boolean> {
     return this.#bench.store.write(() => this.#live(ms));
   }
@@ -75,7 +75,7 @@ class Servers {
     return true;
   }
 
-  /** When to look again: a step before the next one at which anything can change, then at that one. */
+  /** The next times to look: a step before the next possible change, then at it. */
   *#nextStep(end: number): Script<number> {
     const { now } = this.#bench.clock;
     const dueAt = (yield* nextTurnAt(now)) ?? end;
@@ -88,7 +88,7 @@ class Servers {
     return now + STEP_MS * Math.max(1, steps - 1);
   }
 
-  /** Servers that nobody kills, until every run is over; throws where that takes more than so many. */
+  /** Runs servers without killing them, until every run is over; throws after too many. */
   async finish(livesMax: number): Promise<void> {
     for (let life = 0; !(await this.#isIdle()); life++) {
       if (life === livesMax) throw new Error(`after ${livesMax} servers something still waits`);
@@ -96,7 +96,7 @@ class Servers {
     }
   }
 
-  /** Ends the last server in order, its turns given back. */
+  /** Stops the last server cleanly; its turns return to the queue. */
   async stop(): Promise<void> {
     await this.#bench.store.write(() => this.#stop());
   }
@@ -126,7 +126,7 @@ class Servers {
     return this.#owner;
   }
 
-  /** False: a turn took the server down. */
+  /** False: a turn crashed the server. */
   *#step(owner: string): Script<boolean> {
     const { now } = this.#bench.clock;
     for (const [runId, at] of this.#begun) {
@@ -192,7 +192,7 @@ test("among others it is found, and the others run", async () => {
   const cause = await servers.add({ needsMs: 20_000, killsAfterMs: 300 });
   for (let i = 0; i < 6; i++) others.push(await servers.add({ needsMs: 5000 }));
   await servers.finish(MAX_ATTEMPTS + 3);
-  // the first two crashes were anybody's
+  // the first two crashes could have any cause
   expect(await bench.deliveries.run(cause)).toMatchObject({ state: "dead", attempts: MAX_ATTEMPTS + 2 });
   expect([...new Set(await servers.states(others))]).toEqual(["succeeded"]);
 });
@@ -215,7 +215,7 @@ test("one crash costs a long run a second, the next ones four times as long as i
   const pauseMs = async (): Promise<number> => {
     await servers.live(100_000);
     const crashedAt = bench.clock.now;
-    await servers.live(1); // which notices
+    await servers.live(1); // it notices
     await servers.stop();
     return (await bench.store.read(() => findRun(runId)))!.nextAt - crashedAt;
   };

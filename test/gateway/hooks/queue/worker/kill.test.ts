@@ -12,7 +12,7 @@ const PER_LIFE = 6;
 
 interface Child {
   say(line: object): void;
-  /** The next line that it says; undefined once it is gone. */
+  /** Its next line; undefined once it has ended. */
   hear(): Promise<any>;
   kill(): Promise<void>;
 }
@@ -97,7 +97,7 @@ function check(folder: string, runIds: readonly string[]): void {
   expect(all("SELECT text FROM test_events GROUP BY text HAVING count(*) > 1")).toEqual([]);
   const agents = ids(all("SELECT id FROM runs WHERE action ->> 'kind' = 'agent'"));
   expect(ids(all("SELECT run_id AS id FROM test_turns"))).toEqual(agents);
-  // turns of a session were stored in the order in which they were accepted
+  // turns of a session were stored in the order of their acceptance
   const orders = all<{ ordered: number }>(
     `SELECT test_turns.seq > lag(test_turns.seq) OVER (PARTITION BY runs.session_key ORDER BY runs.seq) AS ordered
      FROM test_turns JOIN runs ON runs.id = run_id`,
@@ -127,5 +127,5 @@ function check(folder: string, runIds: readonly string[]): void {
     if (begun.has(line.turn)) repeated++;
     begun.add(line.turn);
   }
-  expect(repeated).toBeGreaterThan(0); // some were killed in the middle of a turn: the test saw what it is for
+  expect(repeated).toBeGreaterThan(0); // some were killed in the middle of a turn, which proves the test
 }

@@ -1,7 +1,7 @@
 /**
  * A process that may be killed at any moment: accepts requests from standard input, runs them by a worker, and sends
- * replies one at a time, each marked before it goes out. What happens outside of its database, turns that begin and
- * messages that leave, goes to a log.
+ * replies one at a time, each marked before it is sent. It logs the effects outside of its database: started turns and
+ * sent messages.
  *
  *   bun killable.ts DATABASE LOG LIFE
  */
@@ -32,7 +32,7 @@ parts.answer = async ({ runId }) => {
   return ok(`answer ${runId}`);
 };
 
-// what was being sent when the last process died may have arrived
+// messages under way when the last process died may have arrived
 await store.write(() =>
   execute(`UPDATE test_replies SET outcome = '{"kind":"unknown"}' WHERE sending = 1 AND outcome IS NULL`),
 );

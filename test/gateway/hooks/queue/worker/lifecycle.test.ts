@@ -34,7 +34,7 @@ test("cancel: a run that waits never runs, also where its event finds no room", 
   expect(await at.worker.cancel(second)).toBe("cancelled");
   expect(await at.worker.cancel(second)).toBe("over");
   model.open(first);
-  await model.begins(third); // the one before it is no turn any more
+  await model.begins(third); // the one before it is no longer a turn
   model.open(third);
   expect(await at.deliveries.run(second)).toMatchObject({ state: "queued", reason: "cancelled before it ran" });
   at.parts.eventsMax = 10;
@@ -104,7 +104,7 @@ test("stop lets turns finish within the grace, and begins none", async () => {
   expect(model.begun()).toEqual([first]);
 });
 
-/** Holds back the answer of the next read that finds what `isIt` says. `found`: it has come; `tell` lets it go on. */
+/** Holds back the answer of the next read that `isIt` recognises. `found`: it has arrived; `tell` releases it. */
 function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => boolean) {
   const found = Promise.withResolvers<void>();
   const told = Promise.withResolvers<void>();
@@ -122,7 +122,7 @@ function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => b
 
 test("stop begins no turn that is found due meanwhile", async () => {
   await using at = makeWorkerBench();
-  at.settings.maxConcurrent = 0; // nobody looks for turns
+  at.settings.maxConcurrent = 0; // no one looks for turns
   const runId = await send(at, agent("x"));
   const held = holdRead(at, (found) => found === true);
   at.settings.maxConcurrent = 1;
@@ -139,9 +139,9 @@ test("stop sends no callback that is found due meanwhile", async () => {
   await using at = makeWorkerBench();
   const { callbacks } = at.settings;
   let begun = 0;
-  Object.defineProperty(at.settings, "callbacks", { get: () => (begun++, callbacks) }); // each one asks
+  Object.defineProperty(at.settings, "callbacks", { get: () => (begun++, callbacks) }); // each one reads it
   const isDue = (found: unknown): boolean => Array.isArray(found) && found.some((each) => "createdAt" in each);
-  const held = holdRead(at, isDue); // before anybody has read
+  const held = holdRead(at, isDue); // before any read
   const runId = await send(at, agent("x", { callbackUrl: "http://127.0.0.1:9/done" }));
   await held.found;
   const stopped = at.worker.stop(60_000);
@@ -165,10 +165,10 @@ test("stop gives back what does not finish in time, and the next worker runs it"
   expect(await at.parts.events()).toEqual(["Hook: done"]);
 });
 
-/** No worker of this process is called so. */
+/** Not the name of any worker of this process. */
 const DEAD_OWNER = "elsewhere/1/1.5/x";
 
-/** A run as a process that was killed leaves it. */
+/** A run in the state that a killed process leaves. */
 async function orphan(at: WorkerBench, changes = ""): Promise<string> {
   await at.worker.stop(0);
   const runId = await send(at, agent("a"));
@@ -210,7 +210,7 @@ test("a claim that this worker does not know of is given back at once", async ()
   await model.begins(second);
   model.open(second);
   await at.settled(second);
-  // as a commit leaves it that was made, and whose sync failed
+  // the state after a commit whose sync failed
   await at.bench.store.write(() =>
     execute(
       `UPDATE runs SET state = 'running', finished_at = NULL, step = 'turn', outcome = NULL, attempts = 1,
@@ -250,7 +250,7 @@ test("while the database is away the log tells so once, and that it is back", as
   model.open(runId);
   for (let i = 0; i < 50; i++) {
     at.worker.poke();
-    await Bun.sleep(50); // its end is tried to be stored every second
+    await Bun.sleep(50); // storing its end is retried every second
   }
   Object.assign(store, { read: read.bind(store), write: write.bind(store) });
   expect((await at.settled(runId)).state).toBe("succeeded");

@@ -1,4 +1,4 @@
-/** Two workers of one database that tell each other what nodes do. */
+/** Two workers of one database that notify each other. */
 import { expect, test } from "bun:test";
 import { alone, type NewsListener, type Peers } from "../../../../../src/gateway/database/peers.ts";
 import { agent } from "../deliveries/fixtures.ts";
@@ -24,7 +24,7 @@ test("who watches a run at another node reads its text as it comes, and ends it"
   const model = gate(at);
   const runId = await send(at, agent("x"));
   await model.begins(runId);
-  at.settings.maxConcurrent = 0; // the other node only looks on
+  at.settings.maxConcurrent = 0; // the other node only watches
   const other = at.anotherWorker(there);
   other.start();
   const seen: string[] = [];

@@ -42,7 +42,7 @@ test("a mapping with many runs does not hold up another", async () => {
   const model = gate(at);
   const noisy: string[] = [];
   for (let i = 0; i < 20; i++) noisy.push(await send(at, agent(`${i}`), { mappingId: "noisy" }));
-  await model.begins(noisy[1]!); // nothing else was there
+  await model.begins(noisy[1]!); // nothing else was due
   const quiet = await send(at, agent("q"), { mappingId: "quiet" });
   expect(model.begun()).toEqual(noisy.slice(0, 2));
   model.open(noisy[0]!);
@@ -74,7 +74,7 @@ test("events that find no room wait in order, and are posted when there is some"
   expect((await at.deliveries.run(second))?.state).toBe("queued");
   expect(await at.deliveries.run(summary)).toMatchObject({ state: "queued", reply: "pending" }); // the user need not wait
   at.parts.eventsMax = 10;
-  at.bench.clock.now += 1000; // full for a moment: it is not asked again at every request
+  at.bench.clock.now += 1000; // full for a moment: not checked again at every request
   at.worker.poke();
   await at.parts.settle(summary, { kind: "sent" });
   await at.settled(summary);
@@ -88,7 +88,7 @@ test("events that find no room get a heartbeat where one that waits wants it, ho
   const lookAgain = async (): Promise<void> => {
     at.bench.clock.now += 1000;
     at.worker.poke();
-    await at.worker.stop(0); // once its round is over
+    await at.worker.stop(0); // after its round
     at.worker = at.anotherWorker();
   };
   at.parts.eventsMax = 0;

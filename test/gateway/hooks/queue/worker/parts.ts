@@ -1,6 +1,6 @@
 /**
  * The worker's neighbours, small and real: an agent that answers by a script, events, transcripts and replies in tables
- * of the same database, so that what a transaction undoes is undone here too.
+ * of the same database, so that a rollback affects them too.
  */
 import type { EventBatch } from "../../../../../src/gateway/agent/events.ts";
 import type { TurnRequest, TurnResult } from "../../../../../src/gateway/agent/turn.ts";
@@ -43,12 +43,12 @@ export const partMigrations: readonly Migration[] = [
 
 export interface Parts {
   readonly ports: WorkerPorts;
-  /** Turns that were begun. */
+  /** Turns that were started. */
   readonly turns: TurnRequest[];
   readonly heartbeats: string[];
-  /** Whether a heartbeat is due for what waits. */
+  /** True if a heartbeat is due for waiting events. */
   isHastened: boolean;
-  /** What the model does; by default it answers at once. */
+  /** The model's behaviour; by default it answers at once. */
   answer: (request: TurnRequest) => Promise<TurnResult>;
   eventsMax: number;
   target: Target | { readonly reason: string };
@@ -57,7 +57,7 @@ export interface Parts {
   settle(groupId: string, outcome: ReplyOutcome): Promise<void>;
 }
 
-/** How a turn ended, as the agent says it. */
+/** The agent's result of a turn. */
 export const ended = (changes: Partial<TurnResult>): TurnResult => ({
   text: "",
   status: "ok",
@@ -93,7 +93,7 @@ function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
   };
 }
 
-/** Whether none was due. */
+/** True if no heartbeat was due before. */
 function hasten(parts: Pick<Parts, "isHastened">): boolean {
   const isNew = !parts.isHastened;
   parts.isHastened = true;
@@ -168,11 +168,11 @@ export interface WorkerBench extends AsyncDisposable {
   readonly settings: { -readonly [Key in keyof WorkerSettings]: WorkerSettings[Key] };
   readonly logged: string[];
   worker: Worker;
-  /** A worker as another process would have it: with an owner of its own. */
+  /** A worker as in another process: with an owner of its own. */
   anotherWorker(peers?: Peers): Worker;
-  /** Until nothing changes any more. */
+  /** Waits until nothing changes any more. */
   settled(runId: string): Promise<RunStatus>;
-  /** Until a run is as it should be, by the worker's own news. */
+  /** Waits for a state of a run, by the worker's own news. */
   until(runId: string, holds: (status: RunStatus) => boolean): Promise<RunStatus>;
 }
 
@@ -232,14 +232,14 @@ export async function send(at: WorkerBench, action: HookAction, changes: Partial
 }
 
 export interface Gate {
-  /** Ends a turn that has begun. */
+  /** Ends a running turn. */
   open(runId: string, result?: TurnResult): void;
   begun(): string[];
-  /** Until a run's turn has begun. */
+  /** Waits until a run's turn has begun. */
   begins(runId: string): Promise<void>;
 }
 
-/** A model that answers when the test says so, or when it is told to stop. */
+/** A model that answers when the test calls `open`, or when it is stopped. */
 export function gate(at: WorkerBench): Gate {
   const waiting = new Map<string, (result: TurnResult) => void>();
   const begun = new Map<string, PromiseWithResolvers<void>>();

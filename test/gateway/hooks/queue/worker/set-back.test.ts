@@ -1,4 +1,4 @@
-/** A clock that was ahead, and is set right: what was accepted meanwhile does not wait until that time has come. */
+/** A clock that was ahead and is corrected: runs accepted meanwhile do not wait for the wrong time. */
 import { expect, test } from "bun:test";
 import { eventually } from "../../../../e2e/hearth.ts";
 import { alone } from "../../../../../src/gateway/database/peers.ts";
