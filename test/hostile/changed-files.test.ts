@@ -1,4 +1,7 @@
-/** Files of loaded models that others cut or write to: one clear error, a fresh runner, and nobody else is harmed. */
+/**
+ * Files of loaded models that other processes truncate or overwrite: one clear error, a fresh runner, and no effect on
+ * other models.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Nodes on one PostgreSQL database that are killed, or stopped, while senders, models and a chat are at work. */
+/** Nodes on one PostgreSQL database, killed or stopped under load of senders, models and a chat. */
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres } from "../postgres-server.ts";
@@ -7,7 +7,7 @@ import { killCluster } from "./killed-cluster.ts";
 
 const WAIT_MS = 120_000;
 
-// `bun bench/cluster-kill.ts` does a hundred kills and twenty crashes, cuts lines, and begins with older versions
+// `bun bench/cluster-kill.ts` does a hundred kills and twenty crashes, cuts connections, and starts with older versions
 test.skipIf(!hasPostgres)(
   "killed nodes whose clocks are off by ten minutes, and a crash of the database: nothing lost, twice, out of order, or at once in a session",
   async () => {
@@ -28,7 +28,7 @@ const post = (node: Node, body: object): Promise<Response> =>
     body: JSON.stringify({ sessionKey: "hook:stopped", wakeMode: "next-heartbeat", ...body }),
   });
 
-/** All that a run left. */
+/** The remains of a run. */
 async function tracesOf({ sql, told }: Cluster): Promise<string> {
   const tables = ["runs", "session_entries", "session_events", "outbox"].map((name) =>
     sql.unsafe(`SELECT * FROM ${SCHEMA}.${name} ORDER BY seq`),

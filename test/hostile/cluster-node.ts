@@ -1,7 +1,6 @@
 /**
  * A node of a cluster as a process, which may be killed or stopped at any moment: a whole gateway on a socket of its
- * own, with a model that answers by a script. What happens outside of the database, turns that begin and end, goes to a
- * log.
+ * own, with a model that answers by a script. It logs the effects outside of the database: turns that begin and end.
  *
  *   bun cluster-node.ts SETTINGS LOG [ADDRESS]
  */
@@ -26,7 +25,7 @@ const note = (line: object): void =>
   );
 
 const scripted = scriptedRuntime(({ messages }) => ({ text: `answer to ${keyIn(messages.at(-1)?.content)}` }));
-/** A request says by which key it is known, and how long its turn takes. */
+/** A request contains its key and the duration of its turn. */
 const keyIn = (text = ""): string => /key=([\w-]+)/.exec(text)?.[1] ?? "nothing";
 const runtime: typeof scripted = {
   ...scripted,
@@ -51,7 +50,7 @@ const log = makeLogger({ write: (line) => note({ log: JSON.parse(line) }), now: 
 const gateway = await makeGateway({
   source: { snapshot: () => snapshot, onChange: () => {} },
   home,
-  runtime: runtime as unknown as Runtime, // as much of one as turns use
+  runtime: runtime as unknown as Runtime, // the part that turns use
   modelNames: async () => ["m:latest"],
   clock: systemClock,
   log,
@@ -61,5 +60,5 @@ const harness = await makeHarness({ host: { hostname: address, port: 0 } }, { ga
 const { url } = harness.listen();
 await gateway.start();
 process.stdout.write(`${JSON.stringify({ url, now: Date.now() })}\n`);
-process.stdin.on("end", () => process.exit()); // who started it is gone
+process.stdin.on("end", () => process.exit()); // its parent is gone
 process.stdin.resume();

@@ -1,6 +1,6 @@
 /**
- * Nodes as processes on one PostgreSQL database, and a chat that recognises no repeats: what a test kills, stops and
- * looks at.
+ * Nodes as processes on one PostgreSQL database, and a chat that does not recognise repeats, for tests to kill, stop
+ * and inspect.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,23 +23,23 @@ export interface Cluster {
   readonly server: PostgresServer;
   readonly sql: SQL;
   readonly folder: string;
-  /** How often the chat got each text. */
+  /** Number of times that the chat got each text. */
   readonly told: ReadonlyMap<string, number>;
-  /** What has a line of its own to the database; absent: nobody. */
+  /** A separate network for one node's connection to the database; absent: none. */
   readonly network: Network | undefined;
   startNode(how?: Start): Promise<Node>;
-  /** What nodes noted, in the order of time. */
+  /** Notes of all nodes, sorted by time. */
   notes(): Note[];
   close(): Promise<void>;
 }
 
-/** How a node differs from the others. */
+/** Differences between one node and the others. */
 export interface Start {
-  /** By how many seconds its clock is off. */
+  /** Offset of its clock in seconds. */
   readonly clock?: number;
-  /** It reaches the database by the network's line that can be cut. */
+  /** True if it reaches the database through the network that can be cut. */
   readonly isFar?: boolean;
-  /** Of another version. */
+  /** Program of another version. */
   readonly program?: string;
 }
 
@@ -51,7 +51,7 @@ export interface Note {
   readonly log?: { readonly level: string; readonly msg: string; readonly node?: number };
 }
 
-/** @param hasNetwork there may be a node whose line to the database can be cut */
+/** @param hasNetwork true allows a node whose connection to the database can be cut */
 export async function makeCluster({ hasNetwork = false } = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-cluster-"));
   const network = hasNetwork ? makeNetwork() : undefined;
@@ -70,7 +70,7 @@ export async function makeCluster({ hasNetwork = false } = {}): Promise<Cluster>
   const settings = {
     database: { url: server.url, schema: SCHEMA, connections: 4 },
     hooks: { enabled: true, token: TOKEN, queue: { max: 100_000, maxAttempts: 100 } },
-    session: { maxEvents: 100_000 }, // nobody reads them here
+    session: { maxEvents: 100_000 }, // no one reads them here
     channels: { telegram: { botToken: "123:abc", baseUrl: `http://${here}:${chat.port}`, spacingMs: 0 } },
     agents: { defaults: { model: "m", heartbeat: { every: 0, target: "none" } } },
   };
@@ -144,7 +144,7 @@ async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promi
   };
 }
 
-/** @param clocks by how many seconds those of processes are off */
+/** @param clocks offsets of the processes' clocks in seconds */
 function notesIn(folder: string, clocks: ReadonlyMap<number, number>): Note[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(".log"));
   const lines = files.flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"));

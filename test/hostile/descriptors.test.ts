@@ -1,4 +1,4 @@
-/** A server whose file descriptors are used up says so, and goes on once connections close. */
+/** A server without free file descriptors logs it, and continues once connections close. */
 import { connect, type Socket } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -20,11 +20,11 @@ export async function writeEdited(path: string, edit: Edit): Promise<void> {
 }
 
 function typed(value: unknown): WriteValue {
-  if (typeof value !== "number") return value as WriteValue; // the file has nothing else
+  if (typeof value !== "number") return value as WriteValue; // the file has only these
   return Number.isInteger(value) ? { u32: value } : { f32: value };
 }
 
-/** Each layer twice: too large to be unpacked at load, so that its weights are read where they lie. */
+/** Each layer twice: too large to be unpacked at load, so that its weights are read from the mapped file. */
 export const twiceAsDeep: Edit = (metadata, tensors) => {
   const layers = metadata["llama.block_count"] as { u32: number };
   const again = Array.from(tensors.values(), (tensor) => {

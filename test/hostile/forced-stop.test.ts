@@ -1,4 +1,4 @@
-/** `hearth stop --force`: a model ends at once, whatever it is at. */
+/** `hearth stop --force`: a model ends at once, whatever it is doing. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually, isAlive, runHearth, startHearth, type Hearth } from "../e2e/hearth.ts";
 
@@ -13,12 +13,12 @@ test("a stop by force ends a model at once: its requests fail, and the next one 
   hearth = await startHearth();
   await (await hearth.post("/api/generate", HI)).text();
   const [pid] = (await hearth.runnerPids()) as [number];
-  process.kill(pid, "SIGSTOP"); // it listens to nothing
+  process.kill(pid, "SIGSTOP"); // it ignores everything
   const waiting = hearth.post("/api/generate", HI);
   await Bun.sleep(200);
   expect((await hearth.post("/api/generate", { model: "hearth", keep_alive: 0 })).status).toBe(200);
   await Bun.sleep(200);
-  expect(await isAlive(pid)).toBe(true); // its request is not done
+  expect(await isAlive(pid)).toBe(true); // its request is still running
   const env = { HEARTH_HOST: hearth.url };
   expect(await runHearth(["stop", "--force", "hearth"], { home: hearth.home, env })).toMatchObject({
     code: 0,

@@ -1,4 +1,4 @@
-/** The gateway of the real server, killed at random moments while senders, models and chats are at work. */
+/** The gateway of the real server, killed at random moments under load of senders, models and chats. */
 import { expect, test } from "bun:test";
 import { killGateway } from "./killed-gateway.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What the worst senders get from the webhook ingress: bounded memory and time, an answer that fits, and nothing of
- * what they sent. No answer to anything below may be a 5xx, unless a limit on how many there are at once was met.
+ * The webhook ingress and the worst senders: bounded memory and time, a fitting answer, and no echo of their input. No
+ * answer below may be a 5xx, except at a limit of concurrency.
  */
 import { createHmac } from "node:crypto";
 import { connect } from "node:net";
@@ -17,7 +17,7 @@ setDefaultTimeout(60_000);
 const READ_MS = { proved: 1500, unproved: 4000 };
 const LIMIT = 262_144;
 const auth = { scheme: "github", secrets: "github-secret" };
-/** Of the body `{}`. */
+/** Signature of the body `{}`. */
 const proof = { "x-hub-signature-256": `sha256=${createHmac("sha256", auth.secrets).update("{}").digest("hex")}` };
 const mappings = [
   { match: { path: "open" }, action: "wake", textTemplate: "{{payload}}" },
@@ -56,11 +56,11 @@ async function codeOf(response: Response): Promise<[number, string]> {
 
 interface RawAnswer {
   readonly text: string;
-  /** Whether the server closed the connection. */
+  /** True if the server closed the connection. */
   readonly closed: boolean;
 }
 
-/** Writes bytes as they are, in pieces if need be; resolves with the first whole answer. */
+/** Writes raw bytes, in pieces if given; resolves with the first whole answer. */
 function send(pieces: readonly string[], { pauseMs = 0, waitMs = 10_000 } = {}): Promise<RawAnswer> {
   const { promise, resolve } = Promise.withResolvers<RawAnswer>();
   let text = "";
@@ -140,7 +140,7 @@ describe("slow senders:", () => {
       head(path, `X-Forwarded-For: ${address}`, "Content-Length: 100") + "{";
     const signedFrom = (address: string): Promise<Response> =>
       post("/hooks/signed", "{}", { ...proof, "x-forwarded-for": address });
-    /** Waits until there is no place for an address; one that is still free goes to another slow sender. */
+    /** Waits until an address has no slot left; a free slot goes to another slow sender. */
     const untilRefused = async (address: string, waiting: Promise<RawAnswer>[]): Promise<Response> => {
       let answer = await signedFrom(address);
       for (; answer.status !== 503; answer = await signedFrom(address)) waiting.push(send([begun(address)]));
@@ -185,12 +185,12 @@ describe("slow senders:", () => {
       const waiting = Array.from({ length: 30 }, () => send([begun("203.0.113.1")]));
       for (let i = 0; i < 50; i++) expect((await signedFrom("203.0.113.2")).status).toBe(200);
       await Promise.all(waiting);
-      expect((await signedFrom("203.0.113.1")).status).toBe(200); // and is forgiven
+      expect((await signedFrom("203.0.113.1")).status).toBe(200); // and its failures are cleared
     });
   });
 
   test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {
-    const path = "/hooks/cut-off"; // of this test alone: what others asked for may be logged late
+    const path = "/hooks/cut-off"; // unique to this test: other requests may be logged late
     const noted = () => harness.logs.find((line) => line["path"] === path);
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.write(`${head(path, `Authorization: Bearer ${TOKEN}`, "Content-Length: 100")}{`, () => {
@@ -350,7 +350,7 @@ describe("property:", () => {
         const response = await fetch(`${url}/hooks/${path.replace(/^\//, "")}`, init);
         expect(response.status).toBeLessThan(500);
         const text = await response.text();
-        if (response.status < 400 || !response.headers.has("x-request-id")) return; // `/hooks/..` is no hook
+        if (response.status < 400 || !response.headers.has("x-request-id")) return; // `/hooks/..` is not a hook
         expect(JSON.parse(text)).toMatchObject({ ok: false, code: expect.any(String), error: expect.any(String) });
       }),
       { numRuns: 2000 },
@@ -386,7 +386,7 @@ describe("property:", () => {
   });
 });
 
-/** As JSON has it; what it has no word for becomes a text. */
+/** As JSON; a value that JSON lacks becomes a text. */
 function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each)) ?? "null";

@@ -1,4 +1,4 @@
-/** What the worst requests get from a real server: an answer with a status that fits, and a server that stays up. */
+/** A real server and the worst requests: an answer with a fitting status, and a server that keeps running. */
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
@@ -6,7 +6,7 @@ import { startHearth, type Hearth } from "../e2e/hearth.ts";
 setDefaultTimeout(20_000);
 
 let hearth: Hearth;
-let logged = 0; // log lines that earlier tests have looked at
+let logged = 0; // number of log lines that earlier tests have checked
 beforeAll(async () => {
   hearth = await startHearth();
   await (await hearth.post("/api/generate", { model: "hearth" })).text();
@@ -30,10 +30,10 @@ async function generate(options: object, more: object = {}): Promise<Answer> {
   const short = { num_predict: 6, seed: 1, ...options };
   const request = { model: "hearth", prompt: "Hello", stream: false, options: short, ...more };
   const response = await hearth.post("/api/generate", request);
-  return { status: response.status, body: (await response.json()) as Answer["body"] }; // as the API has it
+  return { status: response.status, body: (await response.json()) as Answer["body"] }; // the API's format
 }
 
-/** Sends bytes as they are; resolves with what came back within `ms`, or until the server closed. */
+/** Sends raw bytes; resolves with the data received within `ms`, or until the server closed. */
 function send(bytes: string, ms = 5000): Promise<string> {
   return new Promise((resolve) => {
     let got = "";

@@ -1,4 +1,4 @@
-/** A runner that hangs is noticed, ended and replaced, also where it is stopped in the middle of an answer. */
+/** A hung runner is noticed, ended and replaced, also in the middle of an answer. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually, isAlive, ndjson, startHearth, type Hearth } from "../e2e/hearth.ts";
 
@@ -52,7 +52,7 @@ test("a runner that is stopped in the middle of its answers is ended: they fail,
   const pid = await startLoaded();
   const stream = await beginStory();
   const whole = hearth.post("/api/generate", { ...STORY, stream: false });
-  await Bun.sleep(200); // both are at work
+  await Bun.sleep(200); // both are working
   process.kill(pid, "SIGSTOP");
   expect(await lastOf(stream)).toEqual({ error: WHY });
   const reply = await whole;

@@ -1,4 +1,4 @@
-/** A server that is killed again and again while it uploads, creates, quantizes, copies and deletes. */
+/** A server that is killed repeatedly while it uploads, creates, quantizes, copies and deletes. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,11 +14,11 @@ import { halves } from "../library/fixture.ts";
 
 setDefaultTimeout(300_000); // 15 s alone
 
-/** Each costs a server's start; `HEARTH_TEST_KILLS` asks for more. */
+/** Each costs a server's start; `HEARTH_TEST_KILLS` sets more. */
 const KILLS = Number(process.env["HEARTH_TEST_KILLS"] ?? 24);
-/** How long a model stays that is deleted: long enough for some kills to find it. */
+/** Lifetime of a deleted model's files: long enough for some kills to hit it. */
 const GONE_AFTER_MS = 100;
-/** Kills in between which models are asked for an answer. */
+/** Kills between two requests for answers. */
 const KILLS_PER_ANSWER = 8;
 
 const HALVES = encodeGguf({
@@ -34,7 +34,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true }));
 
-/** POSTs and reads the answer to its end; a server that was killed is no error. */
+/** POSTs and reads the answer to its end; a killed server is not an error. */
 async function call(hearth: Hearth, path: string, body: object, method = "POST"): Promise<void> {
   const response = await fetch(hearth.url + path, { method, body: JSON.stringify(body) }).catch(() => undefined);
   await response?.text().catch(() => {});
@@ -69,7 +69,7 @@ async function workUntilKilled(hearth: Hearth, life: number): Promise<void> {
   for (let n = 0; process.exitCode === null && process.signalCode === null; n++) await work(hearth, life * 256 + n);
 }
 
-/** Opens the store as the next server would; tells what it holds. */
+/** Opens the store like the next server; returns its content. */
 async function checkStore(): Promise<{ names: string[]; leftovers: number }> {
   const store = await openStore(root);
   const bad: string[] = [];
@@ -83,7 +83,7 @@ async function checkStore(): Promise<{ names: string[]; leftovers: number }> {
     const path = join(root, "blobs", name);
     if (name.startsWith(".tmp-")) leftovers++;
     else expect(blobName(digestOf(readFileSync(path)))).toBe(name);
-    if (!used.has(name) && name !== blobName(digestOf(HALVES))) rmSync(path); // what an hour would do
+    if (!used.has(name) && name !== blobName(digestOf(HALVES))) rmSync(path); // an hour would have the same effect
   }
   return { names: models.map(({ displayName }) => displayName), leftovers };
 }
@@ -115,7 +115,7 @@ test("whenever the server is killed, the store opens, and every earlier model is
   for (let life = 1; life <= KILLS; life++) {
     const hearth = await startHearth({ home });
     const working = workUntilKilled(hearth, life);
-    const isLate = life % KILLS_PER_ANSWER === 0; // after a model was quantized, which may take long
+    const isLate = life % KILLS_PER_ANSWER === 0; // after a quantization, which may take long
     if (isLate && (await eventually(() => hasModel(hearth, "small"), 60_000))) seen.add("small:latest");
     await Bun.sleep(rng.float() * 1.3 * workMs); // any moment, also of the second round
     await hearth.stop();

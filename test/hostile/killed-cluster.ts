@@ -1,20 +1,20 @@
 /**
- * A cluster under load whose nodes are killed at random moments and started again, or stopped until others have what
- * they held, while the database crashes now and then, with senders that repeat a request until it is accepted.
+ * A cluster under load whose nodes are killed at random moments and restarted, or stopped until others take over their
+ * work, while the database crashes now and then, with senders that repeat a request until it is accepted.
  */
 import { eventually } from "../e2e/hearth.ts";
 import { testRng } from "../seed.ts";
 import { makeCluster, SCHEMA, TOKEN, type Cluster, type Node, type Note, type Start } from "./cluster.ts";
 
 const SENDERS = 4;
-/** Of each sender. */
+/** Sessions of each sender. */
 const SESSIONS = 12;
-/** One reply in so many goes to the chat. */
+/** One reply in this many goes to the chat. */
 const TOLD_EVERY = 5;
 const TURN_MS = 40;
-/** How long no run may end before those that are open are taken for stuck: a pause after crashes is shorter. */
+/** Time without any ending run after which open runs count as stuck: longer than the pause after crashes. */
 const STALL_MS = 400_000;
-/** A line is away for so long: longer than its node keeps what it has. */
+/** Length of an outage: longer than its node keeps its leases. */
 const CUT_MS = 60_000;
 const STARTS_MAX = 50;
 const TAKEOVER_WAIT_MS = 60_000;
@@ -22,23 +22,26 @@ const TAKEOVER_WAIT_MS = 60_000;
 export interface ClusterPlan {
   readonly nodes: number;
   readonly kills: number;
-  /** Nodes that are stopped, and go on once they have lost everything. */
+  /** Nodes that are stopped, and continued once they have lost everything. */
   readonly stops: number;
   /** Crashes of the database. */
   readonly restarts: number;
-  /** How often the first node's line to the database is cut, until it has lost everything and for a while after. */
+  /**
+   * Number of cuts of the first node's connection to the database, each until it has lost everything and for a while
+   * after.
+   */
   readonly cuts?: number;
-  /** By how many seconds clocks are off, node by node. */
+  /** Offsets of clocks in seconds, node by node. */
   readonly clocks?: readonly number[];
-  /** The program of an older version that nodes begin with; each is replaced once, at some moment. */
+  /** The program of an older version to start nodes with; each is replaced once, at some moment. */
   readonly older?: string;
   /** Milliseconds between two of these, at most. */
   readonly everyMs: number;
   /** Requests at once; absent: four. */
   readonly senders?: number;
-  /** How long a sender waits after an answer. */
+  /** A sender's pause after an answer. */
   readonly pauseMs: number;
-  /** What a turn takes at most. */
+  /** Longest duration of a turn. */
   readonly turnMs?: number;
 }
 
@@ -51,8 +54,8 @@ export interface ClusterReport {
   /** Requests whose turns ran while another of their session did. */
   readonly overlaps: readonly string[];
   /**
-   * Turns that were begun again: their node was killed, stopped or given up before the answer was stored, or the
-   * database crashed then. Each may cost as many as run at that moment; of each one answer is stored.
+   * Number of turns that were started again: their node was killed, stopped or removed before the answer was stored, or
+   * the database crashed then. Each may cost as many as were running; each has one stored answer.
    */
   readonly repeated: number;
   /** Final states and replies, each with its number. */
@@ -62,21 +65,21 @@ export interface ClusterReport {
   readonly cuts: readonly Takeover[];
 }
 
-/** How long a node kept what it held after it was killed or stopped, milliseconds; undefined: it held none. */
+/** Milliseconds until a killed or stopped node's work was taken over; undefined: it had none. */
 export interface Takeover {
-  /** Until the others gave it up. */
+  /** Until the others removed it. */
   readonly nodeMs: number | undefined;
   readonly runsMs: number | undefined;
   readonly leasesMs: number | undefined;
 }
 
-/** When a process did nothing any more, for good or for a while. */
+/** The time when a process stopped working, for good or for a while. */
 interface Silence {
   readonly pid: number;
   readonly at: number;
 }
 
-/** What a request was answered with, by its key. */
+/** The answer to each request, by its key. */
 type Ledger = Map<string, string>;
 
 export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
@@ -116,7 +119,7 @@ async function disturb(
   const rng = testRng("killed-cluster");
   const taken = { kills: [] as Takeover[], stops: [] as Takeover[], cuts: [] as Takeover[] };
   let crashes = 0;
-  /** What becomes of a node's possessions; not while the database was away. */
+  /** Watches the leases and runs of a node; not while the database was down. */
   const watch = async (list: Takeover[], node: Node, { isSilent = true } = {}): Promise<void> => {
     const before = crashes;
     if (isSilent) silences.push({ pid: node.pid, at: now() });
@@ -167,18 +170,18 @@ async function disturb(
   for (const { act } of acts.toSorted((a, b) => a.at - b.at)) {
     await Bun.sleep(rng.float() * plan.everyMs);
     if (act === crash)
-      crashing = crashing.then(crash); // the others go on meanwhile
+      crashing = crashing.then(crash); // the others continue meanwhile
     else await act();
   }
   await crashing;
   return taken;
 }
 
-/** Of a process: another one after it was given up. */
+/** The node's number; it changes after a removal. */
 const numberOf = ({ notes }: Cluster, { pid }: Node): number =>
   notes().findLast((note) => note.pid === pid && note.log?.node !== undefined)?.log?.node ?? 0;
 
-/** As a supervisor does: a node does not start while the database is away. */
+/** Like a supervisor, because a node does not start while the database is down. */
 async function restarted(cluster: Cluster, how: Start): Promise<Node> {
   for (let tries = 1; ; tries++) {
     try {
@@ -198,7 +201,7 @@ async function takeoverOf({ sql }: Cluster, number: number): Promise<Takeover> {
   const until = async (text: string): Promise<number | undefined> => {
     let had = false;
     for (let ms = 0; ms < TAKEOVER_WAIT_MS; ms = performance.now() - begun) {
-      const has = await isThere(text).catch(() => undefined); // the database may be away
+      const has = await isThere(text).catch(() => undefined); // the database may be down
       if (has === false) return had ? Math.round(ms) : undefined;
       had ||= has === true;
       await Bun.sleep(5);
@@ -273,7 +276,7 @@ class Sender {
   }
 }
 
-/** Until every run is over, for as long as some end. */
+/** Waits until every run is over, for as long as some end. */
 async function settle({ sql }: Cluster): Promise<void> {
   const count = async (): Promise<number> => {
     const text = `SELECT count(*) AS n FROM ${SCHEMA}.runs WHERE finished_at IS NULL OR reply = 'pending'`;
@@ -335,7 +338,7 @@ interface Turn {
   ended: number;
 }
 
-/** A turn that was cut off ended with its process, one that was stopped then: from there on it writes nothing. */
+/** An interrupted turn ended with its process, or when its process was stopped: it writes nothing afterwards. */
 function overlapsIn(
   notes: readonly Note[],
   { silences, sessionOf }: { silences: readonly Silence[]; sessionOf: (key: string) => string | undefined },

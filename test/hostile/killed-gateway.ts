@@ -1,6 +1,6 @@
 /**
- * The real server under load, killed at random moments and started again, with senders that repeat a request until it
- * is accepted and a chat that records what it is sent, as Discord does: of equal nonces the first counts.
+ * The real server under load, killed at random moments and restarted, with senders that repeat a request until it is
+ * accepted and a chat that records its messages, like Discord: the first of equal nonces counts.
  */
 import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
@@ -13,21 +13,21 @@ import { testRng } from "../seed.ts";
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const SENDERS = 4;
 const SESSIONS = 3;
-/** Of a sender's requests, one in so many runs a model: a second accepts more turns than models take in a minute. */
+/** One of a sender's requests in this many runs a model: a second accepts more turns than models run in a minute. */
 const AGENT_EVERY = 40;
 /** After a start, so that models are loaded in some rounds and not in others. */
 const KILL_WITHIN_MS = 1500;
-/** How long no run may end before they are taken for stuck. */
+/** Time without any ending run after which they count as stuck. */
 const STALL_MS = 60_000;
 
 export interface KillReport {
   readonly kills: number;
   readonly accepted: number;
-  /** Runs that a sender was told of and the server does not know, or has not finished. */
+  /** Runs that were reported to a sender and that the server does not know, or has not finished. */
   readonly lost: readonly string[];
-  /** Keys with several runs, turns stored twice, messages that came twice. */
+  /** Keys with several runs, turns stored twice, messages that arrived twice. */
   readonly duplicates: readonly string[];
-  /** Messages to the chat that the server has as sent and the chat has not, or the other way round. */
+  /** Messages that only one of server and chat counts as sent. */
   readonly mismatches: readonly string[];
   /** Sessions whose turns are not in the order of acceptance. */
   readonly disordered: readonly string[];
@@ -52,11 +52,11 @@ function recordingChat() {
 const settings = (baseUrl: string) => ({
   hooks: { enabled: true, token: TOKEN }, // a kill ends no attempt
   channels: { discord: { token: "t.o.k", baseUrl, defaultTo: "channel:123456", spacingMs: 0 } },
-  session: { maxEvents: 100_000 }, // nobody reads them here
+  session: { maxEvents: 100_000 }, // no one reads them here
   agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
 });
 
-/** What senders know: runs by idempotency key. */
+/** The senders' knowledge: runs by idempotency key. */
 type Ledger = Map<string, string>;
 
 export async function killGateway({ kills }: { kills: number }): Promise<KillReport> {
@@ -102,7 +102,7 @@ class Sender {
     while (await this.sendPending(url)) this.#next++;
   }
 
-  /** The same request again until it is answered. Returns whether it was. */
+  /** Repeats the same request until it is answered. Returns true if it was. */
   async sendPending(url: string): Promise<boolean> {
     const key = `${this.#id}-${this.#next}`;
     const isWake = this.#next % AGENT_EVERY !== 0;
@@ -128,7 +128,7 @@ class Sender {
   }
 }
 
-/** Until every run is over, for as long as some end: how many there are depends on how fast they were accepted. */
+/** Waits until every run is over, for as long as some end: their number depends on the speed of acceptance. */
 async function settle(home: string): Promise<void> {
   let open = openRuns(home);
   const hasShrunk = (): boolean => open > (open = openRuns(home));
@@ -186,7 +186,7 @@ function examine(home: string, { ledger, nonces }: { ledger: Ledger; nonces: Rea
   };
 }
 
-/** The server says `sent` of exactly what arrived. */
+/** The server counts exactly the arrived messages as `sent`. */
 function mismatchesOf(db: Database, nonces: ReadonlyMap<string, number>): string[] {
   const rows = db.query<{ key: string; state: string }, []>("SELECT key, state FROM outbox").all();
   const nonceOf = (key: string): string => createHash("sha256").update(key).digest("base64url").slice(0, 25);

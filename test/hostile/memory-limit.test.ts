@@ -1,4 +1,4 @@
-/** A server in a control group with little memory: a request that wants more fails, and its runner lives. */
+/** A server in a control group with little memory: a request for more fails, and its runner survives. */
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,18 +13,18 @@ setDefaultTimeout(120_000);
 
 const MIB = 2 ** 20;
 const LIMIT = 376 * MIB;
-/** A token's keys and values take 256 KiB; those of a whole context more than the group may have. */
+/** A token's keys and values take 256 KiB; a whole context takes more than the group's limit. */
 const [LAYERS, HEADS, HEAD_DIM, CTX_LEN] = [4, 32, 512, 2048];
 const DIM = 32;
 const VOCAB = 512;
 
 interface Group {
   readonly folder: string;
-  /** How many of its processes were ended for want of memory. */
+  /** Number of its processes ended by the OOM killer. */
   kills(): number;
 }
 
-/** A group that may take so many bytes, in either version of control groups; undefined where none can be made. */
+/** A group with this limit, in either version of control groups; undefined if it cannot be made. */
 function makeGroup(bytes: number): Group | undefined {
   const name = `hearth-memory-test-${process.pid}`;
   const read = (folder: string, file: string): string => readFileSync(join(folder, file), "utf8");
@@ -38,7 +38,7 @@ function makeGroup(bytes: number): Group | undefined {
     try {
       mkdirSync(folder);
     } catch {
-      continue; // no such version here, or not for us
+      continue; // this version is missing, or not permitted
     }
     try {
       writeFileSync(join(folder, limit), String(bytes));
@@ -56,7 +56,7 @@ const group = simdLevels.length > 0 ? makeGroup(LIMIT) : undefined;
 const home = mkdtempSync(join(tmpdir(), "hearth-memory-"));
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
-  if (group) expect(await eventually(() => isRemoved(group.folder))).toBe(true); // empty once its processes are gone
+  if (group) expect(await eventually(() => isRemoved(group.folder))).toBe(true); // empty once its processes have ended
 });
 
 function isRemoved(folder: string): boolean {

@@ -86,7 +86,7 @@ for (const backend of ["cpu", "simd", "onnx"]) {
   test(`${backend}: pieces beyond the embedding are refused in a prompt, and the runner lives on`, async () => {
     await writeBroken((_, tensors) => {
       const table = tensors.get("token_embd.weight")!;
-      const rows = 300; // of 4096: bytes only
+      const rows = 300; // bytes only, 4096 in all
       tensors.set(table.name, {
         ...table,
         shape: [table.shape[0]!, rows],

@@ -1,12 +1,12 @@
 /**
- * A network namespace whose processes reach this machine by two lines of their own, of which one can be cut without
- * anybody being told. For root on Linux, with iproute2.
+ * A network namespace whose processes reach this machine by two links, one of which can be cut silently. Needs root on
+ * Linux, with iproute2.
  */
 import { readdirSync } from "node:fs";
 
 const ip = Bun.which("ip", { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` });
 
-/** One end here, the other one there. */
+/** A pair of addresses: one end here, the other one there. */
 interface Line {
   readonly here: string;
   readonly there: string;
@@ -14,9 +14,9 @@ interface Line {
 }
 
 export interface Network {
-  /** For what is always to be reached. */
+  /** The link that always works. */
   readonly front: Line;
-  /** The line that is cut. */
+  /** The link that is cut. */
   readonly back: Line;
   /** A command that runs there. */
   inside(command: readonly string[]): string[];
@@ -41,7 +41,7 @@ export function makeNetwork(): Network {
   });
   const front = line("f", 213);
   const back = line("b", 214);
-  const remove = (): void => run("netns", "del", name); // its devices go with it
+  const remove = (): void => run("netns", "del", name); // its devices are removed with it
   run("netns", "add", name);
   try {
     run("-n", name, "link", "set", "lo", "up");

@@ -18,7 +18,7 @@ const allowed = (...names: string[]): string => join(home, "allowed", ...names);
 const outside = (...names: string[]): string => join(home, "outside", ...names);
 const filesOf = (): string[] => readdirSync(home, { recursive: true, encoding: "utf8" }).sort();
 
-/** A part of a split model, which has one tensor. */
+/** A part of a split model, with one tensor. */
 const part = (no: number): Uint8Array =>
   encodeGguf({
     metadata: {
@@ -116,7 +116,7 @@ test.each(REQUESTS)("%s %s: %s", async (method, path, field, more = {}) => {
 
 test("GET /v1/models/NAME", async () => {
   for (const name of NAMES.filter((each) => !/^\.\.?$/.test(each))) {
-    // which clients resolve before they ask
+    // clients resolve it before they send it
     const { status } = await call("GET", `/v1/models/${encodeURIComponent(name)}`);
     expect([name, status === 400 || status === 404]).toEqual([name, true]);
   }

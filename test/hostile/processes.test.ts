@@ -1,4 +1,4 @@
-/** Processes that are stopped, killed or buried in requests: every request ends, and nothing is left behind. */
+/** Processes that are stopped, killed or flooded with requests: every request ends, and nothing remains. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually, isAlive, ndjson, startHearth, type Hearth } from "../e2e/hearth.ts";
 
@@ -87,7 +87,7 @@ test("thirty requests of every kind, four at a time, all end; nothing stays busy
   expect(hearth.log().join("\n")).not.toContain('"bug"');
 });
 
-/** How the request of that number ends; what it asks for follows from the number alone. */
+/** The end of the request with that number, which determines its content. */
 async function ending(n: number): Promise<string> {
   const abort = new AbortController();
   if (n % 3 === 1) setTimeout(() => abort.abort(), (n * 37) % 200);

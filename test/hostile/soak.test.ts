@@ -1,4 +1,4 @@
-/** Short generations over three models, a fifth of them aborted: nothing of them stays. */
+/** Short generations over three models, a fifth of them aborted: they leave nothing behind. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
@@ -28,7 +28,7 @@ test("300 generations, aborted at random, leave no process, thread, file or slot
   expect(await slotsAreFree(hearth, models, SLOTS)).toBe(true);
   const after = await heldBy(hearth);
   expect(after.processes).toBe(before.processes);
-  expect(after.threads).toBeLessThanOrEqual(before.threads + 4); // the runtime's own helpers come and go
+  expect(after.threads).toBeLessThanOrEqual(before.threads + 4); // the runtime's own threads come and go
   expect(after.files).toBeLessThanOrEqual(before.files + 12); // sockets that clients keep open
-  expect(after.bytes).toBeLessThan(1.5 * before.bytes); // of so few, most is still warming up: see bench/soak.ts
+  expect(after.bytes).toBeLessThan(1.5 * before.bytes); // with so few, most is still warming up: see bench/soak.ts
 }, 120_000);

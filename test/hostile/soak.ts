@@ -1,13 +1,15 @@
-/** Many short generations over several models, some of them aborted, and what a server has more of afterwards. */
+/**
+ * Many short generations over several models, some of them aborted, and the growth of a server's resources afterwards.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeRng } from "../../src/engine/text/rng.ts";
 import { installFile } from "../../bench/install-file.ts";
 import { childPids, eventually, type Hearth } from "../e2e/hearth.ts";
 
-/** What a server and its runners have. */
+/** Resources of a server and its runners. */
 export interface Held {
-  /** Memory of their own, and their share of what they have in common. */
+  /** Private memory, and their share of shared memory. */
   readonly bytes: number;
   readonly processes: number;
   readonly threads: number;
@@ -46,7 +48,7 @@ export async function heldBy(hearth: Hearth): Promise<Held> {
   return { bytes, processes: pids.length, threads, files };
 }
 
-/** How many generations ended, were aborted, and failed otherwise, with what the first failure said. */
+/** Number of generations that ended, were aborted, and failed otherwise, with the first error. */
 export async function soak(
   hearth: Hearth,
   { models, requests, clients, seed }: SoakOptions,
@@ -84,14 +86,14 @@ export async function soak(
   return counts;
 }
 
-/** Whether every slot of every model is free: as many long answers as there are slots all begin before one ends. */
+/** True if every slot of every model is free: as many long answers as there are slots all begin before one ends. */
 export async function slotsAreFree(hearth: Hearth, models: readonly string[], slots: number): Promise<boolean> {
   if (!(await eventually(async () => /hearth_requests_running 0\b/.test(await metrics(hearth)), 10_000))) return false;
   for (const model of models) if (!(await answersAtOnce(hearth, model, slots))) return false;
   return true;
 }
 
-/** Whether so many answers begin before any of them ends; draws others where one is over with its first words. */
+/** True if this many answers begin before any of them ends; retries if one ends with its first token. */
 async function answersAtOnce(hearth: Hearth, model: string, slots: number): Promise<boolean> {
   for (let seed = 0; seed < 10 * slots; seed += slots) {
     const abort = new AbortController();

@@ -1,4 +1,4 @@
-/** A store in which someone broke things: what is whole is served, the rest is told in the log, and nothing goes. */
+/** A damaged store: intact models are served, damage is logged, and nothing is deleted. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
   mkdirSync,
@@ -40,7 +40,7 @@ const NOWHERE = `sha256:${"ab".repeat(32)}`;
 const layer = (digest: string, size: number) => ({ mediaType: mediaType("model"), digest, size });
 const config = (digest: string, size: number) => ({ mediaType: CONFIG_TYPE, digest, size });
 
-/** Names of manifests that are none, and what the log must say of each. */
+/** Names of invalid manifests, and the log's words about each. */
 const BROKEN: Readonly<Record<string, { make: (name: string) => void; reason: string }>> = {
   empty: { make: (name) => put(name, ""), reason: "not JSON" },
   torn: { make: (name) => put(name, '{"config":{"dig'), reason: "not JSON" },
@@ -50,7 +50,8 @@ const BROKEN: Readonly<Record<string, { make: (name: string) => void; reason: st
   huge: {
     make: (name) => {
       put(name, "{");
-      truncateSync(pathOf(name), 64 * 2 ** 30); // a hole: it takes no place on the disk, and would all of the memory
+      // sparse: it takes no space on the disk, and would take all of the memory
+      truncateSync(pathOf(name), 64 * 2 ** 30);
     },
     reason: "expected at most 4194304 bytes",
   },
