@@ -1,4 +1,4 @@
-/** Folders of safetensors as new models: what becomes of them, and that nothing stays where it comes to nothing. */
+/** Folders of safetensors as new models: the results, and no leftovers after a failure. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -191,7 +191,7 @@ describe("nothing stays", () => {
         const claims = { add() {}, narrow() {}, end: async () => {} };
         for await (const _ of convertFolder(root, { folder, claims, inTurn: (work) => work() }));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
-    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]; // fails writes as a full disk does
+    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]; // fails writes like a full disk
     const before = await blobsIn(root);
     const files = JSON.stringify([...source.files]);
     const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, files], {

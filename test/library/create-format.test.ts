@@ -1,4 +1,4 @@
-/** What a model made of a file takes from its chat template. */
+/** The formats that a new model takes from its file's chat template. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

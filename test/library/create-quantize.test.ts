@@ -1,4 +1,4 @@
-/** Quantizing while a model is made: what becomes of the weights, and that nothing stays where it comes to nothing. */
+/** Quantizing during creation: the resulting weights, and no leftovers after a failure. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -109,7 +109,7 @@ describe("the weights", () => {
     await create(fields({ sources, quantize: "Q4_0" }));
     const [whole, joined] = [await store.load("whole"), await store.load("new")];
     expect(joined.layers[0]).toEqual(whole.layers[0]);
-    expect(await blobsIn(root)).toHaveLength(before.length); // model and configuration are those of the other
+    expect(await blobsIn(root)).toHaveLength(before.length); // model and configuration belong to the other
     expect((await blobsIn(root)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
@@ -174,7 +174,7 @@ test("one model is quantized after the other", async () => {
 });
 
 describe("nothing stays, and no model is made,", () => {
-  /** What was thrown by a request; the store must hold what it held. */
+  /** The error of a request; the store must be unchanged. */
   async function failure(run: () => Promise<unknown>): Promise<unknown> {
     const before = await blobsIn(root);
     const error = await run().then(
@@ -269,7 +269,7 @@ describe("nothing stays, and no model is made,", () => {
         const parts = { root, ...nothing, inTurn: (work) => work() };
         for await (const _ of createModel(parts, request));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
-    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes as a full disk does
+    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes like a full disk
     const before = await blobsIn(root);
     const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, source.digest!], {
       stdout: "pipe",

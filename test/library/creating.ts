@@ -11,11 +11,11 @@ import { tempFolder } from "./fixture.ts";
 export const silent: Logger = makeLogger({ write: () => {}, now: Date.now, debug: false });
 
 export interface Workplace {
-  /** Holds everything else: remove it at the end. */
+  /** Contains everything else: remove it at the end. */
   readonly folder: string;
   /** The store's. */
   readonly root: string;
-  /** The folder that Modelfiles may name files in. */
+  /** The folder whose files Modelfiles may name. */
   readonly allowed: string;
   readonly store: Store;
   readonly library: Library;
@@ -30,7 +30,7 @@ export async function makeWorkplace(): Promise<Workplace> {
   return { folder, root, allowed, store: await openStore(root), library };
 }
 
-/** A request in fields, for `new` where it names no other. */
+/** A request in fields; its default name is `new`. */
 export const fields = (request: Partial<CreateRequest>): CreateRequest => ({
   shape: "fields",
   name: parseName("new"),
@@ -49,10 +49,10 @@ export const statusesOf = async (steps: AsyncIterable<Progress>): Promise<string
 
 export const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
 
-/** Statuses, each once where progress repeats it. */
+/** Statuses, with repeated ones once. */
 export const distinct = (statuses: readonly string[]): string[] =>
   statuses.filter((status, i) => status !== statuses[i - 1] || status.endsWith("D"));
 
-/** Names of all files beside each other in a store's `blobs/`, in order. */
+/** Sorted names of all files in a store's `blobs/`. */
 export const blobsIn = async (root: string): Promise<string[]> =>
   (await readdir(join(root, "blobs")).catch(() => [])).sort();

@@ -20,7 +20,7 @@ export const tempFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "hearth-
 
 export const CHAT_TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
 
-/** Half floats between −1 and 1, as they stand in a file: the same ones every time. */
+/** Half floats between −1 and 1, in a file's format: always the same. */
 export function halves(count: number): Uint8Array {
   let state = 20_261_121;
   const values = Float16Array.from({ length: count }, () => {
@@ -53,7 +53,7 @@ export async function writeTinyGguf(path: string, extra: Readonly<Record<string,
   });
 }
 
-/** What `models/hearth` looks like. */
+/** Writes a folder like `models/hearth`. */
 export async function writeShippedModel(dir: string, modelfile = "FROM ./tiny.gguf\n"): Promise<void> {
   await writeTinyGguf(join(dir, "tiny.gguf"));
   await writeFile(join(dir, "Modelfile"), modelfile);
@@ -66,7 +66,7 @@ export interface StoredFixture {
   readonly modifiedAt?: Date;
 }
 
-/** Puts a model into a store, the way another server would have. */
+/** Puts a model into a store, like another server would. */
 export async function putModel(root: string, name: string, fixture: StoredFixture = {}): Promise<void> {
   const weights = join(root, "..", `${crypto.randomUUID()}.gguf`);
   await writeTinyGguf(weights, fixture.gguf);
@@ -86,7 +86,7 @@ export async function putModel(root: string, name: string, fixture: StoredFixtur
   if (fixture.modifiedAt) await utimes(path, fixture.modifiedAt, fixture.modifiedAt);
 }
 
-/** Adds a layer to a model that is already in a store. */
+/** Adds a layer to a model in a store. */
 export async function addLayer(
   root: string,
   { name, kind, bytes }: { name: string; kind: LayerKind; bytes: Uint8Array },

@@ -49,7 +49,7 @@ test("a file whose writer is killed half-way does not exist", async () => {
 
 test("a store is whole whenever its writer is killed", async () => {
   for (const delayMs of [0, 7, 23]) {
-    const kill = await startWriter(WRITER); // returns when the first model is there
+    const kill = await startWriter(WRITER); // returns when the first model exists
     await Bun.sleep(delayMs);
     await kill();
     const names = (await readdir(join(root, "blobs"))).filter((name) => !name.startsWith(".tmp-"));

@@ -1,4 +1,4 @@
-/** Renderer and parser of models that are made of files which bring no template. */
+/** Renderer and parser of models made from files without a template. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

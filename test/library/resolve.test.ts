@@ -34,7 +34,7 @@ test("a model is resolved once, without its licenses, however its name is writte
   const first = await resolved(store, "m");
   expect(first).toMatchObject({ displayName: "m:latest", template: "a {{ .Prompt }}", paths });
   expect(first).not.toHaveProperty("licenses");
-  await rm(blobOf(root, first, "template")); // nothing but the manifest's times is read again
+  await rm(blobOf(root, first, "template")); // only the manifest's times are read again
   for (const name of ["m", "m:latest", "M"]) expect(await resolved(store, name)).toBe(first);
   expect(await store.resolve("other")).toBeUndefined();
   expect(store.load("m")).rejects.toThrow("template layer");

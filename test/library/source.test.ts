@@ -14,7 +14,7 @@ import { silent } from "./creating.ts";
 import { putModel, tempFolder } from "./fixture.ts";
 import { DOCKER_REGISTRY, startDockerRegistry, type RunningRegistry } from "./registry/docker-registry.ts";
 
-/** Of a model's text, so that sizes of models are about that. */
+/** Size of a model's text, and so of the model. */
 const TEXT_BYTES = 50_000;
 
 describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-registry)", () => {
@@ -153,7 +153,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     await use("m");
     await use("n");
     await use("m");
-    expect(await use("o")).toEqual(["m:latest", "o:latest", "own:latest"]); // n was used before m was again
+    expect(await use("o")).toEqual(["m:latest", "o:latest", "own:latest"]); // n was used before m was used again
     inUse = ["m:latest"];
     expect(await use("p")).toEqual(["m:latest", "own:latest", "p:latest"]);
     inUse = ["m:latest", "p:latest"];
@@ -164,7 +164,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await at.names()).toEqual(["m:latest", "own:latest", "p:latest"]);
     const blobs = await readdir(join(at.root, "blobs"));
     const named = (await at.store.list()).flatMap(({ layers }) => layers.map(({ digest }) => digest.replace(":", "-")));
-    expect(blobs.filter((name) => !named.includes(name)).length).toBe(1); // the configuration, which all have
+    expect(blobs.filter((name) => !named.includes(name)).length).toBe(1); // all share the configuration
   });
 
   test("nothing goes in vain: not where there will be no room, and not what shares its bytes with what stays", async () => {
@@ -204,7 +204,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await small.names()).toEqual([]);
   });
 
-  /** The file in which the registry keeps the first layer with a text of a model. */
+  /** The file in which the registry keeps a model's first text layer. */
   async function blobFile(name: string): Promise<string> {
     const at = await node();
     const layer = (await at.store.resolve(name))!.layers.find(({ mediaType }) => mediaType.endsWith(".system"))!;

@@ -72,7 +72,7 @@ test("rows of B follow the rows of the weight that they are added to", async () 
   const qwen = await convert(pair, { base: { ...BASE, arch: "qwen2" } });
   const read = (gguf: typeof llama) => new Float32Array(gguf.read("blk.0.attn_k.weight.lora_b").slice().buffer);
   expect(read(llama)).toEqual(rows);
-  expect(read(qwen)).toEqual(unpaired(rows, 2, 32)); // whose rows stay in place
+  expect(read(qwen)).toEqual(unpaired(rows, 2, 32)); // the rows keep their order
   llama.close();
   qwen.close();
 });

@@ -80,7 +80,7 @@ const CONFIG = {
 };
 const SPECIAL = { cls_token: "[CLS]", sep_token: "[SEP]", unk_token: "[UNK]", pad_token: "[PAD]" };
 
-/** What sentence-transformers adds. */
+/** Files of sentence-transformers. */
 const pooling = (...modes: string[]) => ({
   word_embedding_dimension: 16,
   ...Object.fromEntries(
@@ -185,7 +185,8 @@ goldenTest("bert: a folder made from a reference model has its tensors again", a
       .sort();
   expect(listed(gguf)).toEqual(listed(reference));
   for (const [key, value] of reference.metadata) {
-    if (/name$|pre$|mask_token|token_type$|pooling|file_type/.test(key)) continue; // told otherwise, or not told, here
+    // keys that this test sets otherwise, or omits
+    if (/name$|pre$|mask_token|token_type$|pooling|file_type/.test(key)) continue;
     expect([key, gguf.metadata.get(key)]).toEqual([key, value]);
   }
   gguf.close();

@@ -50,7 +50,7 @@ describe.each(MODELS)("%s:", (name) => {
   test.each(["F16", "BF16", "F32"] as const)(
     "a folder of %s gives the logits and the tensors of its GGUF",
     async (dtype) => {
-      const stored: Dtype = dtype === "BF16" ? "BF16" : "F16"; // what the matrices become
+      const stored: Dtype = dtype === "BF16" ? "BF16" : "F16"; // the type of converted matrices
       const model = exactModel(name, DTYPES[stored]);
       const wanted = join(folder, `${name}-${dtype}.gguf`);
       await writeGguf(wanted, model);

@@ -1,7 +1,6 @@
 /**
- * Model folders as Hugging Face lays them out, made from the models in test/engine/architectures/models.ts: every
- * name, row order and
- * shift of the conversion the other way round, written down a second time.
+ * Model folders in Hugging Face's layout, made from the models in test/engine/architectures/models.ts: the inverse of
+ * every name, row order and shift of the conversion, written independently.
  */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -124,7 +123,7 @@ const numberAt = (metadata: WriteModel["metadata"], key: string): number | undef
     : undefined;
 };
 
-/** The safetensors of a model. Rope factors are no tensors there but part of the configuration. */
+/** The safetensors of a model. Rope factors are part of the configuration there. */
 export function plainTensors({ metadata, tensors }: WriteModel, dtype: Dtype): Record<string, PlainTensor> {
   const arch = String(metadata["general.architecture"]);
   const heads = (key: string): number => numberAt(metadata, `${arch}.attention.${key}`)!;
@@ -219,7 +218,7 @@ export function byteTokenizer(metadata: Readonly<Record<string, WriteValue>>): R
   };
 }
 
-/** Writes the files of a folder and gives it as the converter takes it. */
+/** Writes the files of a folder and returns it in the converter's format. */
 export async function writeFolder(path: string, files: Readonly<Record<string, string | Uint8Array | object>>) {
   const paths = new Map<string, string>();
   for (const [name, content] of Object.entries(files)) {

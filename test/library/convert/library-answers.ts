@@ -1,4 +1,4 @@
-/** What `@huggingface/transformers` makes of folders of ONNX by itself, in a process of its own. */
+/** Results of `@huggingface/transformers` for folders of ONNX, in a process of its own. */
 import { join } from "node:path";
 
 export interface LibraryQuestions {
@@ -16,11 +16,11 @@ export interface LibraryAnswers {
   readonly promptTokens: number;
   readonly chatText: string;
   readonly chatTokens: number;
-  /** One for each input, pooled by the mean, of unit length. */
+  /** One per input, mean-pooled, of unit length. */
   readonly embeddings: readonly (readonly number[])[];
 }
 
-/** Native code reports usage unless its real environment says otherwise: hence the process. */
+/** Native code sends telemetry unless its real environment turns that off: hence the process. */
 export async function byLibrary(questions: LibraryQuestions): Promise<LibraryAnswers> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "library-answers-child.ts")], {
     env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },

@@ -1,8 +1,8 @@
-/** A folder as the MLC project lays it out. Its library and weights are made up: nothing here compiles real ones. */
+/** A folder in the MLC project's layout. Its library and weights are made up. */
 import type { FolderFiles } from "./onnx-folder.ts";
 
 const SHARDS = ["params_shard_0.bin", "params_shard_1.bin"];
-/** The smallest module that is one. */
+/** The smallest valid module. */
 const MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
 export const mlcFolder = (): FolderFiles => ({

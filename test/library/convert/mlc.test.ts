@@ -1,4 +1,4 @@
-/** Folders of MLC as GGUFs that describe them, and folders that are not as they should be. */
+/** MLC folders as GGUFs that describe them, and invalid folders. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ async function convert(files: FolderFiles): Promise<{ to: string; kept: string[]
 
 test("a folder is described by its configuration; every file that a page needs is kept", async () => {
   const { to, kept } = await convert({ ...mlcFolder(), "README.md": {}, "params_shard_9.bin": new Uint8Array(3) });
-  expect(kept).toEqual(Object.keys(mlcFolder()).sort()); // what nothing names is left out
+  expect(kept).toEqual(Object.keys(mlcFolder()).sort()); // unnamed files are left out
   const { metadata, close } = openGguf(to);
   expect(metadata.get("general.architecture")).toBe("mlc");
   expect(metadata.get("mlc.model_type")).toBe("llama");

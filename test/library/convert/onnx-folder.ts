@@ -13,7 +13,7 @@ import { byteLevelJson, piecesOf, wordPieceJson } from "./tokenizer-files.ts";
 export type FolderFiles = Readonly<Record<string, object>>;
 
 const [DIM, LAYERS, HEADS, KV_HEADS, HEAD_DIM, FFN] = [64, 2, 4, 2, 16, 48];
-/** Positions that a rotation is known for. */
+/** Number of positions with a known rotation. */
 const CTX_LEN = 256;
 const MICROSOFT = "com.microsoft";
 
@@ -53,7 +53,7 @@ function makeGraph(seed: number) {
   };
 }
 
-/** Weights in a file of their own, as exporters do from 2 GB on. */
+/** Weights in a separate file, as exporters do from 2 GB on. */
 function external(graph: Graph, file: string): { graph: Graph; data: Uint8Array } {
   let offset = 0;
   const parts: Uint8Array[] = [];
@@ -130,7 +130,7 @@ function llamaGraph(vocabSize: number, seed: number): Graph {
   };
 }
 
-/** Each row knows itself, its kind, and what came before it. */
+/** Each row depends on itself, its kind, and earlier rows. */
 function encoderGraph(vocabSize: number, seed: number): Graph {
   const graph = makeGraph(seed);
   const { node, weight, integer } = graph;
@@ -150,7 +150,7 @@ function encoderGraph(vocabSize: number, seed: number): Graph {
 
 interface FolderOptions {
   readonly seed?: number;
-  /** The graph's weights lie beside it. */
+  /** True if the graph's weights are in a file beside it. */
   readonly isExternal?: boolean;
 }
 

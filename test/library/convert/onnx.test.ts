@@ -1,4 +1,4 @@
-/** Folders of ONNX as GGUFs that describe them, and folders that are not as they should be. */
+/** ONNX folders as GGUFs that describe them, and invalid folders. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What cannot be converted, and that nobody is left to guess why. */
+/** Folders that cannot be converted, each with a clear error. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -175,7 +175,7 @@ test("Llama 3.1's rotation becomes divisors of its frequencies", async () => {
     .bytes();
   const waves = Array.from({ length: 8 }, (_, i) => 2 * Math.PI * 10_000 ** (i / 8));
   const expected = waves.map((wave) => {
-    const smooth = Math.min(1, Math.max(0, (64 / wave - 1) / 3)); // 1: as it was, 0: eight times slower
+    const smooth = Math.min(1, Math.max(0, (64 / wave - 1) / 3)); // 1: original, 0: eight times slower
     return 1 / ((1 - smooth) / 8 + smooth);
   });
   expect(new Float32Array(bytes.buffer)).toEqual(Float32Array.from(expected));

@@ -1,4 +1,4 @@
-/** Tokenizer files as Hugging Face and SentencePiece write them, made from a GGUF's metadata. */
+/** Tokenizer files in the formats of Hugging Face and SentencePiece, made from a GGUF's metadata. */
 import type { Metadata } from "../../../src/engine/formats/gguf/gguf.ts";
 
 const raw = String.raw;
@@ -16,7 +16,7 @@ const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: t
 const WORDS = (digits: string): string =>
   raw`${CONTRACTION}|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|${END}`;
 
-/** What stands in `pre_tokenizer`, by the name in a GGUF. */
+/** The content of `pre_tokenizer`, by the name in a GGUF. */
 export const PRE_TOKENIZERS: Readonly<Record<string, object>> = {
   "gpt-2": BYTE_LEVEL,
   starcoder: { type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, BYTE_LEVEL] },
@@ -35,7 +35,10 @@ export function addedTokens(metadata: Metadata): { id: number; content: string; 
   );
 }
 
-/** `tokenizer.json` of byte-level BPE. @param pairs merges as lists, as newer files have them */
+/**
+ * `tokenizer.json` of byte-level BPE.
+ * @param pairs merges as lists, as in newer files
+ */
 export function byteLevelJson(metadata: Metadata, { pairs }: { pairs: boolean }): Record<string, unknown> {
   const pre = String(metadata.get("tokenizer.ggml.pre"));
   const added = addedTokens(metadata);

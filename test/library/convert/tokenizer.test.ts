@@ -57,7 +57,7 @@ async function written(metadata: Awaited<ReturnType<typeof convert>>["metadata"]
   }
 }
 
-/** Converting the files gives the ids of the vocabulary that they were made from. */
+/** Converting the files gives the ids of the original vocabulary. */
 async function expectSameIds(original: Metadata, files: Files, texts: readonly string[]): Promise<Metadata> {
   const { metadata, leftOut } = await convert(files, { rows: rowsOf(original) });
   expect(leftOut).toEqual([]);
@@ -242,7 +242,7 @@ describe("tokenizer.json of other models:", () => {
   });
 });
 
-/** Pieces of the prose that pairs of others make. */
+/** Pieces of the prose that merge from pairs of others. */
 function spmVocabulary(): Metadata {
   const letters = [...new Set(`▁${PROSE.replaceAll(/\s/g, "")}`)];
   const merged = MERGES.map((merge) => merge.replace(" ", "").replaceAll("Ġ", "▁"));
@@ -267,7 +267,7 @@ describe("tokenizer.model:", () => {
       { ...files, "tokenizer_config.json": { add_prefix_space: false } },
       { rows: 1000 },
     );
-    expect(metadata["tokenizer.ggml.add_space_prefix"]).toBe(false); // of Llama's
+    expect(metadata["tokenizer.ggml.add_space_prefix"]).toBe(false); // Llama's
   });
 
   test("Unigram is refused", async () => {

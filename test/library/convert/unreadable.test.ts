@@ -1,4 +1,4 @@
-/** What may not be read: a file is named, and it is not the store that cannot be written; a folder may be nobody's. */
+/** Unreadable files: the error names the file, and does not blame the store; a folder may belong to another user. */
 import { expect, test } from "bun:test";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 const SRC = join(import.meta.dir, "../../../src");
 
-/** Everything is loaded before the rights go: the sources may be root's alone. */
+/** Loads everything before it drops its rights: only root may be able to read the sources. */
 const PROGRAM = `
   import { join } from "node:path";
   import { readSafetensors } from "${SRC}/library/convert/safetensors.ts";

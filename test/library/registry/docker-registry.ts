@@ -1,4 +1,4 @@
-/** The distribution project's registry, where it is installed (Debian: `docker-registry`), on a folder of its own. */
+/** The distribution project's registry, if installed (Debian: `docker-registry`), on a folder of its own. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export interface RunningRegistry {
   stop(): Promise<void>;
 }
 
-/** @param login `user:password` that it wants */
+/** @param login required `user:password` */
 export async function startDockerRegistry(folder: string, login?: string): Promise<RunningRegistry> {
   if (!DOCKER_REGISTRY) throw new Error("docker-registry is not installed");
   const host = `127.0.0.1:${await freePort()}`;

@@ -24,7 +24,7 @@ test.skipIf(process.platform !== "linux")("downloads that were left hold no file
     for (let left = 0; left < 3; left++) {
       const leaving = new AbortController();
       const pull = Array.fromAsync(place.pull(name, leaving.signal));
-      setTimeout(() => leaving.abort(), 300); // what it has open it has by then
+      setTimeout(() => leaving.abort(), 300); // its files are open by then
       await expect(pull).rejects.toMatchObject({ code: "cancelled" });
     }
     expect(openIn(join(place.root, "blobs"))).toEqual([]);

@@ -16,7 +16,7 @@ export interface Seen {
   readonly headers: Headers;
 }
 
-/** Answers in place of the front, or changes what it answers, or lets it be. */
+/** Replaces or changes the front's answer, or passes it on. */
 type Interfere = (seen: Seen, answer: () => Promise<Response>) => Response | Promise<Response> | undefined;
 
 export interface Front {
@@ -33,19 +33,19 @@ export interface Front {
     redirectBlobs: boolean;
     redirectUploads: boolean;
     ignoreRanges: boolean;
-    /** SSH wire form in base64 of the key that gets tokens; undefined: none is needed. */
+    /** Public key, SSH wire format in base64, that gets tokens; undefined: no token is needed. */
     tokensFor: string | undefined;
     realm: string | undefined;
   };
   put(bytes: Uint8Array<ArrayBuffer>): { digest: string; size: number };
-  /** Requests for blobs that were answered by content, with their ranges. */
+  /** Requests for blobs that were answered with content, with their ranges. */
   blobRequests(): string[];
   stop(): Promise<void>;
 }
 
 interface State extends Pick<Front, "blobs" | "manifests" | "behaviour"> {
   readonly uploads: Map<string, { chunks: (() => Uint8Array<ArrayBuffer>)[]; taken: number; turn: number }>;
-  /** What the storage host was sent, by path. */
+  /** Data received by the storage host, by path. */
   readonly stored: Map<string, Uint8Array<ArrayBuffer>>;
   readonly tokens: Set<string>;
   storage: string;
@@ -159,7 +159,7 @@ function beginUpload({ blobs, uploads }: State, url: URL): Response {
   return new Response(null, { status: 202, headers: { location: `${url.pathname}${id}?turn=0` } });
 }
 
-/** As the distribution project's registry: every answer has a new location, the old ones are good no more. */
+/** Like the distribution project's registry: every answer has a new location, and the old ones expire. */
 async function takeUpload(state: State, request: Request, url: URL): Promise<Response> {
   const { uploads, stored, behaviour, blobs } = state;
   const id = url.pathname.slice(url.pathname.lastIndexOf("/") + 1);
@@ -200,7 +200,7 @@ const isContent = ({ method, path }: Seen): boolean => method === "GET" && /sha2
 const refusal = (status: number, message: string): Response =>
   Response.json({ errors: [{ code: "REFUSED", message }] }, { status });
 
-/** A token for whoever signs with the one key that may: checked as a registry would. */
+/** A token for the holder of the permitted key: checked like in a registry. */
 function giveToken({ behaviour, tokens }: State, request: Request, url: URL): Response {
   const [key = "", signature = ""] = (request.headers.get("authorization") ?? "").split(":");
   const wire = Buffer.from(key, "base64");

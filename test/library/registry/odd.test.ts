@@ -1,4 +1,4 @@
-/** Registries, and proxies before them, that answer as few do: what can be read is, the rest is one clear line. */
+/** Registries, and proxies before them, with unusual answers: readable ones work, the rest gives one clear line. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { blobPath, writeBlob } from "../../../src/library/store/blobs.ts";
@@ -53,7 +53,7 @@ describe("several challenges in one answer:", () => {
 describe("Retry-After", () => {
   test("as a date is waited for", async () => {
     const name = publish(front, "m", [noise(KB, 1)]);
-    const until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date is in whole seconds
+    const until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date has whole seconds
     let askedAt = 0;
     front.behaviour.interfere = () => {
       askedAt ||= Date.now();
@@ -113,7 +113,7 @@ test("layers without a byte, twice, and of a kind that nobody knows come as they
   const config = { mediaType: CONFIG_TYPE, ...front.put(utf8("{}")) };
   expect(await lastOf(place.pull(publishText(JSON.stringify({ config, layers }))))).toBe("success");
   for (const { digest, size } of layers) expect(Bun.file(blobPath(place.root, digest as never)).size).toBe(size);
-  expect(front.blobRequests().length).toBe(3); // nothing is asked for to get nothing
+  expect(front.blobRequests().length).toBe(3); // an empty range causes no request
 });
 
 describe("a registry that has nothing of an upload yet", () => {

@@ -23,7 +23,7 @@ export interface Place {
   close(): Promise<void>;
 }
 
-/** Waits are short, parts and chunks small; a stall is still longer than a busy machine hesitates. */
+/** Waits are short, parts and chunks small; a stall is still longer than a busy machine's pauses. */
 const QUICK: Limits = { ...LIMITS, backoffMs: 1, partBytes: 64 * KB, chunkBytes: 100 * KB };
 
 export async function makePlace(

@@ -26,7 +26,7 @@ const statuses = (steps: { status: string }[]) => steps.map(({ status }) => stat
 const files = async () => (await readdir(join(place.root, "blobs"))).sort();
 const isBlob = ({ path, method }: Seen): boolean => method === "GET" && path.includes("sha256:");
 
-/** The store has exactly the model that the front has, byte for byte. */
+/** Expects the store to have exactly the front's model, byte for byte. */
 async function expectPulled(name: string, model: string, from = place): Promise<void> {
   const manifest = front.manifests.get(`library/${model}:latest`)!;
   expect(await readFile(manifestPath(from.root, parseName(name)))).toEqual(Buffer.from(manifest));
@@ -122,7 +122,8 @@ describe("where blobs come from:", () => {
     let [open, most] = [0, 0];
     const gate = Promise.withResolvers<void>();
     front.behaviour.interfere = (seen, answer) => {
-      if (!isBlob(seen) || seen.range === "bytes=0-65535") return undefined; // the first tells that there are parts
+      // the first request reveals that there are parts
+      if (!isBlob(seen) || seen.range === "bytes=0-65535") return undefined;
       most = Math.max(most, ++open);
       if (open === 4) gate.resolve();
       return gate.promise.then(answer).finally(() => open--);
@@ -257,7 +258,7 @@ describe("what goes wrong:", () => {
 });
 
 describe("going on:", () => {
-  /** Leaves the pull once some of the blob is there. */
+  /** Aborts the pull once some of the blob has arrived. */
   async function abortHalfway(name: string): Promise<void> {
     const controller = new AbortController();
     front.behaviour.interfere = (seen, answer) =>
@@ -339,7 +340,7 @@ describe("pulls at the same time:", () => {
         }
         return pull;
       }),
-    ); // all three are in it
+    ); // it contains all three
     gate.resolve();
     const rests = await Promise.all(watchers.map((pull) => Array.fromAsync(pull)));
     for (const rest of rests) expect(rest.at(-1)).toEqual({ status: "success" });

@@ -30,7 +30,7 @@ const small = noise(3 * KB, 12);
 const pushAll = (name: string) => Array.fromAsync(place.push(name));
 const statuses = (steps: { status: string }[]) => steps.map(({ status }) => status);
 
-/** @param from what the first layer says it came from */
+/** @param from origin of the first layer */
 async function putModel(name: string, layers: readonly Uint8Array[], from?: string): Promise<void> {
   const blobs = [];
   for (const bytes of layers) blobs.push(await writeBlob(place.root, bytes));
@@ -41,7 +41,7 @@ async function putModel(name: string, layers: readonly Uint8Array[], from?: stri
   });
 }
 
-/** Another store that pulls the model has the same files. */
+/** Expects another store that pulls the model to have the same files. */
 async function expectSameElsewhere(name: string): Promise<void> {
   const other = await makePlace();
   try {
@@ -135,7 +135,7 @@ describe("how blobs go:", () => {
     front.behaviour.interfere = (seen, answer) => {
       if (requests++ % 3 === 0) return new Response("overloaded", { status: 503 });
       if (seen.method !== "PATCH" || requests % 2 === 0) return undefined;
-      return answer().then(() => new Response("lost the answer", { status: 502 })); // it has the chunk
+      return answer().then(() => new Response("lost the answer", { status: 502 })); // the registry has the chunk
     };
     expect(statuses(await pushAll(name)).at(-1)).toBe("success");
     front.behaviour.interfere = () => undefined;

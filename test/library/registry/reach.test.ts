@@ -1,4 +1,4 @@
-/** Where a registry may send a pull and a push, and what is told of what is there. */
+/** Addresses that a registry may redirect a pull or a push to, and errors about internal ones. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { closeness, makeReach, type Lookup } from "../../../src/library/registry/reach.ts";
 import { startFront, type Front } from "./front.ts";
@@ -171,7 +171,7 @@ describe("a pull and a push", () => {
     await Promise.all(places.map((place) => place.close()));
   });
 
-  /** A place for which `localhost`, where the front is too, is on the internet. */
+  /** A place that treats `localhost`, the front's address too, as a public address. */
   const far = async (): Promise<{ place: Place; name: string }> => {
     const place = await makePlace({ tries: 2 }, true, {
       lookup: async (host) => [{ address: host === "localhost" ? "93.184.216.34" : "127.0.0.1" }],

@@ -1,4 +1,4 @@
-/** Models that cannot be run here are refused before their weights are fetched. */
+/** Models that cannot run here are refused before their weights are fetched. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const LAYER = "application/vnd.ollama.image.";
 
-/** @param size bytes of the model's tensor; above 4 MiB it is looked into */
+/** @param size bytes of the model's tensor; above 4 MiB its header is fetched first */
 function publish(metadata: Record<string, string>, config: object, { size = 5000 * KB, kind = "model" } = {}): string {
   const weights = encodeGguf({
     metadata: { "general.name": "n".repeat(2000), ...metadata, "tokenizer.ggml.tokens": ["a", "b"] },
@@ -35,7 +35,7 @@ function publish(metadata: Record<string, string>, config: object, { size = 5000
 }
 
 const pull = (name: string) => Array.fromAsync(place.pull(name));
-/** Bytes of blobs that went over the wire, as ranges say. */
+/** Bytes of blobs that were transferred, according to ranges. */
 const fetched = (): number =>
   front.blobRequests().reduce((sum, range) => {
     const [, from = "0", to = "0"] = /(\d+)-(\d+)/.exec(range) ?? [];

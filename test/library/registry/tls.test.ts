@@ -1,4 +1,4 @@
-/** Registries that have no TLS, or a certificate that nobody vouches for. */
+/** Registries without TLS, or with an untrusted certificate. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { makePlace, noise, publish } from "./place.ts";
 import { startFront, type Front } from "./front.ts";

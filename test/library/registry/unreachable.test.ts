@@ -1,4 +1,4 @@
-/** Registries that nobody reaches: the message says what is wrong, and what may help. */
+/** Unreachable registries: the error names the cause, and a remedy. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer, type Server } from "node:net";
 import { makePlace, type Place } from "./place.ts";
