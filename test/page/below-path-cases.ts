@@ -1,4 +1,4 @@
-/** The page where a proxy has Hearth below a path of its own. */
+/** The page behind a proxy that serves Hearth below a path. */
 import { expect, test } from "bun:test";
 import { hasNginx, startNginx } from "../e2e/nginx.ts";
 import { ask, choosePlace, openPage, type World } from "./page.ts";

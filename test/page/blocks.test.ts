@@ -1,4 +1,4 @@
-/** Text that grows is read block by block, and never twice but for its last block. */
+/** Growing text is parsed block by block, and only its last block more than once. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { Lexer, type Token } from "marked";

@@ -1,10 +1,10 @@
-/** The catalogue: models that fit, with one click, and three of them where only the demo model is there. */
+/** The catalogue: models that fit, with one click, and three suggestions if only the demo model is installed. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { violationsOf } from "./axe.ts";
 import { keepShot, NARROW, openPage, WIDE, type World } from "./page.ts";
 
-/** A pull of the registry, which tests do not have: a line at a time. */
+/** Fakes a pull from the registry, which tests cannot reach, line by line. */
 async function answerPulls(page: Page): Promise<{ finish(): void; asked: string[] }> {
   let finish: () => void = () => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));

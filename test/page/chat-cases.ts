@@ -17,11 +17,11 @@ function branches(world: () => World): void {
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
     await page.getByRole("button", { name: "Previous version" }).click();
     await page.locator(".branches", { hasText: "1 / 2" }).waitFor();
-    await answer.filter({ hasText: first }).waitFor(); // it is read from the browser's database
+    await answer.filter({ hasText: first }).waitFor(); // read from the browser's database
 
     await page.locator("#composer").press("ArrowUp");
     await page.keyboard.type(" Really?");
-    await page.keyboard.press("Escape"); // the focus is where it was
+    await page.keyboard.press("Escape"); // the focus returns
     await page.keyboard.press("ArrowUp"); // edits the last question, as a branch
     await page.getByRole("textbox", { name: "Your message" }).fill("What is two plus two?");
     await page.keyboard.press("Enter");
@@ -29,7 +29,7 @@ function branches(world: () => World): void {
     await page.locator(".message.assistant .about").waitFor();
     expect(await page.locator(".message.user .body").innerText()).toBe("What is two plus two?");
 
-    await page.locator(".message.assistant").getByRole("button", { name: "Edit" }).click(); // in its place
+    await page.locator(".message.assistant").getByRole("button", { name: "Edit" }).click(); // replaces the text
     await page.getByRole("textbox", { name: "The answer" }).fill("It is **four**.");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     expect(await page.locator(".message.assistant strong").innerText()).toBe("four");
@@ -113,7 +113,7 @@ function attachments(world: () => World): void {
     await page.locator("#composer").press("Enter");
     await page.locator(".message.user .picture").waitFor();
     await page.locator(".message.user").getByText("notes.md").waitFor();
-    await page.getByRole("button", { name: "Try again" }).waitFor(); // there is no such model
+    await page.getByRole("button", { name: "Try again" }).waitFor(); // the model does not exist
     expect(sent[0]!.messages).toEqual([
       { role: "user", content: "notes.md:\n\n```\n# Notes\n```\n\nWhat is it?", images: [PNG] },
     ] as never);

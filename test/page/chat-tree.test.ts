@@ -1,4 +1,4 @@
-/** A chat as a tree, its files, and what the model is given of it. */
+/** A chat as a tree, its files, and the messages for the model. */
 import { describe, expect, test } from "bun:test";
 import { findChats } from "../../src/page/app/chat/search.ts";
 import { memoryDatabase } from "../../src/page/app/chat/memory-database.ts";

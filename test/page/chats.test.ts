@@ -1,4 +1,4 @@
-/** The chats of a browser, without one: a database in memory that answers when it is told to. */
+/** The chats of a browser, without a browser: an in-memory database with controlled answers. */
 import { expect, test } from "bun:test";
 import type { ChatParts } from "../../src/page/app/chat/chat-types.ts";
 import { Chats } from "../../src/page/app/chat/chats.ts";

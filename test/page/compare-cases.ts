@@ -1,4 +1,4 @@
-/** Several models answer one question side by side, until one of the answers is chosen. */
+/** Several models answer one question side by side, until one answer is chosen. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
@@ -29,7 +29,7 @@ async function choose(page: Page): Promise<void> {
   await page.keyboard.press("Escape");
 }
 
-/** No rule of axe is broken at either width in either colour; the page ends up narrow. */
+/** No axe rule is broken at either width in either colour; leaves the page narrow. */
 async function lookAt(page: Page): Promise<void> {
   for (const viewport of [WIDE, NARROW]) {
     await page.setViewportSize(viewport);
@@ -79,7 +79,7 @@ function sideBySide(world: () => World): void {
     expect(await page.locator(".about").innerText()).toMatch(/^right /);
     await page.getByRole("button", { name: "Previous version" }).click();
     await page.locator(".about", { hasText: /^left/ }).waitFor();
-    await ask(page, "And you?"); // the page was loaded again: one model answers
+    await ask(page, "And you?"); // the page was reloaded: one model answers
     expect(await page.locator(".message.assistant").count()).toBe(2);
     expect(troubles).toEqual([]);
     await withoutModels(world(), ["left", "right"]);
@@ -101,7 +101,7 @@ function ended(world: () => World): void {
     await columns(page).nth(1).getByRole("alert").getByText("it broke").waitFor();
     await columns(page).nth(0).locator(".about").waitFor();
     await page.unroute("**/api/chat");
-    await page.route("**/api/chat", () => {}); // nothing comes
+    await page.route("**/api/chat", () => {}); // no answer arrives
     await send(page, "And now?");
     await page.getByRole("button", { name: "Stop" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".column .ended").length === 2);

@@ -1,4 +1,4 @@
-/** The text of documents: each kind, and those that are hostile, damaged or protected. */
+/** The text of documents: each kind, and hostile, damaged or protected ones. */
 import { expect, test } from "bun:test";
 import { TEXT_CHARS_MAX } from "../../src/page/app/work/document.ts";
 import { readDocument } from "../../src/page/app/work/read-document.ts";

@@ -45,7 +45,7 @@ export const odt = (body: string, manifest = ""): Uint8Array =>
     "content.xml": `<office:document-content><office:body><office:text>${body}</office:text></office:body></office:document-content>`,
   });
 
-/** An archive whose part is 60 MB of the same byte, and says so; or says that it is small. */
+/** An archive with a part of 60 MB of the same byte, of declared or understated size. */
 export function bomb(megabytes: number, claims?: number): Uint8Array {
   const bytes = zipSync({ "word/document.xml": new Uint8Array(megabytes * 1e6).fill(0x61) }, { level: 9 });
   if (claims === undefined) return bytes;
@@ -59,7 +59,7 @@ export function bomb(megabytes: number, claims?: number): Uint8Array {
 }
 
 interface PdfOptions {
-  /** Further objects, from number 3 + 2 × pages + 1 on, and what the catalogue says of them. */
+  /** Further objects, from number 3 + 2 × pages + 1 on, and entries of the catalogue. */
   readonly objects?: readonly string[];
   readonly catalogue?: string;
   readonly trailer?: string;

@@ -1,4 +1,4 @@
-/** What the page says of a run: a reply that was lost is no success. */
+/** The page's display of a run: a lost reply is not a success. */
 import { expect, test } from "bun:test";
 import { fateOf } from "../../src/page/app/gateway/admin.ts";
 import { deliveries } from "../../src/page/app/words/en/views.ts";

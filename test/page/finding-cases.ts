@@ -1,4 +1,4 @@
-/** Finding one's way: a model that fits, a message that was searched, a registry without TLS, a gateway that is off. */
+/** Guidance: a fitting model, a searched message, a registry without TLS, a gateway that is off. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ interface Listed {
   readonly capabilities?: readonly string[];
 }
 
-/** Gives the page another list of models: one that is newer than those of the server, and older ones. */
+/** Replaces the page's list of models: one newer than the server's, and older ones. */
 async function listModels(page: Page, others: readonly Listed[]): Promise<void> {
   await page.route("**/api/tags", async (route) => {
     const { models } = (await (await route.fetch()).json()) as { models: object[] };
@@ -47,7 +47,7 @@ function modelMenu(world: () => World): void {
     ]);
     expect(await seer.innerText()).toContain("2.5 GB");
     expect(await panel.getByText("embedder").count()).toBe(0);
-    expect(await panel.getByText("on the server", { exact: true }).isVisible()).toBe(false); // until it is asked for
+    expect(await panel.getByText("on the server", { exact: true }).isVisible()).toBe(false); // until it is opened
     expect(await violationsOf(page)).toEqual([]);
     await keepShot(page, "model-menu-1440");
     await page.keyboard.press("ArrowUp");
@@ -82,7 +82,7 @@ function search(world: () => World): void {
       await page.keyboard.press("Enter");
       const found = page.locator(".message", { hasText: `Part number ${number}.` });
       expect(await eventually(() => found.evaluate((each) => each.getAnimations().length > 0))).toBe(true); // marked
-      await Bun.sleep(500); // it is scrolled to again
+      await Bun.sleep(500); // it scrolls again
       const isInView = await found.evaluate((each) => {
         const { top, bottom } = each.getBoundingClientRect();
         const log = document.querySelector(".log")!.getBoundingClientRect();
@@ -91,7 +91,7 @@ function search(world: () => World): void {
       expect([number, isInView]).toEqual([number, true]);
     };
     await find(500);
-    await find(20); // in the chat that is open
+    await find(20); // in the open chat
     await page.getByRole("button", { name: "New chat" }).click();
     await find(700); // from elsewhere
     expect(troubles).toEqual([]);
@@ -111,7 +111,7 @@ function withoutTls(world: () => World): void {
       expect(await page.locator(".card .problem").innerText()).not.toContain("'insecure'");
       await without.click();
       await without.waitFor({ state: "detached" });
-      await page.locator(".card .problem", { hasText: /not (exist|found)|404/i }).waitFor(); // it was asked over HTTP
+      await page.locator(".card .problem", { hasText: /not (exist|found)|404/i }).waitFor(); // the request used HTTP
       await page.getByRole("button", { name: "Remove" }).click();
       await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
       await page.getByRole("button", { name: "Resume" }).waitFor();
@@ -152,7 +152,7 @@ function gatewayOff(world: () => World): void {
   }, 60_000);
 }
 
-/** Things to press that are smaller than a finger, with their sizes. */
+/** Touch targets smaller than a finger, with their sizes. */
 const smallTargets = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
     const targets = [...document.querySelectorAll<HTMLElement>("button, a, summary, select, input, textarea")];

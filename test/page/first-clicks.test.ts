@@ -1,6 +1,6 @@
 /**
- * The first minutes of a person with the page: every step by what is to be seen, and none of them a dead end. The model
- * comes from a registry that sends it slowly enough to be watched.
+ * A person's first minutes with the page: every step through visible elements, without dead ends. The model comes from
+ * a registry that is slow enough to watch.
  */
 import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-/** Pushes a small model under a name of the public library. Its weights differ from those that ship with the server. */
+/** Pushes a small model under a name of the public library. Its weights differ from the shipped model's. */
 async function publish(registry: string, model: string): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), "hearth-author-"));
   cleanups.push(() => rmSync(home, { recursive: true, force: true }));
@@ -46,7 +46,7 @@ async function publish(registry: string, model: string): Promise<void> {
   }
 }
 
-/** A registry behind a slow line: about two seconds for the model. */
+/** A slow registry: about two seconds for the model. */
 function slowLine(registry: string): string {
   const line = Bun.serve({
     port: 0,
@@ -73,7 +73,7 @@ function slowLine(registry: string): string {
   return `http://127.0.0.1:${line.port}`;
 }
 
-/** The page of a fresh browser, with what its console calls an error among the troubles. */
+/** The page of a fresh browser; console errors count as troubles. */
 async function openFresh(url: string): Promise<Watched> {
   const browser = await startBrowser();
   cleanups.push(() => browser.close());
@@ -91,7 +91,7 @@ const answerOver = (page: Page, count: number) =>
     .nth(count - 1)
     .waitFor();
 
-/** The first of those that the page suggests while only the demo model is there. */
+/** The first suggestion of the page while only the demo model is installed. */
 async function takeModel(page: Page, model: string): Promise<void> {
   const card = page.getByRole("list", { name: "Suggested models" }).getByRole("listitem").filter({ hasText: model });
   await card.getByRole("button", { name: /^Download / }).click();
@@ -100,7 +100,7 @@ async function takeModel(page: Page, model: string): Promise<void> {
 }
 
 async function chatWithFile(page: Page, model: string): Promise<void> {
-  await page.getByRole("button", { name: `Model: ${model}` }).waitFor(); // once it has come
+  await page.getByRole("button", { name: `Model: ${model}` }).waitFor(); // once it is downloaded
   await page.getByRole("textbox", { name: "Message" }).fill("Hello! Who are you?");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await answerOver(page, 1);

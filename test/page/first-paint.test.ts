@@ -1,4 +1,4 @@
-/** What shows of the page before its style and script have come, as on a slow network. */
+/** The page before its style and script have arrived, as on a slow network. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { browserRefusal } from "./engine/chromium.ts";
@@ -16,7 +16,7 @@ describe.skipIf(refusal !== undefined)(`before its style comes the page${refusal
   beforeAll(async () => {
     [hearth, browser] = await Promise.all([startHearth(), startBrowser()]);
     ({ url } = hearth);
-    await (await fetch(`${url}/ui`)).text(); // it is built
+    await (await fetch(`${url}/ui`)).text(); // builds it
   });
   afterAll(async () => {
     await browser.close();

@@ -1,4 +1,4 @@
-/** Formulas in answers: elements of MathML, copied as their source, and harmless whatever they say. */
+/** Formulas in answers: MathML elements, copied as their source, and harmless. */
 import { expect, test } from "bun:test";
 import { violationsOf } from "./axe.ts";
 import { importChat } from "./import-chat.ts";
@@ -30,7 +30,7 @@ function formulas(world: () => World): void {
     expect(await answer.locator("math").count()).toBe(3);
     expect(await answer.locator("mfrac").evaluate((each) => each.namespaceURI)).toContain("MathML");
     const size = await answer.locator("mfrac").evaluate((each) => each.getBoundingClientRect().height);
-    expect(size).toBeGreaterThan(20); // a fraction stands on two lines
+    expect(size).toBeGreaterThan(20); // a fraction has two lines
     expect(await answer.innerText()).toContain("$5 and $10");
     expect(await answer.locator("code").innerText()).toBe("$y$");
     for (const colorScheme of ["light", "dark"] as const) {

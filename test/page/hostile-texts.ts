@@ -1,4 +1,4 @@
-/** Texts that a model, or whoever writes to it, may send to break out of being text. */
+/** Texts with which a model, or its correspondent, may try to become more than text. */
 
 export const HOSTILE: readonly string[] = [
   "<script>globalThis.broken = 1</script>",

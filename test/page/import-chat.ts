@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { fileOf } from "../../src/page/app/chat/transfer.ts";
 import type { Chat, Message } from "../../src/page/app/chat/tree.ts";
 
-/** With every token as likely as any other, the end is as far as it gets. */
+/** With equally likely tokens, the limit ends the answer. */
 const LONG = 4000;
 
 /** Brings a chat of these messages in, by a file, and opens it. */

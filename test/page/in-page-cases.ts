@@ -1,4 +1,4 @@
-/** Models that run in the page: answers as the server gives them, files that come once, and what gets in the way. */
+/** Models that run in the page: the server's answers, files downloaded once, and failures. */
 import { expect, test } from "bun:test";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
@@ -18,7 +18,7 @@ async function answerOfServer({ hearth }: World, count: number): Promise<string>
   return message.content.trim();
 }
 
-/** A page whose models run on a backend of its own. */
+/** A page whose models run on the given backend. */
 async function openWith({ browser, hearth }: World, backend: string): Promise<Watched> {
   const opened = await openPage(browser, `${hearth.url}/ui`);
   await opened.page.evaluate((name) => localStorage.setItem("hearth-backend", name), backend);
@@ -26,7 +26,7 @@ async function openWith({ browser, hearth }: World, backend: string): Promise<Wa
   return opened;
 }
 
-/** The next answers of the new chat are made in the page, the likeliest token each time. */
+/** Makes the next answers of the new chat in the page, greedily. */
 async function chooseHere(page: Page, count: number): Promise<void> {
   await choosePlace(page, "in this page");
   await page.getByRole("button", { name: "Settings of this chat" }).click();
@@ -36,14 +36,14 @@ async function chooseHere(page: Page, count: number): Promise<void> {
   await page.locator("dialog").waitFor({ state: "detached" });
 }
 
-/** The part of the view of models that is folded. */
+/** Opens the folded part of the view of models. */
 async function openInPage(page: Page): Promise<Locator> {
   const inPage = page.getByRole("group", { name: "Models in this page" });
   if ((await inPage.getAttribute("open")) === null) await inPage.locator("summary").click();
   return inPage;
 }
 
-/** What is kept, as the page lists it. */
+/** The stored models in the page's list. */
 export async function keptIn(page: Page): Promise<string> {
   const inPage = await openInPage(page);
   await page.getByRole("button", { name: "Show cached models" }).click();
@@ -88,7 +88,7 @@ function inPage(world: () => World): void {
   }, 120_000);
 }
 
-/** Lets the first piece of a file through, and keeps the others waiting until it is told to go on. */
+/** Lets the first piece of a file pass, and holds the others until released. */
 async function holdPieces(context: BrowserContext): Promise<{ ranges: string[]; goOn(): void }> {
   const ranges: string[] = [];
   let isHeld = true;
@@ -123,7 +123,7 @@ function closedInDownload(world: () => World): void {
     expect(pieces.ranges).toEqual([expect.stringMatching(/^bytes=4194304-/)]); // the rest of it
     const second = await watched(context, troubles);
     await second.goto(`${world().hearth.url}/ui`);
-    await second.getByRole("link", { name: QUESTION }).last().click(); // the chat of the tab that was closed
+    await second.getByRole("link", { name: QUESTION }).last().click(); // the closed tab's chat
     await second.getByText("The page was closed before this answer was complete.").waitFor();
     await second.getByRole("button", { name: "Try again" }).click();
     await second.locator(".message.assistant .about", { hasText: "4 tokens" }).waitFor();

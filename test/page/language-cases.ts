@@ -18,10 +18,10 @@ const LOCALES = { de: "de-AT", es: "es-MX", fr: "fr-CA", ja: "ja", zh: "zh-CN" }
   Record<keyof typeof LANGUAGES, string>
 >;
 
-/** Text that is cut or outside of the page. What scrolls by itself, and names that may be long, are left out. */
+/** Text that is cut or outside of the page, except scrolling elements and long names. */
 const cutTexts = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
-    const isAside = innerWidth < 800; // where the list of chats is beside the page
+    const isAside = innerWidth < 800; // the list of chats is beside the page
     const others = `.table, .model-button${isAside ? ", .sidebar" : ""}`;
     const all = [...document.querySelectorAll<HTMLElement>("button, .button, [role=tab], summary, label, dt, h1, h2")];
     const isCut = (each: HTMLElement): boolean => {

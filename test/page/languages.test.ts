@@ -1,17 +1,17 @@
-/** Every language of the page says what English says, in its own words and with its own typography. */
+/** Every language of the page has the same texts as English, with its own words and typography. */
 import { describe, expect, test } from "bun:test";
 import { en } from "../../src/page/app/words/en.ts";
 import { LANGUAGES } from "../../src/page/app/words/index.ts";
 
-/** A text by its path; that of a function is what it says about 11, 22 and so on. */
+/** A text by its path; of a function, its results for 11, 22 and so on. */
 interface Text {
   readonly path: string;
   readonly text: string;
-  /** How many things a function takes. */
+  /** Number of a function's parameters. */
   readonly takes: number;
 }
 
-/** A number, and where an object is expected, one with a state. */
+/** A number, or if an object is expected, one with a state. */
 const given = (value: number): object =>
   Object.assign(Object(value), { state: `state ${value}`, lost: `lost ${value}` });
 
@@ -25,10 +25,10 @@ function textsOf(words: unknown, path = ""): Text[] {
     .flatMap(([key, each]) => textsOf(each, path === "" ? key : `${path}.${key}`));
 }
 
-/** What of that which it was given a text has. */
+/** The parameters that a text contains. */
 const parts = (text: string): string[] => (text.match(/(state |lost )?(11|22|33)(?!\d)/g) ?? []).toSorted();
 
-/** Names, units and terms that other languages have, too. A language whose text is another one does not mind. */
+/** Names, units and terms that equal English in other languages, too. A different text is allowed. */
 const SAME = new Set(
   [
     "Gateway",
@@ -71,10 +71,10 @@ test("each name and term that may be as in English is so in some language", () =
   expect([...SAME].filter((each) => !all.has(each))).toEqual([]);
 });
 
-/** Code in texts, whose marks are its own. */
+/** Code in texts keeps its own punctuation. */
 const CODE = /\[\{.*\}\]|(NAME|X-GitHub-Event): \w+/g;
 
-/** What would be wrong in a text of a language. */
+/** Wrong typography in a text of each language. */
 const WRONG: Readonly<Record<string, RegExp>> = {
   de: /"|\.\.\.|\S…/,
   es: /"|\.\.\.|^[^¿]*\?|^[^¡]*!/,

@@ -1,4 +1,4 @@
-/** Pinned chats and folders: made, renamed, filled, deleted with undo, in both tabs and in files. */
+/** Pinned chats and folders: created, renamed, filled, deleted with undo, in two tabs and in files. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";

@@ -1,4 +1,4 @@
-/** Chats as Markdown: what other programs read of them. */
+/** Chats as Markdown for other programs. */
 import { expect, test } from "bun:test";
 import { Lexer } from "marked";
 import { fileNameOf } from "../../src/page/app/base/save-file.ts";

@@ -1,4 +1,4 @@
-/** Formulas in Markdown: which text is one, and what is drawn of it. */
+/** Formulas in Markdown: their recognition, and their rendering. */
 import { expect, test } from "bun:test";
 import type { Token } from "marked";
 import { blocksOf, NO_BLOCKS, readBlocks } from "../../src/page/app/markdown/blocks.ts";

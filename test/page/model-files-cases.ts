@@ -55,7 +55,7 @@ function dropped(world: () => World): void {
         if (request.url().includes("/api/blobs/")) asked.push(request.method());
       });
       const gguf = await Bun.file(HEARTH_GGUF).bytes();
-      gguf[gguf.length - 1]! ^= 1; // another one than the server has
+      gguf[gguf.length - 1]! ^= 1; // another file than the server has
       const dropping = { ...file("My Model.Q8_0.gguf", ""), buffer: Buffer.from(gguf) };
       for (const name of ["mine:1", "mine:2"]) {
         await drop(page, ".sidebar", [dropping]);
@@ -144,7 +144,8 @@ function chosen(world: () => World): void {
     expect(await violationsOf(page)).toEqual([]);
     await keepShot(page, "model-files-390");
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
-    await page.locator(".card .problem", { hasText: /half|GGUF|version|end/i }).waitFor(); // the server says what is wrong
+    // the server reports the error
+    await page.locator(".card .problem", { hasText: /half|GGUF|version|end/i }).waitFor();
     expect(troubles).toEqual([]);
   }, 60_000);
 

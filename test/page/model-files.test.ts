@@ -1,11 +1,11 @@
-/** Which model files are, and what it is called. */
+/** Recognises model files, and derives the model's name. */
 import { expect, test } from "bun:test";
 import { nameOf, planOf } from "../../src/page/app/models/model-files.ts";
 import { en } from "../../src/page/app/words/en.ts";
 
 const words = en.modelFiles;
 
-/** As a GGUF begins, whose first key is its architecture. */
+/** The beginning of a GGUF; its first key is its architecture. */
 function file(name: string, architecture?: string): File {
   const head = Buffer.alloc(24);
   head.write("GGUF");

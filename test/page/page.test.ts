@@ -1,4 +1,4 @@
-/** The page, in one headless browser, with the embedded model on a real server. Cases stand in files of their own. */
+/** The page, in one headless browser, with the embedded model on a real server. Cases are in files of their own. */
 import { afterAll, afterEach, beforeAll, describe } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

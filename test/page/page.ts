@@ -1,6 +1,6 @@
 /**
- * The page in a headless browser, on a real server with the embedded model. What a page says went wrong (errors,
- * violations of its policy) is gathered; screenshots are kept as artefacts.
+ * The page in a headless browser, on a real server with the embedded model. Collects the page's errors and policy
+ * violations; screenshots are kept as artefacts.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,14 +13,14 @@ import { startHearth, type Hearth } from "../e2e/hearth.ts";
 export const WIDE = { width: 1440, height: 900 } as const;
 export const NARROW = { width: 390, height: 844 } as const;
 
-/** Where screenshots are kept. */
+/** Folder of screenshots. */
 const ARTEFACTS = process.env["HEARTH_TEST_ARTEFACTS"] ?? join(tmpdir(), "hearth-ui-artefacts");
 
-/** A server, and the browser that looks at it. */
+/** A server, and a browser that shows it. */
 export interface World {
   readonly hearth: Hearth;
   readonly browser: Browser;
-  /** Ends what pages a case left open. */
+  /** Closes the pages that a case left open. */
   closePages(): Promise<void>;
 }
 
@@ -52,11 +52,14 @@ export async function startBrowser(): Promise<Browser> {
 export interface Watched {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Errors, and what the policy refused. */
+  /** Errors, and policy violations. */
   readonly troubles: string[];
 }
 
-/** A page of its own, as somebody else's browser would have it. @param locale the language that it prefers */
+/**
+ * A page in a separate browser context.
+ * @param locale its preferred language
+ */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -91,21 +94,21 @@ export async function keepShot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`) });
 }
 
-/** Asks in the chat that is open, and waits until the answer is over. */
+/** Asks in the open chat, and waits for the end of the answer. */
 export async function ask(page: Page, text: string): Promise<void> {
   const before = await page.locator(".message.assistant .about").count();
   await send(page, text);
   await page.locator(".message.assistant .about").nth(before).waitFor();
 }
 
-/** Asks, once the page knows which model it would ask. */
+/** Asks, once the page knows the model. */
 export async function send(page: Page, text: string): Promise<void> {
   await page.locator("#composer").fill(text);
   await page.locator("button[type=submit].send:enabled").waitFor();
-  await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
+  await page.locator("#composer").press("Enter"); // a closing dialog takes the focus with it
 }
 
-/** Chooses where the model of the chat runs, which the menu of models shows to who asks. */
+/** Chooses where the chat's model runs; the menu of models shows it on request. */
 export async function choosePlace(page: Page, place: "on the server" | "in this page"): Promise<void> {
   await page.getByRole("button", { name: /^Model: / }).click();
   await page.locator(".places summary").click();
@@ -113,7 +116,7 @@ export async function choosePlace(page: Page, place: "on the server" | "in this 
   await page.keyboard.press("Escape");
 }
 
-/** Chooses a model in the menu of the field where messages are written. */
+/** Chooses a model in the composer's menu. */
 export async function chooseModel(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name: /^Model: / }).click();
   await page

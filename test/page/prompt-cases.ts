@@ -46,7 +46,7 @@ function byName(world: () => World): void {
     expect(await options.locator("strong").allInnerTexts()).toEqual(["summary", "short summary"]);
     await lookAt(page, "prompts-completion");
     await composer.press("ArrowDown");
-    await composer.press("Enter"); // which sends nothing
+    await composer.press("Enter"); // sends nothing
     expect(await composer.inputValue()).toBe("Summarize in one sentence.");
     expect(await page.locator(".message").count()).toBe(0);
     await composer.fill("/sum");
@@ -92,7 +92,7 @@ function systems(world: () => World): void {
     expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Answer as a pirate.");
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
-    await page.reload(); // what was chosen for the next chat is gone, what was saved is not
+    await page.reload(); // the choice for the next chat is gone, the saved prompt is not
     await page.getByRole("button", { name: "Pirate", pressed: false }).click();
     await page.getByRole("button", { name: "Pirate", pressed: true }).waitFor();
     await lookAt(page, "prompts-new");
@@ -110,7 +110,8 @@ function systems(world: () => World): void {
       ["Pirate", "system"],
     ]);
     const fresh = await openPage(world().browser, `${world().hearth.url}/ui`);
-    for (const _ of [1, 2]) await fresh.page.getByLabel("Files with chats").setInputFiles(path); // once is enough
+    // a second import adds nothing
+    for (const _ of [1, 2]) await fresh.page.getByLabel("Files with chats").setInputFiles(path);
     await fresh.page.waitForFunction(() => document.querySelectorAll(".chat-item").length === 2);
     expect(await fresh.page.getByRole("button", { name: "Pirate" }).count()).toBe(1);
     expect([...troubles, ...fresh.troubles]).toEqual([]);

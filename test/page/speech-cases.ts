@@ -1,4 +1,4 @@
-/** Reading aloud, with voices that a page is given: the browser of these tests has none. Settings of the page. */
+/** Reading aloud, with fake voices: the browser of these tests has none. Settings of the page. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { LANGUAGES } from "../../src/page/app/words/index.ts";
@@ -13,7 +13,7 @@ interface Spoken {
 
 type SpeakingWindow = typeof globalThis & { spoken: Spoken[]; endSpeech: () => void };
 
-/** Voices that speak until they are told to end. */
+/** Voices that speak until they are cancelled. */
 async function withVoices(page: Page): Promise<void> {
   await page.addInitScript(() => {
     const win = globalThis as SpeakingWindow;

@@ -1,4 +1,4 @@
-/** What is read aloud of an answer, and in which language, without a browser. */
+/** The spoken part of an answer, and its language, without a browser. */
 import { expect, test } from "bun:test";
 import { languageOf, piecesOf, spokenText } from "../../src/page/app/chat/speech.ts";
 import { cleanTitle, parametersOf } from "../../src/page/app/chat/titles.ts";

@@ -1,4 +1,4 @@
-/** Titles that the model writes: when it is asked, what it is asked, and what stays as a person wrote it. */
+/** Titles by the model: when it is asked, with which messages, and titles by a person, which stay. */
 import { expect, test } from "bun:test";
 import type { Page, Request } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
@@ -14,7 +14,7 @@ const isForTitle = (request: Request): boolean =>
   request.url().endsWith("/api/chat") &&
   (request.postDataJSON() as TitleQuestion).messages.at(-1)!.content.startsWith("Write a title");
 
-/** The embedded model says that it is large; `answer` gives the title, or undefined for no answer at all. */
+/** The embedded model, which claims to be large; `answer` gives the title, or undefined for no answer at all. */
 async function withTitles(page: Page, answer: (n: number) => string | undefined): Promise<TitleQuestion[]> {
   const asked: TitleQuestion[] = [];
   await page.route("**/api/tags", async (route) => {

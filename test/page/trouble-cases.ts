@@ -1,4 +1,4 @@
-/** What bad input gets: hostile texts, a server that goes away, keys, two tabs, long chats, no room. */
+/** Bad input and failures: hostile texts, a server that goes away, keys, two tabs, long chats, no room. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { importChat } from "./import-chat.ts";
 import { HOSTILE } from "./hostile-texts.ts";
 import { ask, choosePlace, keepShot, openPage, send, watched, type World } from "./page.ts";
 
-/** Asks for an answer that takes long, and waits until some of it is there. */
+/** Asks for a long answer, and waits until some of it has arrived. */
 async function beginLong(page: Page): Promise<void> {
   await send(page, "Go on for ever.");
   await page.getByRole("button", { name: "Stop" }).waitFor();
@@ -58,11 +58,11 @@ function hostileTexts(world: () => World): void {
   }, 60_000);
 }
 
-/** Nothing that a message says has become an element, a handler or an address of its own. */
+/** No text of a message has become an element, a handler or a URL. */
 async function expectText(page: Page): Promise<void> {
   const found = await page.evaluate(() => {
     const inside = [...document.querySelectorAll(".message *, .sidebar .chat-list li *")];
-    const ours = "svg.icon, form.results"; // the page's own: icons, and fields for what a tool gave back
+    const ours = "svg.icon, form.results"; // the page's own: icons, and fields for a tool's result
     const names = inside.filter((each) => !each.closest(ours)).map(({ localName }) => localName);
     const links = [...document.querySelectorAll<HTMLAnchorElement>(".message a")].map(({ protocol }) => protocol);
     const on = inside.filter((each) => each.getAttributeNames().some((name) => name.startsWith("on"))).length;
@@ -74,7 +74,7 @@ async function expectText(page: Page): Promise<void> {
   expect(found.links.filter((protocol) => !/^(https?|mailto):$/.test(protocol))).toEqual([]);
 }
 
-/** Counts how many messages come into the page at once, from here on. */
+/** From here on, records how many messages enter the page at once. */
 const watchArrivals = (page: Page): Promise<void> =>
   page.evaluate(() => {
     const arrivals: number[] = [];
@@ -87,7 +87,7 @@ const watchArrivals = (page: Page): Promise<void> =>
     Object.assign(globalThis, { arrivals });
   });
 
-/** Notes what changes in the log, from here on: inside of the last message, and elsewhere. */
+/** From here on, records changes inside the last message, and elsewhere in the log. */
 const watchChanges = (page: Page): Promise<void> =>
   page.evaluate(() => {
     const changes = { inside: 0, elsewhere: 0 };
@@ -124,7 +124,7 @@ function longChat(world: () => World): void {
     await page.waitForFunction(() => {
       const { changes } = globalThis as unknown as Watched;
       const { length } = document.querySelector(".message:last-child .markdown")?.textContent ?? "";
-      return length > 300 && changes.inside > 0; // it may have been as long before anybody watched
+      return length > 300 && changes.inside > 0; // it may have been as long before the recording
     });
     const { elsewhere } = await page.evaluate(() => (globalThis as unknown as Watched).changes);
     expect(elsewhere).toBe(0);
@@ -147,9 +147,9 @@ function twoTabs(world: () => World): void {
     await other.keyboard.press("Enter");
     await other.getByText("Another tab is answering this chat.").waitFor();
     expect(await other.locator("#composer").inputValue()).toBe("And me?"); // it was not sent
-    await other.locator(".message.assistant").last().locator(".markdown > *").first().waitFor(); // what was kept of it
+    await other.locator(".message.assistant").last().locator(".markdown > *").first().waitFor(); // the saved part
     await page.close();
-    await other.getByText("The page was closed before this answer was complete.").waitFor(); // it hears of that by itself
+    await other.getByText("The page was closed before this answer was complete.").waitFor(); // it notices by itself
     await other.reload();
     await other.getByText("The page was closed before this answer was complete.").waitFor();
     await keepShot(other, "closed-1440");
@@ -160,7 +160,7 @@ function twoTabs(world: () => World): void {
   }, 60_000);
 }
 
-/** Keeps what the page saves waiting, as a slow disk does. Returns what lets it go on. */
+/** Blocks saves of the page, like a slow disk. Returns a function that releases them. */
 async function holdDatabase(page: Page): Promise<() => Promise<void>> {
   type Holding = { isHeld: boolean };
   await page.evaluate(async () => {
@@ -171,7 +171,8 @@ async function holdDatabase(page: Page): Promise<() => Promise<void>> {
     });
     const store = db.transaction(["chats", "messages"], "readwrite").objectStore("chats");
     const read = (): void => {
-      store.get("").onsuccess = () => (holding.isHeld ? read() : db.close()); // with nothing asked, it would be over
+      // without requests, the transaction would end
+      store.get("").onsuccess = () => (holding.isHeld ? read() : db.close());
     };
     read();
   });
@@ -211,7 +212,7 @@ function deletedElsewhere(world: () => World): void {
     await other.getByRole("menuitem", { name: "Delete" }).click();
     await page.getByRole("link", { name: "Soon gone" }).waitFor({ state: "detached" });
     await ended;
-    await log!.evaluate((gone) => gone.dispatchEvent(new Event("scroll"))); // what the browser still had to say of it
+    await log!.evaluate((gone) => gone.dispatchEvent(new Event("scroll"))); // the browser's pending events
     await page.reload();
     await page.locator("#composer").waitFor();
     expect(await page.getByRole("link", { name: "Soon gone" }).count()).toBe(0);
@@ -233,7 +234,7 @@ function goneServer(world: () => World): void {
       await page.getByText("The key is wrong.").waitFor();
       await keepShot(page, "key-1440");
       const other = await openPage(world().browser, `${hearth.url}/ui`);
-      await other.page.getByLabel("API key", { exact: true }).fill("sk-an…er"); // as one is shown that is hidden in part
+      await other.page.getByLabel("API key", { exact: true }).fill("sk-an…er"); // as a partly hidden key is shown
       await other.page.keyboard.press("Enter");
       await other.page.getByText("The key is wrong.").waitFor();
       await key.fill("a-key-of-somebody");

@@ -1,9 +1,9 @@
-/** Input methods, what is pasted and dropped, scripts from right to left, and browsers that keep nothing. */
+/** Input methods, paste and drop, right-to-left scripts, and browsers without storage. */
 import { expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { ask, openPage, type World } from "./page.ts";
 
-/** A key that an input method takes: as it comes while text is composed, and as Safari sends the last one. */
+/** A key that an input method handles: as during composition, and as Safari sends the last one. */
 async function pressComposing(place: Locator, key: string): Promise<void> {
   for (const more of [{ isComposing: true }, { keyCode: 229 }]) {
     await place.dispatchEvent("keydown", { key, bubbles: true, cancelable: true, ...more });
@@ -60,7 +60,7 @@ const margins = (place: Locator): Promise<[number, number]> =>
     return [text.left - box.left, box.right - text.right];
   });
 
-/** Whether a text field takes what is pasted or dropped by itself: text in these types, and a file. */
+/** True if a text field handles the paste or drop by itself: text in these types, and a file. */
 function isLeftToField(page: Page, kind: "paste" | "drop", types: readonly string[], withFile: boolean) {
   return page.locator("#composer").evaluate(
     (area, { kind, types, withFile }) => {

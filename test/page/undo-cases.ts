@@ -1,4 +1,4 @@
-/** What is deleted comes back for ten seconds, says how much it is, and is gone with the tab. */
+/** Deleted items can be restored for ten seconds, are counted, and are gone with the tab. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
@@ -74,7 +74,7 @@ function chats(world: () => World): void {
     await undo(page, 'Deleted "Precious" with 2 messages.');
     await page.getByText("Hello, too.").waitFor();
     await remove();
-    await page.reload(); // nobody can undo it any more
+    await page.reload(); // undo is no longer possible
     await page.locator("#composer").waitFor();
     expect(await page.getByRole("link", { name: "Precious" }).count()).toBe(0);
     expect(troubles).toEqual([]);

@@ -1,4 +1,4 @@
-/** Every view at both widths, in both colours: used, kept as a picture, and looked at by axe. */
+/** Every view at both widths, in both colours: used, saved as a screenshot, and checked by axe. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
@@ -20,7 +20,7 @@ async function openView(world: World, size: Size, view: string): Promise<Watched
   return opened;
 }
 
-/** No rule of axe is broken in either colour, and nothing is wider than the page. */
+/** No axe rule is broken in either colour, and nothing is wider than the page. */
 async function lookAt(page: Page, size: Size, view: string): Promise<void> {
   for (const colorScheme of [size.colorScheme === "light" ? "dark" : "light", size.colorScheme] as const) {
     await page.emulateMedia({ colorScheme });
@@ -83,7 +83,7 @@ function models(world: () => World, size: Size): void {
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("Paused.").waitFor();
     await lookAt(page, size, "models");
-    await page.reload(); // what was unfinished is offered again
+    await page.reload(); // the unfinished download is offered again
     await page.getByRole("button", { name: "Resume" }).waitFor();
     await page.getByRole("button", { name: "Remove" }).click();
     await more(`brief-${size.viewport.width}:latest`, "Details");

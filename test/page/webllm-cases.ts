@@ -1,4 +1,4 @@
-/** WebLLM in the page: chosen where a model can run nowhere else, and fed with files that the page has checked. */
+/** WebLLM in the page: chosen for a model that runs nowhere else, with verified files. */
 import { expect, test } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ async function failureOf(page: Page, question: string): Promise<string> {
   return failed.nth(before).innerText();
 }
 
-/** Where the chosen model cannot run; each says why. */
+/** Places where the chosen model cannot run, each with the reason. */
 async function impossiblePlaces(page: Page): Promise<string[]> {
   await page.getByRole("button", { name: /^Model: / }).click();
   await page.locator(".places summary").click();
@@ -44,7 +44,7 @@ function webLlm(world: () => World): void {
     const library = files["made-up-q4f32_1-webgpu.wasm"]!;
     const path = join(hearth.home, ".hearth/models/blobs", library.replace(":", "-"));
     const bytes = await readFile(path);
-    await writeFile(path, Buffer.from(bytes).fill(2, 4, 5)); // as many, and others
+    await writeFile(path, Buffer.from(bytes).fill(2, 4, 5)); // as many bytes, but different ones
     const changed = await failureOf(page, "Hello");
     expect(changed).toContain(`expected 8 bytes with the digest ${library}, got 8 with sha256:`);
     await keepShot(page, "webllm-1440");
@@ -61,14 +61,15 @@ function webLlm(world: () => World): void {
     expect(fetched).toContain("/ui/webllm.js");
 
     await page.locator(".message.assistant").last().getByRole("button", { name: "More", exact: true }).click();
-    await page.getByRole("menuitem", { name: "Answer again with hearth", exact: true }).click(); // where that model runs
+    // that model runs there
+    await page.getByRole("menuitem", { name: "Answer again with hearth", exact: true }).click();
     await page.locator(".message.assistant .about", { hasText: /^hearth · .* tokens$/ }).waitFor();
 
-    await page.goto(`${hearth.url}/ui#/models`); // what was kept of it goes with it
+    await page.goto(`${hearth.url}/ui#/models`); // its stored files are deleted with it
     expect(await keptIn(page)).toMatch(/^compiled\s+Remove\s+\d+ B · [0-9a-f]{12}/);
     await page.getByRole("button", { name: "More about compiled:latest" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
-    await page.getByRole("status").getByRole("button", { name: "Close" }).click(); // nobody undoes it
+    await page.getByRole("status").getByRole("button", { name: "Close" }).click(); // no undo
     await page.getByText("No cached models.").waitFor();
     expect(troubles).toEqual([]);
   }, 60_000);

@@ -1,4 +1,4 @@
-/** Chats that ask WebLLM, over a Worker that says what it is told to. */
+/** Chats with WebLLM, over a scripted Worker. */
 import { expect, test } from "bun:test";
 import type { FromWebLlm, ToWebLlm } from "../../src/page/engine/webllm/messages.ts";
 import { makeApi } from "../../src/page/app/base/api.ts";
@@ -7,7 +7,7 @@ import { makeTurns } from "../../src/page/app/engine/queue.ts";
 import { answer } from "../../src/page/app/engine/webllm-chat.ts";
 import { en } from "../../src/page/app/words/en.ts";
 
-/** A Worker with a model in memory, which answers one chat after the other, as WebLLM does. */
+/** A Worker with a model in memory, which answers one chat after the other, like WebLLM. */
 function loadedWorker() {
   const asked: ToWebLlm[] = [];
   const worker = {
@@ -49,7 +49,7 @@ test("chats that ask at the same time each get their own answer, and one that wa
     say({ kind: "done", reason: "stop", promptTokens: 1, tokens: 1 });
   }
   expect(await Promise.all([first, last])).toEqual(["for one", "for three"]);
-  expect(asked.map(({ kind }) => kind)).toEqual(["chat", "chat"]); // nobody was stopped for another
+  expect(asked.map(({ kind }) => kind)).toEqual(["chat", "chat"]); // no chat was stopped for another
 });
 
 const sessionKept = () => ({ getItem: () => null, setItem: () => {}, removeItem: () => {} });

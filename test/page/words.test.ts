@@ -36,7 +36,7 @@ test("the words are there with the page, and change with the setting", async () 
   language.value = "en";
   await Promise.resolve();
   expect([words.value, root.lang]).toEqual([en, "en"]);
-  [language.value, language.value] = ["de", "en"]; // the last choice wins, whichever comes first
+  [language.value, language.value] = ["de", "en"]; // the last choice wins, whichever loads first
   await LANGUAGES.de.load();
   await Promise.resolve();
   expect([words.value, root.lang]).toEqual([en, "en"]);

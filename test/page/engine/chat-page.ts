@@ -1,4 +1,4 @@
-/** What the page of chat.test.ts runs: the API for pages, as somebody's page would use it. Posts what comes of it. */
+/** The script of chat.test.ts's page: uses the API for pages like any page would. Posts the results. */
 import {
   listStored,
   removeStored,
@@ -43,7 +43,7 @@ const load: LoadMessage = {
   cacheDir: undefined,
 };
 
-/** What chat.test.ts asks the server's runner too. */
+/** A request that chat.test.ts sends to the server's runner too. */
 export const request = {
   asked: { kind: "chat", template: 0, nowMs: 0, messages: MESSAGES },
   options: { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: COUNT },

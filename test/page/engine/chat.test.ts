@@ -1,4 +1,4 @@
-/** The API for pages, in a page of a headless browser, beside the server's runner. */
+/** The API for pages, in a page of a headless browser, compared with the server's runner. */
 import { expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { buildForBrowser } from "../../../src/page/engine/build.ts";
@@ -51,7 +51,7 @@ test.skipIf(refusal !== undefined)(
   180_000,
 );
 
-/** A runner as the server has it, on the reference backend too. */
+/** A runner like the server's, also on the reference backend. */
 function startServers(): Promise<RunnerProcess> {
   const load = {
     kind: "load",

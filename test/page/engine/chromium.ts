@@ -1,6 +1,6 @@
 /**
- * A page of a headless browser, out of the development dependencies: what it is served, and what it says. Tests skip,
- * by name, where the browser cannot start.
+ * A page of a headless browser from the development dependencies: its served files and its posted messages. Tests are
+ * skipped, by name, if the browser cannot start.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,13 +19,13 @@ export const FLAGS = [
   "--no-first-run",
   "--enable-unsafe-webgpu",
   "--use-webgpu-adapter=swiftshader",
-  "--enable-dawn-features=disable_workgroup_init", // as for processes: it takes seconds to compile
+  "--enable-dawn-features=disable_workgroup_init", // as in processes: it takes seconds to compile
 ];
 
-/** Where a page posts what it says. */
+/** A page posts its messages here. */
 export const SAID = "/said";
 
-/** Why no browser can start here; undefined where one can. */
+/** The reason why no browser can start here; undefined: one can. */
 export async function browserRefusal(): Promise<string | undefined> {
   try {
     const child = Bun.spawn([await browserPath(), "--version"], { stdout: "ignore", stderr: "pipe" });
@@ -36,22 +36,22 @@ export async function browserRefusal(): Promise<string | undefined> {
   }
 }
 
-/** What a page posts, as JSON. */
+/** A page's message, as JSON. */
 type Said = { readonly error: string } | { readonly done: true } | object;
 
 interface PageOptions {
-  /** A module, which posts to `SAID`: objects, `{done: true}` at its end, `{error}` where it fails. */
+  /** A module, which posts to `SAID`: objects, `{done: true}` at its end, `{error}` on failure. */
   readonly script: string;
-  /** Answers everything else that the page asks for. */
+  /** Answers all other requests of the page. */
   readonly serve?: (request: Request) => Response | Promise<Response> | undefined;
-  /** Kept between pages; a new one is made and removed where there is none. */
+  /** Kept between pages; absent: a new one, which is removed. */
   readonly profile?: string;
-  /** Of the page's server: storage belongs to an origin. Any where left out. */
+  /** Port of the page's server, because storage belongs to an origin. Default: any. */
   readonly port?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Opens a page and returns everything that it said until it was done. Throws what it said went wrong. */
+/** Opens a page and returns all of its messages. Throws its error. */
 export async function sayingsOf<T>({ script, serve, profile, port = 0, headers = {} }: PageOptions): Promise<T[]> {
   const sayings: T[] = [];
   const end = Promise.withResolvers<void>();
@@ -68,7 +68,7 @@ export async function sayingsOf<T>({ script, serve, profile, port = 0, headers =
       const { pathname } = new URL(request.url);
       if (pathname === "/page.js") return answer(script, "text/javascript");
       if (pathname !== SAID) return (await serve?.(request)) ?? answer(html, "text/html");
-      const said = (await request.json()) as Said; // from our own page
+      const said = (await request.json()) as Said; // our own page's
       if ("error" in said) end.reject(new Error(`the page: ${said.error}`));
       else if ("done" in said && said.done === true) end.resolve();
       else sayings.push(said as T);

@@ -16,12 +16,12 @@ const MODEL = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 /** With 8-bit activations, backends answer them with different tokens. */
 const PROMPTS = ["Once upon a time", "In 1999,", "One day, a cat named", "从前有一个"];
 const COUNT = 32;
-/** What lets a page share memory with its Workers. */
+/** Headers that let a page share memory with its Workers. */
 const ISOLATED = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-embedder-policy": "require-corp",
 };
-/** What a page may load before anything is generated. */
+/** Most bytes that a page may load before it generates. */
 const BYTES_MAX = 500_000;
 
 let build: BrowserBuild;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   build = await buildForBrowser();
   home = await mkdtemp(join(tmpdir(), "hearth-browser-"));
 });
-// A browser that ends still writes to its profile.
+// A closing browser still writes to its profile.
 afterAll(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
 
 const load = {
@@ -51,7 +51,7 @@ const load = {
 /** Messages for a Worker, some of them at once. */
 type Messages = readonly (ToWorker | readonly ToWorker[])[];
 
-/** Sends the messages to a Worker, each once those before were answered; says everything that the Worker does. */
+/** Sends the messages to a Worker, each after the earlier ones were answered; posts all of the Worker's messages. */
 const scriptOf = (messages: Messages): string => `
   const say = (said) => fetch("${SAID}", { method: "POST", body: JSON.stringify(said) });
   const messages = ${JSON.stringify(messages)};
@@ -76,7 +76,7 @@ const scriptOf = (messages: Messages): string => `
   };
   next();`;
 
-/** What a Worker says to these messages. */
+/** A Worker's answers to these messages. */
 function sayings(
   messages: Messages,
   more: {
@@ -102,7 +102,7 @@ function sayings(
 }
 
 let servers: Promise<number[][]> | undefined;
-/** What the server's own process answers to the prompts: ids of each prompt and of its answer. */
+/** The server's own answers to the prompts: ids of each prompt and of its answer. */
 const serverTokens = (): Promise<number[][]> => (servers ??= askServer());
 async function askServer(): Promise<number[][]> {
   const runner = spawnRunner();
@@ -156,7 +156,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     const said = await sayings([memory, { ...load, backend: "webgpu", slots: ALL.length, gpuKernels }, ALL]);
     expect(readyOf(said)).toMatchObject([{ backend: "webgpu" }]);
     expect(tokensOf(said)).toEqual(await serverTokens());
-  }, 240_000); // a GPU in software; its steps take as long for four answers as for one
+  }, 240_000); // a software GPU; a step for four answers takes as long as for one
 
   test("the reference gives the server's greedy tokens", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
@@ -226,7 +226,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     const stored = await sayings([{ kind: "list" }, store, { kind: "list" }], { profile, port, seen });
     expect(stored[0]).toEqual({ kind: "models", names: [] });
     expect(stored.at(-1)).toEqual({ kind: "models", names: [name] });
-    expect(ranges[0]).toStartWith("bytes=4194304-"); // behind the first piece
+    expect(ranges[0]).toStartWith("bytes=4194304-"); // after the first piece
     ranges.length = 0;
     const mount = { kind: "mount", path: "model", file: { kind: "stored", name } } as const;
     const said = await sayings([store, mount, { ...load, backend: "wasm" }, ALL[0]!], { profile, port, seen });
@@ -239,8 +239,8 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
   }, 180_000);
 });
 
-/** One that nobody has now. */
+/** An unused port. */
 function freePort(): number {
   using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-  return server.port!; // it listens
+  return server.port!; // it is listening
 }

@@ -1,6 +1,6 @@
 /** A server of files, for pages in tests. */
 
-/** A file, or the one range of it that is asked for. */
+/** A file, or its requested range. */
 export function ranged(request: Request, path: string): Response {
   const file = Bun.file(path);
   const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");

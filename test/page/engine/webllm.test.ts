@@ -1,4 +1,4 @@
-/** The way in which WebLLM gets the files of a model: by digest, from this server, and no byte that is another. */
+/** WebLLM's access to the files of a model: by digest, from this server, and verified. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeModelFetch, type ModelFile } from "../../../src/page/engine/webllm/fetch.ts";
@@ -16,7 +16,7 @@ interface Asked {
   readonly cache: string;
 }
 
-/** A server that answers with what it is given, and what it was asked. */
+/** A server with the given answer, which records its requests. */
 function serving(answer: (url: string) => Response) {
   const asked: Asked[] = [];
   const get = makeModelFetch({
