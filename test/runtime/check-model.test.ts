@@ -1,4 +1,4 @@
-/** What a model's headers say of whether it can be run here, before it is stored. */
+/** The check of a model's headers before it is stored: whether it can run here. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ const check = async (path: string): Promise<string> => {
   }
 };
 
-/** A model that says to be of another architecture. */
+/** A model that claims to be of another architecture. */
 function renamed({ metadata, tensors }: WriteModel, to: string): WriteModel {
   const from = `${String(metadata["general.architecture"])}.`;
   const keys = Object.entries(metadata).map(

@@ -1,7 +1,7 @@
 /**
  * A runner that loads nothing and answers every prompt with "ok" at once: for tests of the process around a model. The
- * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it has 8 layers of a byte each
- * for one, and puts there what it is asked for, or as many as fit: 6 where nobody says how much room there is.
+ * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it has 8 layers of a byte each,
+ * and puts the requested number on the GPU, or as many as fit: 6 if the room is unknown.
  */
 import type { FromRunner, ToRunner } from "../../src/engine/runner/messages.ts";
 import { fromWire, toWire } from "../../src/base/wire.ts";

@@ -1,4 +1,4 @@
-/** A runner as it is, which notes the kind of every message in the file that is its argument, `>` before its own. */
+/** A real runner, which records the kind of every message in the file that is its argument, `>` before its own. */
 import { appendFileSync } from "node:fs";
 import type { ToRunner } from "../../src/engine/runner/messages.ts";
 import { startRunnerProcess } from "../../src/engine/runner/process.ts";

@@ -1,4 +1,4 @@
-/** What clients ask of a cloud and of accounts, the version that they compare, and how 503 says when to come again. */
+/** Clients' requests about a cloud and accounts, the version that they compare, and the Retry-After of 503. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import { makeHarness, type Harness } from "./harness.ts";

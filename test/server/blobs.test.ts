@@ -142,7 +142,7 @@ describe("POST /api/blobs/:digest", () => {
     await waitFor((names) => names.length === before.length);
     expect(await blobs()).toEqual(before);
     const line = () => harness.logs.find((entry) => entry["path"] === `/api/blobs/${DIGEST}`);
-    await eventually(() => line() !== undefined); // the file goes first
+    await eventually(() => line() !== undefined); // the file is deleted first
     expect(line()).toMatchObject({ status: 499, error: "request canceled" });
   });
 
@@ -152,7 +152,7 @@ describe("POST /api/blobs/:digest", () => {
   });
 });
 
-/** A process of its own, so that nothing else of this test run counts. */
+/** A process of its own, so that other tests of this run do not count. */
 test("an upload of 192 MB costs less than 64 MB of memory", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hearth-upload-"));
   const program = `

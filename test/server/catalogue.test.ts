@@ -1,4 +1,4 @@
-/** `GET /api/catalogue`: the list beside what this machine and its store have. */
+/** `GET /api/catalogue`: the list, with the facts of this machine and its store. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { reader } from "../../src/base/schema.ts";
 import { CatalogueReply } from "../../src/server/schema/catalogue.ts";

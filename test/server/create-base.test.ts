@@ -1,4 +1,4 @@
-/** `POST /api/create` with a base that is not here: it is pulled first. */
+/** `POST /api/create` with a missing base: it is pulled first. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openStore } from "../../src/library/store/store.ts";
 import { startFront, type Front } from "../library/registry/front.ts";

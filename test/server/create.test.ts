@@ -149,7 +149,7 @@ describe("refused, with nothing made", () => {
     [{ model: "new:../../x", modelfile: "FROM m" }, 400, "invalid model name"],
     [{ model: "new", from: "a b" }, 400, "invalid model name"],
     [{ model: "new", from: "../m" }, 400, "invalid model name"],
-    [{ model: "new", from: "nope" }, 500, "registry.ollama.ai: not here"], // it is to be pulled
+    [{ model: "new", from: "nope" }, 500, "registry.ollama.ai: not here"], // it would be pulled
     [{ model: "new", modelfile: "FROM nope" }, 500, "registry.ollama.ai: not here"],
     [{ model: "new", modelfile: "SYSTEM x" }, 400, "no FROM line"],
     [{ model: "new", modelfile: "FROM m\nPARAMETER nope 1" }, 400, "unknown parameter 'nope'"],

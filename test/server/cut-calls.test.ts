@@ -1,4 +1,4 @@
-/** A tool call that the end of the answer cuts: what each API says of it, and what its own client makes of that. */
+/** A tool call cut off by the end of the answer: each API's reply, and its own client's reading of it. */
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import OpenAI from "openai";

@@ -1,4 +1,4 @@
-/** What every endpoint says to a bad body and to a bad, missing or absent model: one table, in which all routes are. */
+/** The answer of every endpoint to a bad body and to a bad, missing or unknown model: one table of all routes. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { makeHarness, type Harness } from "./harness.ts";
 
@@ -9,13 +9,13 @@ afterAll(() => harness.close());
 type Failure = readonly [status: number, error: string];
 
 interface Row {
-  /** What the route needs beside the model. */
+  /** The route's other required fields. */
   readonly rest: object;
-  /** For no model, an empty one, and one of blanks where that differs. */
+  /** For no model, an empty one, and one of blanks if that differs. */
   readonly missing: Failure;
   readonly blank?: Failure;
   readonly invalid: Failure;
-  /** undefined: another server would be asked. */
+  /** undefined: it would contact another server */
   readonly absent: Failure | undefined;
 }
 
@@ -73,7 +73,7 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
   "POST /v1/messages/count_tokens": { rest: { messages }, ...USUAL },
 };
 
-/** Routes without a model in their body; what they say to bad input stands in tests of their own. */
+/** Routes without a model in their body; other tests cover their bad input. */
 const OTHER_ROUTES = [
   "GET /api/status",
   "POST /api/me",
@@ -96,7 +96,7 @@ const OTHER_ROUTES = [
   "GET /v1/models/*",
 ];
 
-/** Status and message, whatever shape the API has for it. */
+/** Status and message, in any API's format. */
 async function failure(route: string, body: object | string | undefined): Promise<Failure> {
   const [method = "", path = ""] = route.split(" ");
   const response = await harness.call(method, path, body);
@@ -105,7 +105,7 @@ async function failure(route: string, body: object | string | undefined): Promis
   return [response.status, typeof error === "string" ? error : error.message];
 }
 
-/** The error's shape is that of the API. */
+/** The error has the API's format. */
 function shapeOf(path: string): object {
   if (path.startsWith("/v1/messages")) return { type: "error", error: { type: "not_found_error" } };
   return path.startsWith("/v1/") ? { error: { type: "not_found_error", param: null, code: null } } : {};

@@ -1,6 +1,6 @@
 /**
- * A runtime without models: a small program that plays scripts. It implements the interface that the routes call, keeps
- * what it was asked, and knows whether its generators were ended.
+ * A runtime without models: a small program that plays scripts. It implements the interface that the routes call,
+ * records its requests, and knows whether its generators were ended.
  */
 import { AppError } from "../../src/base/errors.ts";
 import type {
@@ -21,18 +21,18 @@ export type Script = (request: GenerateRequest | ChatRequest) => AsyncGenerator<
 export interface FakeRuntime extends Runtime {
   /** Without `ref`. */
   readonly requests: (GenerateRequest | ChatRequest)[];
-  /** Names in the store of the models that were looked up for requests, one for each. */
+  /** Names in the store of the models found for requests, one each. */
   readonly refs: (string | undefined)[];
   readonly embedRequests: EmbedRequest[];
-  /** Generators that have not ended. */
+  /** Number of generators that have not ended. */
   running(): number;
-  /** Replaces what the next requests get. */
+  /** The script for the next requests. */
   script: Script;
-  /** Replaces what the next embedding requests get. */
+  /** Answers the next embedding requests. */
   embedding: (request: EmbedRequest) => Promise<EmbedResult>;
   models: LoadedModel[];
   activities: ModelActivity[];
-  /** Paths of the weights that were to be unloaded. */
+  /** Paths of the weights of unloaded models. */
   unloaded: string[];
 }
 
@@ -64,7 +64,7 @@ export const play = (events: readonly InferenceEvent[], pauseMs = 0): Script =>
 
 export const hello = play([{ kind: "text", text: "He" }, { kind: "text", text: "llo" }, DONE]);
 
-/** For each input a vector of its length, a third and minus a half; one token per character. */
+/** For each input the vector of its length, a third and minus a half; one token per character. */
 export async function threeValues({ inputs }: EmbedRequest): Promise<EmbedResult> {
   return {
     embeddings: inputs.map((input) => Float32Array.of(input.length, 1 / 3, -0.5)),
@@ -93,7 +93,7 @@ export const endless = (pauseMs: number): Script =>
     }
   };
 
-/** Ends early, with `cancelled`, when the client has gone. */
+/** Ends early, with `cancelled`, when the client disconnects. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const gone = (): void => reject(new AppError("cancelled", "request canceled"));
@@ -108,7 +108,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What a request leaves in memory, until its time has come. */
+/** The loaded model after a request, until it expires. */
 function loadedModel({ model, keepAliveMs = 300_000 }: GenerateRequest | ChatRequest): LoadedModel {
   const expiresAt = new Date(Date.now() + Math.min(keepAliveMs, 1e12));
   const paths = { model: `/${model}`, adapters: [], files: [] };

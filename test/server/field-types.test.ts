@@ -69,7 +69,7 @@ const VALUES: readonly unknown[] = [
   { type: 7 },
 ];
 
-/** What a value is by the schema language; whole numbers are both. */
+/** Types of a value in the schema language; an integer is a number too. */
 function kindsOf(value: unknown): string[] {
   if (Array.isArray(value)) return ["array"];
   if (typeof value === "number")
@@ -94,9 +94,9 @@ function* places(schema: TSchema, put: (value: unknown) => unknown, path: string
 
 interface Place {
   readonly path: string;
-  /** Undefined: the route says what it may be. */
+  /** Undefined: the route decides. */
   readonly type: string | undefined;
-  /** Whether a text of JSON is valid too. */
+  /** True if a JSON text is valid too. */
   readonly orText?: boolean;
   readonly put: (value: unknown) => unknown;
 }
@@ -114,7 +114,7 @@ describe.each(ROUTES)("%s", (path, schema, sound, method = "POST") => {
         const kinds = kindsOf(value);
         const isText = place.orText === true && kinds.includes("string");
         const isOfType = place.type === undefined || kinds.includes(place.type) || isText;
-        const isTransfer = /pull|push|create/.test(path) && response.status === 500; // the registry that is not there
+        const isTransfer = /pull|push|create/.test(path) && response.status === 500; // the registry is unreachable
         if (isOfType) expect([seen, isTransfer || [200, ...REFUSED].includes(response.status)]).toEqual([seen, true]);
         else expect([seen, response.status]).toEqual([seen, 400]);
       }

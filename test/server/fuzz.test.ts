@@ -30,7 +30,7 @@ const { body } = fc.letrec((tie) => ({
   ),
 }));
 
-/** Statuses of success, and of failures that are the caller's. */
+/** Statuses of success, and of the caller's mistakes. */
 const EXPECTED = [200, 400, 404, 499];
 
 test("whatever JSON comes, the answer is JSON with a status that fits, and nothing is a bug", async () => {

@@ -115,7 +115,7 @@ describe("the Host header", () => {
   const OK = { version: "0.33.0", hearth: "1.2.3" };
   const [machine = ""] = machineName().split(".");
 
-  /** [what stands there, whether a loopback address takes it, whether another does] */
+  /** [header, accepted on a loopback address, accepted on another] */
   test.each([
     ["localhost:11434", true, true],
     ["LOCALHOST", true, true],

@@ -23,7 +23,7 @@ export interface Harness {
   readonly runtime: FakeRuntime;
   /** Folder of the store. */
   readonly root: string;
-  /** What was logged, parsed. */
+  /** The parsed log. */
   readonly logs: Record<string, unknown>[];
   readonly app: ReturnType<typeof makeApp>;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
@@ -92,10 +92,10 @@ export async function makeHarness(
   };
 }
 
-/** Waits that no test has to sit through. */
+/** Short waits for tests. */
 const QUICK = { ...LIMITS, backoffMs: 1 };
 
-/** What would leave this machine fails: a name without a host is of a registry in the world. */
+/** Fails requests that would leave this machine: a name without a host belongs to a public registry. */
 function onThisMachine(registry: Registry): Registry {
   const local = async function* ({ address, signal }: Transfer, run: Registry["pull"]): ReturnType<Registry["pull"]> {
     if (address.base.hostname !== "127.0.0.1") throw new AppError("registry", `${address.name.host}: not here`);
@@ -104,7 +104,7 @@ function onThisMachine(registry: Registry): Registry {
   return { ...registry, pull: (transfer) => local(transfer, registry.pull) };
 }
 
-/** A gateway of which only the ingress is there. */
+/** A gateway with only the ingress. */
 export function bareGateway(ingress: Ingress): ServedGateway {
   const status = { queued: 0, running: 0, oldestMs: 0, replies: 0, callbacks: 0, messages: 0 };
   const none = (): never => {
@@ -147,7 +147,7 @@ export async function linesOf(response: Response): Promise<Record<string, unknow
     .map((line) => JSON.parse(line));
 }
 
-/** The data of each server-sent event: JSON, or the text as it is. */
+/** The data of each server-sent event: JSON, or its text. */
 export async function framesOf(response: Response): Promise<any[]> {
   const text = await response.text();
   if (!text.endsWith("\n\n")) throw new Error(`the last frame is not ended: ${text}`);

@@ -113,7 +113,7 @@ describe("showing a model", () => {
     const bodies = ["large", "m", "none", "large"].map((model) => ({ model, verbose: true }));
     const [large, small, none, again] = await Promise.all(bodies.map(show));
     expect(large).toEqual(again);
-    const info = large?.["model_info"] as Record<string, unknown>; // as the next lines check
+    const info = large?.["model_info"] as Record<string, unknown>; // the next lines check it
     expect(info["tokenizer.ggml.tokens"]).toEqual(words);
     expect(info["a.scores"]).toEqual(words.map((_, i) => Number((-i / 10).toFixed(1))));
     expect(small?.["model_info"]).toMatchObject({ "tokenizer.ggml.tokens": ["a", "b"] });
@@ -225,7 +225,7 @@ MESSAGE user hi
     );
     await addLayer(harness.root, { name: "stacked", kind: "adapter", bytes: bytes(2) });
     const { modelfile } = await show({ model: "stacked" });
-    expect(modelfile).toContain("\nFROM stacked:latest\n"); // which brings both
+    expect(modelfile).toContain("\nFROM stacked:latest\n"); // it brings both
     expect(modelfile).not.toContain("ADAPTER");
   });
 

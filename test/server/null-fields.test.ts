@@ -1,4 +1,4 @@
-/** Null is nothing: a request with it asks for what one without the field does, in every dialect. */
+/** Null counts as absent: a request with it has the same effect as one without the field, in every dialect. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { makeHarness, type Harness } from "./harness.ts";
 

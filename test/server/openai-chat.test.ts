@@ -24,14 +24,14 @@ function post(fields: object, signal?: AbortSignal): Promise<Response> {
 
 const json = async (response: Response): Promise<any> => response.json();
 
-/** What the runtime was asked, of a request that succeeds. */
+/** The runtime's request, for a request that succeeds. */
 async function asked(fields: object): Promise<ChatRequest> {
   const response = await post(fields);
   expect([response.status, response.ok ? "" : await response.text()]).toEqual([200, ""]);
   return harness.runtime.requests.at(-1) as ChatRequest;
 }
 
-/** The message of a request that fails with 400, before the model is asked. */
+/** The message of a request that fails with 400, before the model is called. */
 async function refusal(fields: object): Promise<string> {
   const before = harness.runtime.requests.length;
   const response = await post(fields);

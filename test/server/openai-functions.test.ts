@@ -1,4 +1,4 @@
-/** `functions` and `function_call` of `POST /v1/chat/completions`, what tools were before, over real sockets. */
+/** `functions` and `function_call` of `POST /v1/chat/completions`, the predecessors of tools, over real sockets. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChatRequest, InferenceEvent } from "../../src/runtime/requests/runtime.ts";
 import { DONE, hello, play } from "./fakes.ts";

@@ -16,7 +16,7 @@ test("the description is valid OpenAPI", async () => {
   expect(await new Validator().validate(await description())).toEqual({ valid: true });
 });
 
-/** Questions whose answer does not depend on what they bring. */
+/** Operations whose answer does not depend on a body. */
 const NO_BODY = new Set(["/api/me", "/api/signout", "/api/experimental/web_search", "/api/experimental/web_fetch"]);
 
 test("every route is described, with what it takes and what it answers", async () => {

@@ -15,7 +15,7 @@ const noHooks: Ingress = {
 let harness: Harness | undefined;
 afterEach(() => harness?.close());
 
-/** Statuses of alive, ready and started, and what is said not to be ready. */
+/** Statuses of alive, ready and started, and the reported problems. */
 async function probe(): Promise<{ statuses: number[]; problems: unknown }> {
   const paths = ["/livez", "/readyz", "/startupz"];
   const responses = await Promise.all(paths.map((path) => harness!.call("GET", path)));

@@ -1,4 +1,4 @@
-/** The model of a request is looked up once, whichever API asks, and the runtime is told what was found. */
+/** The model of a request is looked up once, in every API, and the runtime gets the result. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { makeApp } from "../../src/server/app.ts";
 import { makeLogger } from "../../src/base/log.ts";
@@ -12,7 +12,7 @@ let harness: Harness;
 beforeAll(async () => void (harness = await makeHarness()));
 afterAll(() => harness.close());
 
-/** An application whose store notes how it is asked. */
+/** An application whose store counts its look-ups. */
 async function counting() {
   const { root } = harness;
   const asked: string[] = [];
@@ -59,7 +59,7 @@ test.each(Object.entries(BODIES))("%s", async (path, body) => {
   const { app, asked, runtime } = await counting();
   const given = { method: "POST", body: JSON.stringify({ model: "M", ...body }) };
   const ask = (): Promise<Response> => app.handle(new Request(`http://localhost${path}`, given));
-  await (await ask()).text(); // after it the facts of the model are remembered
+  await (await ask()).text(); // afterwards the facts of the model are cached
   asked.length = 0;
   runtime.refs.length = 0;
   const response = await ask();

@@ -1,6 +1,6 @@
 /**
- * The documented shapes of a Responses stream, strictly: every event by its type, every item, the response object, and
- * the order in which events may come. https://platform.openai.com/docs/api-reference/responses-streaming
+ * The documented shapes of a Responses stream, strictly: every event type, every item, the response object, and the
+ * order of events. https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { expect } from "bun:test";
 import { Type, type TProperties } from "@sinclair/typebox";
@@ -140,7 +140,7 @@ const EVENTS = Object.fromEntries(
 
 const END = /^response\.(completed|incomplete|failed)$/;
 
-/** Checks every frame by itself and all together; returns the response that the last one brings. */
+/** Checks each frame and their sequence; returns the response of the last one. */
 export function checkStream(frames: readonly ReceivedFrame[]): Output<typeof response> {
   const items: Output<typeof Item>[] = [];
   let open: number | undefined;

@@ -1,4 +1,4 @@
-/** What `show` prints, `create` reads: a model that is made of another's Modelfile says the same. */
+/** `create` reads the output of `show`: a model made from another's Modelfile shows the same. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { makeHarness, type Harness } from "./harness.ts";
@@ -26,7 +26,7 @@ async function show(model: string): Promise<Shown> {
   return shown;
 }
 
-/** What is shown of a model with these fields, and of one that is made of its Modelfile. */
+/** The output for a model with these fields, and for one made from its Modelfile. */
 async function bothWays(fields: object): Promise<[Shown, Shown]> {
   await create({ model: "first", from: "m", ...fields });
   const first = await show("first");

@@ -1,4 +1,4 @@
-/** Reads server-sent events as the wire has them, strictly: a frame is `event`, then `data`, then an empty line. */
+/** Parses server-sent events strictly: a frame is `event`, then `data`, then an empty line. */
 
 export interface ReceivedFrame {
   readonly event: string | undefined;

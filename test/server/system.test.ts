@@ -1,4 +1,4 @@
-/** What a server says of itself, and of the last requests. */
+/** A server's description of itself, and its recent requests. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { makeHarness, NOW, type Harness } from "./harness.ts";
 

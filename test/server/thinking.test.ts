@@ -1,4 +1,4 @@
-/** What requests of the APIs under `/v1` ask of a model that can think, and of one that cannot. */
+/** Thinking levels in requests of the APIs under `/v1`, for a model that can think, and for one that cannot. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChatRequest } from "../../src/runtime/requests/runtime.ts";
 import { putModel } from "../library/fixture.ts";

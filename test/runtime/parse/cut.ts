@@ -1,4 +1,4 @@
-/** A text in pieces, and what a parser makes of them. */
+/** A text in pieces, and a parser's events for them. */
 import type { ParsedEvent, TextParser } from "../../../src/runtime/parse/format.ts";
 
 /** Cuts a text into pieces of these lengths. */
@@ -12,7 +12,10 @@ export function cut(text: string, lengths: Iterator<number>): string[] {
   return pieces;
 }
 
-/** Events with neighbours of one kind joined. @param isCut the text was to go on */
+/**
+ * Events with neighbours of one kind joined.
+ * @param isCut true if the text was truncated
+ */
 export function parseWith(parser: TextParser, pieces: readonly string[], isCut = false): ParsedEvent[] {
   const joined: ParsedEvent[] = [];
   for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(isCut)]) {

@@ -1,6 +1,6 @@
 /**
- * Answers in every tool-call format, and what they say. Each format has an answer with text and two calls, arguments of
- * all JSON types, a call that breaks off, and something that only looks like a call.
+ * Answers in every tool-call format, and their meaning. Each format has an answer with text and two calls, arguments of
+ * all JSON types, an unfinished call, and text that only looks like a call.
  */
 import type { ParsedEvent } from "../../../src/runtime/parse/format.ts";
 import type { ToolFormatName } from "../../../src/runtime/parse/index.ts";

@@ -1,4 +1,4 @@
-/** Every tool-call format: what its answers say, however they are cut, and which templates show it. */
+/** Every tool-call format: the meaning of its answers, however they are cut, and its recognition from templates. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { FIXTURES, TOOLS } from "./fixtures.ts";
 
 const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
 
-/** Markup of a format without the parts that are words of everyone's. */
+/** Markup of a format without parts that are ordinary words. */
 const markupOf = (name: ToolFormatName): readonly string[] => toolFormats[name].markup.filter((tag) => tag.length > 3);
 
 describe.each(names)("%s:", (name) => {

@@ -1,6 +1,4 @@
-/**
- * Tool calls as JSON between tags: what comes out, in whatever pieces it goes in.
- */
+/** Tool calls as JSON between tags: the same events for any pieces. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { cut, parseWith } from "./cut.ts";

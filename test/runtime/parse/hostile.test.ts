@@ -1,4 +1,4 @@
-/** Answers that are made to cost time: every parser is done with a long one in about the time it takes to read it. */
+/** Answers that try to cost time: every parser takes about as long as reading the answer. */
 import { expect, test } from "bun:test";
 import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
 import { cut } from "./cut.ts";

@@ -1,6 +1,6 @@
 /**
- * What a template prints of a model's calls is what our parser reads from the model: both are shown the same format.
- * And what the tools answered comes back to the model.
+ * Our parser reads the calls that a template prints, because a model sees the same format. And results of tools reach
+ * the model.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -41,7 +41,7 @@ const result: Message = {
   tool_call_id: "call_ab12cd34",
 };
 
-/** Where the model's turn begins and ends, for templates that print earlier turns otherwise than the last. */
+/** Borders of the model's turn, for templates that print earlier turns differently from the last. */
 const TURNS: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "jinja/deepseek.jinja": ["<｜tool▁calls▁begin｜>", "<｜tool▁outputs▁begin｜>"],
   "go/llama31-tools.gotmpl": ['{"name": "get_weather", "parameters": {"city"', "<|eot_id|>"],
@@ -65,7 +65,7 @@ describe.each(TEMPLATES)("%s", (path) => {
   const template = load(path);
   const render = (...messages: Message[]): string => renderChat(template, { messages, tools, now, think: true });
 
-  /** What the template prints of the model's turn: from where the prompt for it ended to the result. */
+  /** The template's text for the model's turn: from the end of its prompt to the result. */
   function turnOf(): string {
     const whole = render(question, calling, result);
     const marks = TURNS[path];

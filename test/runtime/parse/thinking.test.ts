@@ -1,4 +1,4 @@
-/** Thinking told apart from the answer, in whatever pieces the text comes. */
+/** Separates thinking from the answer, for any pieces of the text. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { makeAnswerParser } from "../../../src/runtime/parse/answer-parser.ts";

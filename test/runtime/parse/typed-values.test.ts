@@ -1,4 +1,4 @@
-/** Arguments that are written as text, read by the tool's schema. */
+/** Textual arguments, parsed by the tool's schema. */
 import { expect, test } from "bun:test";
 import type { Tool } from "../../../src/runtime/requests/runtime.ts";
 import { typedValue } from "../../../src/runtime/parse/typed-values.ts";

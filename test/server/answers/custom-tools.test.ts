@@ -1,4 +1,7 @@
-/** Custom tools of both OpenAI routes: a function of one text inside, calls whose input is a text outside. */
+/**
+ * Custom tools of both OpenAI routes: the model sees a function with one text, the client sees calls with a text as
+ * input.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChatRequest } from "../../../src/runtime/requests/runtime.ts";
 import { DONE, play } from "../fakes.ts";

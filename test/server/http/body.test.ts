@@ -12,7 +12,7 @@ afterEach(() => {
   stops = [];
 });
 
-/** A server that answers with the length of the body, or with what went wrong. */
+/** A server that answers with the length of the body, or with the error. */
 function serve(): number {
   const server = Bun.serve({
     port: 0,

@@ -1,4 +1,4 @@
-/** Names that a browser can be made to send, and forms that only others send, over real sockets and behind nginx. */
+/** Host names that a browser can send, and forms that only other clients send, over real sockets and behind nginx. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";

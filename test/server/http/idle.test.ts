@@ -9,7 +9,7 @@ test("half a head is closed in time; an answer that takes longer than that is no
   const half = Promise.withResolvers<void>();
   const app = {
     fetch: async (): Promise<Response> => {
-      await half.promise; // the other connection has outlived its time
+      await half.promise; // the other connection has exceeded its time limit
       return new Response("late");
     },
   };

@@ -1,4 +1,4 @@
-/** Where the store and the home lie on this machine is nothing that clients are told with an error. */
+/** Errors do not reveal the paths of the store and the home to clients. */
 import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -79,7 +79,7 @@ describe("a doubled slash, of a base URL that ends with one", () => {
   const GENERATE = '{"model":"m","prompt":"hi"}';
   const CHAT = '{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":3}';
   const portOf = (url: string): number => Number(new URL(url).port);
-  /** As it is: `fetch` takes one slash away. */
+  /** Raw: `fetch` removes one slash. */
   const raw = (target: string, body?: string) =>
     rawRequest(portOf(harness.listen().url), { target, ...(body === undefined ? {} : { method: "POST", body }) });
 

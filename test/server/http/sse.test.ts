@@ -131,7 +131,7 @@ test("a client that has gone before the first frame ends the producer of that", 
   const ends: unknown[] = [];
   const frames = async function* (): AsyncGenerator<Frame, void, void> {
     try {
-      gone.abort(); // it looks at no signal
+      gone.abort(); // it ignores signals
       yield { data: "first" };
       yield { data: "second" };
     } finally {

@@ -16,10 +16,10 @@ afterEach(() => void (harness.runtime.script = hello));
 const BODY = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
 const PLAIN = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], stream: false });
 
-/** What the server may answer to others, one after the other, before it has heard that a client hung up. */
+/** Most exchanges with other clients before the server notices that a client hung up. */
 const EXCHANGES_MAX = 20;
 
-/** Resolves once every generator of the runtime has ended, with the exchanges of another client until then. */
+/** Resolves once every generator of the runtime has ended, with the number of another client's exchanges until then. */
 async function untilIdle(): Promise<number> {
   for (let exchanges = 0; ; exchanges++) {
     if (harness.runtime.running() === 0) return exchanges;
@@ -28,7 +28,7 @@ async function untilIdle(): Promise<number> {
   }
 }
 
-/** A raw connection that has sent a chat request and reads only when asked to. */
+/** A raw connection that has sent a chat request and reads only on demand. */
 async function openRaw(body: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port) });
@@ -141,7 +141,7 @@ test("a client that stalls holds back the model instead of filling memory", asyn
     return produced > 0 && produced === before;
   };
   expect(await eventually(hasStopped)).toBe(true);
-  expect(produced).toBeLessThan(5000); // 50 MB: what sockets and pipes may hold, and far less than 300 ms of yielding
+  expect(produced).toBeLessThan(5000); // 50 MB: more than sockets and pipes hold, and far less than 300 ms of yielding
   socket.destroy();
   expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
 });
@@ -159,7 +159,7 @@ test("each piece is sent when it is there, not when the next one is", async () =
   await untilIdle();
 });
 
-/** How many lines each chunk of an answer has. */
+/** Number of lines in each chunk of an answer. */
 async function linesPerChunk(path: string, body: object): Promise<number[]> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port) });

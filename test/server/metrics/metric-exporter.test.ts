@@ -1,4 +1,4 @@
-/** Metrics as a collector gets them: those of `/metrics`, and when. */
+/** Metrics in a collector: the same as `/metrics`, at the right times. */
 import { expect, test } from "bun:test";
 import { makeLogger } from "../../../src/base/log.ts";
 import { MetricExporter, type MetricExporterOptions } from "../../../src/server/metrics/metric-exporter.ts";
@@ -10,7 +10,7 @@ import { makeFakeRuntime } from "../fakes.ts";
 
 const START_MS = 1_700_000_000_000;
 
-/** An exporter that was started a second ago, and sends when it is closed. */
+/** An exporter that was started a second ago, and exports when it is closed. */
 function exporterTo(url: string, metrics: Metrics, more: Partial<MetricExporterOptions> = {}) {
   const logs: string[] = [];
   let nowMs = START_MS;

@@ -1,4 +1,4 @@
-/** What routers read: names and labels as they look for them. */
+/** Metrics for routers: the names and labels that they look for. */
 import { afterEach, expect, test } from "bun:test";
 import { makeHarness, type Harness } from "../harness.ts";
 

@@ -1,11 +1,11 @@
-/** Histories of the Responses API with items that only other servers make. */
+/** Histories of the Responses API with items of other servers. */
 import { expect, test } from "bun:test";
 import { readInput } from "../../../src/server/responses/input.ts";
 
 const user = { role: "user", content: "go on" };
 const said = { role: "user", content: "go on" };
 
-/** What a history with these items is read as, between two messages of the user. */
+/** The messages read from a history with these items, between two messages of the user. */
 function read(...items: object[]) {
   const left: string[] = [];
   const messages = readInput({ input: [user, ...items, user] }, { left });
