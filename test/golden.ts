@@ -1,6 +1,6 @@
 /**
- * Where reference data lives: `$HEARTH_GOLDEN`, else `../shared/golden` beside the repository. Tests that need it skip
- * by name where it is absent.
+ * The folder of reference data: `$HEARTH_GOLDEN`, else `../shared/golden` beside the repository. Tests that need
+ * missing data are skipped by name.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

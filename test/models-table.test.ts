@@ -1,4 +1,4 @@
-/** docs/models.md and bench/models/ against the registries and the reference models that are here. */
+/** docs/models.md and bench/models/ against the registries and the available reference models. */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { FAMILIES } from "../bench/models/families.ts";
@@ -59,8 +59,8 @@ describe("the table of models", () => {
       }
     }
     for (const [arch, { names, lacks }] of found) {
-      const { references, missing } = checked[arch]!; // asked above
-      if (references.some((name) => !names.has(name))) continue; // what others lack is not known here
+      const { references, missing } = checked[arch]!; // checked above
+      if (references.some((name) => !names.has(name))) continue; // the other models' gaps are unknown here
       const says = BACKENDS.map((name) => [name, (missing[name] ?? []).length > 0]);
       expect(Object.fromEntries(says), `${arch}: ${AGAIN}`).toEqual(lacks);
     }
@@ -70,6 +70,6 @@ describe("the table of models", () => {
 
 test("shares of pulls are of a hundred, and name families by the architectures that they have", () => {
   expect(PULLED.reduce((sum, { share }) => sum + share, 0)).toBeWithin(95, 100);
-  const known = new Set([...Object.keys(FAMILIES), "mllama"]); // which llama.cpp has not either
+  const known = new Set([...Object.keys(FAMILIES), "mllama"]); // llama.cpp lacks it too
   expect(PULLED.flatMap(({ archs: names }) => names).filter((name) => !known.has(name))).toEqual([]);
 });

@@ -1,4 +1,6 @@
-/** What modules import and export, read from their text: circles of imports, types included, and exports for nobody. */
+/**
+ * Imports and exports of modules, read from their text: finds circles of imports, types included, and unused exports.
+ */
 import { join, normalize } from "node:path";
 
 export interface Module {
@@ -10,7 +12,7 @@ export interface Module {
 
 interface Import {
   readonly from: string;
-  /** False: its file is named, and it runs elsewhere. */
+  /** False: its file is only named, and runs elsewhere. */
   readonly isLoaded: boolean;
   /** `*`: any of them. */
   readonly names: readonly string[];
@@ -38,7 +40,7 @@ function importsOf({ path, code }: Module): Import[] {
 const loadedBy = (module: Module): string[] =>
   importsOf(module).flatMap(({ from, isLoaded }) => (isLoaded ? [from] : []));
 
-/** Groups of modules each of which imports, through others, itself. */
+/** Groups of modules that import each other in a circle. */
 export function circlesOf(modules: readonly Module[]): string[][] {
   const graph = new Map(modules.map((module) => [module.path, loadedBy(module)]));
   const reachedFrom = new Map([...graph.keys()].map((path) => [path, reach(graph, path)]));
@@ -57,8 +59,8 @@ function reach(graph: ReadonlyMap<string, readonly string[]>, path: string): Set
 }
 
 /**
- * Values that a module of the product exports and no other module of it imports, unless tests look at what it uses
- * itself; and types that are not even used where they are. As `path: name`.
+ * Values that a module of the product exports and no other module of it imports, unless tests need them and the module
+ * uses them itself; and types that are not used at all. In the form `path: name`.
  */
 export function unusedExports(modules: readonly Module[]): string[] {
   const [byProduct, byAny] = [new Set<string>(), new Set<string>()];

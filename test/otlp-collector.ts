@@ -1,18 +1,18 @@
-/** As much of an OpenTelemetry collector as takes spans and metrics: OTLP over HTTP, in JSON, on loopback. */
+/** The used part of an OpenTelemetry collector: OTLP over HTTP, in JSON, on loopback. */
 import { afterTest } from "./cleanups.ts";
 
 export interface Collector {
   readonly url: string;
-  /** Of requests that were taken, in the order in which they came. */
+  /** Spans and metrics of accepted requests, in order of arrival. */
   readonly spans: any[];
   readonly metrics: any[];
   readonly requests: { readonly path: string; readonly headers: Headers; readonly body: any }[];
-  /** Of the next answers. */
+  /** Status of the next answers. */
   status: number;
   stop(): Promise<void>;
 }
 
-/** It stops after the test, if not before. */
+/** Stops after the test at the latest. */
 export function startCollector(): Collector {
   const server = Bun.serve({
     port: 0,

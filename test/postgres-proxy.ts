@@ -1,35 +1,35 @@
-/** A line to a PostgreSQL server that a test cuts, silences, or changes what is said on it. */
+/** A proxy to a PostgreSQL server that can cut, silence, or change a connection. */
 import type { PostgresServer } from "./postgres-server.ts";
 
 /**
- * `request`: a commit does not reach the server; `answer`: its answer does not come back; `late`: the same, and the
- * client is told before the server has done anything.
+ * `request`: a commit does not reach the server; `answer`: its answer is lost; `late`: the same, and the client notices
+ * before the server has done anything.
  */
 export type Cut = "request" | "answer" | "late";
 
 export interface PostgresProxy {
   /** For `database.url`. */
   readonly url: string;
-  /** What happens to the next commits; undefined: they pass. */
+  /** The fate of the next commits; undefined: they pass. */
   readonly cuts: (Cut | undefined)[];
-  /** Nothing passes any more, either way, and nobody is told; who says or is told something then stays cut off. */
+  /** True blocks all traffic silently, both ways; connections with blocked traffic stay dead afterwards. */
   isSilent: boolean;
-  /** Begins after a cut, which ends all connections; nobody gets a new one before it is over. */
+  /** Runs after a cut, which ends all connections; new connections wait for it. */
   afterCut: (() => Promise<void>) | undefined;
-  /** Ends before the client of a late cut is told. */
+  /** Awaited before the client notices a late cut. */
   beforeLate: (() => Promise<void>) | undefined;
   stop(): void;
 }
 
 interface Line {
   isDead: boolean;
-  /** The client's names of statements that commit, once they have been prepared. */
+  /** The client's names of prepared statements that commit. */
   readonly commits: Set<string>;
   server?: Bun.Socket<unknown>;
   readonly waiting: Uint8Array[];
 }
 
-/** Whether data runs a commit. */
+/** True if data runs a commit. */
 function asksToCommit({ commits }: Line, data: Buffer): boolean {
   const text = data.toString("latin1");
   for (const [, name] of text.matchAll(/P.{4}([^\0]+)\0COMMIT\0/gs)) commits.add(name!);
@@ -39,7 +39,7 @@ function asksToCommit({ commits }: Line, data: Buffer): boolean {
 /** The server's message after a commit. */
 const COMMITTED = "COMMIT\0";
 
-/** @param change what the server says, before it is passed on */
+/** @param change changes the server's data before it is passed on */
 export function startProxy(
   server: PostgresServer,
   change: (data: Buffer) => Uint8Array = (data) => data,
@@ -91,7 +91,7 @@ export function startProxy(
         else if (underway === "late") {
           underway = undefined;
           client.data.server?.write(data);
-          client.data.isDead = true; // and its server goes on
+          client.data.isDead = true; // while its server continues
           void (proxy.beforeLate?.() ?? Promise.resolve()).then(() => client.end());
         } else if (client.data.server) client.data.server.write(data);
         else client.data.waiting.push(data);

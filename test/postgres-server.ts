@@ -1,6 +1,6 @@
 /**
- * PostgreSQL as a process of the test's own: a cluster in a temporary folder, on a socket there and nowhere else, that
- * syncs as in production. `postgresql` in Debian. As root it runs as somebody else, which PostgreSQL insists on.
+ * PostgreSQL as a process of the test's own: a cluster in a temporary folder, on a socket there, with syncs as in
+ * production. `postgresql` in Debian. As root it runs as another user, because PostgreSQL refuses root.
  */
 import { appendFileSync, chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { Glob } from "bun";
 import { fillOnce } from "../src/engine/backends/host/software-driver.ts";
 
-/** Debian's, of the newest version, or what is on the PATH. */
+/** Debian's newest version, or the one on the PATH. */
 const INITDB =
   [...new Glob("usr/lib/postgresql/*/bin/initdb").scanSync({ cwd: "/", absolute: true })].toSorted().at(-1) ??
   Bun.which("initdb");
@@ -20,12 +20,12 @@ export const hasPostgres = BIN !== undefined && (!isRoot || setpriv !== null);
 export interface PostgresServer {
   /** For `database.url`. */
   readonly url: string;
-  /** As numbers: 150018 is 15.18. */
+  /** As a number: 150018 is 15.18. */
   readonly version: number;
-  /** Where it listens. */
+  /** Folder of its socket. */
   readonly socket: string;
   start(): Promise<void>;
-  /** Of the process that all others of it are children of. */
+  /** Pid of its main process. */
   pid(): number;
   /** @param how `immediate`: as a crash would */
   stop(how?: "fast" | "immediate"): Promise<void>;
@@ -38,8 +38,8 @@ export interface PostgresServer {
 }
 
 /**
- * @param address of this machine where it listens too, for all of its network
- * @param syncs false: what a crash of the machine would take does not matter
+ * @param address an additional address to listen on, for all of its network
+ * @param syncs false: losing data in a crash of the machine does not matter
  */
 export async function startPostgres({ address = "", syncs = true } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-pg-"));
@@ -83,7 +83,7 @@ export async function startPostgres({ address = "", syncs = true } = {}): Promis
   return server;
 }
 
-/** The files of a cluster that never ran: made once and copied, which takes a third of the processor time. */
+/** The files of a new cluster: made once and copied, which takes a third of the processor time. */
 async function newCluster(): Promise<string> {
   const folder = join(tmpdir(), `hearth-pg-new-${versionOf()}-${process.getuid?.() ?? 0}`);
   await fillOnce(folder, async (partial) => {
@@ -92,7 +92,7 @@ async function newCluster(): Promise<string> {
     if (isRoot) chownSync(data, ownerOf().uid, ownerOf().gid);
     chmodSync(partial, 0o755);
     const form = ["--auth=trust", "--username=hearth", "--encoding=UTF8", "--locale=C"];
-    // of new files; a server syncs its own
+    // for new files; a server syncs its own
     await runAsOwner(join(BIN!, "initdb"), ["-D", data, ...form, "--no-sync", "--no-instructions"], partial);
   });
   return join(folder, "data");
@@ -109,7 +109,7 @@ async function runAsOwner(path: string, args: readonly string[], cwd: string): P
   if ((await child.exited) !== 0) throw new Error(`${path} ${args.join(" ")}: ${said}`);
 }
 
-/** A command, run by whom PostgreSQL runs as. */
+/** A command, run as PostgreSQL's user. */
 export function asOwner(command: readonly string[]): string[] {
   if (!isRoot) return [...command];
   const { uid, gid } = ownerOf();
@@ -122,7 +122,7 @@ function versionOf(): number {
   return Number(major) * 10_000 + Number(minor);
 }
 
-/** Whom it runs as where this process is root. */
+/** PostgreSQL's user if this process is root. */
 export function ownerOf(): { uid: number; gid: number } {
   const users = readFileSync("/etc/passwd", "utf8");
   const [, , uid, gid] = (/^postgres:.*$/m.exec(users) ?? /^nobody:.*$/m.exec(users))![0].split(":");

@@ -1,16 +1,16 @@
-/** The gateway's own tests on PostgreSQL: what holds in one database holds in the other. */
+/** The gateway's own tests on PostgreSQL: both databases must behave the same. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { hasPostgres, startPostgres } from "./postgres-server.ts";
 import { testSeed } from "./seed.ts";
 import { importedTests, testFiles } from "./tiers.ts";
 
-/** Those of the gateway that open a store by `stores.ts`; those of one database alone are not among them. */
+/** Tests of the gateway that open a store through `stores.ts`, except tests for one database only. */
 const SUITE = /^test\/(api|gateway\/(agent|channels|hooks|operate))\//;
 const OF_ONE_DATABASE = [
   "test/gateway/agent/kill.test.ts", // a child process on a file
   "test/gateway/channels/outbox/kill.test.ts",
-  "test/gateway/operate/cluster.test.ts", // on PostgreSQL alone, as are the next two
+  "test/gateway/operate/cluster.test.ts", // PostgreSQL only, like the next two
   "test/gateway/operate/postgres.test.ts",
   "test/gateway/operate/transfer.test.ts",
   "test/gateway/operate/queries.test.ts", // SQLite's plans
@@ -18,7 +18,7 @@ const OF_ONE_DATABASE = [
   "test/gateway/hooks/queue/deliveries/tables.test.ts", // a file of an earlier version
   "test/gateway/hooks/queue/worker/kill.test.ts",
 ];
-/** They mostly wait, beside the others. */
+/** They mostly wait, so they run beside the others. */
 const WAITING = ["test/gateway/channels/outbox/outbox.test.ts", "test/gateway/operate/mail.test.ts"];
 
 async function suite(): Promise<string[]> {
@@ -27,7 +27,7 @@ async function suite(): Promise<string[]> {
   return files.filter((_, i) => opens[i]);
 }
 
-/** Returns what failed, and how many passed. */
+/** Returns the failures, and the number of passed tests. */
 async function run(url: string, files: readonly string[]): Promise<{ failed: string[]; passed: number }> {
   const child = Bun.spawn([process.execPath, "test", `--seed=${testSeed}`, "--timeout", "60000", ...files], {
     cwd: join(import.meta.dir, ".."),
@@ -44,7 +44,7 @@ async function run(url: string, files: readonly string[]): Promise<{ failed: str
 test.skipIf(!hasPostgres)(
   "on PostgreSQL (Debian's postgresql)",
   async () => {
-    const server = await startPostgres({ syncs: false }); // what is durable is tested elsewhere
+    const server = await startPostgres({ syncs: false }); // other tests cover durability
     try {
       const files = await suite();
       const others = files.filter((file) => !WAITING.includes(file));

@@ -1,13 +1,13 @@
 /**
- * The command lines by which tests start Hearth: from its sources, or, in a run that has compiled them once
- * (`test/run.ts`), as that program, which starts in half the time.
+ * Command lines to start Hearth in tests: from its sources, or as a compiled program, in a run that has compiled it
+ * (`test/run.ts`), which starts in half the time.
  */
 import { resolve } from "node:path";
 
-/** Names the compiled program; unset or empty where tests start the sources. */
+/** Names the compiled program; unset or empty if tests start the sources. */
 export const PROGRAM_VARIABLE = "HEARTH_TEST_PROGRAM";
 
-/** The compiled program, where there is one. */
+/** The compiled program, if there is one. */
 export const COMPILED = process.env[PROGRAM_VARIABLE] || undefined;
 
 /** The command line of Hearth, without arguments. */
@@ -16,7 +16,7 @@ export const HEARTH: readonly string[] = COMPILED ? [COMPILED] : fromSource(reso
 /** The command line of a runner, whose model comes over its channel. */
 export const RUNNER: readonly string[] = [...HEARTH, "runner"];
 
-/** Of a source tree's `src/main.ts`. */
+/** Starts a source tree's `src/main.ts`. */
 export function fromSource(main: string): readonly string[] {
   return [process.execPath, main];
 }

@@ -1,4 +1,4 @@
-/** bench/REPORT.md and the records that it is made of. */
+/** bench/REPORT.md and its records. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { inOrder, reportOf } from "../bench/report/markdown.ts";

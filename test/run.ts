@@ -1,14 +1,14 @@
 #!/usr/bin/env bun
 /**
- * Runs the tests in several processes at once, all of them or those of some tiers, and adds up what they say.
+ * Runs the tests in several processes at once, all of them or some tiers, and adds up their results.
  *
  *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record] [--programs FILE]
  *
- * Files share a process until they fill it by the durations of the last recorded run, and those that share a device
- * are all in one; the longest go first, and more at once while they leave processors idle. Each process has a home and
- * caches of its own; what Bun transpiled is shared. `--record` writes the durations of this run. Files that start
- * programs wait until FILE is there: who installs those programs meanwhile makes it. Hearth is compiled once, and files
- * that start it start that program.
+ * Files share a process until they fill it, by the durations of the last recorded run; files that share a device are
+ * all in one. The longest start first, and more at once while processors are idle. Each process has a home and caches
+ * of its own; Bun's transpiled code is shared. `--record` writes the durations of this run. Files that start programs
+ * wait until FILE exists; the installer of those programs creates it. Hearth is compiled once, and files that start it
+ * start that program.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
@@ -22,24 +22,24 @@ import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts"
 
 const ROOT = join(import.meta.dir, "..");
 const DURATIONS = join(import.meta.dir, "durations.json");
-/** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
+/** Target duration of a process: long enough to need few processes, short enough to share the work evenly. */
 const SHARD_SECONDS: Readonly<Record<Tier, number>> = { unit: 30, process: 15, gpu: 15, soak: 15 };
 const UNKNOWN_SECONDS = 1;
-/** What took more than ten times as long as it is known to take, and a slow machine's beginning, hangs. */
+/** A process hangs if it takes more than ten times its known duration, plus a slow machine's start. */
 const shardMsMax = (seconds: number): number => 240_000 + 10_000 * seconds;
-/** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
+/** Lines of a failure shown with its shard; all of it is repeated at the end. */
 const SHOWN_LINES = 40;
 
-/** So many more than `--jobs` at once, where those that run mostly wait. */
+/** Shards in addition to `--jobs`, if the running ones mostly wait. */
 const MORE_MAX = 3;
-/** How often idle processors are looked for, and how much of one is enough to start one more. */
+/** Interval of looking for idle processors, and the idle share that allows one more. */
 const LOOK_MS = 500;
 const IDLE_ENOUGH = 0.25;
 
-/** Their files start none of the programs that may still be installed. */
+/** Their files start none of the programs that may still be being installed. */
 const WITHOUT_PROGRAMS: readonly Tier[] = ["unit", "gpu"];
 
-/** They mostly wait, for clocks, disks and servers: first beside those that compute. */
+/** They mostly wait, for clocks, disks and servers: start them first, beside computing ones. */
 const WAITING = [
   "test/postgres-suite.test.ts",
   "test/gateway/agent/kill.test.ts",
@@ -55,9 +55,8 @@ const WAITING = [
 ];
 
 /**
- * They start Hearth from its sources, as `bun test FILE` does for every file: those whose subject is the command line
- * and the server themselves, so that both ways are tested; and models in ONNX files, for which a compiled program lacks
- * the package.
+ * They start Hearth from its sources, like `bun test FILE` for every file: tests of the command line and the server
+ * themselves, so that both ways are tested; and of ONNX models, for which a compiled program lacks the package.
  */
 const FROM_SOURCE = [
   "test/e2e/cli.test.ts",
@@ -69,7 +68,7 @@ const FROM_SOURCE = [
 interface Shard {
   readonly tier: Tier;
   readonly waits: boolean;
-  /** Whether Hearth is started from its sources. */
+  /** True if Hearth is started from its sources. */
   readonly fromSource: boolean;
   readonly files: string[];
   seconds: number;
@@ -115,8 +114,8 @@ interface Taking {
 }
 
 /**
- * The next shard to start, if any: `jobs` that compute run at once, of them one on the GPU while there are others, and
- * beside them one that waits. Where processors are idle, one more.
+ * The next shard to start, if any: `jobs` computing shards run at once, one of them on the GPU if others remain, and
+ * one that waits beside them. One more if processors are idle.
  */
 function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, mayStart }: Taking): Shard | undefined {
   const computing = running.filter(({ waits }) => !waits);
@@ -133,7 +132,7 @@ function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, maySta
   return next === undefined ? undefined : shards.splice(next, 1)[0];
 }
 
-/** What this machine's processors did until now, in milliseconds of all of them. */
+/** Counters of this machine's processors, in milliseconds summed over all. */
 function readProcessors(): { idle: number; all: number; atMs: number } {
   const times = cpus().map((each) => each.times);
   const sum = (list: readonly number[]): number => list.reduce((total, ms) => total + ms, 0);
@@ -141,7 +140,7 @@ function readProcessors(): { idle: number; all: number; atMs: number } {
   return { idle: sum(times.map(({ idle }) => idle)), all, atMs: performance.now() };
 }
 
-/** Tells, now and then, whether processors were idle since the last time. */
+/** A function that tells whether processors were idle since its last call. */
 function idleWatch(): () => boolean {
   let last = readProcessors();
   return () => {
@@ -159,13 +158,13 @@ const plus = (a: Counts, b: Counts): Counts => ({
 const inWords = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed, ${skipped} skipped`;
 
-/** Whether files of a shard may start the compiled program. */
+/** True if files of a shard may start the compiled program. */
 const startsCompiled = ({ tier, fromSource }: Shard): boolean => tier !== "unit" && !fromSource;
 
-/** Whatever runs is killed where this process is told to end. */
+/** Ending this process kills all running shards. */
 function shardOptions(): ShardOptions {
   const temporary = mkdtempSync(join(tmpdir(), "hearth-tests-"));
-  chmodSync(temporary, 0o755); // servers that give up their rights find what is theirs
+  chmodSync(temporary, 0o755); // lets servers that drop their rights reach their files
   const groups = new Set<number>();
   const stop = (): never => {
     for (const pid of groups) killGroup(pid);
@@ -197,7 +196,7 @@ async function runAll(
   const start = (shard: Shard): void => {
     const env = {
       [PROGRAM_VARIABLE]: shard.fromSource ? "" : program,
-      ...(shard.tier === "soak" ? {} : SHORT_LIVED), // what is soaked runs as users run it
+      ...(shard.tier === "soak" ? {} : SHORT_LIVED), // soak tests run like production
     };
     const msMax = shardMsMax(shard.seconds);
     const run = runShard(shard.files, { ...options, env, msMax }).then((result) => {
@@ -226,7 +225,7 @@ async function runAll(
   return results;
 }
 
-/** Prints what came of a shard, and how it failed. */
+/** Prints the result of a shard, and its failures. */
 function tell(result: ShardResult, at: string): void {
   const [first, { length }] = [result.files[0]!.replace(/^test\/|\.test\.ts$/g, ""), result.files];
   const what = length === 1 ? first : `${first} and ${length - 1} more`;

@@ -1,13 +1,13 @@
 /**
- * The one seed of a test process: `$HEARTH_TEST_SEED`, else drawn. Everything random in a test follows from it, also
- * what fast-check generates; setup.ts prints it, so that a failure can be replayed.
+ * The single seed of a test process: `$HEARTH_TEST_SEED`, else random. Everything random in a test follows from it,
+ * including fast-check's values; setup.ts prints it, so that a failure can be replayed.
  */
 import { makeRng, randomSeed, type Rng } from "../src/engine/text/rng.ts";
 
 /** The name of the environment variable. */
 export const SEED_VARIABLE = "HEARTH_TEST_SEED";
 
-/** Throws where the variable is no integer from 0 to 2³¹ − 1, the seeds that fast-check takes. */
+/** Throws if the variable is not an integer from 0 to 2³¹ − 1, the range of fast-check's seeds. */
 function readSeed(): number {
   const given = process.env[SEED_VARIABLE];
   if (given === undefined || given === "") return randomSeed() >>> 1;

@@ -51,7 +51,7 @@ test("a process that outlives its shard with the shard's output does not hold it
   const result = await run({ leaves: [body] });
   const pid = Number(/stray (\d+)/.exec(result.failures.join())?.[1]);
   expect(performance.now() - startedMs).toBeLessThan(40_000);
-  process.kill(pid, "SIGKILL"); // it was there until now
+  process.kill(pid, "SIGKILL"); // it existed until now
   expect(result).toMatchObject({ passed: 0, failed: 1 });
 }, 60_000);
 

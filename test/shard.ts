@@ -1,15 +1,15 @@
-/** One process of `bun test` over some files: what it is started with, and what its output, report and end say. */
+/** One process of `bun test` over some files: its environment, and the meaning of its output, report and exit. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** Longer than any shard takes on a slow machine: one that hangs must not hold up the run for ever. */
+/** Longer than any shard takes on a slow machine: a hung one must not block the run for ever. */
 const SHARD_MS_MAX = 20 * 60_000;
-/** What is left of the output arrives within this time after the end, unless a stray process keeps the pipe open. */
+/** The rest of the output arrives within this time after the end, unless a stray process keeps the pipe open. */
 const OUTPUT_MS_MAX = 4000;
-/** Of tests that name no limit of their own: other processes take turns with theirs. */
+/** Time limit of tests without one of their own: other processes share the processors. */
 const TEST_MS_MAX = 60_000;
 const TAIL_LINES = 60;
-/** Of the program's files: compressing them as much as for users takes longer than all else of compiling it. */
+/** Compression level of the program's files: the users' level takes longer than all other compilation. */
 const LEVEL = "3";
 
 export interface Counts {
@@ -21,9 +21,9 @@ export interface Counts {
 export interface ShardResult extends Counts {
   readonly files: readonly string[];
   readonly seconds: number;
-  /** Seconds of processors, of what it started too. */
+  /** Processor seconds, including its children's. */
   readonly cpuSeconds: number;
-  /** What went wrong: the output of each failed test, and why the process itself is no success. */
+  /** The output of each failed test, and the reason if the process itself failed. */
   readonly failures: readonly string[];
   readonly skips: readonly string[];
   /** Seconds that each file took, its loading included. */
@@ -37,13 +37,13 @@ export interface ShardOptions {
   readonly seed: number;
   /** More variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** When it is killed. */
+  /** Time limit, after which it is killed. */
   readonly msMax?: number;
   readonly onStart?: (pid: number) => void;
   readonly onEnd?: (pid: number) => void;
 }
 
-/** Runs the files in a process with a home of its own. Whatever it leaves running is killed. */
+/** Runs the files in a process with a home of its own. Kills whatever it leaves running. */
 export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
   const { root, temporary, seed, env, msMax = SHARD_MS_MAX } = options;
   const home = mkdtempSync(join(temporary, "home-"));
@@ -56,10 +56,10 @@ export async function runShard(files: readonly string[], options: ShardOptions):
       ...process.env,
       HOME: home,
       XDG_CACHE_HOME: join(home, ".cache"),
-      BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(temporary, "transpiled"), // of all, by content
+      BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(temporary, "transpiled"), // shared, keyed by content
       TMPDIR: temporary,
       HEARTH_TEST_SEED: `${seed}`,
-      // tests make hundreds, and from the fifth on each costs a collection of the whole heap
+      // tests make hundreds, and each beyond the fourth costs a collection of the whole heap
       BUN_JSC_maxNumWasmFastMemories: "64",
       ...env,
     },
@@ -93,7 +93,7 @@ export async function runShard(files: readonly string[], options: ShardOptions):
   return judge({ files, ended, output: texts.join("\n"), xml, seconds, cpuSeconds });
 }
 
-/** Reads all of a stream; `text` is what has come so far. */
+/** Reads all of a stream; `text` is the part so far. */
 function collect(stream: ReadableStream<Uint8Array>): { text: () => string; done: Promise<void> } {
   const chunks: Uint8Array[] = [];
   const read = async (): Promise<void> => {
@@ -102,14 +102,14 @@ function collect(stream: ReadableStream<Uint8Array>): { text: () => string; done
   return { text: () => Buffer.concat(chunks).toString(), done: read() };
 }
 
-/** Who computes in a process that does not end, and in what the others wait. Linux only. */
+/** Threads of a hung process: the computing ones, and what the others wait in. Linux only. */
 function threadsOf(pid: number): string {
   try {
     const folder = `/proc/${pid}/task`;
     const threads = readdirSync(folder).map((id) => {
       const stat = readFileSync(join(folder, id, "stat"), "utf8");
       const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      const ticks = Number(fields[10]) + Number(fields[11]); // of a hundredth of a second
+      const ticks = Number(fields[10]) + Number(fields[11]); // in hundredths of a second
       const place = readFileSync(join(folder, id, "wchan"), "utf8");
       return `${stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"))} ${state} ${ticks * 10} ${place}`;
     });
@@ -119,7 +119,7 @@ function threadsOf(pid: number): string {
   }
 }
 
-/** Compiles Hearth into one program. The result has no tests: what failed is the compiler, if anything. */
+/** Compiles Hearth into one program. The result has no tests: a failure is the compiler's. */
 export async function compileHearth(out: string, options: Omit<ShardOptions, "seed">): Promise<ShardResult> {
   const { root, temporary } = options;
   const script = "packaging/compile.ts";
@@ -151,12 +151,12 @@ export async function compileHearth(out: string, options: Omit<ShardOptions, "se
   };
 }
 
-/** A process and all that it started, if any of them is left. */
+/** Kills a process and all its children, if any are left. */
 export function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // nobody is left
+    // none are left
   }
 }
 
@@ -165,15 +165,15 @@ export interface Ended {
   /** `code 0` is the only success. */
   readonly ended: string;
   readonly output: string;
-  /** The JUnit report; empty where none was written. */
+  /** The JUnit report; empty if none was written. */
   readonly xml: string;
   readonly seconds: number;
   readonly cpuSeconds: number;
 }
 
 /**
- * What a process of `bun test` came to. It passed only if it ended with code 0, wrote its summary, and every file is in
- * its report with a test: a crash, or a test that ends the process, counts as at least one failure.
+ * The result of a process of `bun test`. It passed only if it ended with code 0, wrote its summary, and every file is
+ * in its report with a test: a crash, or a test that ends the process, counts as at least one failure.
  */
 export function judge({ files, ended, output, xml, seconds, cpuSeconds }: Ended): ShardResult {
   const count = (what: string): number => Number(output.match(new RegExp(`^ *(\\d+) ${what}$`, "m"))?.[1] ?? 0);

@@ -1,10 +1,10 @@
-/** Statements of the gateway are written so that every database takes them; see `src/gateway/database/store.ts`. */
+/** Statements of the gateway are portable between its databases; see `src/gateway/database/store.ts`. */
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
 import { join, resolve } from "node:path";
 
 const SRC = resolve(import.meta.dir, "../src");
-/** Which have tables of one database: the others' are written beside them. */
+/** Files with tables of one database; the others' are beside them. */
 const OF_ONE_DATABASE =
   /(^base\/process-lock|\/tables|^gateway\/(database\/database|hooks\/(queue\/deliveries\/items|mail\/position)))\.ts$/;
 const LITERAL = /`(?:[^`\\]|\\.)*`|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
@@ -22,7 +22,7 @@ async function statements(): Promise<{ file: string; text: string }[]> {
     .filter(({ file, text }) => STATEMENT.test(text) && !(OF_ONE_DATABASE.test(file) && /CREATE TABLE/.test(text)));
 }
 
-/** What keeps a statement from running everywhere. */
+/** Reasons why a statement does not run everywhere. */
 function problemsOf(text: string): string[] {
   const numbers = [...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number));
   const firsts = [...new Set(numbers)];

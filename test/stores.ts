@@ -1,4 +1,4 @@
-/** Stores for tests: in SQLite, or where HEARTH_TEST_POSTGRES names a server there, each in a schema of its own. */
+/** Stores for tests: in SQLite, or on the server in HEARTH_TEST_POSTGRES, each in a schema of its own. */
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -26,10 +26,10 @@ export function openStore(migrations: readonly Migration[], path = ":memory:"): 
   return new LaterStore(openInPostgres(postgresUrl, { migrations: inPostgres(migrations), path }));
 }
 
-/** By their migrations: databases that these have just made. */
+/** By migrations: fresh databases with their tables. */
 const made = new Map<string, Uint8Array>();
 
-/** A copy of one that was made before: to make the tables takes longer than most tests. */
+/** A copy of an earlier one: making the tables takes longer than most tests. */
 function openInMemory(migrations: readonly Migration[]): Database {
   const kind = JSON.stringify(migrations);
   const bytes = made.get(kind) ?? openDatabase(":memory:", migrations).serialize();
@@ -39,7 +39,7 @@ function openInMemory(migrations: readonly Migration[]): Database {
   return db;
 }
 
-/** For the settings of a gateway: where its database is, the same for the same folder. */
+/** The settings of a gateway's database, the same for the same folder. */
 export async function databaseOf(home: string): Promise<{ database?: object }> {
   if (postgresUrl === undefined) return {};
   const { schema } = await schemaOf(postgresUrl, { migrations: postgresMigrations, path: join(home, "gateway.db") });
@@ -53,16 +53,16 @@ const TABLES: readonly (readonly [readonly Migration[], readonly Migration[]])[]
   [mailMigrations, mailInPostgres],
 ];
 
-/** The same tables; a test's own are written for both. */
+/** The same tables; a test's own work on both. */
 const inPostgres = (migrations: readonly Migration[]): Migration[] => [
   ...TABLES.flatMap(([sqlite, postgres]) => (sqlite.every((step) => migrations.includes(step)) ? postgres : [])),
   ...migrations.filter((step) => !TABLES.some(([sqlite]) => sqlite.includes(step))),
 ];
 
-/** Making tables costs more than most tests: who needs the same ones gets those that another is done with, emptied. */
+/** Making tables costs more than most tests, so a used schema with the same tables is emptied and reused. */
 interface Schema {
   readonly schema: string;
-  /** Of the tables it has. */
+  /** Identifies its tables. */
   readonly kind: string;
   /** A statement. */
   readonly empty: string;
@@ -90,7 +90,7 @@ async function openInPostgres(url: string, { migrations, path }: Wanted): Promis
   return openPostgres({ url, schema, connections: 3, name: "test" }, migrations);
 }
 
-/** The schema of a path, as long as its folder is there. */
+/** The schema of a path, as long as its folder exists. */
 async function schemaOf(url: string, { migrations, path }: Wanted): Promise<Schema> {
   for (const [other, promise] of used) {
     if (existsSync(dirname(other))) continue;
@@ -111,7 +111,7 @@ async function takeSchema(url: string, migrations: readonly Migration[]): Promis
   return { schema, kind, store, empty: await store.read(emptying) };
 }
 
-/** One that a test took tables from, or left more rows in than it is worth to delete, is nobody's. */
+/** Not reused if a test dropped tables, or left more rows than are worth deleting. */
 async function giveBack({ schema, kind, store, empty }: Schema): Promise<void> {
   const isEmpty = await store
     .write(function* () {
@@ -124,10 +124,10 @@ async function giveBack({ schema, kind, store, empty }: Schema): Promise<void> {
   else await store.close();
 }
 
-/** To delete so many runs takes longer than to make tables. */
+/** Deleting this many runs takes longer than making tables. */
 const MANY = 300;
 
-/** A statement that empties all tables. What triggers keep is emptied by them, and a server's life goes on. */
+/** A statement that empties all tables. It empties the triggers' tables too, and keeps the server's life. */
 function* emptying(): Script<string> {
   const tables = yield* queryAll<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = current_schema()
@@ -140,7 +140,7 @@ function* emptying(): Script<string> {
   return `WITH ${deletions.join(", ")} SELECT ${sequences.map(({ name }) => `setval(${name}, 1, FALSE)`).join(", ")}`;
 }
 
-/** A store that somebody else has too. What its user still writes when it closes is not the next one's. */
+/** A store that is reused later. Writes of its user after closing do not reach the next one. */
 function closing(store: Store, end: () => Promise<void>): Store {
   const underway = new Set<Promise<unknown>>();
   const noted = <T>(written: Promise<T>): Promise<T> => {
@@ -161,7 +161,7 @@ function closing(store: Store, end: () => Promise<void>): Store {
   };
 }
 
-/** A store whose server answers later, for tests that open it in passing. */
+/** A store that opens lazily, for tests that need it synchronously. */
 class LaterStore implements Store {
   readonly #opened: Promise<Store>;
   #store: Store | undefined;
@@ -170,7 +170,7 @@ class LaterStore implements Store {
     this.#opened = opened;
     opened.then(
       (store) => (this.#store = store),
-      () => {}, // whoever uses it is told
+      () => {}, // its user gets the error
     );
   }
 
@@ -188,7 +188,7 @@ class LaterStore implements Store {
   close = async (): Promise<void> => (await this.#opened).close();
 }
 
-/** A script that asks nothing. */
+/** A script without statements. */
 export function* answering<T>(value: T): Script<T> {
   yield* [];
   return value;

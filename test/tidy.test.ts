@@ -1,7 +1,6 @@
 /**
- * The house rules that a machine can hold us to: layers, sizes, headers, and where the environment, Elysia and mutable
- * state may appear. Every check is a function from one file to complaints, tried first on a snippet that it must
- * refuse.
+ * House rules that a machine can check: layers, sizes, headers, and where the environment, Elysia and mutable state may
+ * appear. Every check is a function from one file to complaints, tried first on a snippet that it must refuse.
  */
 import { join, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
@@ -74,7 +73,7 @@ const functionSize: Check = ({ text }) => {
   });
 };
 
-/** Text in quotes is not counted, comments are: a message is not split to please a ruler. */
+/** Text in quotes is not counted, comments are: a message need not be split for its length. */
 const columns: Check = ({ text }) => {
   const unquoted = text.replace(/`[^`]*`/g, (quoted) => quoted.replace(/[^\n]/g, "")).split("\n");
   return text.split("\n").flatMap((line, i) => {
@@ -89,7 +88,7 @@ const header: Check = ({ text }) =>
     ? []
     : ["does not open with a /** header */ that says what it is and where it comes from"];
 
-const MARKERS = new RegExp(["TO", "DO|FIX", "ME|X", "XX"].join(""), "g"); // spelt so that this file passes
+const MARKERS = new RegExp(["TO", "DO|FIX", "ME|X", "XX"].join(""), "g"); // split so that this file passes
 const markers: Check = ({ text }) =>
   [...text.matchAll(MARKERS)].map(
     ({ 0: word, index }) => `line ${lineAt(text, index)}: ${word}: do it, or open an issue`,
@@ -104,10 +103,10 @@ const environment: Check = (source) =>
         "reads the environment; only config.ts does, others get values",
       );
 
-/** The core, which also runs in pages: whatever it needs of a machine it is given. */
+/** The core, which also runs in pages: the host is injected. */
 const PORTABLE =
   /^src\/engine\/(index|portable)\.ts$|^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
-/** Those of it that give a process, or a build, what it has. */
+/** Files of the core that adapt a host. */
 const HOSTS =
   /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|registry|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
 
@@ -123,7 +122,7 @@ const elysia: Check = (source) =>
     ? []
     : importsOf(source).flatMap(({ from }) => (/elysia/.test(from) ? [`imports ${from}; only src/server does`] : []));
 
-/** The command line, whose text reaches terminals, and what it writes through. */
+/** The command line, whose text reaches terminals, and its output module. */
 const COMMAND_LINE = /^src\/cli\//;
 const TERMINAL = /^src\/cli\/terminal\/(terminal|drawing)\.ts$/;
 
@@ -145,7 +144,7 @@ const moduleState: Check = (source) => [
   ),
 ];
 
-/** A kernel says what it binds, over how many workgroups it runs and what it is compared with; a snippet what it is. */
+/** A kernel's header names its bindings, its workgroups and its reference; a snippet's header its purpose. */
 const kernelHeader: Check = ({ path, text }) => {
   const name = path.split("/").at(-1)!.replace(".wgsl", "");
   const comment = /^(\/\/.*\n)*/.exec(text)![0];

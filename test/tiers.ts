@@ -1,7 +1,7 @@
 /**
- * What a test file needs tells its tier: `gpu` files compute on a GPU (SwiftShader, the headless browser), `soak` files
- * kill, flood or starve what they test, `process` files start programs or listen on sockets, and `unit` files are the
- * rest. Nothing is listed by hand but names: a new file is in the right tier by what it imports.
+ * A test file's tier follows from its needs: `gpu` files compute on a GPU (SwiftShader, the headless browser), `soak`
+ * files kill, flood or starve their subject, `process` files start programs or listen on sockets, and `unit` files are
+ * the rest. Only names are listed by hand: a new file gets its tier from its imports.
  */
 import { join, normalize } from "node:path";
 
@@ -45,7 +45,7 @@ export async function deviceSharers(files: readonly string[]): Promise<Set<strin
 
 const readTest = (path: string): Promise<string> => Bun.file(join(ROOT, path)).text();
 
-/** A file and all files of test/ that it imports values of, directly or through others. */
+/** A file and all files of test/ whose values it imports, directly or through others. */
 export async function importedTests(file: string, read = readTest): Promise<Set<string>> {
   const seen = new Set([file]);
   for (const path of seen) {

@@ -1,6 +1,6 @@
 /**
- * As much of Helm as the chart asks for: text/template, which the prompts of models are written in too, with `toJson`
- * and `default`, over values that are laid over the chart's own and fit its schema.
+ * The part of Helm that the chart uses: text/template, the language of models' prompts, with `toJson` and `default`,
+ * over values that are merged into the chart's own and match its schema.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const fits = new Ajv({ strict: true, allowUnionTypes: true }).compile(JSON.parse
 
 const isMap = (value: unknown): value is Values => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Maps are merged, everything else replaced; null takes away. */
+/** Merges maps and replaces everything else; null removes. */
 function laidOver(own: unknown, given: unknown): unknown {
   if (!isMap(own) || !isMap(given)) return given;
   const keys = [...new Set([...Object.keys(own), ...Object.keys(given)])];
@@ -35,7 +35,7 @@ function laidOver(own: unknown, given: unknown): unknown {
   );
 }
 
-/** Objects by the file that made them. Throws where the values do not fit the schema. */
+/** Objects by the file that made them. Throws if the values do not match the schema. */
 export function renderChart(given: Values = {}, release = "hearth"): { file: string; object: any }[] {
   const values = laidOver(ownValues, given);
   if (!fits(values)) throw new Error(`values: ${new Ajv().errorsText(fits.errors)}`);
@@ -58,7 +58,7 @@ function render(file: string, dot: ReturnType<typeof goFrom>): string {
   return parseGoTemplate(source).render(dot, { now: new Date(0) });
 }
 
-/** Functions that Helm adds to text/template's, while something is rendered. */
+/** Adds Helm's functions to text/template's during a rendering. */
 function withHelm<T>(work: () => T): T {
   const functions = FUNCTIONS as Record<string, (typeof FUNCTIONS)[string]>;
   const added: typeof FUNCTIONS = {

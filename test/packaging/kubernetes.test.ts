@@ -1,4 +1,4 @@
-/** The manifests and the chart for Kubernetes: as its own schemas want them, and true about this program. */
+/** The Kubernetes manifests and the chart: valid against their schemas, and consistent with this program. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const ROOT = join(import.meta.dir, "../..");
 const FOLDER = join(ROOT, "packaging/kubernetes");
 const files = readdirSync(FOLDER).filter((file) => file !== "kustomization.yaml");
 const read = (file: string): any[] => [Bun.YAML.parse(readFileSync(join(FOLDER, file), "utf8"))].flat();
-/** All that the chart can make. */
+/** Everything that the chart can make. */
 const EVERYTHING = {
   image: { tag: "1.2.3", pullSecrets: [{ name: "registry" }] },
   config: { hooks: { path: "/in" }, agents: { defaults: { model: 'quoted "name": {{ x }}' } } },
@@ -63,7 +63,7 @@ const containerOf = ({ spec }: any): any => spec.template.spec.containers[0];
 const envOf = (workload: any): Record<string, string> =>
   Object.fromEntries(containerOf(workload).env.map(({ name, value }: any) => [name, value]));
 
-/** Whether a workload without keys answers to a Host. */
+/** True if a workload without keys accepts a Host. */
 function knows(workload: any, host: string): boolean {
   const { HEARTH_CONFIG: _, ...env } = envOf(workload);
   const config = readConfig({ env, flags: {}, home });
@@ -104,7 +104,9 @@ for (const [set, manifests] of Object.entries(SETS))
     });
   }
 
-/** What the schemas let pass: the types of their package name every field, and an object literal may have no other. */
+/**
+ * Fields that the schemas miss: the types of their package name every field, and an object literal may have no other.
+ */
 function unknownFields(manifests: readonly any[]): string {
   const modules: Readonly<Record<string, string>> = {
     "gateway.networking.k8s.io": "@kubernetes-models/gateway-api/gateway.networking.k8s.io",
