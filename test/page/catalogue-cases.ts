@@ -99,7 +99,7 @@ function catalogue(world: () => World): void {
           .nth(1)
           .getByRole("img")
           .evaluateAll((all) => all.map((each) => each.ariaLabel)),
-      ).toEqual(["can call tools", "can think first"]);
+      ).toEqual(["can call tools", "can think before it answers"]);
       expect(await cards.nth(2).innerText()).toContain(
         "Does not fit: needs 90.0 GB of memory; this machine has 8.0 GB.",
       );

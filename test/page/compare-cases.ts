@@ -73,7 +73,7 @@ function sideBySide(world: () => World): void {
     await page.setViewportSize(WIDE);
     await page.reload(); // they are kept
     await columns(page).nth(1).waitFor();
-    await page.getByRole("button", { name: "Go on with this answer of right" }).click();
+    await page.getByRole("button", { name: "Continue with this answer of right" }).click();
     await columns(page).first().waitFor({ state: "detached" });
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
     expect(await page.locator(".about").innerText()).toMatch(/^right /);

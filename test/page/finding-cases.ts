@@ -43,7 +43,7 @@ function modelMenu(world: () => World): void {
     const seer = panel.getByRole("button", { name: /^seer:4b/ });
     expect(await seer.getByRole("img").evaluateAll((all) => all.map((each) => each.ariaLabel))).toEqual([
       "can see pictures",
-      "can think first",
+      "can think before it answers",
     ]);
     expect(await seer.innerText()).toContain("2.5 GB");
     expect(await panel.getByText("embedder").count()).toBe(0);

@@ -136,7 +136,7 @@ function chosen(world: () => World): void {
     await refused([file("nothing.gguf", "")], /nothing\.gguf is empty\./);
     await refused([file("page.gguf", "<!doctype html>")], /page\.gguf is not a GGUF file\./);
     await refused([file("m-00001-of-00002.gguf", "GGUF")], /A part of the model is missing: m-00002-of-00002\.gguf\./);
-    await refused([file("mmproj-m.gguf", "GGUF")], /only the part of a model that reads pictures/);
+    await refused([file("mmproj-m.gguf", "GGUF")], /only the picture encoder of a model/);
     expect(asked).toEqual([]);
     await page.getByLabel("Model files", { exact: true }).setInputFiles([file("half.gguf", "GGUF and no more")]);
     await dialog.getByRole("textbox", { name: "Name" }).waitFor();

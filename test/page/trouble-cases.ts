@@ -246,7 +246,7 @@ function goneServer(world: () => World): void {
       await page.getByText("The server cannot be reached.").waitFor();
       await page
         .getByRole("article")
-        .getByText(/What arrived is saved/)
+        .getByText(/The answer so far is saved/)
         .waitFor();
       await keepShot(page, "gone-1440");
       hearth = await startHearth({ home, env: { ...env, HEARTH_HOST: new URL(hearth.url).host } });

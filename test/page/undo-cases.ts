@@ -119,7 +119,7 @@ function notices(world: () => World): void {
     );
     const file = { name: "notes.md", mimeType: "application/json", buffer: Buffer.from("# Notes") };
     await page.getByLabel("Files with chats").setInputFiles(file);
-    const notice = page.locator(".notice", { hasText: "notes.md holds no chats of Hearth." });
+    const notice = page.locator(".notice", { hasText: "notes.md contains no chats." });
     const box = (await notice.boundingBox())!;
     const under = await page.evaluate(([x, y]) => document.elementFromPoint(x!, y!)?.className, [box.x + 8, box.y + 8]);
     expect(under).not.toContain("notice");

@@ -67,7 +67,7 @@ function models(world: () => World, size: Size): void {
     };
     await more("hearth:latest", "Load now");
     await page.getByRole("group", { name: "Models in this page" }).locator("summary").click();
-    await page.getByText(/^In memory: .* context of 2,048 tokens · leaves in 5 minutes/).waitFor();
+    await page.getByText(/^In memory: .* context of 2,048 tokens · unloads in 5 minutes/).waitFor();
     await more("hearth:latest", "Copy");
     await page.getByRole("textbox", { name: "Name of the copy" }).fill(`copied-${size.viewport.width}`);
     await lookAt(page, size, "models-copy");

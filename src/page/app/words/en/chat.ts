@@ -17,10 +17,10 @@ export const chats = {
   exportAll: "Export all chats",
   files: "Files with chats",
   imported: (count: number) => counted("en", count, { one: "Imported # chat.", other: "Imported # chats." }),
-  notChats: (file: string) => `${file} holds no chats of Hearth. Choose a file that "Export" made.`,
+  notChats: (file: string) => `${file} contains no chats. Choose a file that "Export" saved.`,
   deleted: (title: string, messages: number) =>
     `Deleted "${title}" with ${counted("en", messages, { one: "# message", other: "# messages" })}.`,
-  notHere: "This chat is not in this browser. It was deleted, or started in another browser.",
+  notHere: "This chat is not in this browser. It was deleted, or it belongs to another browser.",
   days: { today: "Today", yesterday: "Yesterday", week: "Last 7 days", month: "Last 30 days" },
   pinned: "Pinned",
   pin: "Pin to the top",
@@ -100,7 +100,7 @@ export const chat = {
   noRoom: "the browser has no more storage for this page. Export and delete some chats.",
   interrupted: "The page was closed before this answer was complete.",
   noEnd: "The answer ended without a reason.",
-  lost: "The server is unreachable. What arrived is saved: continue when the server is back.",
+  lost: "The server is unreachable. The answer so far is saved: continue when the server is back.",
   unreachable: "The server is unreachable. Your message is saved: try again when the server is back.",
 };
 
@@ -112,8 +112,8 @@ export const compare = {
     `${model} is the model of this chat.`,
   also: (models: string) => `Also answers: ${models}`,
   off: "Turn off",
-  goOn: "Go on with this answer",
-  goOnWith: (model: string) => `Go on with this answer of ${model}`,
+  goOn: "Continue with this answer",
+  goOnWith: (model: string) => `Continue with this answer of ${model}`,
 };
 
 /** Texts that are saved for later. */
@@ -175,7 +175,8 @@ export const attachments = {
   documentTooLarge: (file: string, limit: string) => `${file} is too large. A document may have up to ${limit}.`,
   tookTooLong: (file: string) => `Reading ${file} took longer than a minute. Attach a part of it.`,
   faults: {
-    protected: (file: string) => `${file} has a password, or is of an old Office version. Save it anew without one.`,
+    protected: (file: string) =>
+      `${file} has a password, or is in an old Office format. Save it again without a password, in a current format.`,
     noText: (file: string) => `${file} has no text. It may be scanned: attach its pages as pictures.`,
     damaged: (file: string) => `${file} is damaged and cannot be read.`,
     unpacked: (file: string) => `${file} is too large once it is unpacked.`,
@@ -226,7 +227,7 @@ export const modelMenu = {
   loaded: "in memory",
   sees: "can see pictures",
   calls: "can call tools",
-  thinks: "can think first",
+  thinks: "can think before it answers",
   where: (place: string) => `Runs ${place}`,
   places: { server: "on the server", page: "in this page", webllm: "in this page, with WebLLM" },
   whyNot: {

@@ -26,7 +26,7 @@ export const models = {
   onCpu: "on the CPU",
   onGpu: (percent: number) => `${percent}% on the GPU`,
   context: (tokens: string) => `context of ${tokens} tokens`,
-  leaves: (when: string) => `leaves ${when}`,
+  leaves: (when: string) => `unloads ${when}`,
   stays: "stays loaded",
 };
 
@@ -43,7 +43,7 @@ export const catalogue = {
   fits: (free: string) => `Fits: ${free} of memory is free.`,
   tight: (reason: string) => `Tight: ${reason}.`,
   tooLarge: (reason: string) => `Does not fit: ${reason}.`,
-  updated: (month: string) => `As of ${month}. Sizes are approximate. Other models: by name, above.`,
+  updated: (month: string) => `As of ${month}. Sizes are approximate. To download another model, enter its name above.`,
   suggested: "Suggested models",
 };
 
@@ -88,7 +88,7 @@ export const modelFiles = {
   missing: (count: number, files: string) =>
     `${counted("en", count, { one: "A part of the model is missing:", other: "# parts of the model are missing:" })} ${files}. Choose all parts together.`,
   several: "These files are more than one model. Add one model at a time.",
-  onlyImages: "This file is only the part of a model that reads pictures. Add the model's GGUF file with it.",
+  onlyImages: "This file is only the picture encoder of a model. Add the model's GGUF file with it.",
   drop: "Drop files to attach them. GGUF files become a model.",
 };
 
@@ -167,11 +167,11 @@ export const engine = {
     runner:
       "The page lost the model from its memory. Continue or try again to load it. If it fails again, run it on the " +
       "processor (Models, Models in this page) or on the server.",
-    upstream: "The page keeps what it downloaded. Try again when the server is back, and the rest follows.",
+    upstream: "The page keeps the downloaded part. Try again when the server is back to download the rest.",
     too_large:
       "Choose a smaller model or context, or run it on the processor (Models, Models in this page) or on the server.",
   },
-  noPictures: "WebLLM takes no pictures here. Choose a GGUF model that can see.",
+  noPictures: "WebLLM accepts no pictures here. Choose a GGUF model that can see pictures.",
   onlyMlc: "WebLLM runs only models compiled by MLC. Run this model on the server or in this page.",
   cannotLoad: (why: string) => `WebLLM cannot load the model: ${why}`,
 };

@@ -39,7 +39,7 @@ export const pageSettings = {
   browserLanguage: "Browser's language",
   titles: "Let the model write titles of chats",
   titlesHint:
-    "After the first answer, when nothing else is being answered. Models below one billion parameters are not asked.",
+    "Hearth writes the title after the first answer, while no answer is running. Models below one billion parameters write none.",
 };
 
 export const deliveries = {
@@ -79,7 +79,7 @@ export const setup = {
   repliesTo: (channel: string) => `replies to ${channel}`,
   preset: (name: string) => `preset ${name}`,
   tryTitle: (mapping: string) => `Try ${mapping}`,
-  tryAbout: "Shows what the mapping makes of a payload. Nothing is stored or sent.",
+  tryAbout: "Shows the result of the mapping for a payload. Nothing is stored or sent.",
   payload: "Payload, as JSON",
   headers: "Headers, one on each line, such as X-GitHub-Event: issues",
   notHeader: (line: string) => `"${line}" is not a header. Expected: NAME: VALUE`,
@@ -130,7 +130,7 @@ export const system = {
   forgotKey: "Forgot the API key of this tab.",
   requests: "Last requests",
   requestTable: "Table of the last requests",
-  noRequests: "No requests yet, apart from those of this page.",
+  noRequests: "No requests yet, except this page's own.",
   columns: {
     time: "Time",
     request: "Request",
@@ -158,11 +158,11 @@ export const keyboard = {
   write: "Write a message",
   send: "Send",
   newLine: "New line",
-  stop: "Stop the answer, or close what is open",
-  editLast: "Edit your last message, if nothing is written yet",
+  stop: "Stop the answer, or close the open dialog or menu",
+  editLast: "Edit your last message, if the message field is empty",
   settings: "Settings of this chat",
   undo: "Undo a deletion, for 10 seconds",
-  list: "This list",
+  list: "Show this list",
 };
 
 export const help = {
