@@ -10,6 +10,7 @@ import manifest from "../package.json";
 const ROOT = join(import.meta.dir, "..");
 const MAX_WORDS = 120;
 const MAX_COLUMNS = 100;
+const MAX_ROW_COLUMNS = 240;
 
 interface Document {
   /** From the repository's root, with `/`. */
@@ -54,15 +55,16 @@ const paragraphs: Check = ({ text }) =>
     .filter(({ words }) => words > MAX_WORDS)
     .map(({ line, words }) => `line ${line}: a paragraph of ${words} words, at most ${MAX_WORDS}`);
 
-/** Tables and blocks of code keep their lines. A word or code that is longer than a line has one for itself. */
+/** Blocks of code keep their lines, and rows of tables up to a bound. A longer word or code has a line for itself. */
 const columns: Check = ({ text }) =>
   prose(text)
     .split("\n")
     .flatMap((line, i) => {
       const length = [...line].length;
+      if (isTable(line))
+        return length > MAX_ROW_COLUMNS ? [`line ${i + 1}: a row of ${length} columns: make the table a list`] : [];
       const isOneWord = !/\S\s+\S/.test(line.replace(/^\s*([-*]|\d+\.)\s/, "").replace(/`[^`]*`/g, "`"));
-      if (isTable(line) || length <= MAX_COLUMNS || isOneWord) return [];
-      return [`line ${i + 1}: ${length} columns, at most ${MAX_COLUMNS}`];
+      return length <= MAX_COLUMNS || isOneWord ? [] : [`line ${i + 1}: ${length} columns, at most ${MAX_COLUMNS}`];
     });
 
 /** The name that a heading has in links. */
@@ -120,7 +122,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   columns: {
     check: columns,
-    bad: ["a ".repeat(51).trim()],
+    bad: ["a ".repeat(51).trim(), `| ${"a ".repeat(120)} |`],
     good: `${"a ".repeat(50)}\n${"a".repeat(200)}\n\`${"a ".repeat(99)}\`,\n| ${"a ".repeat(99)}|\n\`\`\`\n${"a ".repeat(99)}\n\`\`\``,
   },
   links: {
