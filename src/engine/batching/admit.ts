@@ -1,4 +1,4 @@
-/** Gives a sequence a slot, with what is known of its prompt already in it. */
+/** Gives a sequence a slot that already holds as much of its prompt as is known. */
 import type { Session } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 import type { PrefixCache } from "./prefix-cache.ts";
@@ -10,11 +10,11 @@ interface Parts {
   readonly slots: readonly Slot[];
   readonly session: Session;
   readonly prefixes: PrefixCache | undefined;
-  /** Of this use among all. */
+  /** A counter that orders uses. */
   readonly order: number;
 }
 
-/** One of the slots is free. */
+/** Requires a free slot. */
 export function admit(sequence: Sequence, { slots, session, prefixes, order }: Parts): void {
   const { tokens, media } = sequence;
   const whole = (length: number): number => wholeLength(media, length);
@@ -36,10 +36,10 @@ export function admit(sequence: Sequence, { slots, session, prefixes, order }: P
   });
   sequence.slot = slot;
   sequence.cached = reused;
-  if (sequence.generated.length === 0) sequence.reused = reused; // else it goes on
+  if (sequence.generated.length === 0) sequence.reused = reused; // else it continues
 }
 
-/** Takes the states of a slot to where its prompt goes on. A run from 0 begins them anew. */
+/** Resets a slot's states to the place where its prompt continues. A run from 0 resets them anyway. */
 function goBack({ slot, reused, copyFrom }: Placement, { checkpoints }: Session): void {
   const source = copyFrom && copyFrom !== "cache" ? copyFrom : slot;
   const stands = !source.shifted && source.tokens.length === reused;

@@ -1,7 +1,7 @@
 /**
- * The text of an answer as it grows: ids become characters, stop strings end it, and what is known of each token comes
- * out with the text that completes it. Text is held back while it may be half a character or the start of a stop
- * string; the tokens behind it are held back with it.
+ * The growing text of an answer: decodes ids, ends at stop strings, and attaches log-probabilities to the text that
+ * completes their token. Text is held back while it may be part of a character or the start of a stop string, and so
+ * are the tokens after it.
  */
 import { logSoftmaxTop } from "../text/sampling/logprobs.ts";
 import { remembering } from "./remembering.ts";
@@ -9,38 +9,38 @@ import { compileStops, makeStopMatcher } from "../text/sampling/stop.ts";
 import { makeStreamDetokenizer } from "../text/tokenizer/stream.ts";
 import type { StreamDetokenizer, Tokenizer } from "../text/tokenizer/tokenizer.ts";
 
-/** A token as people read it, and the natural logarithm of its probability. */
+/** A token as text, and the natural logarithm of its probability. */
 interface TokenText {
   readonly token: string;
-  /** UTF-8: part of a character where the token ends inside one. */
+  /** UTF-8; part of a character if the token ends inside one. */
   readonly bytes: readonly number[];
   readonly logprob: number;
 }
 
-/** The token that was chosen, and the likeliest ones, best first. */
+/** The chosen token and the likeliest ones, best first. */
 export interface ChosenToken extends TokenText {
   readonly top: readonly TokenText[];
 }
 
 export interface AnswerPiece {
   readonly text: string;
-  /** One per token whose text is out now; undefined if not requested. */
+  /** One per token whose text is complete now; undefined if not requested. */
   readonly logprobs: readonly ChosenToken[] | undefined;
 }
 
 export interface AnswerText {
-  /** What a token adds, and the stop string that ends the answer with it. */
+  /** The text that a token adds, and the stop string that it completes. */
   push(id: number, chosen?: ChosenToken): AnswerPiece & { readonly stop: string | undefined };
-  /** What was held back, once no more tokens come. */
+  /** The rest of the text, once no more tokens follow. */
   end(): AnswerPiece;
   /**
-   * Of the tokens that were pushed, how many are out whole, and what is out of the next: a stop string may begin within
-   * it. They are read once more for it.
+   * The number of pushed tokens whose text is completely out, and the partial text of the next one, in which a stop
+   * string may begin. Decodes the ids again.
    */
   shown(ids: readonly number[]): { readonly count: number; readonly rest: string };
 }
 
-/** A token that is not out yet: its text begins and ends at these characters of the whole answer. */
+/** A token that is not out yet, with the range of its text in the whole answer. */
 interface Held {
   readonly chosen: ChosenToken;
   readonly from: number;
@@ -49,11 +49,11 @@ interface Held {
 
 interface AnswerOptions {
   readonly stops: readonly string[];
-  /** Texts of control tokens that come out as text. */
+  /** Control tokens that are shown as text. */
   readonly visible?: readonly string[] | undefined;
 }
 
-/** What makes the texts of a model's answers: many requests have the same stop strings. */
+/** Makes answer decoders; compiled stop strings are cached, because requests repeat them. */
 export function makeAnswerTexts(tokenizer: Tokenizer): (options: AnswerOptions) => AnswerText {
   const idsOfAll = remembering((texts) => idsOf(tokenizer, texts));
   const compiled = remembering(compileStops);
@@ -69,8 +69,8 @@ function makeAnswerText(
 ): AnswerText {
   const detokenizer = makeDetokenizer();
   let held: Held[] = [];
-  let seen = 0; // characters that tokens gave
-  let out = 0; // characters that were handed on
+  let seen = 0; // characters decoded so far
+  let out = 0; // characters returned so far
 
   const piece = (text: string, isOut: (token: Held) => boolean): AnswerPiece => {
     if (held.length === 0) return { text, logprobs: undefined };
@@ -87,7 +87,7 @@ function makeAnswerText(
       if (chosen) held.push({ chosen, from, to: seen });
       const { text, stop } = matcher.push(more);
       out += text.length;
-      // a token that a stop string swallowed is none of the answer's
+      // tokens inside the stop string are not part of the answer
       if (stop !== undefined) return { ...piece(text, (token) => token.from < out), stop };
       return { ...piece(text, (token) => text !== "" && token.to <= out), stop };
     },
@@ -103,22 +103,22 @@ function makeAnswerText(
       let [count, end] = [0, 0];
       while (count < texts.length && end + texts[count]!.length <= out) end += texts[count++]!.length;
       const rest = texts[count]?.slice(0, out - end) ?? "";
-      while (count > 0 && texts[count - 1] === "") count--; // a character's beginning may be behind it
+      while (count > 0 && texts[count - 1] === "") count--; // a character may begin in the tokens before
       return { count, rest };
     },
   };
 }
 
-/** Those of the texts that are one token. */
+/** The ids of those texts that are a single token. */
 function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlySet<number> {
   const encoded = texts.map((text) => tokenizer.encode(text, { addSpecial: false, parseSpecial: true }));
   return new Set(encoded.flatMap((ids) => (ids.length === 1 ? [ids[0]!] : [])));
 }
 
 /**
- * What is known of a chosen token.
+ * The log-probabilities of a chosen token.
  * @param logits (vocabSize) as the model gave them
- * @param count alternatives to name
+ * @param count number of alternatives
  */
 export function describeToken(
   tokenizer: Tokenizer,

@@ -1,20 +1,20 @@
-/** The default context length: as long as memory allows, in the steps that clients know. */
+/** The default context length: as large as memory allows, in the steps that clients know. */
 import type { SlotBytes } from "../program/backend.ts";
 
-/** From the longest to what every model gets. */
+/** From the longest to the minimum for every model. */
 const STEPS = [262_144, 131_072, 65_536, 32_768, 16_384, 8192, 4096] as const;
 const LEAST = 4096;
-/** A prompt that fills more takes a CPU minutes to read. */
+/** A CPU takes minutes to read a longer prompt. */
 const CPU_MOST = 32_768;
 
 interface ContextMemory {
-  /** Bytes that all slots may take. */
+  /** Bytes for all slots together. */
   readonly bytes: number;
   readonly slots: number;
   readonly onGpu: boolean;
 }
 
-/** The longest context that fits, full, for all slots, beside what they keep whatever their length. */
+/** The longest context for which all slots fit when full, including their constant part. */
 export function defaultCtxLen({ perToken, once }: SlotBytes, { bytes, slots, onGpu }: ContextMemory): number {
   const most = onGpu ? STEPS[0] : CPU_MOST;
   return STEPS.find((step) => step <= most && slots * (once + step * perToken) <= bytes) ?? LEAST;

@@ -1,6 +1,6 @@
 /**
- * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a
- * context shift discards. Plain arithmetic.
+ * Arithmetic at the limit of the context window: how much of an over-long prompt is kept, and how many tokens a context
+ * shift discards.
  */
 import { AppError } from "../../base/index.ts";
 
@@ -13,12 +13,12 @@ export function keptTokens(
   return Math.max(0, Math.min(wanted, options.promptLen, options.ctxLen - 4));
 }
 
-/** What an answer of no stated length gets of the window that a prompt had to be cut for. */
+/** Share of the window reserved for an answer of unlimited length if the prompt has to be cut. */
 const ANSWER_SHARE = 1 / 8;
 
 /**
- * Tokens that a prompt leaves for the answer where it has to be cut: as many as the answer may have, else an eighth of
- * the window; at least one, at most half of it. A prompt that fits is not cut, however little it leaves.
+ * Tokens that a cut prompt leaves for the answer: the answer's limit, else an eighth of the window; at least one, at
+ * most half of it. A prompt that fits is not cut, however little it leaves.
  */
 export function answerRoom({ ctxLen, numPredict }: { ctxLen: number; numPredict: number }): number {
   const wanted = numPredict > 0 ? numPredict : Math.floor(ctxLen * ANSWER_SHARE);
@@ -26,7 +26,7 @@ export function answerRoom({ ctxLen, numPredict }: { ctxLen: number; numPredict:
 }
 
 /**
- * Shortens a prompt that does not leave room for one new token: the first `keep` tokens and as much of the tail stay as
+ * Shortens a prompt that leaves no room for a new token: keeps the first `keep` tokens and as much of the tail as
  * leaves `room` tokens of the window.
  */
 export function truncatePrompt(
@@ -42,12 +42,12 @@ export function truncatePrompt(
   return out;
 }
 
-/** Tokens that a shift of a full window drops after the kept ones: half of what is not kept, at least one. */
+/** Tokens that a shift of a full window drops after the kept ones: half of the others, at least one. */
 export function discardedTokens(options: { length: number; keep: number }): number {
   return Math.max(1, Math.floor((options.length - options.keep) / 2));
 }
 
-/** In the words that clients look for, with the two numbers. */
+/** Uses the words that clients look for, with the two numbers. */
 export const tooLong = (promptLen: number, ctxLen: number): AppError =>
   new AppError(
     "bad_request",

@@ -1,19 +1,21 @@
-/** What decode steps cost by their number of rows, as measured; steps that were not tried are guessed. */
+/** Measured cost of decode steps by number of rows; untried numbers are estimated. */
 
-/** What a row more is thought to cost, as a share of a step of one row: a step reads all weights, however many rows. */
+/**
+ * Estimated cost of another row, as a share of a step with one row: a step reads all weights for any number of rows.
+ */
 const ROW_SHARE = 0.1;
-/** How much a new measurement counts. */
+/** Weight of a new measurement. */
 const NEWEST = 0.3;
-/** A step that took so many times as long as usual was held up by something else. */
+/** A step this many times slower than usual was delayed by something else. */
 const HELD_UP = 4;
-/** The first step of so many rows counts as at most so many times what it was thought to cost, for the same reason. */
+/** The first step of a size counts at most this many times its estimate, for the same reason. */
 const FIRST_HELD_UP = 3;
-/** Steps after which half of what is known of a number of rows is forgotten, so that it is tried again. */
+/** Steps after which half the evidence on a number of rows is forgotten, so that it is tried again. */
 const HALF_LIFE = 200;
 
 export interface DecodeCosts {
   note(rows: number, ns: number): void;
-  /** Nanoseconds; undefined before anything was measured of so few rows or fewer. */
+  /** Nanoseconds; undefined before a step of at most so many rows was measured. */
   of(rows: number): number | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Guesses by a layer of the model's own, which was trained for that: from the final hidden state of a row and the token
- * chosen after it, what comes after that token. It sees only rows of the answer, whose states were kept, and what it
- * guesses behind its own guesses goes on from its own states.
+ * Drafts with a layer of the model that was trained for it: from the final hidden state of a row and the token chosen
+ * after it, it predicts the next token. It sees only rows of the answer, whose states were kept, and continues from its
+ * own states after its own drafts.
  */
 import type { Session, StateRows } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -11,23 +11,23 @@ import type { Drafter } from "./draft.ts";
 import { logitsOf, type KeptStates } from "./kept-states.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Most tokens of a guess: each is likelier wrong than the one before. */
+/** Maximum drafted tokens: each is less likely right than the one before. */
 const GUESSED_MAX = 4;
 
 /** Belongs to the engine, which closes its sessions. */
 export interface DraftLayer {
-  /** Of the layer, whose states are wanted. */
+  /** The layer's session; its output is hidden states. */
   readonly session: Session;
-  /** From its states to logits. */
+  /** Computes logits from its states. */
   readonly head: Session;
-  /** Of states. */
+  /** Size of states. */
   readonly dim: number;
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly kept: KeptStates;
 }
 
-/** What the layer has of a slot: a row for each position from `first` on, made of the model's own states. */
+/** The layer's content of a slot: a row per position from `first` on, computed from the model's own states. */
 interface Held {
   readonly sequence: Sequence;
   readonly first: number;
@@ -38,7 +38,7 @@ interface Open {
   readonly sequence: Sequence;
   readonly count: number;
   readonly said: number[];
-  /** What it runs next. */
+  /** The input of its next run. */
   rows: StateRows;
 }
 
@@ -49,7 +49,7 @@ interface Pending {
   readonly first: number;
 }
 
-/** The rows that the layer lacks of a sequence; undefined where states up to the last position are not known. */
+/** The rows that the layer lacks of a sequence; undefined if states up to the last position are not known. */
 function pendingOf(
   sequence: Sequence,
   { kept, dim }: DraftLayer,
@@ -57,7 +57,7 @@ function pendingOf(
 ): Pending | undefined {
   const { slot, tokens } = sequence;
   const known = slot && kept.of(slot.index);
-  const last = tokens.length - 2; // the last that was evaluated
+  const last = tokens.length - 2; // the last one evaluated
   if (!slot || !known || last < known.start || known.tokens[last - known.start] !== tokens[last]) return undefined;
   const before = held.get(slot.index);
   const next = before?.sequence === sequence ? before.first + before.count : -1;
@@ -76,7 +76,7 @@ function pendingOf(
   return { rows, first };
 }
 
-/** One token more behind each. */
+/** Drafts one more token for each sequence, in one run. */
 async function goOn(
   open: readonly Open[],
   { session, head, dim, vocabSize }: DraftLayer,
@@ -92,7 +92,7 @@ async function goOn(
       slot,
       start: start + tokens.length,
       tokens: Int32Array.of(id),
-      positions: Int32Array.of(positions!.at(-1)! + 1), // `pendingOf` gave some
+      positions: Int32Array.of(positions!.at(-1)! + 1), // `pendingOf` returned some
       input: states.subarray(i * dim, (i + 1) * dim),
       states: "last",
     };
@@ -135,7 +135,7 @@ export function makeLayerDrafter(layer: DraftLayer, { loop }: { readonly loop: E
           costs.note(open.length, loop.nowNs() - startedNs);
         }
       } catch {
-        held.clear(); // what the layer's slots hold is unknown
+        held.clear(); // the content of the layer's slots is unknown
         return wanted.map(() => new Int32Array());
       }
     },

@@ -1,7 +1,7 @@
 /**
- * A draft model: a smaller one with the same vocabulary, which guesses what a model says next. It has a cache of its
- * own, with a slot for each of the model's. Its tokens are drawn as the model's sampler would draw them, with the
- * random numbers that come next, so that a guess is right as often as the two models agree.
+ * A draft model: a smaller model with the same vocabulary, which drafts tokens for the model. It has its own KV cache,
+ * with a slot for each of the model's. Its tokens are sampled as the model's sampler would, with the same upcoming
+ * random numbers, so that drafts are accepted as often as the two models agree.
  */
 import type { Rows, Session } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -10,48 +10,48 @@ import type { Ahead } from "../text/sampling/sampler.ts";
 import { makeDecodeCosts } from "./decode-costs.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Tokens that it lacks of a sequence and evaluates together with the first guess. */
+/** Missing tokens of a sequence that it evaluates together with its first draft. */
 const LAG_MAX = 16;
-/** A prefix is copied from another slot where it saves so many tokens. */
+/** A prefix is copied from another slot if it saves at least so many tokens. */
 const COPY_MIN_TOKENS = 16;
-/** Tokens of the first piece of a text that it lacks, and of the longest. */
+/** Tokens of the first and the longest piece of missing text per run. */
 const PIECE = { first: 32, most: 512 } as const;
 
 /** Belongs to the engine, which closes the session. */
 export interface DraftModel {
   readonly session: Session;
-  /** Of its logits; the model's may be shorter or longer. */
+  /** Size of its logits; the model's may be larger or smaller. */
   readonly vocabSize: number;
   readonly ctxLen: number;
 }
 
 interface Wanted {
   readonly sequence: Sequence;
-  /** How many tokens. */
+  /** Number of tokens to draft. */
   readonly count: number;
 }
 
 export interface Drafter {
-  /** Most tokens that it can guess behind a sequence now; 0: it must catch up first, or cannot at all. */
+  /** Maximum tokens that it can draft for a sequence now; 0: it must catch up first, or cannot draft. */
   room(sequence: Sequence): number;
-  /** Nanoseconds of guessing so many tokens for so many sequences at once; undefined before any was measured. */
+  /** Nanoseconds for drafting so many tokens for so many sequences at once; undefined before the first measurement. */
   cost(sequences: number, tokens: number): number | undefined;
-  /** Evaluates more of what it lacks of a sequence, for about so many nanoseconds. */
+  /** Evaluates missing tokens of a sequence, for about so many nanoseconds. */
   catchUp(sequence: Sequence, budgetNs: number): Promise<void>;
-  /** Tokens behind each sequence, as many as are wanted, or fewer; none where the model fails. */
+  /** Drafts for each sequence, of the wanted lengths or shorter; empty if the model fails. */
   guess(wanted: readonly Wanted[]): Promise<readonly Int32Array[]>;
   close(): void;
 }
 
-/** What is in the slots of a draft model. */
+/** The content of a draft model's slots. */
 interface Cache {
-  /** Tokens of a sequence that are not; Infinity where they cannot be. */
+  /** Number of a sequence's tokens that are missing; Infinity if they cannot be added. */
   lag(sequence: Sequence): number;
-  /** Leading tokens that are. */
+  /** Leading tokens that are present. */
   shared(sequence: Sequence): number;
   /** Copies a longer prefix from another slot. */
   borrow(sequence: Sequence): void;
-  /** As that of the session. Where it fails, nothing can be in the slots any more. */
+  /** As that of the session. After a failure all slots are empty. */
   run(rows: readonly Rows[]): Promise<Float32Array>;
 }
 
@@ -83,7 +83,7 @@ function makeCache({ session, ctxLen }: DraftModel, slots: number): Cache {
       try {
         return await session.run(rows);
       } catch (error) {
-        failed = true; // the model goes on without guesses
+        failed = true; // the model continues without drafts
         throw error;
       }
     },
@@ -105,7 +105,7 @@ export function makeDrafter(
     aheads.set(sequence, known);
     return known;
   };
-  /** One token more behind each. */
+  /** Drafts one more token for each sequence, in one run. */
   const round = async (open: readonly { sequence: Sequence; said: number[] }[]): Promise<void> => {
     const rows = open.map(({ sequence, said }): Rows => {
       const all = [...sequence.tokens, ...said];
@@ -138,7 +138,7 @@ export function makeDrafter(
       const startedNs = loop.nowNs();
       await cache.run([{ slot: indexOf(slot), start, tokens: own, logits: "none" }]).catch(() => undefined);
       const share = budgetNs / Math.max(1, loop.nowNs() - startedNs);
-      if (own.length < piece && share > 1) return; // the end of a text says little
+      if (own.length < piece && share > 1) return; // a short end is a poor measurement
       piece = Math.max(LAG_MAX, Math.min(PIECE.most, Math.floor(piece * Math.max(0.5, Math.min(2, share)))));
     },
     async guess(wanted) {
@@ -163,7 +163,7 @@ function indexOf(slot: Sequence["slot"]): number {
   return slot.index;
 }
 
-/** Leading tokens in common, but the last of the sequence: its logits are wanted. */
+/** Common leading tokens, excluding the sequence's last token, whose logits are wanted. */
 function sharedLength(held: readonly number[], tokens: readonly number[]): number {
   const limit = Math.min(held.length, tokens.length - 1);
   let n = 0;

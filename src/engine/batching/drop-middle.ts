@@ -1,9 +1,9 @@
-/** A context shift, for a sequence, its slot and the session alike. */
+/** A context shift of a sequence, its slot and the session together. */
 import type { Session } from "../program/backend.ts";
 import type { Sequence } from "./sequence.ts";
 import type { Slot } from "./slots.ts";
 
-/** Drops tokens behind the first `keep`; those behind them move down, in the slot too. */
+/** Drops tokens after the first `keep`; later ones move down, in the slot too. */
 export function dropMiddle(
   sequence: Sequence,
   { slot, keep, discard }: { slot: Slot; keep: number; discard: number },

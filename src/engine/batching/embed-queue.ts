@@ -1,40 +1,40 @@
 /**
- * Texts that wait for their embeddings, and which of them share a run: the oldest and others of about its length,
- * whichever request they belong to. Requests take turns in being the oldest.
+ * The queue of texts to embed, which groups them into runs: the oldest text and others of similar length, from any
+ * request. Requests take turns at being the oldest.
  */
 
-/** What the engine is asked to embed. */
+/** A request for embeddings. */
 export interface EmbedRequest {
   readonly id: number;
   /** At least one token each. */
   readonly texts: readonly Int32Array[];
-  /** Scores are wanted, one for each text, instead of vectors. */
+  /** Returns a score per text instead of a vector. */
   readonly ranks?: boolean;
 }
 
 /** One text of a request. */
 export interface EmbedText {
   readonly id: number;
-  /** Its place among the request's texts. */
+  /** Its index in the request. */
   readonly index: number;
   readonly tokens: Int32Array;
   readonly ranks: boolean;
 }
 
 interface GroupLimits {
-  /** Most tokens of a run, filling included; a longer text runs alone. */
+  /** Maximum tokens of a run, padding included; a longer text runs alone. */
   readonly tokensMax: number;
   readonly textsMax: number;
 }
 
-/** Texts that are looked at when a run is put together. */
+/** Texts that are considered for a run. */
 const WINDOW = 512;
-/** Share of a run's tokens that may be filling, once it is large enough to be worth a run. */
+/** Maximum share of padding in a run that is large enough otherwise. */
 const FILLING_MAX = 0.15;
 const WORTH_TOKENS = 64;
 
 export class EmbedQueue {
-  /** Waiting texts by request, the request whose turn it is first. */
+  /** Waiting texts by request; the next request in turn comes first. */
   #requests: { readonly id: number; waiting: EmbedText[] }[] = [];
 
   get size(): number {
@@ -50,7 +50,7 @@ export class EmbedQueue {
     this.#requests = this.#requests.filter((request) => request.id !== id);
   }
 
-  /** Takes the texts of the next run out of the queue; none where nothing waits. */
+  /** Removes the texts of the next run; empty if no text waits. */
   take(limits: GroupLimits): EmbedText[] {
     const window = this.#window();
     const group = window.length > 0 ? groupAround(window[0]!, window, limits) : [];
@@ -61,7 +61,7 @@ export class EmbedQueue {
     return group;
   }
 
-  /** The oldest texts, one of each request in turn. */
+  /** The oldest texts, one per request in turn. */
   #window(): EmbedText[] {
     const window: EmbedText[] = [];
     for (let round = 0; window.length < WINDOW; round++) {
@@ -73,7 +73,7 @@ export class EmbedQueue {
   }
 }
 
-/** A text and its neighbours by length, as many as the limits allow. */
+/** A text and its neighbours by length, within the limits. */
 function groupAround(text: EmbedText, window: readonly EmbedText[], limits: GroupLimits): EmbedText[] {
   const byLength = window.toSorted((a, b) => a.tokens.length - b.tokens.length);
   const lengthAt = (at: number): number => byLength[at]?.tokens.length ?? NaN;

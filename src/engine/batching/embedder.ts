@@ -1,6 +1,6 @@
 /**
- * Embeds texts on the engine's session, one bounded run at a time: an encoder many whole texts at once, any other model
- * one text after the other through a KV slot, in chunks. The engine calls `step` between its own runs.
+ * Embeds texts on the engine's session, one bounded run at a time: encoders take many whole texts per run, other models
+ * one text after another through a KV slot, in chunks. The engine calls `step` between its own runs.
  */
 import type { Session } from "../program/backend.ts";
 import { AppError, assert, type Code, messageOf } from "../../base/index.ts";
@@ -9,18 +9,18 @@ import { addStates, normalized, type Pooling } from "./pooling.ts";
 import type { RankHead } from "./rank-head.ts";
 import { forget, type Slot } from "./slots.ts";
 
-/** Tokens of one run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
+/** Tokens per run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
 const RUN_TOKENS = 1024;
 
 export type EmbedEvent =
   | {
       readonly kind: "embedded";
       readonly id: number;
-      /** Places of the texts among the request's. */
+      /** Indexes of the texts in the request. */
       readonly indexes: readonly number[];
-      /** One vector after the other, (indexes, dim), each of unit length or zeros; or one score after the other. */
+      /** Vectors in sequence, (indexes, dim), each of unit length or zeros; or scores in sequence. */
       readonly vectors: Float32Array;
-      /** Tokens of these texts. */
+      /** Total tokens of these texts. */
       readonly tokens: number;
     }
   | { readonly kind: "embedFailed"; readonly id: number; readonly code: Code; readonly message: string };
@@ -28,16 +28,16 @@ export type EmbedEvent =
 interface EmbedderParts {
   readonly session: Session;
   readonly pooling: Pooling;
-  /** Values of a vector. */
+  /** Values per vector. */
   readonly dim: number;
-  /** Scores a pooled state; undefined: the model does not rank. */
+  /** Scores a pooled state; undefined: not a reranker. */
   readonly rank?: RankHead | undefined;
-  /** Reads whole texts, and keeps nothing in slots. */
+  /** Reads whole texts, and uses no slots. */
   readonly encoder: boolean;
   readonly emit: (event: EmbedEvent) => void;
 }
 
-/** A text on its way through a slot. */
+/** A text in progress in a slot. */
 interface Current {
   readonly text: EmbedText;
   readonly slot: Slot;
@@ -45,7 +45,7 @@ interface Current {
   done: number;
 }
 
-/** Owns no resource but the slot that the engine gives it, which it hands back after each text. */
+/** Owns no resource except the slot that the engine lends it, which it returns after each text. */
 export class Embedder {
   readonly #parts: EmbedderParts;
   readonly #queue = new EmbedQueue();
@@ -59,23 +59,23 @@ export class Embedder {
     this.#queue.add(request);
   }
 
-  /** Forgets a request before the next run; nothing more is said of it. */
+  /** Drops a request before the next run; no event for it follows. */
   cancel(id: number): void {
     this.#queue.remove(id);
     if (this.#current?.text.id === id) this.#release();
   }
 
-  /** Whether `step` has something to do. */
+  /** Returns whether `step` has work. */
   get ready(): boolean {
     return this.#current !== undefined || (this.#parts.encoder && this.#queue.size > 0);
   }
 
-  /** Whether a text waits for a KV slot. */
+  /** Returns whether a text waits for a KV slot. */
   get wantsSlot(): boolean {
     return !this.#parts.encoder && !this.#current && this.#queue.size > 0;
   }
 
-  /** Starts the next text in a free slot, which is busy from then on; how many tokens it has. */
+  /** Starts the next text in a free slot, which is busy from then on; returns its number of tokens. */
   start(slot: Slot): number {
     const [text] = this.#queue.take({ tokensMax: 0, textsMax: 1 });
     if (!text) return 0;
@@ -85,7 +85,7 @@ export class Embedder {
     return text.tokens.length;
   }
 
-  /** One run. @param chunk most tokens of a text that goes through a slot */
+  /** One run. @param chunk maximum tokens of a text in a slot */
   async step(chunk: number): Promise<void> {
     if (this.#current) return this.#runChunk(this.#current, chunk);
     if (this.#parts.encoder) await this.#runGroup(this.#queue.take({ tokensMax: RUN_TOKENS, textsMax: RUN_TOKENS }));
@@ -100,7 +100,7 @@ export class Embedder {
       states = await session.states(texts.map(({ tokens }) => ({ slot: 0, start: 0, tokens, states: wanted })));
     } catch (error) {
       if (texts.length === 1) return this.#fail(texts[0]!.id, error);
-      for (const text of texts) await this.#runGroup([text]); // one broken text must not end the others' requests
+      for (const text of texts) await this.#runGroup([text]); // one bad text must not fail the other requests
       return;
     }
     let at = 0;
@@ -115,10 +115,10 @@ export class Embedder {
     for (const id of new Set(texts.map((text) => text.id))) this.#tell(id, texts, vectors);
   }
 
-  /** Says what a run found for one request. */
+  /** Emits the results of a run for one request. */
   #tell(id: number, texts: readonly EmbedText[], vectors: readonly Float32Array[]): void {
     const own = [...texts.keys()].filter((i) => texts[i]!.id === id);
-    const dim = vectors[own[0] ?? 0]?.length ?? 0; // of one request all are of a length
+    const dim = vectors[own[0] ?? 0]?.length ?? 0; // all of a request's vectors have the same length
     const joined = new Float32Array(own.length * dim);
     for (const [place, i] of own.entries()) joined.set(vectors[i]!, place * dim);
     const indexes = own.map((i) => texts[i]!.index);
@@ -145,7 +145,7 @@ export class Embedder {
     this.#release();
   }
 
-  /** What is wanted of a text's pooled state. */
+  /** The requested result from a text's pooled state. */
   #finish({ ranks }: EmbedText, sum: Float64Array): Float32Array {
     const { rank } = this.#parts;
     assert(!ranks || rank, "a score of a model without a head for it");

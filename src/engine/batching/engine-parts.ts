@@ -1,4 +1,4 @@
-/** What an engine is made of. */
+/** The parts of an engine. */
 import type { Session } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
@@ -14,26 +14,28 @@ export interface EngineParts {
   readonly session: Session;
   readonly loop: EventLoop;
   readonly tokenizer: Tokenizer;
-  /** Made when the first request with a format arrives. */
+  /** Created when the first request with a format arrives. */
   readonly grammars: () => Promise<GrammarCompiler>;
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly slots: number;
-  /** The most that runs take, however fast they are. */
+  /** The maximum size of runs, however fast they are. */
   readonly limits: ScheduleLimits;
-  /** Most bytes that slots take together, where their session lets them grow; undefined: as many as they have. */
+  /** Maximum bytes of all slots together, if their session lets them grow; undefined: unlimited. */
   readonly kvBytes?: number | undefined;
-  /** Memory that the process could still take; undefined: nobody knows. */
+  /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
-  /** Most bytes of prefixes that are kept beside slots. */
+  /** Maximum bytes of prefixes kept outside slots. */
   readonly prefixBytes: number;
-  /** Where they outlive the process; told what their bytes depend on beside the weights. */
+  /**
+   * Storage of prefixes that outlives the process; `layout` identifies the format of the bytes, apart from the weights.
+   */
   readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
   readonly embedder: Embedder;
-  /** Guesses for a session that verifies. */
+  /** Drafts for a session that verifies. */
   readonly draft?: DraftModel | undefined;
-  /** Guesses for one that keeps its states. */
+  /** Drafts for a session that keeps its states. */
   readonly draftLayer?: DraftLayer | undefined;
-  /** Receives all events of one step at once. */
+  /** Receives all events of one step together. */
   readonly emit: (events: readonly SequenceEvent[]) => void;
 }

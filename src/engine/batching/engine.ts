@@ -31,7 +31,7 @@ import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation
 import { makeSlicedPrefill, type SlicedPrefill } from "./sliced-prefill.ts";
 import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 
-/** Tokens of a text to embed that run between two steps of others. */
+/** Tokens of a text to embed that run between two steps of other sequences. */
 const EMBED_SHARED = 64;
 
 /** Owns the session; `close` releases it. */
@@ -42,11 +42,11 @@ export class Engine {
   readonly #answerText: ReturnType<typeof makeAnswerTexts>;
   readonly #pace: Pace;
   readonly #sliced: SlicedPrefill;
-  /** Undefined: steps of guessed tokens would have other bits. */
+  /** Undefined: steps with drafts would change the bits of results. */
   readonly #speculation: Speculation | undefined;
-  /** Undefined: all slots have room for all that they may hold. */
+  /** Undefined: all slots can hold their maximum. */
   readonly #room: KvRoom | undefined;
-  /** Undefined: prefixes stay where they are, in slots. */
+  /** Undefined: prefixes stay in their slots. */
   readonly #prefixes: PrefixCache | undefined;
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
@@ -57,7 +57,7 @@ export class Engine {
   #order = 0;
   /** Prompt tokens of all sequences so far. */
   #evaluated = 0;
-  /** Whether a text to embed takes the next free slot before a waiting sequence does. */
+  /** True if a text to embed takes the next free slot before a waiting sequence does. */
   #embedsNext = false;
   #closed = false;
   readonly #loop: Promise<void>;
@@ -89,12 +89,12 @@ export class Engine {
     return this.#waiting.length + this.#running.length + this.#preparing.size;
   }
 
-  /** Slots that a sequence holds. */
+  /** Slots held by sequences. */
   get busySlots(): number {
     return this.#slots.filter((slot) => slot.busy).length;
   }
 
-  /** Queues a request. Everything that follows, failure too, arrives as events. */
+  /** Queues a request. All results, failures included, arrive as events. */
   async submit(request: SequenceRequest): Promise<void> {
     this.#preparing.set(request.id, true);
     let grammar: GrammarMatcher | undefined;
@@ -155,7 +155,7 @@ export class Engine {
       }
       if (work) await this.#step(work);
       await embedder.step(work ? Math.min(EMBED_SHARED, limits.chunkShared) : limits.chunkAlone);
-      await this.#parts.loop.nextTurn(); // lets messages in: a cancel takes effect at the next step
+      await this.#parts.loop.nextTurn(); // handles messages: a cancel takes effect at the next step
     }
   }
 
@@ -165,7 +165,7 @@ export class Engine {
     if (victim && !victim.error) {
       this.#vacate(victim.sequence);
       this.#waiting.unshift(victim.sequence);
-      if (slot) this.#room?.release(slot); // it may have far more than the sequence, which would begin there again
+      if (slot) this.#room?.release(slot); // the slot may hold far more than the sequence, which restarts there
       return;
     }
     this.#last = work.kind;
@@ -189,7 +189,7 @@ export class Engine {
       const guessed = kind === "decode" && rows.some(({ drafted }) => drafted);
       if (guessed) return this.#runWork(withoutGuesses(work, session), events);
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
-      // one broken sequence must not end the others: each once more, alone
+      // one bad sequence must not fail the others: each runs again alone
       if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
       for (const [i, sequence] of sequences.entries()) {
         await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
@@ -202,7 +202,7 @@ export class Engine {
     await this.#goOn(work, { outcomes, tookNs }, events);
   }
 
-  /** Whether someone waits for the next token. */
+  /** Returns whether another sequence waits for its next token. */
   get #isShared(): boolean {
     return this.#running.some((sequence) => !inPrefill(sequence));
   }
@@ -217,7 +217,7 @@ export class Engine {
     }
   }
 
-  /** What follows from a run. */
+  /** Processes the result of a run. */
   async #goOn(
     work: Work,
     { outcomes, tookNs }: { outcomes: readonly (readonly Outcome[])[]; tookNs: number },
@@ -240,7 +240,7 @@ export class Engine {
     }
   }
 
-  /** Goes on token by token, as far as those are chosen that were guessed. */
+  /** Accepts drafted tokens one by one, as long as they equal the sampled ones. */
   async #verify(
     sequence: Sequence,
     { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly Outcome[] },
@@ -257,7 +257,7 @@ export class Engine {
     this.#speculation?.judge(sequence, right);
   }
 
-  /** Records that tokens are in the sequence's slot now. */
+  /** Records that tokens are now in the sequence's slot. */
   #cache(sequence: Sequence, count: number): void {
     const slot = sequence.slot;
     assert(slot, `sequence ${sequence.id} ran without a slot`);
@@ -266,14 +266,14 @@ export class Engine {
     sequence.cached = end;
   }
 
-  /** Puts aside where a sequence's slot stands, where it could not be taken back there otherwise. */
+  /** Saves a checkpoint of a sequence's slot if it could not be reset there otherwise. */
   #checkpoint({ slot, cached }: Sequence): void {
     const { session, slots } = this.#parts;
     if (!session.checkpoints || !slot || cached === 0 || slot.shifted || slot.tokens.length !== cached) return;
     keepCheckpoint(slot, session.checkpoints.save(slot.index, cached), { slots });
   }
 
-  /** Chooses the next token of a sequence and says what that adds, or ends it. */
+  /** Samples the next token of a sequence and emits its text, or ends the sequence. */
   async #decodeOne(sequence: Sequence, outcome: Outcome, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
@@ -283,7 +283,7 @@ export class Engine {
       }
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
-      // All logits were read back for log-probabilities; copy them before sampling modifies them.
+      // All logits were read back for log-probabilities; copies them before sampling modifies them.
       const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
       const id = sampleFrom(outcome, sequence, await sequence.grammar?.mask());
       sequence.sampler.accept(id);
@@ -305,7 +305,7 @@ export class Engine {
     }
   }
 
-  /** The window is full: drops the middle and goes on, or ends the answer. */
+  /** At a full window, drops the middle and continues, or ends the answer. */
   #makeRoom(sequence: Sequence, events: SequenceEvent[]): void {
     const slot = sequence.slot;
     assert(slot, `sequence ${sequence.id} decodes without a slot`);
@@ -326,7 +326,7 @@ export class Engine {
 
   #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
     if (!sequence.slot) return;
-    forget(sequence.slot); // what a failed run left in the cache is unknown
+    forget(sequence.slot); // the cache content after a failed run is unknown
     events.push(failureOf(sequence.id, error));
     this.#release(sequence);
   }
@@ -336,7 +336,7 @@ export class Engine {
     sequence.grammar?.dispose();
   }
 
-  /** Takes a sequence from its slot; what it had there is kept while there is memory for it. */
+  /** Removes a sequence from its slot; keeps a copy of its prefix if there is memory for it. */
   #vacate(sequence: Sequence): void {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
@@ -349,7 +349,7 @@ export class Engine {
     this.#running = this.#running.filter((other) => other !== sequence);
   }
 
-  /** A slot whose states went on with wrong guesses holds what it held before them. */
+  /** A slot whose states include rejected drafts is reset to the state before them. */
   #takeBack(sequence: Sequence, slot: Slot): void {
     const { checkpoints } = this.#parts.session;
     sequence.cached = checkpoints?.standing?.(slot.index, sequence.cached) ?? sequence.cached;
@@ -360,7 +360,7 @@ export class Engine {
     try {
       this.#prefixes?.save(index, tokens, checkpoints);
     } catch {
-      // No memory for a copy: the prefix stays where it is, until the slot is taken.
+      // Without memory for a copy, the prefix stays in the slot until that is reused.
     }
   }
 
@@ -393,7 +393,7 @@ export class Engine {
           this.#running.push(sequence);
         } catch (error) {
           sequence.grammar?.dispose();
-          for (const slot of free) forget(slot); // one of them may hold half of something
+          for (const slot of free) forget(slot); // a slot may be half written
           this.#parts.emit([failureOf(sequence.id, error)]);
         }
         this.#embedsNext = true;

@@ -1,15 +1,13 @@
-/**
- * The event loop as the portable parts see it: the host passes one in.
- */
+/** The event loop for portable code: the host supplies it. */
 
 export interface EventLoop {
-  /** Nanoseconds since some moment; never goes back. */
+  /** Nanoseconds since an arbitrary moment; never decreases. */
   nowNs(): number;
-  /** Resolves once timers, sockets and messages that are due had their turn. */
+  /** Resolves once due timers, sockets and messages were handled. */
   nextTurn(): Promise<void>;
 }
 
-/** That of this process, or of this page. */
+/** The event loop of this process or page. */
 export function systemLoop(): EventLoop {
   const { setImmediate: immediate } = globalThis;
   const later: (run: () => void) => void = typeof immediate === "function" ? immediate : makeMessageTurns();
@@ -19,7 +17,7 @@ export function systemLoop(): EventLoop {
   };
 }
 
-/** For pages, which have no `setImmediate`: a message to oneself arrives after what is due already. */
+/** For pages, which have no `setImmediate`: a message to oneself arrives after everything that is due already. */
 function makeMessageTurns(): (run: () => void) => void {
   const { port1, port2 } = new MessageChannel();
   const waiting: (() => void)[] = [];

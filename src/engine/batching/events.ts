@@ -1,10 +1,10 @@
-/** What the engine says of a sequence, made from what is known of it. */
+/** Makes the engine's events for a sequence. */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { AnswerPiece } from "./answer-text.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";
 
-/** Adds what a token gave, where that is anything. */
+/** Adds a token's text, if it has any. */
 export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {
   if (text === "" && !logprobs) return;
   events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });

@@ -1,8 +1,8 @@
-/** How often guesses of each kind were right, of each sequence: what the next ones promise. */
+/** Acceptance rates of drafts by kind and sequence, to predict the next drafts. */
 import { makeLookup, MATCH_MAX, type Lookup } from "./lookup.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Guesses by how much stood before them, and how often such are right before anything is known. */
+/** Kinds of drafts by the length of the match before them, with their assumed acceptance rates. */
 const KINDS = [
   { match: MATCH_MAX, right: 0.9 },
   { match: 12, right: 0.8 },
@@ -11,36 +11,38 @@ const KINDS = [
   { match: -1, right: 0.7 }, // by a draft model
 ] as const;
 export const DRAFTED = KINDS.length - 1;
-/** As many guesses does the opinion before anything is known weigh. */
+/** Weight of the assumed rate, in number of drafts. */
 const OPINION = 4;
 const CHANCE_MAX = 0.98;
-/** How much of a record stays with each new one. */
+/** Share of a record that remains with each new one. */
 const MEMORY = 0.9;
-/** How much of a draft model's is forgotten with every token that is not drafted: it is tried again some day. */
+/**
+ * Share of a draft model's record that is forgotten with every undrafted token, so that it is tried again eventually.
+ */
 const FORGOTTEN = 0.005;
 
-/** What is known of one sequence's guesses. */
+/** The drafts of one sequence. */
 interface History {
   readonly lookup: Lookup;
   /** By kind. */
   readonly records: { right: number; tried: number }[];
-  /** In the step that runs. */
+  /** In the current step. */
   guessed: { kind: number; count: number } | undefined;
 }
 
 export interface GuessRecords {
   readonly lookupOf: (sequence: Sequence) => Lookup;
-  /** How likely each token of a guess is right where those before it are. */
+  /** Probability that a token of a draft is accepted if the ones before it are. */
   chance(sequence: Sequence, kind: number): number;
-  /** A step has so many tokens of that kind. */
+  /** Records that a step has so many drafted tokens of that kind. */
   guessed(sequence: Sequence, guess: { kind: number; count: number }): void;
-  /** How many of its guesses in the last step were right. */
+  /** Records how many drafts of the last step were accepted. */
   judge(sequence: Sequence, right: number): void;
-  /** A step was not drafted. */
+  /** Records a step without drafts. */
   fade(sequence: Sequence): void;
 }
 
-/** The kind of a guess from earlier text. */
+/** The kind of a draft from earlier text. */
 export const kindOf = (shared: number): number => KINDS.findIndex(({ match }) => shared >= match);
 
 export function makeGuessRecords(): GuessRecords {

@@ -1,10 +1,10 @@
 /**
- * A session that keeps the final hidden states of the rows of its last decode step, of which a layer that drafts goes
- * on: logits are made of them by a program of their own, with the same bits.
+ * A session that keeps the final hidden states of its last decode step's rows, the input of a draft layer; a separate
+ * program computes logits from them, with the same bits.
  */
 import type { Rows, Session } from "../program/backend.ts";
 
-/** Of the rows that a slot ran last. */
+/** The rows of a slot's last run. */
 interface KeptRows {
   /** Position of the first. */
   readonly start: number;
@@ -15,11 +15,11 @@ interface KeptRows {
 
 export interface KeptStates {
   readonly session: Session;
-  /** Undefined where they were a prompt's. */
+  /** Undefined if they belonged to a prompt. */
   of(slot: number): KeptRows | undefined;
 }
 
-/** Logits of states, (rows, dim): a row of decode each. Good until the next run. */
+/** Logits of states, (rows, dim): a row of decode each. Valid until the next run. */
 export function logitsOf(head: Session, states: Float32Array, dim: number): Promise<Float32Array> {
   const count = states.length / dim;
   return head.run(
@@ -30,7 +30,7 @@ export function logitsOf(head: Session, states: Float32Array, dim: number): Prom
   );
 }
 
-/** @param dim of the states */
+/** @param dim size of the states */
 export function keepStates(session: Session, { head, dim }: { head: Session; dim: number }): KeptStates {
   const kept = new Map<number, KeptRows>();
   const isDecode = ({ tokens, logits, drafted = false }: Rows): boolean =>
@@ -39,7 +39,7 @@ export function keepStates(session: Session, { head, dim }: { head: Session; dim
     for (const { slot } of batch) kept.delete(slot);
     if (!batch.every(isDecode)) return session.run(batch);
     const all = await session.states(batch.map(({ logits, ...rows }) => ({ ...rows, states: logits })));
-    const states = all.slice(); // the next run has others
+    const states = all.slice(); // the next run reuses the array
     let at = 0;
     for (const { slot, start, tokens } of batch) {
       const end = at + tokens.length * dim;

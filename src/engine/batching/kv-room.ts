@@ -1,8 +1,8 @@
 /**
- * Whether there is memory for what sequences add to their slots. A slot's cache is reserved whole and gets memory where
- * it is written: where the slots together would take more than they may, those that nobody uses give theirs back, and
- * after them the sequence that came last waits until there is room again. Where the machine has not the memory that was
- * granted, because others have taken it, the sequence that wants it fails: the system would end the whole process.
+ * The budget of KV cache memory. A slot's cache is reserved as a whole and gets memory where it is written. When the
+ * slots together would exceed the budget, idle slots give up their memory first; then the newest sequence waits until
+ * there is room again. If the machine lacks granted memory, because other programs have taken it, the sequence that
+ * needs it fails: otherwise the system would kill the whole process.
  */
 import type { Growth } from "../program/backend.ts";
 import { AppError } from "../../base/index.ts";
@@ -10,39 +10,39 @@ import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 import { forget, type Slot } from "./slots.ts";
 
-/** Tokens that memory is counted in. */
+/** Granularity of the accounting, in tokens. */
 const UNIT = 64;
-/** Bytes that are left to whatever else the process does. */
+/** Bytes left for everything else in the process. */
 const RESERVE = 64 * 2 ** 20;
 
 export interface KvRoom {
-  /** Whether a sequence may begin beside those that run, whose prompts may not be evaluated yet. */
+  /** Returns whether a sequence may begin beside the running ones, whose prompts may not be evaluated yet. */
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
-  /** Makes room for a step; else says which sequence must stop until there is some, or fail. */
+  /** Makes room for a step; if that is impossible, returns the sequence that must wait, or fail. */
   victim(work: Work, running: readonly Sequence[]): Victim | undefined;
-  /** Counts what a text to embed takes, whether there is room for it or not. */
+  /** Accounts for a text to embed, even beyond the budget. */
   embeds(slot: Slot, tokens: number): void;
-  /** Gives the memory of a slot back, which nobody uses any more. */
+  /** Frees the memory of an unused slot. */
   release(slot: Slot): void;
 }
 
 interface Victim {
   readonly sequence: Sequence;
-  /** Why it fails; undefined: it goes on later. */
+  /** Why it fails; undefined: it waits. */
   readonly error?: AppError;
 }
 
 interface RoomOptions {
   readonly slots: readonly Slot[];
-  /** Of all slots; one sequence alone may take more. */
+  /** For all slots together; a single sequence may take more. */
   readonly bytesMax: number;
-  /** Memory that the process could still take; undefined: nobody knows. */
+  /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
 }
 
 export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, freeBytes }: RoomOptions): KvRoom {
   const most = Math.floor(bytesMax / tokenBytes);
-  const taken = new Map<Slot, number>(); // tokens that memory is there for
+  const taken = new Map<Slot, number>(); // tokens that have memory
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
   const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
 
@@ -56,7 +56,7 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
     taken.delete(slot);
   };
 
-  /** What a slot lacks for so many tokens: room beside the others in use, or memory of the machine. */
+  /** The obstacle to so many tokens in a slot: the budget beside other busy slots, or the machine's memory. */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));

@@ -1,4 +1,4 @@
-/** Opens the layer of a model's own file that drafts, and makes the model's session keep what it goes on from. */
+/** Opens the draft layer of a model's own file, and makes the model's session keep the states that it needs. */
 import { loadDraftLayer } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { AppError } from "../../base/index.ts";
@@ -7,16 +7,16 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { DraftLayer } from "./draft-layer.ts";
 import { keepStates } from "./kept-states.ts";
 
-/** A head keeps nothing of a sequence. */
+/** A head keeps no state of sequences. */
 const HEAD = { ctxLen: 32, slots: 1 } as const;
 
 interface Loaded {
-  /** That of the model, which keeps states where there is such a layer. */
+  /** The model's session, which keeps states if there is a draft layer. */
   readonly session: Session;
   readonly layer: DraftLayer | undefined;
 }
 
-/** A model answers without it too: where the file has none, or it cannot be run, there is none. */
+/** Optional: without a draft layer, or if it cannot run, the model answers without it. */
 export async function withDraftLayer(
   gguf: Gguf,
   {
@@ -29,7 +29,7 @@ export async function withDraftLayer(
     readonly program: Program;
     readonly session: Session;
     readonly backend: Backend;
-    /** False: something else guesses. */
+    /** False: another method drafts. */
     readonly isWanted: boolean;
   },
 ): Promise<Loaded> {

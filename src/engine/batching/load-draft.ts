@@ -1,4 +1,4 @@
-/** Opens the model that drafts for another: on the same backend, with a cache of its own. */
+/** Opens a draft model: on the same backend, with its own cache. */
 import { loadProgram } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
@@ -11,18 +11,18 @@ import type { OpenSource } from "../formats/gguf/source.ts";
 import { vocabularyDifference } from "../text/tokenizer/same-vocabulary.ts";
 import type { DraftModel } from "./draft.ts";
 
-/** A draft model that can be loaded, or why it cannot. */
+/** A loadable draft model, or the reason why it is not usable. */
 type OpenedDraft =
   | { readonly program: Program; readonly ctxLenMax: number; readonly close: () => void; readonly unused?: undefined }
   | { readonly unused: string };
 
-/** Why it is not used, or what guesses. */
+/** The draft model, or the reason why it is unused. */
 export interface LoadedDraft {
   readonly model?: DraftModel;
   readonly unused?: string;
 }
 
-/** A model answers without its draft model too: what is wrong with that is told, not thrown. */
+/** A model answers without its draft model too: errors of that are reported, not thrown. */
 export function openDraft(
   path: string | undefined,
   { model, open }: { model: Gguf; open: OpenSource },
@@ -43,7 +43,7 @@ export function openDraft(
   }
 }
 
-/** Loads it where the model's session takes guesses; `unused` says why it is not used. */
+/** Loads it if the model's session can verify drafts; `unused` has the reason if not. */
 export async function loadDraft(
   opened: OpenedDraft,
   { backend, verifies, ...options }: LoadOptions & { readonly backend: Backend; readonly verifies: boolean },

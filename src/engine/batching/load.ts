@@ -1,5 +1,6 @@
 /**
- * From a GGUF file to a running engine: open, choose the architecture, plan it on a backend, build the tokenizer.
+ * From a GGUF file to a running engine: opens the file, chooses the architecture, loads it on a backend, builds the
+ * tokenizer.
  */
 import { loadProgram } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
@@ -31,17 +32,19 @@ import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
 import { takingBack } from "./take-back.ts";
 
-/** A context must hold a kept token, one to drop and one to make. */
+/** A context must hold a kept token, one to drop and one to generate. */
 const CTX_LEN_MIN = 4;
-/** Images take more room than words: a context is at least so long where a model takes them. */
+/** Minimum context for a model with vision: images take more room than words. */
 const SEEING_CTX_LEN = 2048;
-/** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
+/**
+ * An encoder keeps no cache, so a longer context costs nothing until a text fills it; requests have their own limits.
+ */
 const ENCODER_CTX_LEN = 2048;
 
-/** Tokens that each slot has room for on any machine. */
+/** Tokens that each slot can hold on any machine. */
 const SHORT_TEXT = 1024;
 
-/** Of the memory that the KV cache may take, so much holds prefixes beside slots; no more than the slots have. */
+/** Share of the KV cache's memory for prefixes outside slots; at most as much as the slots have. */
 const PREFIX_SHARE = 1 / 4;
 
 interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
@@ -49,60 +52,62 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly loop: EventLoop;
   /** Opens the model's files. */
   readonly open: OpenSource;
-  /** Adapter files, laid over the model in this order. */
+  /** Adapter files, in the order of application. */
   readonly adapters?: readonly string[];
-  /** File of a smaller model with the same vocabulary, which guesses what the model says next. */
+  /** File of the draft model: smaller, with the same vocabulary. */
   readonly draft?: string | undefined;
-  /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
+  /** Requested context length, or `auto`: limited by `cacheMemory`. The model's trained length is the maximum. */
   readonly ctxLen: number | "auto";
-  /** Whether images can be decoded here, and the file that makes rows of them, where it is not the model's own. */
+  /** Set if images can be decoded here, with the file that encodes them unless the model's own does. */
   readonly sight?: { readonly projector: string | undefined } | undefined;
-  /** Bytes that the KV cache may take; undefined if unknown. */
+  /** Bytes for the KV cache; undefined if unknown. */
   readonly cacheMemory?: number | undefined;
-  /** Memory that the process could still take; undefined: nobody knows. */
+  /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
-  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  /** Starts a thread for grammars of large schemas; undefined: all are compiled between steps. */
   readonly grammarThread?: OpenGrammarThread | undefined;
-  /** Prompt tokens of one run. */
+  /** Maximum prompt tokens per run. */
   readonly chunk: number;
-  /** Keeps prefixes that outlive the process; told what their bytes depend on beside the files. */
+  /**
+   * Storage of prefixes that outlives the process; `layout` identifies the format of the bytes, apart from the files.
+   */
   readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
   readonly emit: (events: readonly SequenceEvent[]) => void;
   readonly onEmbed: (event: EmbedEvent) => void;
-  /** The model can do nothing any more; what ran has failed or is about to. */
+  /** Called when the model can run nothing any more; running requests have failed or will. */
   readonly onLost?: (error: Error) => void;
 }
 
-/** What the server wants to know of a loaded model. */
+/** Facts on a loaded model, for the server. */
 export interface EngineInfo {
   readonly arch: string;
   readonly backend: string;
   readonly device: string;
   readonly ctxLen: number;
-  /** Context length of training: the most that `ctxLen` can be; Infinity where the file does not say. */
+  /** Context length of training, the maximum of `ctxLen`; Infinity if the file does not say. */
   readonly ctxLenTrained: number;
-  /** Values of an embedding. */
+  /** Values per embedding. */
   readonly dim: number;
-  /** Made for embedding only. */
+  /** The model only makes embeddings. */
   readonly embedsOnly: boolean;
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
-  /** How many of them lie on a GPU. */
+  /** Bytes on a GPU. */
   readonly vramBytes: number;
-  /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
+  /** Layers on a GPU, the output counted as one; undefined: no GPU. */
   readonly gpuLayers: Session["gpuLayers"];
-  /** Scores documents for a query, by numbers of that kind; undefined: it does not. */
+  /** Kind of a reranker's scores; undefined: not a reranker. */
   readonly ranks: RankHead["kind"] | undefined;
   /** The model has markers for filling in the middle. */
   readonly canFill: boolean;
-  /** Kinds of media that a prompt may hold beside text. */
+  /** Kinds of media that a prompt may contain. */
   readonly media: readonly MediaKind[];
-  /** Why it takes no images, though it has an encoder of them. */
+  /** Why it takes no images although it has an image encoder. */
   readonly blind?: string;
-  /** Why its draft model is not used. */
+  /** Why its draft model is unused. */
   readonly draftUnused?: string;
-  /** Options that the file recommends for sampling. */
+  /** Recommended sampling options of the file. */
   readonly parameters: Options;
-  /** Keys by which the file recommends samplers that do not exist here. */
+  /** Keys of the file that recommend unsupported samplers. */
   readonly samplersUnused: readonly string[];
 }
 
@@ -116,20 +121,20 @@ interface Projector {
 export interface LoadedEngine {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
-  /** Jinja source of the file's own chat template, where it has one, and texts of tokens that templates may print. */
+  /** Jinja source of the file's own chat template, if any, and texts of tokens that templates may print. */
   readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
-  /** The prompt of a model that ranks, with `{query}` and `{document}`; undefined where special tokens part them. */
+  /** The prompt of a reranker, with `{query}` and `{document}`; undefined if special tokens separate the two. */
   readonly rankPrompt: string | undefined;
-  /** What runs. */
+  /** The program that runs. */
   readonly program: Program;
-  /** What makes rows of images: a file of its own, or another view of the model's. */
+  /** Encodes images: a separate file, or another view of the model's. */
   readonly projector: Projector | undefined;
   readonly info: EngineInfo;
-  /** What has happened to its files since they were opened, after which nothing of it can be trusted. */
+  /** Describes a change of its files since they were opened, after which their content cannot be trusted. */
   readonly changed: () => string | undefined;
 }
 
-/** Loads a model. Errors name the file and what is wrong with it. */
+/** Loads a model. Errors name the file and the problem. */
 export async function loadEngine(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const begun = given.backend.begin?.(given);
   try {
@@ -177,7 +182,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       ranks: rank?.kind,
       parameters: fileOptions(gguf.metadata),
       samplersUnused: unusedSamplers(gguf.metadata),
-      media: [], // whoever opens an encoder of images adds it
+      media: [], // added by the caller that opens an image encoder
     };
     const engine = new Engine({
       session,
@@ -206,14 +211,14 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   }
 }
 
-/** One that takes guesses where its slots go on only from where they stand too. */
+/** A session that can verify drafts even if its slots continue only from checkpoints. */
 async function loadSession(program: Program, options: LoadOptions & { backend: Backend }): Promise<Session> {
   const session = await options.backend.load(program, options);
   if (!session.verifies || !session.checkpoints) return session;
   return takingBack(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
 }
 
-/** What slots may take together: a short text in each at least, however little memory there is. */
+/** Bytes for all slots together: enough for a short text in each, however little memory there is. */
 function kvBytesOf(
   { growth }: Session,
   { cacheMemory = Infinity, slots, ctxLen }: { cacheMemory?: number | undefined; slots: number; ctxLen: number },
@@ -222,7 +227,7 @@ function kvBytesOf(
   return Math.max(cacheMemory, least);
 }
 
-/** What is known of a model, and of what drafts for it, once they are on a backend. */
+/** Facts on a model and its draft model, once they are loaded. */
 function factsOf(
   { backend, device, bytes, vramBytes = 0, gpuLayers }: Session,
   draft: LoadedDraft | undefined,
@@ -240,7 +245,7 @@ function factsOf(
   };
 }
 
-/** The projector of a model; none where what its own file has for one is damaged, for its text may be sound. */
+/** The projector of a model; undefined if the one in its own file is damaged, because its text part may be valid. */
 function openProjector(file: Gguf, { sight, open }: EngineOptions): Projector | undefined {
   if (!sight) return undefined;
   if (sight.projector !== undefined) {
@@ -256,7 +261,7 @@ function openProjector(file: Gguf, { sight, open }: EngineOptions): Projector | 
   }
 }
 
-/** What the context would be if the model had been trained for it. */
+/** The context length without the limit of training. */
 function wishedCtxLen(program: Program, options: EngineOptions): number {
   const { ctxLen, cacheMemory = 0, slots, backend } = options;
   const onGpu = backend.name === "webgpu";
@@ -265,7 +270,7 @@ function wishedCtxLen(program: Program, options: EngineOptions): number {
   return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
 }
 
-/** Of the file, else that of the models which are known to rank by answering. */
+/** The file's prompt, else the one for models known to rank by answering. */
 function rankPromptOf({ metadata }: Gguf, encoder: boolean): string | undefined {
   const own = metadata.get("tokenizer.chat_template.rerank");
   if (typeof own === "string") return own;
@@ -289,7 +294,7 @@ function grammarsOf(
 ): () => Promise<GrammarCompiler> {
   let made: Promise<GrammarCompiler> | undefined;
   const make = async (): Promise<GrammarCompiler> => {
-    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it when it is wanted
+    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it on demand
     const vocabulary = { ...vocabularyForGrammar(tokenizer), vocabSize };
     const inside = makeGrammarCompiler(vocabulary);
     if (!open) return inside;

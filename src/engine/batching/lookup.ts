@@ -1,20 +1,20 @@
 /**
- * Guesses what a sequence says next by what stood behind its last tokens where they stood before. Right more often than
- * not where a text is edited, quoted or repeated.
+ * Prompt-lookup (n-gram) drafting: drafts the tokens that followed an earlier occurrence of the last tokens. Mostly
+ * accepted when a text is edited, quoted or repeated.
  */
 
-/** As many tokens must have stood there before. */
+/** Minimum length of a match. */
 const GRAM = 3;
-/** Earlier places that are looked at, the latest first. */
+/** Earlier occurrences that are compared, the latest first. */
 const PLACES_MAX = 16;
-/** Tokens in common beyond which a place is as good as any. */
+/** Matches are compared up to this length. */
 export const MATCH_MAX = 32;
 const BUCKETS = 2 ** 15;
 
 export interface Guess {
   /** At least one. */
   readonly tokens: Int32Array;
-  /** How many tokens before it are the same as at the end of the sequence: 3 … MATCH_MAX. */
+  /** Length of the match with the end of the sequence: 3 … MATCH_MAX. */
   readonly match: number;
 }
 
@@ -24,9 +24,9 @@ export interface Lookup {
 }
 
 export function makeLookup(): Lookup {
-  const latest = new Int32Array(BUCKETS); // by hash of a gram, where the last one ended; 0: none
-  let before = new Int32Array(1024); // of each end, that of the gram before with the same hash
-  let end = GRAM; // grams that end before this are known
+  const latest = new Int32Array(BUCKETS); // by hash of a gram: the end of its last occurrence; 0: none
+  let before = new Int32Array(1024); // by end: the previous end with the same hash
+  let end = GRAM; // grams that end before this are indexed
 
   const learn = (tokens: readonly number[]): void => {
     if (tokens.length < end) {
@@ -65,7 +65,7 @@ export function makeLookup(): Lookup {
   };
 }
 
-/** Of the gram that ends before `end`. */
+/** Hash of the gram that ends before `end`. */
 function bucketOf(tokens: readonly number[], end: number): number {
   let hash = 0;
   for (let i = end - GRAM; i < end; i++) hash = Math.imul(hash ^ tokens[i]!, 0x9e3779b1) ^ (hash >>> 15);

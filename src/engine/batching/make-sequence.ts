@@ -1,4 +1,4 @@
-/** From a request to a sequence that waits: its prompt laid out and cut to the context, its sampler, its limits. */
+/** Turns a request into a waiting sequence: its prompt laid out and cut to the context, its sampler, its limits. */
 import { AppError } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { makeSampler } from "../text/sampling/sampler.ts";
@@ -8,7 +8,7 @@ import { answerRoom, keptTokens, tooLong, truncatePrompt } from "./context.ts";
 import type { Layout } from "./prompt.ts";
 import type { Sequence, SequenceRequest } from "./sequence.ts";
 
-/** An answer without a limit of its own ends after this many context lengths. */
+/** An unlimited answer ends after this many context lengths. */
 const PREDICT_MAX_CONTEXTS = 10;
 
 interface Parts {
@@ -19,7 +19,7 @@ interface Parts {
   readonly answerText: ReturnType<typeof makeAnswerTexts>;
 }
 
-/** Throws `bad_request` where the prompt is empty, or too long and must not be cut. */
+/** Throws `bad_request` if the prompt is empty, or too long to be kept whole as required. */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,

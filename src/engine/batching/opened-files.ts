@@ -1,16 +1,16 @@
-/** The files of a model while it is loaded: opened, read into memory where they are not, and watched for changes. */
+/** The files of a loaded model: opens them, reads them into memory if needed, and watches them for changes. */
 import type { LoadOptions } from "../program/backend.ts";
 import type { ByteSource, OpenSource } from "../formats/gguf/source.ts";
 
 interface OpenedFiles {
   readonly open: OpenSource;
-  /** Files that are not in memory are read before anything waits for their pages. */
+  /** Reads files that are not in memory before anything waits for their pages. */
   readAhead(options: Pick<LoadOptions, "onProgress" | "signal">): Promise<void>;
-  /** What has happened to one of them since; undefined: nothing. */
+  /** Describes a change since they were opened; undefined: unchanged. */
   changed(): string | undefined;
 }
 
-/** @param onOpen is told of each */
+/** @param onOpen called for each file */
 export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) => void): OpenedFiles {
   const sources: ByteSource[] = [];
   return {

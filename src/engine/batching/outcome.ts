@@ -1,16 +1,16 @@
 /**
- * What a run gives each of its sequences: the logits of its wanted rows, or only the candidates of the last where the
- * session can choose these and the sampler needs no more. Which of the two never changes the token.
+ * The output of a step for each of its sequences: the logits of its wanted rows, or only the last row's candidates if
+ * the session can select them and the sampler needs no more. The choice never changes the sampled token.
  */
 import type { OfferRows, Session } from "../program/backend.ts";
 import type { Offer, OfferWish } from "../text/sampling/offer.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Of one wanted row. */
+/** For one wanted row. */
 export type Outcome = Float32Array | Offer;
 
-/** Runs the rows; of each sequence of the work one outcome for each wanted row, good until the next run. */
+/** Runs the rows; returns one outcome per wanted row for each sequence of the work, valid until the next run. */
 export async function runWork(
   { rows, sequences }: Work,
   { session, vocabSize }: { session: Session; vocabSize: number },
@@ -30,13 +30,13 @@ export async function runWork(
   });
 }
 
-/** A grammar masks all logits, and log-probabilities are shares of all of them. */
+/** A grammar masks all logits, and log-probabilities are relative to all of them. */
 function wishOf({ sampler, grammar, request }: Sequence, chooser: Session["offers"]): OfferWish | undefined {
   if (!chooser || grammar || request.logprobs !== undefined) return undefined;
   return sampler.wish(chooser.limits);
 }
 
-/** Chooses the next id. @param mask ids that may follow, see `Sampler` */
+/** Samples the next id. @param mask ids that may follow, see `Sampler` */
 export function sampleFrom(
   outcome: Outcome,
   { sampler }: Pick<Sequence, "sampler">,

@@ -1,33 +1,33 @@
 /**
- * How many prompt tokens a run takes, as measured: few enough that nobody who decodes meanwhile waits much longer for
- * the next token than without, and that a cancelled request ends soon. How a prompt is cut never changes its numbers.
+ * Sizes prompt chunks by measurement: small enough that decoding sequences wait little longer for their next token, and
+ * that a cancelled request ends soon. The division of a prompt never changes its results.
  */
 import type { ScheduleLimits, Work } from "./scheduler.ts";
 
-/** Of the time between two tokens of others, a piece of a prompt between them may take so many times as much. */
+/** Time of a prompt chunk between two steps of other sequences, relative to the time between their tokens. */
 const SHARED_SHARE = 1.5;
-/** A run takes so long at most: nothing is heard meanwhile. */
+/** Maximum time of a run: messages wait meanwhile. */
 const ALONE_NS = 1e9;
-/** Before anything is measured. */
+/** Sizes before the first measurement. */
 const FIRST = { alone: 128, shared: 32 } as const;
-/** Fewer tokens cost as much as so many. */
+/** Fewer tokens cost the same. */
 const FEWEST = 8;
-/** Nor fewer while nobody waits: weights are unpacked for each run, which costs as much as forty tokens. */
+/** Minimum while no sequence waits: unpacking the weights costs as much as forty tokens in each run. */
 const FEWEST_ALONE = 32;
-/** How fast a size follows what was measured. */
+/** Limits on the change of a size per measurement. */
 const GROWTH = { least: 0.5, most: 4 } as const;
-/** How much a new measurement of a decode step counts. */
+/** Weight of a new measurement of a decode step. */
 const NEWEST = 0.3;
 
 export interface Pace {
   readonly limits: ScheduleLimits;
-  /** How long a run goes on. @param isShared whether others wait for their next token */
+  /** Time budget of a run. @param isShared other sequences wait for their next token */
   budgetNs(isShared: boolean): number;
-  /** @param ns of the run, or of its longest part where it may be divided */
+  /** @param ns duration of the run, or of its longest part if it is divisible */
   took(work: Work, ns: number, isShared: boolean): void;
 }
 
-/** @param most what a run may take however fast it is */
+/** @param most maximum size of a run, however fast it is */
 export function makePace(most: ScheduleLimits): Pace {
   const fit = (size: number, { limit, fewest }: { limit: number; fewest: number }): number => {
     const even = size > FEWEST ? Math.floor(size / FEWEST) * FEWEST : size;
@@ -51,7 +51,7 @@ export function makePace(most: ScheduleLimits): Pace {
         return;
       }
       const count = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
-      /** A piece so long that it takes that time. The end of a prompt says little, but that it took too long. */
+      /** The chunk that takes the budgeted time. The short end of a prompt only counts if it took too long. */
       const next = (size: number): number => {
         const budget = budgetNs(isShared);
         const growth = Math.max(GROWTH.least, Math.min(GROWTH.most, budget / Math.max(1, ns)));

@@ -1,43 +1,43 @@
 /**
  * Prefixes of finished sequences, far more than there are slots: a tree of blocks of keys and values, so that prefixes
- * which begin alike share the blocks of their beginning. Blocks are copies: what a slot computes for 64 tokens in a
- * fifth of a second is copied in less than a millisecond. Those used longest ago go first, to where snapshots are kept,
- * from where they come back, in the next process too.
+ * share the blocks of their common beginning. Blocks are copies: 64 tokens take a slot 0.2 s to compute, and less than
+ * a millisecond to copy. The least recently used blocks are evicted first, into the snapshot store, from which they
+ * come back, even in the next process.
  */
 import type { Checkpoint, KvBlocks } from "../program/backend.ts";
 import { makePool, type Pool, type PoolOptions } from "./prefix-pool.ts";
 import { nearest, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
-/** The end of a prefix is kept where it has so many tokens more than what is there. */
+/** A prefix is saved if it has at least so many tokens more than are there. */
 const KEPT_MIN_TOKENS = 16;
 /** Bytes of memory that copies leave free. */
 const RESERVE = 128 * 2 ** 20;
 
-/** A prefix that is there. */
+/** A cached prefix. */
 export interface PrefixMatch {
   readonly length: number;
   readonly path: readonly Node[];
 }
 
-/** What of a match is in a slot. */
+/** The part of a match that is now in a slot. */
 interface Loaded {
   readonly length: number;
-  /** Where its states can be taken back to; where that matters, the last is at its end. */
+  /** Checkpoints within it; if slots need checkpoints, the last one is at its end. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
 export interface PrefixCache {
-  /** What is kept in memory. */
+  /** Bytes kept in memory. */
   readonly bytes: number;
-  /** Resolves when the snapshots of earlier processes are known. */
+  /** Resolves when the snapshots of earlier processes are indexed. */
   readonly ready: Promise<void>;
-  /** The longest prefix of a prompt, at most `limit` tokens; one that ends at a checkpoint where there must be one. */
+  /** The longest prefix of a prompt, at most `limit` tokens; it ends at a checkpoint if slots need one. */
   match(tokens: readonly number[], limit: number): PrefixMatch;
-  /** Copies a prefix to a slot, as much of it as is still there. */
+  /** Copies a prefix into a slot, as far as it still exists. */
   load(match: PrefixMatch, slot: number): Loaded;
-  /** Copies what a slot holds and the cache does not. */
+  /** Copies the part of a slot that the cache lacks. */
   save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[]): void;
-  /** Resolves when what is to outlive the process does. */
+  /** Resolves when all snapshots are written. */
   close(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       const there: Node[] = [];
       const checkpoints: Checkpoint[] = [];
       const deepest = path.at(-1);
-      if (deepest) pool.touch(deepest); // others go before it
+      if (deepest) pool.touch(deepest); // evicts others first
       for (const node of path) {
         const data = pool.read(node);
         if (!data) break;
@@ -106,7 +106,7 @@ interface Room {
   readonly roomFor: number;
 }
 
-/** Adds what a slot holds and the tree does not: a prefix longer than memory may hold is stored as far as it can be. */
+/** Adds the part of a slot that the tree lacks; a prefix longer than memory allows is stored as far as possible. */
 function saveSlot(
   { slot, tokens, checkpoints }: { slot: number; tokens: readonly number[]; checkpoints: readonly Checkpoint[] },
   { pool, blocks, bytesMax, roomFor }: { pool: Pool; blocks: KvBlocks } & Room,
@@ -128,7 +128,7 @@ function saveSlot(
       continue;
     }
     if (own.length < blocks.length && !kept && own.length - shared < KEPT_MIN_TOKENS) break;
-    if (parent && copied === 0) pool.touch(parent); // others go before what is there of it
+    if (parent && copied === 0) pool.touch(parent); // evicts others before the existing part of it
     if ((copied += blocks.bytesOf(own.length)) > roomFor) break;
     if (there && shared === there.tokens.length) pool.drop(there); // the beginning of this one
     const node: Node = {

@@ -5,15 +5,15 @@ import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } f
 
 export interface PoolOptions {
   readonly blocks: KvBlocks;
-  /** Most bytes that are kept in memory. */
+  /** Maximum bytes in memory. */
   readonly bytesMax: number;
   readonly snapshots: SnapshotStore | undefined;
-  /** Memory that the process could still take; undefined: nobody knows. */
+  /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
 }
 
 export interface BlockData {
-  /** Good until the next block is read. */
+  /** Valid until the next block is read. */
   readonly bytes: Uint8Array;
   readonly checkpoints: readonly Checkpoint[];
 }
@@ -22,14 +22,14 @@ export interface Pool {
   readonly roots: Node[];
   readonly bytes: number;
   readonly ready: Promise<void>;
-  /** What a block is, from wherever it is; undefined where it is nowhere any more. What was stored stays there. */
+  /** The content of a block, from memory or storage; undefined if it is lost. Stored content stays stored. */
   read(node: Node): BlockData | undefined;
   add(node: Node): void;
-  /** Keeps a node where snapshots are kept and not in memory; false where it cannot be. */
+  /** Moves a node from memory to the snapshot store; false if that is impossible. */
   putAside(node: Node): boolean;
-  /** Gives a node other checkpoints. @param bytes of it, in memory from then on */
+  /** Replaces a node's checkpoints. @param bytes the node's, in memory from then on */
   change(node: Node, checkpoints: readonly KeptCheckpoint[], bytes: Uint8Array): void;
-  /** Forgets a node and all behind it. */
+  /** Deletes a node and all its descendants. */
   drop(node: Node): void;
   touch(last: Node): void;
   shrink(): void;
@@ -37,7 +37,8 @@ export interface Pool {
 
 export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
   const roots: Node[] = [];
-  // Those in memory by use, the latest last. A parent is used after its children, so that the first has none here.
+  // Nodes in memory by use, the latest last. A parent counts as used after its children, so the first node has no
+  // children here.
   const used = new Set<Node>();
   let bytes = 0;
   const use = (node: Node): void => {
@@ -120,7 +121,7 @@ function letGo(node: Node): void {
   for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
 }
 
-/** Keeps a node beyond the process, where its parent is. */
+/** Stores a node beyond the process, with its parents. */
 function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: SnapshotStore | undefined): void {
   const { tokens, parent, checkpoints } = node;
   if (!snapshots || !node.bytes || tokens.some((token) => token < 0)) return; // keys of media are this process's
@@ -132,7 +133,7 @@ function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: Snaps
   snapshots.write({ ...info, checkpoints: sizes }, [node.bytes, ...packed]);
 }
 
-/** Undefined where what was stored is not this node. */
+/** Undefined if the stored content is not this node's. */
 function dataOf(
   { tokens, checkpoints }: Node,
   blocks: KvBlocks,

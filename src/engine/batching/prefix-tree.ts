@@ -1,29 +1,29 @@
-/** The tree of prefixes: each node is a block of tokens behind those of its parents. */
+/** The tree of prefixes: each node is a block of tokens that follows its parents' tokens. */
 import type { Checkpoint } from "../program/backend.ts";
 import type { SnapshotInfo } from "../formats/snapshots.ts";
 
-/** What a node costs beside its bytes. */
+/** Overhead of a node besides its bytes. */
 const NODE_BYTES = 1024;
 
 export interface KeptCheckpoint {
   readonly length: number;
   readonly bytes: number;
-  /** Undefined where it is only stored. */
+  /** Undefined if it is only stored. */
   value: Checkpoint | undefined;
 }
 
 export interface Node {
-  /** As many as a block has, or fewer where the prefix ended; only a full one has children. */
+  /** A full block, or fewer tokens at the end of a prefix; only full nodes have children. */
   readonly tokens: readonly number[];
-  /** Position of the first. */
+  /** Position of the first token. */
   readonly first: number;
   readonly parent: Node | undefined;
   readonly children: Node[];
-  /** Undefined where they are only stored. */
+  /** Undefined if only stored. */
   bytes: Uint8Array | undefined;
-  /** Taken within this block, the shortest first. */
+  /** Within this block, the shortest first. */
   checkpoints: readonly KeptCheckpoint[];
-  /** Of its snapshot; undefined: there is none. */
+  /** Name of its snapshot; undefined: it has none. */
   name: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface Node {
 export const sizeOf = ({ bytes, checkpoints }: Node): number =>
   NODE_BYTES + (bytes?.length ?? 0) + checkpoints.reduce((sum, each) => sum + (each.value ? each.bytes : 0), 0);
 
-/** The node that shares the most tokens with a text from `first` on, and how many. */
+/** The node that shares the most tokens with a text from `first` on, and their number. */
 export function nearest(
   nodes: readonly Node[],
   text: readonly number[],
@@ -48,13 +48,13 @@ export function nearest(
   return [best, most];
 }
 
-/** A node and all behind it. */
+/** A node and all its descendants. */
 export function* nodesBelow(node: Node): Generator<Node> {
   yield node;
   for (const child of node.children) yield* nodesBelow(child);
 }
 
-/** Adds what was stored to an empty tree; the names of what has no place in it. */
+/** Adds stored nodes to an empty tree; returns the names of snapshots without a place in it. */
 export function attachSnapshots(roots: Node[], infos: readonly SnapshotInfo[], blockLength: number): string[] {
   const behind = Map.groupBy(infos, ({ parent }) => parent);
   const unused = new Set(infos.map(({ name }) => name));

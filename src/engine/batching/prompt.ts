@@ -1,28 +1,28 @@
 /**
- * A prompt as the engine takes it: ids of tokens, and media between them, which are rows of vectors in place of token
- * embeddings. Laid out, each row has a key: its id, or a negative number that stands for the content of a row of media,
- * so that two images never pass for each other where prefixes are compared.
+ * The engine's form of a prompt: token ids, and media between them, whose rows are vectors in place of token
+ * embeddings. In the layout each row has a key: its id, or a negative number that identifies the content of a media
+ * row, so that different images never match when prefixes are compared.
  */
 import type { Rows } from "../program/backend.ts";
 import { AppError, assert } from "../../base/index.ts";
 
-/** Something that is no text. */
+/** A non-text part of a prompt. */
 export interface Media {
-  /** Of its content and of how it was encoded: equal hashes stand for equal vectors. */
+  /** Hash of its content and encoding: equal hashes mean equal vectors. */
   readonly hash: string;
   readonly rows: number;
   /** (rows, dim) */
   readonly vectors: Float32Array;
-  /** Where its rows are, counted from where it begins; left out: one after the other. */
+  /** Positions of its rows, relative to its beginning; omitted: consecutive. */
   readonly positions?: {
     /** (rows, `perRow`) */
     readonly of: Int32Array;
-    /** Time, height, width; or one. */
+    /** Three (time, height, width), or one. */
     readonly perRow: 1 | 3;
-    /** How many positions it takes up: what follows is so far behind its beginning. */
+    /** Number of positions it occupies: text continues so far after its beginning. */
     readonly length: number;
   };
-  /** Its rows see each other both ways, as the parts of an image do. */
+  /** Its rows attend to each other in both directions, as the parts of an image do. */
   readonly isTwoWay: boolean;
 }
 
@@ -37,22 +37,22 @@ export interface PlacedMedia {
 }
 
 export interface Layout {
-  /** Of each row its id; −1 for a row of media. */
+  /** The id of each row; −1 for a media row. */
   readonly ids: Int32Array;
-  /** What rows are compared by. */
+  /** Keys for comparing rows. */
   readonly keys: readonly number[];
   /** In the order of their rows. */
   readonly media: readonly PlacedMedia[];
 }
 
-/** In place of an id. */
+/** Marks a row without an id. */
 const NO_ID = -1;
-/** Contents whose keys are known; one that was forgotten gets others, and shares no prefix with what it was. */
+/** Contents with remembered keys; a forgotten content gets new keys, and no longer matches its old prefix. */
 const HASHES_MAX = 4096;
 
-/** Gives rows of media their keys: the same ones to the same content, and never those of another. */
+/** Assigns keys to media rows: equal for equal content, distinct for different content. */
 export function makeLayouts(): (prompt: readonly PromptSegment[]) => Layout {
-  const bases = new Map<string, number>(); // by hash, used last at the end
+  const bases = new Map<string, number>(); // by hash, most recently used last
   let next = 1;
   const baseOf = ({ hash, rows }: Media): number => {
     const base = bases.get(hash) ?? next;
@@ -104,11 +104,14 @@ function checkId(id: number): void {
   if (id < 0) throw new AppError("bad_request", `prompt: expected ids of the vocabulary, got ${id}`);
 }
 
-/** The longest length up to `length` where a run may begin: not between rows that see each other both ways. */
+/**
+ * The longest length up to `length` at which a run may begin: not between rows that attend to each other in both
+ * directions.
+ */
 export const wholeLength = (media: readonly PlacedMedia[], length: number): number =>
   twoWayAround(media, length)?.first ?? length;
 
-/** The shortest length from `length` on where a run may end. */
+/** The shortest length from `length` on at which a run may end. */
 export const wholeEnd = (media: readonly PlacedMedia[], length: number): number =>
   twoWayAround(media, length)?.end ?? length;
 
@@ -148,11 +151,11 @@ function vectorsOf(within: readonly PlacedMedia[], { start, end }: { start: numb
   return all;
 }
 
-/** (rows, 1 or 3): what follows media begins where they end, however many rows they have. */
+/** (rows, 1 or 3): after media, positions continue where the media's end, however many rows there are. */
 function positionsOf(media: readonly PlacedMedia[], { start, end }: { start: number; end: number }): Int32Array {
   const perRow = media.some((placed) => placed.media.positions?.perRow === 3) ? 3 : 1;
   const positions = new Int32Array((end - start) * perRow);
-  let ahead = 0; // of positions before rows: negative where media take up fewer
+  let ahead = 0; // positions minus rows: negative if media occupy fewer positions
   let index = 0;
   for (let row = 0; row < end; row++) {
     while (index < media.length && media[index]!.end <= row) {

@@ -1,15 +1,15 @@
 /**
- * The head of a model that scores a document for a query: from the pooled state to one number. Keys and tensors are
- * llama.cpp's (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, then `cls.output`; a
- * model with several outputs says how likely the first of them is.
+ * The scoring head of a reranker: from the pooled state to one number. Keys and tensors are llama.cpp's
+ * (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, then `cls.output`; with several
+ * outputs, the score is the probability of the first.
  */
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 
-/** `llama_pooling_type` of such models. */
+/** `llama_pooling_type` of rerankers. */
 export const RANK = 4;
 
-/** What models that were made of a chat model are asked where their file does not say (Qwen3-Reranker's model card). */
+/** The default prompt for rerankers that derive from chat models (Qwen3-Reranker's model card). */
 export const RANK_PROMPT =
   "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
   'Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n' +
@@ -17,9 +17,9 @@ export const RANK_PROMPT =
   "<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
 export interface RankHead {
-  /** `logit`: any number, higher for what fits better; `share`: how likely it fits, from 0 to 1. */
+  /** `logit`: any number, higher for a better match; `share`: a probability from 0 to 1. */
   readonly kind: "logit" | "share";
-  /** The score of a pooled state, (dim), that is not of unit length. */
+  /** The score of an unnormalized pooled state, (dim). */
   score(state: Float64Array): number;
 }
 
@@ -30,7 +30,7 @@ interface Layer {
   readonly outDim: number;
 }
 
-/** Undefined where the model does not rank. Throws `bad_file` where its head is missing or misshapen. */
+/** Undefined if the model is not a reranker. Throws `bad_file` if its head is missing or misshapen. */
 export function rankHeadOf(gguf: Gguf, { arch, dim }: { arch: string; dim: number }): RankHead | undefined {
   if (gguf.metadata.get(`${arch}.pooling_type`) !== RANK) return undefined;
   const dense = readLayer(gguf, "cls", { dim, outDim: dim });
@@ -47,12 +47,12 @@ export function rankHeadOf(gguf: Gguf, { arch, dim }: { arch: string; dim: numbe
     score(state) {
       const hidden = dense ? apply(dense, state).map(Math.tanh) : state;
       const scores = output ? apply(output, hidden) : hidden;
-      return isShare ? firstShare(scores) : scores[0]!; // a head has one output at least
+      return isShare ? firstShare(scores) : scores[0]!; // a head has at least one output
     },
   };
 }
 
-/** W · x + b, in float64. */
+/** W (outDim, dim) · x (dim) + b → (outDim), in float64. */
 function apply({ weight, bias, outDim }: Layer, x: Float64Array): Float64Array {
   return Float64Array.from({ length: outDim }, (_, row) => {
     let sum = bias?.[row] ?? 0;
@@ -68,7 +68,7 @@ function firstShare(scores: Float64Array): number {
   return Math.exp(scores[0]! - most) / sum;
 }
 
-/** Labels of a classifier: more than any that ranks has. */
+/** Labels of a classifier: more than any reranker has. */
 const OUTPUTS_MAX = 1024;
 
 function readLayer(

@@ -1,11 +1,11 @@
-/** What was made of lists of texts lately. */
+/** A small cache of results for lists of texts. */
 
-/** Lists that are remembered: at the limit all are forgotten. */
+/** Number of cached lists: when reached, the cache is cleared. */
 const KEPT_MAX = 16;
-/** Longer lists, as JSON, are seldom, and what is made of them may be large: it is made each time. */
+/** Longer lists, as JSON, are rare, and their results may be large: they are not cached. */
 const CHARS_MAX = 1024;
 
-/** A function that makes something of a list of texts, once for each of the last few lists. What it makes is shared. */
+/** Memoizes a function of a list of texts, for the last few lists. Results are shared. */
 export function remembering<T>(make: (texts: readonly string[]) => T): (texts: readonly string[]) => T {
   const known = new Map<string, T>();
   return (texts) => {

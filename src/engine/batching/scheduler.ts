@@ -1,14 +1,14 @@
 /**
- * What the engine runs next. Decode steps take every sequence that is ready, so that all of them share one read of the
- * weights; between two of them at most one bounded chunk of one prompt is prefilled. Of several prompts a short one
- * passes longer ones that came before it, but none is passed by more tokens than it has itself: see `Sequence.due`.
+ * Chooses the engine's next run. A decode step includes every sequence that is ready, so that all share one read of the
+ * weights; between two of them at most one bounded chunk of one prompt is prefilled. A short prompt overtakes longer
+ * ones that came before it, but no prompt is overtaken by more tokens than it has itself: see `Sequence.due`.
  */
 import type { Rows } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 import { inputOf, wholeEnd } from "./prompt.ts";
 import { inPrefill, type Sequence } from "./sequence.ts";
 
-/** Rows for the backend, each beside the sequence they belong to. */
+/** Rows for the backend, with the sequences they belong to. */
 export interface Work {
   readonly kind: "prefill" | "decode";
   readonly rows: readonly Rows[];
@@ -16,23 +16,23 @@ export interface Work {
 }
 
 export interface ScheduleLimits {
-  /** Prompt tokens of one run while nothing else is decoding. */
+  /** Prompt tokens per run while no sequence decodes. */
   readonly chunkAlone: number;
-  /** Prompt tokens of one run while others wait for their next token. */
+  /** Prompt tokens per run while others wait for their next token. */
   readonly chunkShared: number;
 }
 
 /**
- * A run of a prompt ends so many tokens before it does, where slots go on only from checkpoints: the next turn of a
- * chat has another ending than the opening of an answer.
+ * If slots continue only from checkpoints, a run ends so many tokens before a prompt does: the next turn of a chat
+ * replaces the opening of the answer at its end.
  */
 export const CHECKPOINT_TAIL = 16;
 
 /**
- * The next run, or undefined where there is nothing to do.
- * @param last kind of the run before, so that prefill and decode alternate
- * @param isExact whether tokens of an answer that are evaluated again get the bits that they had
- * @param tail tokens before the end of a prompt where a run ends; 0: none
+ * The next run; undefined if there is nothing to do.
+ * @param last kind of the previous run, so that prefill and decode alternate
+ * @param isExact evaluating tokens of an answer again gives the same bits
+ * @param tail tokens before the end of a prompt at which a run ends; 0: none
  */
 export function schedule(
   running: readonly Sequence[],
@@ -58,7 +58,7 @@ export function schedule(
 /** Rows of a step that evaluates an answer again. */
 const AGAIN_ROWS = 16;
 
-/** Tokens of an answer whose slot was lost; undefined while some of its prompt are to come. */
+/** Work for tokens of an answer whose slot was lost; undefined while some of its prompt are missing. */
 function againOf(sequence: Sequence): Work | undefined {
   const { tokens, generated, cached } = sequence;
   if (generated.length === 0 || cached < tokens.length - generated.length) return undefined;
@@ -66,7 +66,7 @@ function againOf(sequence: Sequence): Work | undefined {
   return { kind: "prefill", rows: [{ ...rows, logits: "all", drafted: true }], sequences: [sequence] };
 }
 
-/** The next chunk of a prompt. No last chunk of one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
+/** The next chunk of a prompt. The last chunk never has one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
 function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
   const answered = sequence.tokens.length - sequence.generated.length;
   const whole = (sequence.cached < answered ? answered : sequence.tokens.length) - sequence.cached;

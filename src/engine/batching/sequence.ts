@@ -1,6 +1,6 @@
 /**
- * One request inside the engine: its tokens, what is cached of them, how the next one is chosen, and what has been said
- * so far. The scheduler reads it, the engine moves it from waiting to prefill to decode to done.
+ * One request inside the engine: its tokens, how many are cached, how the next one is sampled, and the text emitted so
+ * far. The scheduler reads it; the engine moves it from waiting to prefill to decode to done.
  */
 import type { Code } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
@@ -15,7 +15,7 @@ export type FinishReason = "stop" | "length";
 /** Times in integer nanoseconds. */
 interface SequenceStatistics {
   readonly promptEvalCount: number;
-  /** How many of them were in the cache already. */
+  /** Prompt tokens that were cached already. */
   readonly promptCachedCount: number;
   readonly promptEvalNs: number;
   readonly evalCount: number;
@@ -23,21 +23,21 @@ interface SequenceStatistics {
 }
 
 export type SequenceEvent =
-  /** The prompt was read: comes with the first token, before its text. */
+  /** The prompt was read: emitted with the first token, before its text. */
   | {
       readonly kind: "prompt";
       readonly id: number;
       readonly tokens: number;
-      /** How many of them were in the cache already. */
+      /** Prompt tokens that were cached already. */
       readonly cached: number;
-      /** As the request gave it. */
+      /** As in the request. */
       readonly end: string | undefined;
     }
   | {
       readonly kind: "text";
       readonly id: number;
       readonly text: string;
-      /** The tokens that this text completes, where they were asked for. */
+      /** The tokens that this text completes, if requested. */
       readonly logprobs?: readonly ChosenToken[];
     }
   | {
@@ -47,36 +47,36 @@ export type SequenceEvent =
       readonly statistics: SequenceStatistics;
       /** Ids of prompt and answer. */
       readonly tokens: Int32Array;
-      /** Part of the prompt was left out, or dropped later to make room. */
+      /** A part of the prompt was left out, or dropped later to make room. */
       readonly truncated?: boolean;
       /** The stop string that ended the answer. */
       readonly stopSequence?: string;
     }
   | { readonly kind: "error"; readonly id: number; readonly code: Code; readonly message: string };
 
-/** How an answer is made. */
+/** Settings of an answer. */
 export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
   readonly format?: "json" | Record<string, unknown>;
-  /** Whether a full context drops its middle and goes on, or ends the answer. */
+  /** For a full context: true drops its middle and continues, false ends the answer. */
   readonly shift: boolean;
-  /** Whether a prompt longer than the context is cut (the default) or refused. */
+  /** For a prompt longer than the context: true (default) cuts it, false refuses it. */
   readonly truncate?: boolean;
-  /** How many alternatives to name for each token; undefined: no log-probabilities. */
+  /** Number of alternatives per token; undefined: no log-probabilities. */
   readonly logprobs?: number;
-  /** Texts of control tokens that come out as text; the others give none. */
+  /** Control tokens that are shown as text; the others are silent. */
   readonly visible?: readonly string[];
 }
 
-/** What the engine is asked to continue. */
+/** A request to continue a prompt. */
 export interface SequenceRequest extends AnswerSettings {
   readonly id: number;
   /** At least one row. */
   readonly prompt: readonly PromptSegment[];
-  /** The end of the prompt's text, told again when the prompt was read. */
+  /** The end of the prompt's text, echoed when the prompt was read. */
   readonly promptEnd?: string;
-  /** Part of the prompt was left out before it got here. */
+  /** A part of the prompt was left out before it got here. */
   readonly wasCut?: boolean;
 }
 
@@ -86,44 +86,44 @@ export interface Sequence {
   readonly sampler: Sampler;
   readonly grammar: GrammarMatcher | undefined;
   readonly text: AnswerText;
-  /** Keys of the prompt (truncated to the context) and ids of what was generated, without what shifts have dropped. */
+  /** Keys of the prompt (truncated to the context) and generated ids, without tokens that shifts have dropped. */
   tokens: number[];
-  /** What was evaluated of the request's prompt: all of it, or what the context had room for; −1 for rows of media. */
+  /** The evaluated ids of the request's prompt, after truncation; −1 for media rows. */
   readonly prompt: Int32Array;
-  /** Media among `tokens`; a sequence with some is neither cut nor shifted. */
+  /** Media among `tokens`; a sequence with media is neither cut nor shifted. */
   readonly media: readonly PlacedMedia[];
-  /** Tokens at the front that a shift keeps. */
+  /** Leading tokens that a shift keeps. */
   readonly keep: number;
-  /** Most tokens that may be generated. */
+  /** Maximum generated tokens. */
   readonly predictMax: number;
   /** All generated ids, for the caller's `context`. */
   readonly generated: number[];
   slot: Slot | undefined;
   /** Leading tokens whose KV is in the slot. */
   cached: number;
-  /** How many of the prompt's tokens were there before it ran. */
+  /** Prompt tokens that were there before it ran. */
   reused: number;
-  /** Prompt tokens that the engine has evaluated once this prompt is done, if it goes first from here on. */
+  /** The engine's count of prompt tokens at which this prompt would be done if it went first from here on. */
   due: number;
   cancelled: boolean;
   truncated: boolean;
   stopSequence: string | undefined;
   promptEvalNs: number;
-  /** When the first token was chosen; 0 before that. */
+  /** Time of the first sampled token; 0 before that. */
   firstTokenAtNs: number;
 }
 
-/** Whether a sequence has prompt tokens (or tokens it lost) left to evaluate before it can decode. */
+/** Returns whether a sequence must evaluate prompt tokens (or lost tokens) before it can decode. */
 export const inPrefill = (sequence: Sequence): boolean =>
   sequence.tokens.length - sequence.cached > 1 || sequence.generated.length === 0;
 
-/** Its tokens, prompt and answer so far, are evaluated again from the start. */
+/** Makes it evaluate its tokens, prompt and answer so far, again from the start. */
 export function startOver(sequence: Sequence): void {
   if (sequence.slot) forget(sequence.slot);
   sequence.cached = 0;
 }
 
-/** What a finished sequence took. */
+/** Statistics of a finished sequence. */
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
   return {
     promptEvalCount: sequence.prompt.length,
@@ -135,8 +135,8 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
 }
 
 /**
- * Prompt and answer ids, for the caller's `context`, in which media and stop strings have no place.
- * @param encode of what is left of a token that a stop string cut
+ * Prompt and answer ids for the caller's `context`, without media and stop strings.
+ * @param encode tokenizes the rest of a token that a stop string cut
  */
 export function conversationOf(sequence: Sequence, encode: (text: string) => Int32Array): Int32Array {
   const { prompt, generated, stopSequence, text } = sequence;

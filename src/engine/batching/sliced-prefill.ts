@@ -1,4 +1,7 @@
-/** A piece of a prompt that runs in parts, between which others step. Once begun it runs to its end. */
+/**
+ * Chunked prefill: a piece of a prompt that runs in parts, interleaved with steps of other sequences. Once begun it
+ * runs to its end.
+ */
 import type { Session, SlicedRun } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { Outcome } from "./outcome.ts";
@@ -6,22 +9,22 @@ import type { Pace } from "./pace.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** A piece that is done. */
+/** A finished piece. */
 interface Sliced {
   readonly work: Work;
   readonly outcomes: readonly (readonly Outcome[])[];
-  /** Of all its parts. */
+  /** Total over its parts. */
   readonly tookNs: number;
 }
 
 export interface SlicedPrefill {
-  /** The piece that has begun. */
+  /** The piece in progress. */
   readonly work: Work | undefined;
-  /** Whether a run goes in parts. @param isShared whether others wait for their next token */
+  /** Returns whether a run is divided. @param isShared other sequences wait for their next token */
   takes(work: Work, isShared: boolean): boolean;
-  /** Begins a piece, or goes on with the one that has begun; undefined before it is done. Throws what the run does. */
+  /** Begins a piece, or continues the one in progress; undefined until it is done. Throws the run's error. */
   run(next: Work, isShared: boolean): Sliced | undefined;
-  /** Gives up the piece of a sequence; false where it has none. */
+  /** Abandons the piece of a sequence; false if it has none. */
   drop(sequence: Sequence): boolean;
 }
 
@@ -48,7 +51,7 @@ export function makeSlicedPrefill({
       const startedNs = loop.nowNs();
       let logits: Float32Array | undefined;
       try {
-        begun ??= { work: next, run: slices!.start(next.rows[0]!), ns: 0 }; // asked by `takes`
+        begun ??= { work: next, run: slices!.start(next.rows[0]!), ns: 0 }; // `takes` returned true
         logits = begun.run.next(pace.budgetNs(isShared));
       } catch (error) {
         begun = undefined;

@@ -1,28 +1,28 @@
 /**
- * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
- * prefix, or the oldest one after copying a longer prefix out of another slot, or out of the cache. A slot that goes on
- * only from checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
+ * Tracks the tokens in each KV slot, and chooses a slot for a new prompt: the free one that shares the longest prefix,
+ * or the oldest one after a longer prefix is copied into it from another slot or from the cache. A slot that continues
+ * only from checkpoints offers only prefixes that end at one. Bookkeeping only; the KV itself belongs to the session.
  */
 import type { Checkpoint } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 
-/** A prefix in another slot is copied only where it saves at least this many tokens of prefill. */
+/** A prefix in another slot is copied only if it saves at least this many tokens of prefill. */
 const COPY_MIN_TOKENS = 16;
 
 export interface Slot {
   readonly index: number;
-  /** Leading tokens, or keys of rows of media, whose keys and values in the cache a fresh prefill would give. */
+  /** Leading tokens, or keys of media rows, whose cached keys and values equal a fresh prefill's. */
   tokens: number[];
-  /** A context shift has moved what follows `tokens`: it serves the sequence that runs, but no other. */
+  /** A context shift has moved the content after `tokens`: it serves the running sequence only. */
   shifted: boolean;
   busy: boolean;
-  /** Order of last use, for taking the oldest first. */
+  /** Order of last use; the oldest slot is taken first. */
   usedAt: number;
-  /** Where the slot can be taken back to, the shortest first; empty where it goes on from any length. */
+  /** Checkpoints of the slot, the shortest first; empty if it continues from any length. */
   checkpoints: readonly Checkpoint[];
 }
 
-/** Where a prompt goes: `reused` tokens are in the slot once what is given of them was copied into it. */
+/** A slot for a prompt: it holds `reused` tokens once the copies are made. */
 export interface Placement {
   readonly slot: Slot;
   readonly reused: number;
@@ -35,7 +35,7 @@ export function makeSlots(count: number): Slot[] {
   });
 }
 
-/** Tokens that a prompt shares with a slot, from the start. */
+/** Number of leading tokens that a prompt shares with a slot. */
 function sharedPrefix(slot: Slot, prompt: readonly number[]): number {
   const limit = Math.min(slot.tokens.length, prompt.length);
   let n = 0;
@@ -44,12 +44,12 @@ function sharedPrefix(slot: Slot, prompt: readonly number[]): number {
 }
 
 /**
- * Tokens of a prompt that are evaluated even where a slot holds them all. Two, because backends add up a run over one
- * token in another order than a run over several: with one, a repeated request would get other logits than the first.
+ * Tokens of a prompt that are evaluated even if a slot holds them all. Two, because backends sum a run of one token in
+ * another order than a run of several: with one, a repeated request would get other logits than the first.
  */
 const EVALUATED_MIN_TOKENS = 2;
 
-/** Where a slot can go on, at most `limit` tokens from its start: where it stands, or at a checkpoint. */
+/** The longest length, up to `limit`, from which a slot can continue: its own, or a checkpoint's. */
 function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number): number {
   if (!shifted && tokens.length <= limit) return tokens.length;
   return checkpoints.findLast(({ length }) => length <= limit)?.length ?? 0;
@@ -57,9 +57,9 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
 
 /**
  * Chooses a slot for a prompt; undefined while all are busy.
- * @param anyLength whether a slot goes on from every length up to its own; otherwise from checkpoints only
- * @param whole the longest length up to another where a run of this prompt may begin
- * @param cached tokens that the cache has of the prompt
+ * @param anyLength a slot continues from every length up to its own; otherwise from checkpoints only
+ * @param whole returns the longest length up to another at which a run of this prompt may begin
+ * @param cached prompt tokens in the cache
  */
 export function placePrompt(
   slots: readonly Slot[],
@@ -70,7 +70,7 @@ export function placePrompt(
   const limit = reusableTokens(prompt);
   const shared = slots.map((slot) => {
     const same = Math.min(sharedPrefix(slot, prompt), limit);
-    return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are where runs ended
+    return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are at ends of runs
   });
   let best: Slot | undefined;
   for (const slot of slots) {
@@ -87,7 +87,7 @@ export function placePrompt(
   return { slot: oldest, reused: most, copyFrom: lent === most ? donor : "cache" };
 }
 
-/** Most leading tokens of a prompt that need not be evaluated. */
+/** Maximum leading tokens of a prompt that need not be evaluated. */
 export const reusableTokens = (prompt: readonly number[]): number => Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
 
 function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
@@ -104,12 +104,14 @@ export function takeSlot(
   Object.assign(slot, { tokens, checkpoints, shifted: false, busy: true, usedAt: order });
 }
 
-/** Checkpoints of a slot: enough for the turns that people go back. */
+/** Checkpoints per slot: enough for the turns that users go back. */
 const CHECKPOINTS_MAX = 8;
 /** Bytes of the checkpoints of all slots. */
 const CHECKPOINT_BYTES_MAX = 512 * 2 ** 20;
 
-/** Adds a checkpoint to a slot; of too many, those go whose neighbours are nearest, and never the last. */
+/**
+ * Adds a checkpoint to a slot; if there are too many, drops the ones with the nearest neighbours, but never the last.
+ */
 export function keepCheckpoint(slot: Slot, checkpoint: Checkpoint, { slots }: { slots: number }): void {
   const share = CHECKPOINT_BYTES_MAX / slots;
   const most = Math.min(CHECKPOINTS_MAX, Math.floor(share / Math.max(1, checkpoint.bytes)));
@@ -121,7 +123,7 @@ export function keepCheckpoint(slot: Slot, checkpoint: Checkpoint, { slots }: { 
   slot.checkpoints = most > 0 ? kept : [];
 }
 
-/** What a slot holds is unknown, or of no use any more. */
+/** Marks a slot's content as unknown or useless. */
 export function forget(slot: Slot): void {
   slot.tokens = [];
   slot.checkpoints = [];

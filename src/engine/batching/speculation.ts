@@ -1,9 +1,9 @@
 /**
- * Speculative decoding: a step verifies tokens that were guessed, and goes on behind those that turn out right
- * (arXiv:2211.17192). A guess is right only where the very token was chosen from the model's own logits, by the same
- * sampler in the same order as without guesses, so that answers are the same to the last token, whatever they are drawn
- * with. Steps hold as many guesses as measured times and the guesses' record make worth while; none, where none are.
- * Guesses come from earlier text, or, where that is likelier right, from a draft model or a layer of the model's own.
+ * Speculative decoding: a step verifies drafted tokens and continues after the accepted ones (arXiv:2211.17192). A
+ * draft is accepted only if the same token was sampled from the model's own logits, by the same sampler in the same
+ * order as without drafts, so answers are identical to the last token for any sampling options. Measured times and
+ * acceptance rates decide how many drafts a step has, possibly zero. Drafts come from earlier text or, if that has a
+ * better acceptance rate, from a draft model or the model's draft layer.
  */
 import type { Session } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -14,20 +14,20 @@ import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
 import type { Work } from "./scheduler.ts";
 import { startOver, type Sequence } from "./sequence.ts";
 
-/** Most guessed tokens of a sequence in one step. */
+/** Maximum drafted tokens of a sequence in one step. */
 const GUESSED_MAX = 15;
-/** Rows of a step that guesses fill it up to: products are made for so many at once. */
+/** Numbers of rows that drafts fill a step up to, because kernels compute products in groups of these sizes. */
 const FILLED = [2, 4, 8, 12, 16, 24, 32];
-/** What a step must promise over one without guesses. */
+/** Minimum predicted speed-up over a step without drafts. */
 const WORTH = 1.05;
-/** What a token of a draft model is thought to cost before it was measured, as a share of a step of the model. */
+/** Assumed cost of a draft model's token before it was measured, relative to a step of the model. */
 const DRAFT_SHARE = 0.2;
 export interface Speculation {
-  /** The step with guesses behind the tokens of some sequences. */
+  /** Adds drafts to a step for some of its sequences. */
   extend(work: Work): Promise<Work>;
-  /** What a step took, without that of choosing tokens. */
+  /** Records the duration of a step, without sampling. */
   took(work: Work, ns: number): void;
-  /** How many of its guesses in the last step were right. */
+  /** Records how many drafts of the last step were accepted. */
   judge(sequence: Sequence, right: number): void;
   close(): void;
 }
@@ -36,12 +36,12 @@ interface Candidate {
   readonly sequence: Sequence;
   /** In the step. */
   readonly index: number;
-  /** Undefined: a draft model has to say them. */
+  /** Undefined: a draft model has to provide them. */
   readonly tokens: Int32Array | undefined;
-  /** How many there are, or may be. */
+  /** Their number, or its maximum. */
   readonly most: number;
   readonly kind: number;
-  /** How likely each of its tokens is right where those before it are. */
+  /** Probability that a token is accepted if the ones before it are. */
   readonly chance: number;
 }
 
@@ -79,7 +79,7 @@ export function makeSpeculation(parts: Parts): Speculation {
     return guess && { sequence, index, tokens: guess.tokens, most: guess.tokens.length, kind, chance };
   };
 
-  /** Runs the draft model over what it lacks of one sequence, for as long as a step takes, where that promises much. */
+  /** Runs the draft model over the missing tokens of one sequence, for the time of one step, if that is promising. */
   const catchUp = async ({ sequences }: Work): Promise<void> => {
     const budgetNs = costs.of(sequences.length);
     if (!drafter || budgetNs === undefined) return;
@@ -120,7 +120,7 @@ export function makeSpeculation(parts: Parts): Speculation {
   };
 }
 
-/** The tokens of what was chosen, by sequence. */
+/** The drafted tokens of the chosen sequences. */
 async function guessesOf(
   chosen: ReadonlyMap<Candidate, number>,
   drafter: Drafter | undefined,
@@ -136,7 +136,7 @@ async function guessesOf(
   return guesses;
 }
 
-/** Of each sequence, how many of its guesses make the step give the most tokens for its time. */
+/** The number of drafts per sequence that maximizes the step's tokens per time. */
 function counts(
   candidates: readonly Candidate[],
   { sequences, costs, drafter }: { sequences: number; costs: DecodeCosts; drafter: Drafter | undefined },
@@ -144,7 +144,7 @@ function counts(
   const chosen = new Map<Candidate, number>();
   let [rows, tokens, drafts, rounds] = [sequences, sequences, 0, 0];
   const plainNs = costs.of(rows);
-  if (plainNs === undefined) return chosen; // before anything is measured
+  if (plainNs === undefined) return chosen; // before the first measurement
   const one = costs.of(1) ?? plainNs;
   const draftNs = (count: number, steps: number): number =>
     count === 0 ? 0 : (drafter?.cost(count, steps) ?? DRAFT_SHARE * one * steps);
@@ -173,8 +173,8 @@ function counts(
 }
 
 /**
- * A decode step that failed, without its guesses. Sequences that had none start over where a slot goes on only from
- * where it stands: it may be a step ahead, and nothing put aside says where it was.
+ * A failed decode step, without its drafts. If slots continue only from checkpoints, sequences without drafts start
+ * over: their slot may be a step ahead, and no checkpoint records its place.
  */
 export function withoutGuesses({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {
   const isKept = (_: unknown, i: number): boolean => !checkpoints || rows[i]!.drafted === true;

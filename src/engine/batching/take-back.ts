@@ -1,20 +1,20 @@
 /**
- * A session whose slots go on only from where they stand, made one that takes guesses: before rows that may turn out
- * wrong it puts the slot's states aside, and where the next rows begin within them it takes the slot back and evaluates
- * those that were right once more, in the same run, as rows of decode, which have the same bits.
+ * Adds rollback to a session whose slots continue only from checkpoints, so that it can verify drafts. Before rows that
+ * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
+ * the accepted rows once more in the same run, as rows of decode, which have the same bits.
  */
 import type { Checkpoint, Checkpoints, Rows, Session, SlicedRuns, StateRows } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 
-/** Rows that were guessed, and where the slot stood before them. */
+/** Drafted rows, and the slot's state before them. */
 interface Guessed {
   readonly checkpoint: Checkpoint;
   readonly tokens: Int32Array;
-  /** Whether the slot stands behind them; else it was taken back. */
+  /** True if the slot's states include them; false after a rollback. */
   readonly stands: boolean;
 }
 
-/** Where a slot would stand, had its wrong guesses not been evaluated. */
+/** The state that a slot would have without its rejected drafts. */
 interface Within extends Checkpoint {
   readonly before: Guessed;
 }
@@ -23,7 +23,7 @@ const isWithin = (checkpoint: Checkpoint): checkpoint is Within => "before" in c
 
 type AnyRows = Omit<Rows, "logits"> | Omit<StateRows, "states">;
 
-/** How rows of a kind say what is wanted of them. */
+/** Access to the wanted results of a kind of rows. */
 interface Kind<T extends AnyRows> {
   readonly wanted: (rows: T) => string;
   readonly all: (rows: T) => T;
@@ -33,12 +33,12 @@ interface Kind<T extends AnyRows> {
 
 const endOf = ({ checkpoint, tokens }: Guessed): number => checkpoint.length + tokens.length;
 
-/** What is known of each slot, by which it is taken back. */
+/** The state of each slot, for rollbacks. */
 interface States extends Checkpoints {
   readonly guessed: Map<number, Guessed>;
-  /** Of each slot, the checkpoint that only `guessed` has: tens of megabytes, which the next one may take. */
+  /** By slot, the checkpoint that only `guessed` uses: tens of megabytes, which the next one may reuse. */
   readonly own: Map<number, Checkpoint>;
-  /** Tokens that are evaluated again before rows that begin there; the slot is taken back where there are some. */
+  /** Tokens to evaluate again before rows that begin there; if there are any, the slot is rolled back. */
   takeBack(slot: number, start: number): Int32Array;
 }
 
@@ -60,7 +60,7 @@ function makeStates(checkpoints: Checkpoints): States {
       const before = guessed.get(slot);
       if (!before || (before.stands && length === endOf(before))) return checkpoints.save(slot, length);
       const { checkpoint } = before;
-      own.delete(slot); // two have it from now on
+      own.delete(slot); // both share it from now on
       const tokens = before.tokens.slice(0, length - checkpoint.length);
       const within: Within = { length, bytes: checkpoint.bytes, before: { checkpoint, tokens, stands: false } };
       return within;
@@ -83,7 +83,7 @@ function makeStates(checkpoints: Checkpoints): States {
 const isDecode = <T extends AnyRows>(rows: T, { wanted }: Kind<T>): boolean =>
   wanted(rows) !== "none" && (rows.tokens.length === 1 || rows.drafted === true);
 
-/** The rows, behind those that are evaluated again in the same run, and how many these are. */
+/** The rows, preceded by those to evaluate again in the same run, and the number of the latter. */
 async function withRedone<T extends AnyRows>(
   batch: readonly T[],
   kind: Kind<T>,
@@ -112,7 +112,7 @@ function makeRun(session: Session, states: States) {
   return async <T extends AnyRows>(batch: readonly T[], kind: Kind<T>): Promise<Float32Array> => {
     const { rows, again } = await withRedone(batch, kind, { session, states });
     for (const [i, { slot, start, tokens, drafted }] of rows.entries()) {
-      if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // nothing of it may be wrong
+      if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // the rows must be certain
       const checkpoint = checkpoints.save(slot, start, states.own.get(slot));
       states.own.set(slot, checkpoint);
       states.guessed.set(slot, { checkpoint, tokens, stands: true });
@@ -131,7 +131,7 @@ function makeRun(session: Session, states: States) {
   };
 }
 
-/** @param dims of a row of logits, and of states */
+/** @param dims sizes of a row of logits, and of states */
 export function takingBack(session: Session, dims: { readonly logits: number; readonly states: number }): Session {
   assert(session.checkpoints, "a session that goes on from any length");
   const states = makeStates(session.checkpoints);
@@ -140,7 +140,7 @@ export function takingBack(session: Session, dims: { readonly logits: number; re
   const forget = (slot: number): void => void states.guessed.delete(slot);
   const start: SlicedRuns["start"] = (rows) => {
     forget(rows.slot);
-    return slices!.start(rows); // only where there are some
+    return slices!.start(rows); // only if the session has slices
   };
   return {
     ...session,
@@ -171,7 +171,7 @@ export function takingBack(session: Session, dims: { readonly logits: number; re
   };
 }
 
-/** Results without those of rows that were evaluated again. */
+/** Results without the rows that were evaluated again. */
 function without<T extends AnyRows>(
   values: Float32Array,
   { rows, again, kind: { wanted, dim } }: { rows: readonly T[]; again: readonly number[]; kind: Kind<T> },
