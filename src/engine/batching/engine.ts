@@ -339,7 +339,7 @@ export class Engine {
   /** Removes a sequence from its slot; keeps a copy of its prefix if there is memory for it. */
   #vacate(sequence: Sequence): void {
     const { slot } = sequence;
-    if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
+    if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // its states are in use
     if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#takeBack(sequence, slot);
     this.#checkpoint(sequence);
     if (slot) this.#keepPrefix(slot);

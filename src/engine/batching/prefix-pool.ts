@@ -124,7 +124,7 @@ function letGo(node: Node): void {
 /** Stores a node beyond the process, with its parents. */
 function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: SnapshotStore | undefined): void {
   const { tokens, parent, checkpoints } = node;
-  if (!snapshots || !node.bytes || tokens.some((token) => token < 0)) return; // keys of media are this process's
+  if (!snapshots || !node.bytes || tokens.some((token) => token < 0)) return; // media keys are valid in this process
   if (parent && parent.name === undefined) return;
   node.name ??= crypto.randomUUID();
   const info = { name: node.name, parent: parent?.name ?? "", tokens };

@@ -1,4 +1,4 @@
-/** Bytes put together, and arithmetic on offsets for files whose parts start at multiples of a power of two. */
+/** Concatenation of bytes, and alignment of offsets to powers of two. */
 
 /** The first multiple of `alignment` at or after `offset`. Exact up to 2^53, unlike bit masks. */
 export function alignUp(offset: number, alignment: number): number {

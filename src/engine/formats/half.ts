@@ -1,6 +1,6 @@
 /**
- * Half floats (IEEE 754 binary16) as 16-bit patterns. Bulk conversion of aligned data is `Float16Array`'s job; this is
- * for the single scales that sit at odd offsets inside quantization blocks.
+ * Half floats (IEEE 754 binary16) as 16-bit patterns. `Float16Array` converts aligned data in bulk; this module reads
+ * single scales at odd offsets inside quantization blocks.
  */
 
 /** The value of a binary16 pattern; every one is exact. */
@@ -21,7 +21,7 @@ export function floatToHalf(value: number): number {
   const size = Math.abs(rounded);
   if (size === Infinity) return sign | 0x7c00;
   if (size < 2 ** -14) return sign | (size * 2 ** 24);
-  const exponent = Math.floor(Math.log2(size)); // exact: a half is at least 2^-11 away from the next power of two
+  const exponent = Math.floor(Math.log2(size)); // exact: a half differs from the next power of two by at least 2^-11
   return sign | ((exponent + 15) << 10) | (size * 2 ** (10 - exponent) - 1024);
 }
 

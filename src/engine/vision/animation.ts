@@ -1,7 +1,7 @@
-/** Whether an image file has more pictures than one: a model is shown one, and whoever sent several should hear so. */
+/** Detects image files with several frames: a model sees one, and the sender should know. */
 import type { ImageFormat } from "./image.ts";
 
-/** A file that is cut off is as still as what is there of it. */
+/** A truncated file counts as still unless the rest of it is animated. */
 export const isAnimated = (format: ImageFormat, view: DataView): boolean => readers[format](view);
 
 const readers: Readonly<Record<ImageFormat, (view: DataView) => boolean>> = {
@@ -15,7 +15,7 @@ const readers: Readonly<Record<ImageFormat, (view: DataView) => boolean>> = {
 const [VP8X, IDAT, ACTL] = [0x56503858, 0x49444154, 0x6163544c];
 const WEBP_ANIMATION = 0x02; // RFC 9649, 2.7
 
-/** A chunk before the pixels says how many frames there are. (PNG third edition, 11.3.2) */
+/** A chunk before the pixels has the number of frames. (PNG third edition, 11.3.2) */
 function isAnimatedPng(view: DataView): boolean {
   let at = 8;
   while (at + 12 <= view.byteLength) {
@@ -40,7 +40,7 @@ function isAnimatedGif(view: DataView): boolean {
     const kind = view.getUint8(at);
     if (kind === IMAGE && ++images > 1) return true;
     if (kind === IMAGE)
-      at += 11 + colours(view.getUint8(at + 9)); // and how long codes begin
+      at += 11 + colours(view.getUint8(at + 9)); // plus the byte with the code size
     else if (kind === EXTENSION) at += 2;
     else return false;
     while (has(1) && view.getUint8(at) !== 0) at += 1 + view.getUint8(at);

@@ -1,5 +1,5 @@
 /**
- * A projector file: an image encoder and what joins it to a text model, architecture `clip`. Keys, tensor names and
+ * A projector file: an image encoder and its connection to a text model, architecture `clip`. Keys, tensor names and
  * defaults are llama.cpp's (tools/mtmd/clip-impl.h and clip.cpp).
  */
 import type { WeightSource } from "../program/backend.ts";
@@ -13,7 +13,7 @@ import { getBool, getString } from "../formats/gguf/keys.ts";
 import type { Rgb } from "./image.ts";
 import type { Colours } from "./prepare.ts";
 
-/** Four times what any published encoder has: 6,400 dimensions, 64 layers, patches of 16, pictures of 1,540 pixels. */
+/** Four times the maximum of published encoders: 6,400 dimensions, 64 layers, patches of 16, images of 1,540 pixels. */
 const DIM_MAX = 25_600;
 const FFN_DIM_MAX = 102_400;
 const LAYERS_MAX = 256;
@@ -23,7 +23,7 @@ const PATCH_MAX = 64;
 const SIDE_MAX = 6144;
 const TEXT_DIM_MAX = 262_144;
 
-/** x · σ(1.702 x), for which no step is needed: see `quickGelu` in tower.ts. */
+/** x · σ(1.702 x), which needs no step of its own: see `quickGelu` in tower.ts. */
 type ClipActivation = Activation | "gelu_quick";
 
 export interface ClipModel extends Tensors {
@@ -32,7 +32,7 @@ export interface ClipModel extends Tensors {
   /** `clip.projector_type` */
   readonly kind: string;
   readonly weights: WeightSource;
-  /** Side of a picture where all are of one size. */
+  /** Side of an image, if all have one size. */
   readonly imageSize: number;
   /** Side of a patch. */
   readonly patch: number;
@@ -45,21 +45,21 @@ export interface ClipModel extends Tensors {
   readonly eps: number;
   readonly act: ClipActivation;
   readonly colours: Colours;
-  /** A float32 copy of some rows of a small table: all of it unless told. */
+  /** A float32 copy of some rows of a small table; default: all. */
   floats(weight: Weight, rows?: { first: number; count: number }): Float32Array;
 }
 
-/** Audio encoders that share a file; scales, what ends lines of LLaVA 1.6, and a table that llama.cpp computes too. */
+/** Audio encoders in the same file; scales, LLaVA 1.6's line ends, and a table that llama.cpp computes too. */
 const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
 
-/** The kind of projector that a file says it is; empty where it has no encoder of images. */
+/** The projector kind of a file; empty if the file has no image encoder. */
 export function projectorKind(metadata: Metadata): string {
   const text = (key: string): string => getString(metadata, `clip.${key}`, "");
   if (!getBool(metadata, "clip.has_vision_encoder", false)) return "";
   return text("projector_type") || text("vision.projector_type");
 }
 
-/** Checks keys and hyperparameters; tensors are checked as they are asked for. */
+/** Checks keys and hyperparameters; tensors are checked when requested. */
 export function openClip(gguf: Gguf): ClipModel {
   const { path } = gguf;
   const arch = gguf.metadata.get("general.architecture");
@@ -137,7 +137,7 @@ function coloursOf(keys: Keys, path: string, key: string): Rgb {
   throw new AppError("bad_file", `${path}: 'clip.vision.${key}': expected ${expected}, got [${values.join(", ")}]`);
 }
 
-/** The text model's width, which is a dimension of the tensor that makes rows of it: 0, or 1 for most. */
+/** The text model's width, a dimension (0, or mostly 1) of the projection's tensor. */
 export function widthOf(model: ClipModel, name: string, dimension: 0 | 1 = 1): number {
   const width = model.shape(name)?.[dimension];
   if (width === undefined || width > TEXT_DIM_MAX) {

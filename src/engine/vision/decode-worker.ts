@@ -19,10 +19,10 @@ export interface DecodeJob extends ImageHeader {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** The pixels, (height, width, 3), or why there are none. */
+/** The pixels, (height, width, 3), or the problem. */
 export type DecodeReply = { readonly data: Uint8Array } | { readonly problem: string };
 
-/** Three bytes for each pixel of our decoders, four in the clamped arrays of libraries. */
+/** Three bytes per pixel from our decoders, four in the libraries' clamped arrays. */
 interface Decoded extends Size {
   readonly data: Uint8Array | Uint8ClampedArray;
 }
@@ -55,7 +55,7 @@ async function readJpeg({ bytes, ...size }: DecodeJob): Promise<Decoded> {
     printErr: (text: string) => warnings.push(text),
   });
   const decoded = await decodeJpeg(clean.buffer).catch(unreadable);
-  // the library fills what is missing with gray
+  // the library fills missing pixels with gray
   if (warnings.some((text) => /premature end/i.test(text))) throw broken("cut off");
   return decoded;
 }

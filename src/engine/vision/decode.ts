@@ -1,18 +1,18 @@
 /**
- * Image files to pixels, in a thread of their own: what a hostile file does to a decoder ends with the thread. Alpha is
- * dropped, gray repeated, orientation ignored, as the reference has it.
+ * Decodes image files in a separate thread, which contains the damage of hostile files. Alpha is dropped, gray is
+ * replicated, orientation is ignored, as in the reference.
  */
 import { AppError } from "../../base/index.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { sizeText, type RgbImage } from "./image.ts";
 import { readImageHeader } from "./image-header.ts";
 
-/** Forty megapixels take two to five seconds, more on a machine that does much else. */
+/** Forty megapixels take two to five seconds, and longer on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 /**
- * Throws `bad_request` for what is no image or a damaged one, `too_large` beyond our limits, `timeout` where decoding
- * takes far too long, `cancelled` by the signal.
+ * Throws `bad_request` for an invalid or damaged image, `too_large` beyond our limits, `timeout` if decoding takes far
+ * too long, and `cancelled` by the signal.
  */
 export async function decodeImage(bytes: Uint8Array, signal?: AbortSignal): Promise<RgbImage> {
   const { format, width, height } = readImageHeader(bytes);
@@ -29,7 +29,7 @@ export async function decodeImage(bytes: Uint8Array, signal?: AbortSignal): Prom
   signal?.addEventListener("abort", onAbort);
   try {
     if (signal?.aborted) onAbort();
-    const own = new Uint8Array(bytes); // a copy, which goes to the thread
+    const own = new Uint8Array(bytes); // a copy, which is transferred to the thread
     worker.postMessage({ format, width, height, bytes: own } satisfies DecodeJob, [own.buffer]);
     const reply = await promise;
     if ("problem" in reply) throw new AppError("bad_request", `${what}: damaged or cut off (${reply.problem})`);

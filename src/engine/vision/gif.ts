@@ -1,10 +1,10 @@
 /**
- * The first picture of a GIF to pixels (GIF89a). What it leaves undrawn is as stb_image has it, by which the reference
- * decodes: black, or the background, of which red and blue are swapped, where that is not the first entry.
+ * Decodes the first frame of a GIF (GIF89a). Undrawn pixels follow stb_image, the reference's decoder: black, or the
+ * background with red and blue swapped unless it is the first entry.
  */
 import { broken, sizeText, type RgbImage, type Size } from "./image.ts";
 
-/** Reads what is there; where the data ends, it throws. */
+/** Reads available bytes; throws at the end of the data. */
 class Reader {
   readonly #bytes: Uint8Array;
   #at: number;
@@ -30,12 +30,12 @@ class Reader {
     return this.byte() | (this.byte() << 8);
   }
 
-  /** The colours that follow where flags say so. */
+  /** The colour table that follows, if flags say so. */
   colours(flags: number): Uint8Array | undefined {
     return flags & 0x80 ? this.take(3 * 2 ** ((flags & 7) + 1)) : undefined;
   }
 
-  /** The next of some blocks; undefined behind the last. */
+  /** The next of a sequence of blocks; undefined after the last. */
   block(): Uint8Array | undefined {
     const length = this.byte();
     return length === 0 ? undefined : this.take(length);
@@ -46,17 +46,17 @@ interface Frame extends Size {
   readonly left: number;
   readonly top: number;
   readonly isInterlaced: boolean;
-  /** Of 256 entries, (256, 3): black where there is none, or a transparent one. */
+  /** (256, 3): black for missing entries and for the transparent one. */
   readonly colours: Uint8Array;
 }
 
 const [EXTENSION, IMAGE, CONTROL] = [0x21, 0x2c, 0xf9];
 
-/** Throws `bad_request`, saying what is wrong. */
+/** Throws `bad_request` naming the problem. */
 export function decodeGif(bytes: Uint8Array, { width, height }: Size): RgbImage {
-  const reader = new Reader(bytes, 10); // behind the size
+  const reader = new Reader(bytes, 10); // after the size
   const [flags, background] = [reader.byte(), reader.byte()];
-  reader.byte(); // the shape of pixels
+  reader.byte(); // the aspect ratio of pixels
   const colours = reader.colours(flags);
   const frame = readFrame(reader, colours, { width, height });
   const indexes = new Uint8Array(frame.width * frame.height);
@@ -70,7 +70,7 @@ export function decodeGif(bytes: Uint8Array, { width, height }: Size): RgbImage 
   return { width, height, data };
 }
 
-/** Of the first frame what comes before its codes. */
+/** The part of the first frame before its codes. */
 function readFrame(reader: Reader, common: Uint8Array | undefined, screen: Size): Frame {
   let transparent: number | undefined;
   for (;;) {
@@ -97,8 +97,8 @@ function readFrame(reader: Reader, common: Uint8Array | undefined, screen: Size)
 const CODE_BITS_MAX = 12;
 
 /**
- * Codes to indexes of colours, until all are there or the codes end; returns how many there are. A code stands for one
- * index, or for indexes that are there: those of an earlier code and the one behind them. (GIF89a, appendix F)
+ * Expands codes to colour indexes, until all are there or the codes end; returns their number. A code stands for one
+ * index or for a run of indexes: an earlier code's run and the index after it. (GIF89a, appendix F)
  */
 function expand(reader: Reader, out: Uint8Array): number {
   const bits = reader.byte();

@@ -1,7 +1,7 @@
-/** Rows that lie on a grid: pooled, merged, and looked up where they are. */
+/** Rows on a grid: pooling, merging, and looking up positions. */
 import type { Grid } from "./projector.ts";
 
-/** The mean of each square of `side` rows; what is left at the edges is left out. (`ggml_pool_2d`) */
+/** The mean of each square of `side` rows; incomplete squares at the edges are dropped. (`ggml_pool_2d`) */
 export function pool(rows: Float32Array, grid: Grid, side: number): Float32Array {
   const dim = rows.length / (grid.width * grid.height);
   const [width, height] = [Math.floor(grid.width / side), Math.floor(grid.height / side)];
@@ -19,10 +19,10 @@ export function pool(rows: Float32Array, grid: Grid, side: number): Float32Array
   return out;
 }
 
-/** Two patches to a side become one row of the prompt. */
+/** Patches per side that become one row of the prompt. */
 export const MERGED = 2;
 
-/** Patches by blocks of two by two, so that those which become one row lie together: block by block, line by line. */
+/** Patch indexes by blocks of two by two, so that patches of one row are adjacent: block by block, line by line. */
 export function blockOrder({ width, height }: Grid): Int32Array {
   const order = new Int32Array(width * height);
   let row = 0;
@@ -48,8 +48,8 @@ export function positionsOf({ width, height }: Grid, order?: Int32Array): Int32A
 }
 
 /**
- * Squares of `side` rows, each as one row: row by row, or channel by channel, of each the square line by line, as the
- * kernel of a convolution has it.
+ * Squares of `side` rows, each as one row: row by row, or channel by channel with each square line by line, as in a
+ * convolution kernel.
  */
 export function squares(
   rows: Float32Array,
@@ -70,10 +70,10 @@ export function squares(
   return out;
 }
 
-/** How much of which entries of a line makes one value. */
+/** The entries of a line that contribute to a value, with their weights. */
 type Taps = readonly (readonly [index: number, weight: number])[];
 
-/** Between two entries, the first and the last of which are the first and the last of the result. */
+/** Linear interpolation that maps the first and last entries to the first and last results. */
 export const alignedTaps = (i: number, from: number, to: number): Taps => {
   const at = to > 1 ? (i * (from - 1)) / (to - 1) : 0;
   const below = Math.min(Math.floor(at), from - 1);
@@ -83,10 +83,10 @@ export const alignedTaps = (i: number, from: number, to: number): Taps => {
   ];
 };
 
-/** Of the cubic curve below. */
+/** Parameter of the cubic curve below. */
 const A = -0.75;
 
-/** Four entries around a middle, by a cubic curve; those beyond the ends are the ends. (`ggml_interpolate`, bicubic) */
+/** Cubic interpolation of four entries, clamped at the ends. (`ggml_interpolate`, bicubic) */
 export const cubicTaps = (i: number, from: number, to: number): Taps => {
   const at = ((i + 0.5) * from) / to - 0.5;
   const below = Math.floor(at);
@@ -97,7 +97,7 @@ export const cubicTaps = (i: number, from: number, to: number): Taps => {
   return weights.map((weight, j) => [Math.max(0, Math.min(from - 1, below - 1 + j)), weight]);
 };
 
-/** A table of learned positions, (side², dim), as large as a grid: in the order of its rows. */
+/** A table of learned positions, (side², dim), resized to a grid, in the order of its rows. */
 export function stretchTable(
   table: Float32Array,
   grid: Grid,

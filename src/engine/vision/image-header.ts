@@ -1,9 +1,9 @@
-/** What the first bytes of an image file say: its format and its size, known before anything is allocated. */
+/** Reads the header of an image file: its format and its size, known before any allocation. */
 import { AppError } from "../../base/index.ts";
 import { isAnimated } from "./animation.ts";
 import { sizeText, type ImageFormat, type Size } from "./image.ts";
 
-/** A photograph of a good camera in full; decoders take 5 to 16 bytes for each pixel. */
+/** A full photograph from a good camera; decoders take 5 to 16 bytes per pixel. */
 const PIXELS_MAX = 40_000_000;
 const SIDE_MAX = 32_768;
 const IMAGE_BYTES_MAX = 64 * 1024 * 1024;
@@ -13,8 +13,8 @@ export interface ImageHeader extends Size {
 }
 
 /**
- * Throws `bad_request` for what is no image of a known format, has no readable size or is an animation, `too_large` for
- * more bytes or pixels than we decode.
+ * Throws `bad_request` for an unknown format, an unreadable size or an animation, and `too_large` beyond our limits of
+ * bytes or pixels.
  */
 export function readImageHeader(bytes: Uint8Array): ImageHeader {
   if (bytes.length > IMAGE_BYTES_MAX) {
@@ -54,7 +54,7 @@ function formatOf(bytes: Uint8Array): ImageFormat | undefined {
   return /^GIF8[79]a$/.test(text(bytes, 0, 6)) ? "GIF" : undefined;
 }
 
-/** Undefined where the file ends before it says its size. The first chunk of a PNG is its header. */
+/** Undefined if the file ends before its size. The first chunk of a PNG is its header. */
 const readers: Readonly<Record<ImageFormat, (view: DataView) => Size | undefined>> = {
   PNG: (view) => (view.byteLength < 24 ? undefined : { width: view.getUint32(16), height: view.getUint32(20) }),
   GIF: (view) =>
@@ -75,12 +75,12 @@ function webpSize(view: DataView): Size | undefined {
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }
 
-/** From the frame header, behind whatever segments come first. (ITU-T T.81, B.2.2) */
+/** From the frame header, after any other segments. (ITU-T T.81, B.2.2) */
 function jpegSize(view: DataView): Size | undefined {
   let at = 2;
   while (at + 9 <= view.byteLength) {
     if (view.getUint8(at) !== 0xff) {
-      at++; // what is between segments is skipped, as the reference does
+      at++; // skips bytes between segments, as the reference does
       continue;
     }
     const marker = view.getUint8(at + 1);

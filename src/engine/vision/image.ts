@@ -1,4 +1,4 @@
-/** A decoded picture, and its sizes. */
+/** A decoded image, and image sizes. */
 import { AppError } from "../../base/index.ts";
 
 export interface Size {
@@ -6,7 +6,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** 8 bits of red, green and blue for each pixel: (height, width, 3). */
+/** 8 bits each of red, green and blue per pixel: (height, width, 3). */
 export interface RgbImage extends Size {
   readonly data: Uint8Array;
 }
@@ -17,5 +17,5 @@ export const sizeText = ({ width, height }: Size): string => `${width}×${height
 
 export type ImageFormat = "PNG" | "JPEG" | "WebP" | "GIF";
 
-/** @param what is wrong with a file */
+/** @param what describes the problem of a file */
 export const broken = (what: string): AppError => new AppError("bad_request", what);

@@ -1,6 +1,6 @@
 /**
- * Images for text models: from a projector file and a decoded picture to what stands in a prompt for it. Decoding files
- * is `decode.ts`; which projectors there are is `projectors/index.ts`.
+ * Images for text models: from a projector file and a decoded image to its part of a prompt. `decode.ts` decodes files;
+ * `projectors/index.ts` lists the projectors.
  */
 import type { Backend, LoadOptions, Program, Session, StateRows } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
@@ -15,58 +15,55 @@ import { runAtOnce, runWithPauses, type Steps } from "./steps.ts";
 
 export type { RgbImage, Size } from "./image.ts";
 
-/**
- * Rows of a picture as a prompt takes them: `Media` of engine/batching/prompt.ts but for its hash, which is the
- * caller's.
- */
+/** Rows of an image for a prompt: `Media` of engine/batching/prompt.ts without the hash, which the caller adds. */
 export interface ImageRows {
   readonly rows: number;
   /** (rows, dim) */
   readonly vectors: Float32Array;
-  /** Where its rows are, counted from where it begins; left out: one after the other. */
+  /** Positions of its rows, relative to its beginning; omitted: consecutive. */
   readonly positions?: { readonly of: Int32Array; readonly perRow: 3; readonly length: number };
   readonly isTwoWay: boolean;
 }
 
 /**
- * What stands in a prompt for an image, in order: texts of control tokens, each to be encoded by itself with special
- * tokens recognised and nothing added, and rows. Most families have one run of rows with a marker before and behind it;
- * a picture that is cut into tiles has several.
+ * The parts of a prompt for an image, in order: texts of control tokens, each tokenized separately with special tokens
+ * recognised and none added, and rows. Most families have one run of rows between two markers; an image that is cut
+ * into tiles has several.
  */
 export type ImagePart<Rows> = { readonly kind: "marker"; readonly text: string } | ({ readonly kind: "rows" } & Rows);
 
-/** How many rows a part has, and how many positions it takes up. */
+/** The number of rows of a part, and of positions it occupies. */
 export interface RowCount {
   readonly rows: number;
   readonly positions: number;
 }
 
-/** A projector file on a backend. Runs one picture at a time; the others wait their turn. */
+/** A projector file on a backend. Encodes one image at a time; others wait. */
 export interface ImageEncoder {
-  /** What an image of that size becomes, without encoding it. Throws `bad_request` where no encoder takes it. */
+  /** The parts for an image of that size, without encoding it. Throws `bad_request` if no encoder takes it. */
   layout(size: Size): readonly ImagePart<RowCount>[];
-  /** The same parts with their rows. A signal ends it with `cancelled` at a pause. */
+  /** The same parts with their rows. An aborted signal ends it with `cancelled` at a pause. */
   encode(image: RgbImage, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
-  /** What the encoder reads: its pictures one after another, resized, padded and normalised. For diagnostics. */
+  /** The encoder's input: all pictures in sequence, resized, padded and normalised. For diagnostics. */
   pixels(image: RgbImage): readonly Pixels[];
-  /** Values of a row: the text model's width, or more where its layers read parts of their own. */
+  /** Values per row: the text model's width, or more if several of its layers read parts of it. */
   readonly dim: number;
-  /** Bytes that its programs hold beside the mapped file. */
+  /** Bytes of its programs besides the mapped file. */
   readonly bytes: number;
   close(): void;
 }
 
 interface EncoderOptions extends Pick<LoadOptions, "threads" | "signal"> {
   readonly backend: Backend;
-  /** Awaited now and then while a picture is encoded: others may run meanwhile. */
+  /** Awaited regularly during encoding: other work may run meanwhile. */
   readonly pause?: () => Promise<void>;
-  /** The program of the model that reads the rows; undefined: whatever fits the file, for diagnostics. */
+  /** The program of the model that reads the rows; undefined: not checked, for diagnostics. */
   readonly text: Program | undefined;
 }
 
 /**
  * Opens a projector for a text model: keys, hyperparameters and the shapes of all tensors are checked, also against the
- * text model. The file stays open as long as the encoder is used, and is the caller's to close.
+ * text model. The file must stay open while the encoder is used; the caller closes it.
  */
 export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Promise<ImageEncoder> {
   const model = openClip(gguf);
@@ -87,7 +84,7 @@ export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Pro
   }
 }
 
-/** Whether positions of the text model are three: time, height, width. */
+/** Returns whether the text model has three positions per row: time, height, width. */
 const hasSections = (text: Program | undefined): boolean =>
   text?.steps.some((step) => step.op === "rope" && step.rope.sections !== undefined) ?? false;
 
@@ -99,7 +96,7 @@ function checkWidth({ path, kind }: ClipModel, { tower, projection }: Projector,
   throw new AppError("bad_file", `${path}: projector '${kind}': ${reads}, got a projector to ${width}`);
 }
 
-/** Activations stay float32, as those of other encoders do. */
+/** Activations stay float32, as in other encoders. */
 function load(model: ClipModel, part: Part, projector: Projector, options: EncoderOptions): Promise<Session> {
   const { backend, threads, signal } = options;
   const program: Program = {
@@ -128,7 +125,7 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
     checkRows(projector, { size, target: wanted });
     return wanted;
   };
-  /** Of one picture: its rows, and where they are. */
+  /** The rows of one picture, and their positions. */
   const layoutOf = (size: Size): Pick<ImageRows, "rows" | "positions"> => {
     const { width, height } = target(size);
     const grid = { width: width / patch, height: height / patch };
@@ -172,7 +169,7 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
       const vectors = (await run).values();
       return partsOf(projector, image).map((part): ImagePart<ImageRows> => {
         if (part !== "picture") return { kind: "marker", text: part.marker };
-        return { kind: "rows", ...layoutOf(image), vectors: vectors.next().value!, isTwoWay }; // one for each
+        return { kind: "rows", ...layoutOf(image), vectors: vectors.next().value!, isTwoWay }; // one per picture
       });
     },
     close() {
@@ -182,21 +179,21 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
   };
 }
 
-/** What stands in a prompt for an image: one picture between its markers, or what a tiling says. */
+/** The parts of a prompt for an image: one picture between its markers, or the parts of a tiling. */
 function partsOf({ before, after, tiling }: Projector, size: Size): readonly TilePart[] {
   if (tiling) return tiling.partsOf(size);
   const marker = (text: string): TilePart[] => (text === "" ? [] : [{ marker: text }]);
   return [...marker(before), "picture", ...marker(after)];
 }
 
-/** Of rows on a grid: all at one time, counted down and across; what follows is behind the longer side. */
+/** Positions of rows on a grid: constant time, counted down and across; text continues after the longer side. */
 function positionsOf({ width, height }: Size): NonNullable<ImageRows["positions"]> {
   const of = new Int32Array(width * height * 3);
   for (let row = 0; row < width * height; row++) of.set([0, Math.floor(row / width), row % width], row * 3);
   return { of, perRow: 3, length: Math.max(width, height) };
 }
 
-/** Very long and narrow pictures come out larger than the limits of their family mean. */
+/** Refuses very long and narrow pictures, whose size exceeds their family's limits. */
 function checkRows({ patch, rowsMax }: Projector, { size, target }: { size: Size; target: Size }): void {
   const patches = (target.width / patch) * (target.height / patch);
   if (patches <= rowsMax) return;
@@ -219,10 +216,10 @@ async function encode(
   const dim = inputDim(projector.projection ?? projector.tower);
   const merged = { input: projector.merge(states, grid), dim, ...(spans && { spans }) };
   const rows = projection ? await runRows(projection, merged, check) : merged.input;
-  return projector.finish ? projector.finish(rows, grid) : rows.slice(); // a session's array is used again
+  return projector.finish ? projector.finish(rows, grid) : rows.slice(); // a session's array is reused
 }
 
-/** What an encoder's program reads: (rows, dim) */
+/** The input of an encoder's program: (rows, dim) */
 interface InputRows extends Pick<StateRows, "positions" | "spans"> {
   readonly input: Float32Array;
   readonly dim: number;

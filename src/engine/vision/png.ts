@@ -3,11 +3,11 @@
 /** Names as big-endian numbers. tRNS is alpha, which is dropped. */
 const [IHDR, PLTE, IDAT, IEND] = [0x49484452, 0x504c5445, 0x49444154, 0x49454e44];
 
-/** The file without chunks that say nothing of red, green and blue: what is wrong with them does no harm. */
+/** The file without ancillary chunks, whose errors are harmless then. */
 export function withoutExtras(png: Uint8Array): Uint8Array<ArrayBuffer> {
   const view = new DataView(png.buffer, png.byteOffset, png.byteLength);
   const kept = new Uint8Array(png.length);
-  let [at, size] = [8, 8]; // behind the signature
+  let [at, size] = [8, 8]; // after the signature
   kept.set(png.subarray(0, at));
   while (at + 8 <= png.length) {
     const chunk = png.subarray(at, at + 12 + view.getUint32(at));

@@ -1,6 +1,6 @@
 /**
- * From a picture to the numbers that an encoder reads: its size, what fills the rest, colours as the model was trained
- * with, and patches as rows. Meaning: `mtmd_image_preprocessor` and `img_tool` of llama.cpp (tools/mtmd).
+ * Prepares an image for an encoder: resizing, padding, colour normalization as in training, and patches as rows.
+ * Semantics: `mtmd_image_preprocessor` and `img_tool` of llama.cpp (tools/mtmd).
  */
 import type { Rgb, RgbImage, Size } from "./image.ts";
 import { resize, type FilterName } from "./resize.ts";
@@ -8,13 +8,13 @@ import type { Steps } from "./steps.ts";
 
 const f32 = Math.fround;
 
-/** The size of pictures: always the same, or as the picture is, in steps and within limits. */
+/** The size of pictures: fixed, or the image's own in steps and within limits. */
 export type SizeRule =
   | { readonly kind: "fixed"; readonly side: number }
   /** Whole multiples of `step`, with `min` … `max` squares of that side. */
   | { readonly kind: "dynamic"; readonly step: number; readonly min: number; readonly max: number };
 
-/** The size that a picture is brought to. All in float32, as the reference has it. */
+/** The target size of an image. All in float32, as in the reference. */
 export function targetSize({ width, height }: Size, rule: SizeRule): Size {
   if (rule.kind === "fixed") return { width: rule.side, height: rule.side };
   const { step } = rule;
@@ -34,7 +34,7 @@ export function targetSize({ width, height }: Size, rule: SizeRule): Size {
   return { width: above(width), height: above(height) };
 }
 
-/** The picture in a size of other proportions: as large as fits, in the middle, `pad` around it. */
+/** The image fitted into other proportions: as large as fits, centred, with `pad` around it. */
 export function* fitInto(
   image: RgbImage,
   size: Size,
@@ -59,13 +59,13 @@ export function* fitInto(
   return { width, height, data };
 }
 
-/** How the model was trained to see colours. */
+/** Colour normalization of the training. */
 export interface Colours {
   readonly mean: Rgb;
   readonly std: Rgb;
 }
 
-/** What an encoder reads: planes of red, green and blue, (3, height, width). */
+/** The input of an encoder: planes of red, green and blue, (3, height, width). */
 export interface Pixels extends Size {
   readonly values: Float32Array;
 }
@@ -84,7 +84,7 @@ export function toPixels({ width, height, data }: RgbImage, { mean, std }: Colou
 
 /**
  * Squares of `patch` pixels as rows: (patches, 3 · patch²), channel by channel, each line by line; patches too.
- * @param into where the rows go, each `stride` values behind the one before
+ * @param into destination of the rows, `stride` values apart
  */
 export function patchRows(
   { width, height, values }: Pixels,

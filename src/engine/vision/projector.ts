@@ -1,6 +1,6 @@
 /**
- * What a kind of projector is: how a picture is prepared, the steps that its patches pass, and what becomes of them in
- * a prompt. An encoder is two programs, the tower over patches and the projection to the text model's width, since rows
+ * The interface of a projector kind: the preparation of an image, the steps for its patches, and their rows in a
+ * prompt. An encoder is two programs, the tower over patches and the projection to the text model's width, because rows
  * are merged between them.
  */
 import type { Rows, Span } from "../program/backend.ts";
@@ -16,9 +16,9 @@ export type Grid = Size;
 /** The text of a control token, or one of the pictures that an image is cut into. */
 export type TilePart = { readonly marker: string } | "picture";
 
-/** How an image becomes several pictures of the projector's size. */
+/** Cuts an image into several pictures of the projector's size. */
 export interface Tiling {
-  /** What stands in a prompt for an image of that size, in order. */
+  /** The parts of a prompt for an image of that size, in order. */
   partsOf(size: Size): readonly TilePart[];
   /** Its pictures in that order. */
   picturesOf(image: RgbImage): Steps<readonly RgbImage[]>;
@@ -30,12 +30,12 @@ export interface Part {
   readonly result: Buf;
 }
 
-/** What the tower reads of a picture beside its pixels. */
+/** The input of the tower besides the pixels. */
 export interface TowerRows extends Pick<Rows, "spans"> {
   readonly count: number;
-  /** Which patch each row is, −1 for none; left out: patches line by line. */
+  /** The patch of each row, −1 for none; omitted: patches line by line. */
   readonly order?: Int32Array;
-  /** Goes behind the pixels of each row: (count, what the tower's input has room for). */
+  /** Values after the pixels of each row: (count, the rest of the tower's input). */
   readonly added?: Float32Array;
   /** (count, 3) */
   readonly positions?: Int32Array;
@@ -45,30 +45,30 @@ export interface Projector {
   /** Texts of the control tokens around an image; "" for none. */
   readonly before: string;
   readonly after: string;
-  /** Whether the rows of an image see each other both ways. */
+  /** True if the rows of an image attend to each other in both directions. */
   readonly isTwoWay: boolean;
   readonly size: SizeRule;
   readonly filter: FilterName;
-  /** Left out: an image is one picture. */
+  /** Omitted: an image is one picture. */
   readonly tiling?: Tiling;
   readonly pad: Rgb;
   /** Side of a patch in pixels. */
   readonly patch: number;
-  /** Patches read 2x − 1 instead of x; false. */
+  /** Pixel values are 2x − 1 instead of x; default false. */
   readonly isSigned?: boolean;
   readonly tower: Part;
-  /** Most rows that the tower reads. */
+  /** Maximum rows of the tower. */
   readonly rowsMax: number;
   rowsOf(grid: Grid): TowerRows;
-  /** From the tower's rows to those of the projection. */
+  /** Converts the tower's rows to the projection's. */
   merge(states: Float32Array, grid: Grid): Float32Array;
   readonly projection?: Part;
-  /** Of the projection's rows, where it has attention. */
+  /** Spans of the projection's rows, if it has attention. */
   spansOf?(grid: Grid): readonly Span[];
-  /** From the projection's rows to those of the prompt. */
+  /** Converts the projection's rows to the prompt's. */
   finish?(rows: Float32Array, grid: Grid): Float32Array;
   /** Rows of the prompt across and down. */
   shapeOf(grid: Grid): Size;
-  /** How many there are; left out: as many as the shape has. */
+  /** Their number; omitted: the area of the shape. */
   count?(grid: Grid): number;
 }

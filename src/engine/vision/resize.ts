@@ -1,17 +1,17 @@
 /**
- * Resizing as Pillow does it on bytes (Resample.c): the horizontal pass first, its result rounded to bytes, then the
- * vertical one; weights are fixed-point numbers of 22 bits.
+ * Resizes bytes like Pillow (Resample.c): the horizontal pass first, rounded to bytes, then the vertical one; weights
+ * are 22-bit fixed-point numbers.
  */
 import type { RgbImage, Size } from "./image.ts";
 import type { Steps } from "./steps.ts";
 
 interface Filter {
-  /** How far from its middle it reaches, in pixels of the smaller picture. */
+  /** Radius of the filter, in pixels of the smaller image. */
   readonly support: number;
   weight(x: number): number;
 }
 
-/** Of the bicubic one. */
+/** Parameter of the bicubic filter. */
 const A = -0.5;
 const sinc = (x: number): number => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x));
 
@@ -33,13 +33,13 @@ export type FilterName = keyof typeof filters;
 /** Fraction bits of a weight. */
 const BITS = 22;
 
-/** Which pixels one pixel of the result is made of. */
+/** The source pixels of one result pixel, with their weights. */
 interface Taps {
   readonly first: number;
   readonly weights: Int32Array;
 }
 
-/** The taps of each of `to` pixels of a line that has `from`. */
+/** The taps of each of `to` pixels for a line of `from` pixels. */
 function tapsOf(from: number, to: number, { support, weight }: Filter): Taps[] {
   const scale = from / to;
   const stretch = Math.max(scale, 1);
@@ -58,7 +58,7 @@ function tapsOf(from: number, to: number, { support, weight }: Filter): Taps[] {
   });
 }
 
-/** One pass: `lines` lines whose pixels lie `step` bytes apart, each at `lineStep` bytes behind the one before. */
+/** One pass over `lines` lines, `lineStep` bytes apart, with pixels `step` bytes apart. */
 interface Pass {
   readonly taps: readonly Taps[];
   readonly lines: number;
@@ -73,7 +73,7 @@ function* runPass(data: Uint8Array, out: Uint8Array, pass: Pass): Steps<void> {
   }
 }
 
-/** With sums of 32 bits. */
+/** Sums have 32 bits. */
 function runLine(data: Uint8Array, out: Uint8Array, { taps, from, to }: Pass, line: number): void {
   const { step } = from;
   let target = line * to.lineStep;
@@ -97,7 +97,7 @@ function runLine(data: Uint8Array, out: Uint8Array, { taps, from, to }: Pass, li
 
 const clamp = (value: number): number => Math.max(0, Math.min(255, value));
 
-/** The picture stretched to a size; a pass that would change nothing is left out. */
+/** The image resized to a size; a pass without effect is skipped. */
 export function* resize(image: RgbImage, { width, height }: Size, filter: FilterName): Steps<RgbImage> {
   let { data } = image;
   if (width !== image.width) {

@@ -1,4 +1,4 @@
-/** How queries and keys of image encoders turn: by the line and the column of their patch. */
+/** RoPE of image encoders, by the line and the column of a patch. */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { ClipModel } from "./clip.ts";
@@ -7,12 +7,12 @@ import type { LayerOptions } from "./tower.ts";
 const BASE = 10_000;
 
 /**
- * Pairs with frequencies of their own, of which so many turn by the line, the rest by the column.
+ * Pairs with individual frequencies; the first `byLine` rotate by the line, the rest by the column.
  * @param periods 1 / frequency of each pair
  */
 function rotation(style: RopeScaling["style"], periods: Float32Array, byLine: number): RopeScaling {
   return {
-    base: 1, // powers of which are 1: `freqFactors` say all
+    base: 1, // its powers are 1: `freqFactors` has everything
     rotaryDim: 2 * periods.length,
     style,
     freqScale: 1,
@@ -30,14 +30,17 @@ const turnBy =
   (headDim: number, rope: RopeScaling): NonNullable<LayerOptions["turn"]> =>
   (x, heads) => [{ op: "rope", x, heads, headDim, rope }];
 
-/** Pairs a half apart; the first half of them by lines, the second, of the same frequencies, by columns. */
+/**
+ * Pairs are half a head apart; the first half of them rotates by lines, the second, with the same frequencies, by
+ * columns.
+ */
 export function halves(model: ClipModel): NonNullable<LayerOptions["turn"]> {
   const quarter = quarterOf(model);
   const periods = Float32Array.from({ length: 2 * quarter }, (_, i) => BASE ** ((i % quarter) / quarter));
   return turnBy(model.headDim, rotation("neox", periods, quarter));
 }
 
-/** Neighbours as pairs; of the frequencies of one position every second goes to lines, the others to columns. */
+/** Neighbours form pairs; every second frequency rotates by lines, the others by columns. */
 export function interleaved(model: ClipModel): NonNullable<LayerOptions["turn"]> {
   const quarter = quarterOf(model);
   const periods = Float32Array.from({ length: 2 * quarter }, (_, i) => {
@@ -47,7 +50,7 @@ export function interleaved(model: ClipModel): NonNullable<LayerOptions["turn"]>
   return turnBy(model.headDim, rotation("norm", periods, quarter));
 }
 
-/** Each half of a head by itself, pairs half of it apart: the first by columns, the second by lines. */
+/** Each half of a head separately, with pairs half of it apart: the first by columns, the second by lines. */
 export function halvesOfHeads(model: ClipModel, base: number): NonNullable<LayerOptions["turn"]> {
   const quarter = quarterOf(model);
   const half = 2 * quarter;

@@ -1,7 +1,6 @@
 /**
- * Cutting a picture as MiniCPM-V does: all of it in about the area of one slice, then a grid of slices of that area,
- * whose proportions are near the picture's own. Meaning: `mtmd_image_preprocessor_llava_uhd` of llama.cpp, without
- * pinpoints.
+ * Slices an image like MiniCPM-V: the whole image at about the area of one slice, then a grid of slices of that area
+ * with proportions near the image's. Semantics: `mtmd_image_preprocessor_llava_uhd` of llama.cpp, without pinpoints.
  */
 import { AppError } from "../../base/index.ts";
 import { sizeText, type RgbImage, type Size } from "./image.ts";
@@ -15,22 +14,22 @@ const SLICES_MAX = 9;
 const BLACK = [0, 0, 0] as const;
 
 export interface SliceRule {
-  /** Side of a square of the area that a slice has. */
+  /** Side of a square with the area of a slice. */
   readonly side: number;
   readonly patch: number;
-  /** Most patches of a slice, which very long and narrow ones have more of. */
+  /** Maximum patches of a slice; very long and narrow ones have more. */
   readonly patchesMax: number;
 }
 
-/** How a picture is cut. */
+/** The sizes of an image's slices. */
 interface Cut {
   readonly whole: Size;
-  /** Slices across and down; none of a small picture. */
+  /** Slices across and down; zero for a small image. */
   readonly grid: Size;
   readonly slice: Size;
 }
 
-/** Throws `bad_request` where a slice would have too many patches. */
+/** Throws `bad_request` if a slice would have too many patches. */
 export function cutOf(size: Size, rule: SliceRule): Cut {
   const cut = size.width > rule.side || size.height > rule.side ? largeCut(size, rule) : smallCut(rule);
   for (const { width, height } of [cut.whole, cut.slice]) {
@@ -42,7 +41,7 @@ export function cutOf(size: Size, rule: SliceRule): Cut {
   return cut;
 }
 
-/** The whole, and its slices line by line. */
+/** The whole image, and its slices line by line. */
 export function* slicesOf(image: RgbImage, rule: SliceRule): Steps<RgbImage[]> {
   const { whole, grid, slice } = cutOf(image, rule);
   const overview = yield* resize(image, whole, "bicubic");
@@ -70,7 +69,7 @@ function largeCut(size: Size, { side, patch }: SliceRule): Cut {
   };
 }
 
-/** The proportions of a size in the area of a square, in float32 and cut off as the reference has it. */
+/** A size with these proportions and the area of a square, truncated in float32 as in the reference. */
 function ofArea({ width, height }: Size, side: number): Size {
   const ratio = f32(width / height);
   const down = Math.trunc(f32(side / f32(Math.sqrt(ratio))));
@@ -85,7 +84,7 @@ const inPatches = ({ width, height }: Size, patch: number): Size => ({
   height: nearest(height, patch),
 });
 
-/** The grid of about `count` slices whose proportions are nearest to those of a picture. */
+/** The grid of about `count` slices with proportions nearest to the image's. */
 function gridOf({ width, height }: Size, count: number): Size {
   const wanted = f32(Math.log(f32(width / height)));
   let best: Size = { width: 1, height: 1 };

@@ -1,8 +1,8 @@
-/** Long work on pictures in steps, between which others may have their turn. */
+/** Runs long work on images in steps, so that other work can run between them. */
 
 export type Steps<T> = Generator<void, T, void>;
 
-/** How long others wait for some of it, about. */
+/** Approximate time between two pauses. */
 const PART_MS = 20;
 
 export function runAtOnce<T>(steps: Steps<T>): T {

@@ -1,4 +1,4 @@
-/** Cutting a picture into tiles of one size. */
+/** Cuts an image into tiles of a fixed size. */
 import { sizeText, type RgbImage, type Size } from "./image.ts";
 import { fitInto } from "./prepare.ts";
 import type { Tiling } from "./projector.ts";
@@ -6,7 +6,7 @@ import { resize } from "./resize.ts";
 
 const BLACK = [0, 0, 0] as const;
 
-/** The tiles of a picture of whole tiles, line by line. */
+/** The tiles of an image whose size is a multiple of the tile's, line by line. */
 export function tilesOf({ width, height, data }: RgbImage, tile: Size): RgbImage[] {
   const tiles: RgbImage[] = [];
   const line = tile.width * 3;
@@ -24,9 +24,9 @@ export function tilesOf({ width, height, data }: RgbImage, tile: Size): RgbImage
 }
 
 /**
- * A picture larger than a tile is also seen in the one of some sizes of whole tiles that shows most of it, black around
- * it; the whole of it, stretched to a tile, comes first, as the models were trained: llama.cpp has it last.
- * (`mtmd_image_preprocessor_llava_uhd` of llama.cpp, with pinpoints; `process_anyres_image` of LLaVA)
+ * An image larger than a tile is also shown at the best of some sizes of whole tiles, with black padding; the whole
+ * image, stretched to a tile, comes first, as in training: llama.cpp puts it last. (`mtmd_image_preprocessor_llava_uhd`
+ * of llama.cpp, with pinpoints; `process_anyres_image` of LLaVA)
  */
 export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
   const sizeOf = (size: Size): Size | undefined =>
@@ -46,7 +46,7 @@ export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
   };
 }
 
-/** The size in which a picture keeps most of its pixels; of several, the one with the least beside it. */
+/** The size that keeps most of an image's pixels; among equals, the one with the least padding. */
 function bestSize(image: Size, sizes: readonly Size[]): Size {
   const f32 = Math.fround;
   const shown = (size: Size): number => {
@@ -61,7 +61,7 @@ function bestSize(image: Size, sizes: readonly Size[]): Size {
   });
 }
 
-/** Sizes from a list of widths and heights; undefined where one is not of whole tiles, or too large. */
+/** Sizes from a list of widths and heights; undefined if one is not a multiple of the tile, or too large. */
 export function readSizes(list: readonly number[], { tile, most }: { tile: number; most: number }): Size[] | string {
   const sizes = Array.from({ length: Math.floor(list.length / 2) }, (_, i) => {
     return { width: list[2 * i]!, height: list[2 * i + 1]! };

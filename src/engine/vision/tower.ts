@@ -1,7 +1,7 @@
 /**
- * What image encoders have in common: patches as rows, and transformer blocks in which every row sees every other.
- * Each piece reads from the file what is optional in it: biases, fused matrices, norms of query and key, gates, limits.
- * Meaning: `build_vit` and `build_ffn` of llama.cpp (tools/mtmd/clip.cpp).
+ * Building blocks of image encoders: patches as rows, and transformer blocks with bidirectional attention. Optional
+ * parts are read from the file: biases, fused matrices, QK-norm, gates, limits. Semantics: `build_vit` and `build_ffn`
+ * of llama.cpp (tools/mtmd/clip.cpp).
  */
 import type { Activation, Buf, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -15,18 +15,18 @@ export function buffersOf({ dim, nHeads, nKvHeads, headDim, patch }: ClipModel) 
     pixels: { name: "pixels", dim: 3 * patch * patch },
     /** The residual stream. */
     x: { name: "x", dim },
-    /** What a block reads: the stream, normed. */
+    /** The input of a block: the normed stream. */
     h: { name: "h", dim },
     q: { name: "q", dim: nHeads * headDim },
     k: { name: "k", dim: nKvHeads * headDim },
     v: { name: "v", dim: nKvHeads * headDim },
     heads: { name: "heads", dim: nHeads * headDim },
-    /** What a block adds to the stream. */
+    /** The output of a block, added to the stream. */
     y: { name: "y", dim },
   } as const satisfies Record<string, Buf>;
 }
 
-/** What is given for each row: its pixels, and behind them, in `added`, what else it begins with. */
+/** The input of each row: its pixels, followed by `added`, its further initial values. */
 export function inputSteps(pixels: Buf, added?: Buf): Step[] {
   if (!added) return [{ op: "input", out: pixels }];
   const all = { name: "given", dim: pixels.dim + added.dim };
@@ -37,7 +37,7 @@ export function inputSteps(pixels: Buf, added?: Buf): Step[] {
   ];
 }
 
-/** Pixels to the stream, by the kernels of so many frames: of a still picture all see the same. */
+/** From pixels to the stream; with several frames a still image is seen by the kernels of each. */
 export function patchEmbedding(model: ClipModel, { frames = 1 } = {}): Step[] {
   const { patch, dim } = model;
   const { pixels, x, y } = buffersOf(model);
@@ -52,7 +52,7 @@ export function patchEmbedding(model: ClipModel, { frames = 1 } = {}): Step[] {
   return steps;
 }
 
-/** A norm with the weights of `name`, over whole rows or over each head, as long as `len` says. */
+/** A norm with the weights of `name`, over whole rows or per head, depending on `len`. */
 export function norm(
   model: ClipModel,
   kind: NormKind,
@@ -66,17 +66,17 @@ export function norm(
 
 export interface LayerOptions {
   readonly norm: NormKind;
-  /** What is done to a query or key after its norm. */
+  /** Steps on a query or key after its norm. */
   readonly turn?: (x: Buf, heads: number) => Step[];
-  /** What is done to values. */
+  /** Steps on values. */
   readonly values?: readonly Step[];
   /** 1 / sqrt(headDim) */
   readonly scale?: number;
-  /** Up and down of the MLP have each other's names where the file says so by their shapes. */
+  /** ffn_up and ffn_down may be swapped in the file; their shapes tell. */
   readonly mayBeSwapped?: boolean;
-  /** What comes after a layer. */
+  /** Steps after a layer. */
   readonly after?: (layer: number) => readonly Step[];
-  /** Rows see their span only. */
+  /** True for layers in which rows attend only to their span. */
   readonly inSpans?: (layer: number) => boolean;
 }
 
@@ -162,7 +162,7 @@ function queryKeyValue(model: ClipModel, blk: string): Step[] {
   ];
 }
 
-/** The MLP of a layer, from `h` to `y`: gated where the file has a gate. */
+/** The MLP of a layer, from `h` to `y`: gated if the file has a gate. */
 function feedForward(model: ClipModel, layer: number, { mayBeSwapped = false }: LayerOptions): Step[] {
   const { dim, ffnDim, act } = model;
   const { h, y } = buffersOf(model);
@@ -198,7 +198,7 @@ function activate(x: Buf, act: ClipModel["act"]): Step[] {
   ];
 }
 
-/** out = W · x + b, within the limits that the file has for the matrix. */
+/** out = W · x + b, with input and output clamped to the file's limits for the matrix. */
 export function project(model: ClipModel, name: string, { out, x }: { out: Buf; x: Buf }): Step[] {
   const before = limitsOf(model, name, "input");
   const after = limitsOf(model, name, "output");
@@ -206,7 +206,7 @@ export function project(model: ClipModel, name: string, { out, x }: { out: Buf; 
   return [
     ...(before
       ? ([
-          { op: "slice", out: limited, x, heads: 1, at: 0 }, // others read x too
+          { op: "slice", out: limited, x, heads: 1, at: 0 }, // x has other readers
           { op: "clamp", x: limited, ...before },
         ] as const)
       : []),
@@ -217,7 +217,7 @@ export function project(model: ClipModel, name: string, { out, x }: { out: Buf; 
 
 const UNSCALED = { scaled: false };
 
-/** How far values may go; undefined where the file does not say. */
+/** Limits of values; undefined if the file has none. */
 function limitsOf(model: ClipModel, name: string, side: "input" | "output"): { min: number; max: number } | undefined {
   const read = (which: "min" | "max"): number | undefined => {
     const tensor = `${name}.${side}_${which}`;

@@ -4,16 +4,16 @@ import { AppError, type NamedFile } from "../../../base/index.ts";
 interface Folder {
   /** For messages. */
   readonly label: string;
-  /** Paths by name; names of files in folders below have a `/`. */
+  /** Paths by name; names of files in subfolders contain a `/`. */
   readonly files: ReadonlyMap<string, string>;
 }
 
 const SHOWN = 60;
 
 /**
- * The path of a file that another file of the folder names. Throws `bad_file` where the name leads out of the folder,
- * or to nothing.
- * @param by the file that names it; names are relative to the folder that it is in
+ * The path of a file that another file of the folder names. Throws `bad_file` if the name leads out of the folder, or
+ * to a missing file.
+ * @param by the file that names it; names are relative to its folder
  */
 export function pathBeside({ label, files }: Folder, by: string, name: string): NamedFile {
   const place = by.includes("/") ? by.slice(0, by.lastIndexOf("/") + 1) : "";

@@ -1,4 +1,4 @@
-/** Opens a GGUF model of this machine: mapped, nothing copied. */
+/** Opens a local GGUF model: mapped, nothing copied. */
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGgufFrom } from "../gguf/read.ts";
 import { mapFile } from "./map.ts";

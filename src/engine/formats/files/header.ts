@@ -1,7 +1,7 @@
 /**
- * Reads what a model's headers say without mapping the model and without holding up the process: for a server, which a
- * file that someone truncates must not kill and a vocabulary of 260,000 words must not block. Bytes come in pieces, and
- * between two of them others have their turn. The parser is `parse.ts`; `read.ts` opens models for their weights.
+ * Reads model headers without mapping the model or blocking the process: a server must survive the truncation of a
+ * file, and a vocabulary of 260,000 words must not stall it. Bytes come in pieces, and other work runs between them.
+ * The parser is `parse.ts`; `read.ts` opens models for their weights.
  */
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
@@ -11,17 +11,17 @@ import { endedEarly, notRegular, openError, reading } from "../../../base/system
 import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
 import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
 
-/** Strings of this many bytes take about 2 ms to make. */
+/** Parsing so many bytes of strings takes about 2 ms. */
 const PIECE_BYTES = 256 * 2 ** 10;
 
 interface HeaderOptions {
-  /** Arrays of more items are stepped over, and are empty in the metadata. All are kept if it is absent. */
+  /** Longer arrays are skipped, and are empty in the metadata. Absent: all are kept. */
   readonly arrayItemsMax?: ArrayItemsMax;
 }
 
 /**
- * Reads the header of a model; of a split one, those of all parts, by its first. Throws as `openGguf` does, and
- * `bad_file` where a file becomes shorter meanwhile.
+ * Reads the header of a model, and of all parts if it is split, by its first part. Throws as `openGguf` does, and
+ * `bad_file` if a file shrinks meanwhile.
  */
 export async function readHeader(path: string, options: HeaderOptions = {}): Promise<ModelHeader> {
   const first = await readPart(path, { ...options, shard: 0 });
@@ -41,7 +41,7 @@ interface Part {
   readonly fileBytes: number;
 }
 
-/** Of later parts, only tensors and their place in the split matter. */
+/** For later parts, only tensors and their place in the split matter. */
 async function readLaterPart(path: string, { shard, count }: { shard: number; count: number }): Promise<Part> {
   try {
     return await readPart(path, { shard, arrayItemsMax: 0 });
@@ -50,7 +50,7 @@ async function readLaterPart(path: string, { shard, count }: { shard: number; co
   }
 }
 
-/** The header of one file, whether or not it is a part of a split model. Throws as `readHeader`. */
+/** The header of one file, which may be a part of a split model. Throws as `readHeader`. */
 export async function readPart(path: string, options: HeaderOptions & { shard: number }): Promise<Part> {
   const file = await openFile(path);
   try {
@@ -58,14 +58,14 @@ export async function readPart(path: string, options: HeaderOptions & { shard: n
     const end = Math.min(fileBytes, MAX_HEADER_BYTES);
     const cursor = makeCursor(new Uint8Array(0), path, end);
     const steps = headerSteps(cursor, { ...options, fileBytes });
-    const piece = new Uint8Array(PIECE_BYTES); // used again and again: the parser keeps copies
+    const piece = new Uint8Array(PIECE_BYTES); // reused: the parser keeps copies
     for (;;) {
       const step = steps.next();
       if (step.done) return { header: step.value, fileBytes };
       const length = Math.min(Math.max(step.value, PIECE_BYTES), end - cursor.at);
       const bytes = length > PIECE_BYTES ? new Uint8Array(length) : piece.subarray(0, length);
       await fill(file, bytes, { path, offset: cursor.at });
-      await setImmediate(); // reads from the page cache are done at once and would let no timer or socket in between
+      await setImmediate(); // reads from the page cache finish at once, without a turn for timers or sockets
       moveWindow(cursor, bytes);
     }
   } finally {
@@ -75,7 +75,7 @@ export async function readPart(path: string, options: HeaderOptions & { shard: n
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
-    // Looked at before opening, since opening a pipe would wait for its writer.
+    // Checked before opening, because opening a pipe would wait for its writer.
     if (!(await stat(path)).isFile()) throw notRegular(path);
     return await open(path, "r");
   } catch (error) {

@@ -18,9 +18,9 @@ const COUNTS_AT = 8; // after magic and version
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
 
 /**
- * The bytes of the joined file, in chunks that are valid until the next.
+ * The bytes of the joined file, in chunks that are valid until the next one.
  * @param paths all parts, in order
- * Throws `bad_file` before the first chunk where the parts are not those of one model.
+ * Throws `bad_file` before the first chunk if the parts do not belong to one model.
  */
 export async function* mergeShards(paths: readonly string[]): AsyncGenerator<Uint8Array, void, void> {
   const headers: Header[] = [];
@@ -28,7 +28,7 @@ export async function* mergeShards(paths: readonly string[]): AsyncGenerator<Uin
   const tensors = [...joinTensors(paths, headers).values()];
   const first = headers[0]!; // a model has at least one part
   const alignment = getNumber(first.metadata, "general.alignment", DEFAULT_ALIGNMENT);
-  const path = paths[0]!; // which has that header
+  const path = paths[0]!; // the header's own
   yield joinedHeader(await readStart(path, first.dataOffset), { tensors, alignment, path });
   const chunk = new Uint8Array(CHUNK_BYTES);
   for (const [shard, path] of paths.entries()) {
@@ -69,7 +69,7 @@ function joinedHeader(bytes: Uint8Array, { tensors, alignment, path }: Joined): 
   return Buffer.concat([...parts, new Uint8Array(alignUp(length, alignment) - length)]);
 }
 
-/** A copy of everything before the tensor infos, with `split.count` set to 0. The header was parsed: it is sound. */
+/** A copy of everything before the tensor infos, with `split.count` set to 0. The header was parsed, so it is valid. */
 function metadataPart(bytes: Uint8Array, path: string): Buffer {
   const cursor = makeCursor(bytes.slice(), path);
   cursor.at = COUNTS_AT + 8;

@@ -1,7 +1,7 @@
 /**
- * What an ONNX file says of itself: the names of its inputs and outputs, its weights, and the files beside it that hold
- * them. Weights are stepped over, and graphs within nodes are looked into. Field numbers: onnx/onnx.proto. Blocks: for
- * threads and processes of their own.
+ * Reads facts from an ONNX file: the names of its inputs and outputs, its weights, and the external files that hold
+ * them. Weights are skipped, and nested graphs are visited. Field numbers: onnx/onnx.proto. Blocks the caller: for
+ * threads and separate processes.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { AppError } from "../../../base/index.ts";
@@ -10,15 +10,15 @@ import { notRegular, readingSync } from "../../../base/system.ts";
 export interface OnnxHeader {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Names of files with weights, as the file has them: relative to its own folder. */
+  /** Names of files with weights, as in the file: relative to its own folder. */
   readonly external: ReadonlySet<string>;
-  /** Weights of the graph; those of 4 bits are counted by what `MatMulNBits` packs two of in a byte. */
+  /** Weights of the graph; 4-bit weights count by `MatMulNBits`, which packs two per byte. */
   readonly parameterCount: number;
-  /** The element type that holds most bytes, as in `F32`. */
+  /** The element type with the most bytes, as in `F32`. */
   readonly dataType: string;
 }
 
-/** What a graph can be used for. Throws `unsupported` where it is neither. */
+/** The task of a graph. Throws `unsupported` if it is neither. */
 export function taskOf(
   { inputs, outputs }: Pick<OnnxHeader, "inputs" | "outputs">,
   what: string,
@@ -39,16 +39,16 @@ export function taskOf(
 
 /** A protobuf message is at most 2 GiB. */
 const FILE_BYTES_MAX = 2 ** 31;
-/** A graph within a node of a graph within a node …: exporters write one or two. */
+/** Maximum nesting of graphs within nodes: exporters write one or two levels. */
 const DEPTH_MAX = 16;
-/** Fields of all messages that are looked into; the largest graphs seen have some 100,000 nodes. */
+/** Fields of all visited messages; the largest known graphs have some 100,000 nodes. */
 const FIELDS_MAX = 20_000_000;
 const NAMES_MAX = 65_536;
 const TEXT_BYTES_MAX = 4096;
 const DIMS_MAX = 32;
 const WINDOW_BYTES = 64 * 1024;
 
-/** `TensorProto.DataType`: what it is called here, and its bytes. */
+/** `TensorProto.DataType`: our name, and its bytes. */
 const DATA_TYPES: Readonly<Record<number, readonly [string, number]>> = {
   1: ["F32", 4],
   2: ["U8", 1],
@@ -59,7 +59,7 @@ const DATA_TYPES: Readonly<Record<number, readonly [string, number]>> = {
   22: ["I4", 0.5],
 };
 
-/** Of each kind of message, the fields that hold another one, and its kind. */
+/** By kind of message: fields that hold other messages, and their kind. */
 const NESTED = {
   model: { 7: "graph", 25: "function" },
   graph: { 1: "node", 5: "tensor", 11: "input", 12: "output", 15: "sparse" },
@@ -88,7 +88,7 @@ interface Found {
   fields: number;
 }
 
-/** Throws `bad_file` where the file is no ONNX model, a damaged one, or larger than such a file can be. */
+/** Throws `bad_file` if the file is not an ONNX model, is damaged, or exceeds the format's size limit. */
 export function readOnnxHeader(path: string): OnnxHeader {
   const reader = openReader(path);
   try {
@@ -111,7 +111,7 @@ export function readOnnxHeader(path: string): OnnxHeader {
 
 interface Message {
   readonly kind: Kind;
-  /** Offset behind it. */
+  /** Offset after it. */
   readonly end: number;
   readonly depth: number;
   readonly found: Found;
@@ -201,7 +201,7 @@ interface Reader {
   readonly size: number;
   /** Offset in the file. */
   readonly at: number;
-  /** An unsigned number; one above 2^53 counts as a negative one does, as Infinity: none of ours is so large. */
+  /** An unsigned number; numbers above 2^53 (negative ones included) become Infinity: valid ones are never so large. */
   varint(): number;
   text(length: number): string;
   skip(length: number): void;

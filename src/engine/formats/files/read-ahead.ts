@@ -1,23 +1,23 @@
 /**
- * Reads a mapped file into memory in its order, which is that of the layers: what a first pass would wait for page by
- * page comes as fast as the disk gives it. Nothing is done where it is there already, or does not fit.
+ * Reads a mapped file into memory in its order, which is the order of layers, at the disk's full speed, instead of page
+ * by page during the first pass. Does nothing if the file is in memory already, or does not fit.
  */
 import { freemem } from "node:os";
 import { AppError } from "../../../base/index.ts";
 
-/** Bytes that are asked for at once; a multiple of every system's pages. */
+/** Bytes per request; a multiple of every system's page size. */
 const PIECE_BYTES = 16 * 2 ** 20;
-/** Pieces on their way. */
+/** Pieces in flight. */
 const AHEAD = 4;
-/** A file as good as in memory. */
+/** Share of a file at which it counts as in memory. */
 const ENOUGH = 0.98;
 const MEMORY_SHARE = 0.8;
-/** To look at every page of a large file takes longer than its header does: so many tell as well. */
+/** Checking every page of a large file takes longer than its header does: so many bytes are a sufficient sample. */
 const WHOLE_BYTES = 128 * 2 ** 20;
 const SAMPLES = 1024;
 const PAGE_BYTES = 4096;
 const POLL_MS = 5;
-/** Looks at a piece that does not come; then the next is asked for. */
+/** Checks of a missing piece before the next one is requested. */
 const LOOKS_MAX = 2000;
 
 interface Options {
@@ -30,7 +30,7 @@ interface Options {
   readonly freeBytes?: () => number;
 }
 
-/** Throws `cancelled` where the signal is aborted. */
+/** Throws `cancelled` if the signal is aborted. */
 export async function readAhead(options: Options): Promise<void> {
   const { byteLength, resident, advise, isOpen, onProgress, signal, freeBytes = freemem } = options;
   if (!resident || !advise || byteLength === 0) return;
@@ -45,14 +45,14 @@ export async function readAhead(options: Options): Promise<void> {
     const isThere = (): boolean => resident(offset, lengthAt(offset)) >= ENOUGH * lengthAt(offset);
     for (let look = 0; look === 0 || (look < LOOKS_MAX && !isThere()); look++) {
       if (signal?.aborted) throw new AppError("cancelled", "request canceled");
-      await Bun.sleep(look === 0 ? 1 : POLL_MS); // a piece may be there at once, an abort must be heard all the same
+      await Bun.sleep(look === 0 ? 1 : POLL_MS); // a piece may arrive at once, but aborts must still be handled
       if (!isOpen()) return;
     }
     onProgress(Math.min(1, (offset + lengthAt(offset)) / byteLength));
   }
 }
 
-/** How much of a file is in memory; of a large one about. */
+/** Bytes of a file in memory; an estimate for a large one. */
 function residentBytes(byteLength: number, resident: (offset: number, length: number) => number): number {
   if (byteLength <= WHOLE_BYTES) return resident(0, byteLength);
   const pages = Math.floor(byteLength / PAGE_BYTES);

@@ -1,9 +1,9 @@
 /**
- * Snapshots of prefixes in a folder: a file for each block, in a folder for each model and layout. A file has a header
- * and bytes, each with a checksum, and is written to a temporary name first. It is not synced: what a crash tears is
- * told by its checksum, and is as good as gone. The checksums begin with the file's own name and scope, so that a file
- * under another's name, or in another's folder, is as good as gone too. Names are random: a parent's name, which the
- * header has, means one block only. They hold what people wrote, so that only their owner can read them.
+ * Snapshots of prefixes in a folder: a file per block, in a folder per model and layout. A file has a header and bytes,
+ * each with a checksum, and is written under a temporary name first. It is not synced: the checksum detects a file torn
+ * by a crash, which then counts as missing. The checksums also cover the file's own name and scope, so a file under
+ * another name, or in another folder, counts as missing too. Names are random: a parent's name, which the header
+ * contains, identifies a single block. Blocks hold users' text, so only their owner can read them.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, statfs, utimes } from "node:fs/promises";
@@ -17,18 +17,20 @@ const PREAMBLE_BYTES = 8 + 8 + 8 + 4;
 const HEADER_BYTES_MAX = 64 * 1024;
 const FILE_BYTES_MAX = 2 ** 30;
 const FILES_MAX = 16_384;
-/** Blocks that wait to be written; more are not kept. */
+/** Blocks that wait to be written; more are dropped. */
 const WAITING_BYTES_MAX = 256 * 2 ** 20;
-/** A block that is replaced so soon is never written. */
+/** A block that is replaced within this time is never written. */
 const SETTLE_MS = 500;
 const FLUSH_MS = 1000;
-/** A file is marked as used at most so often. */
+/** The shortest time between two updates of a file's last use. */
 const TOUCH_MS = 10 * 60_000;
-/** And so much later, as an answer begins meanwhile that waits for what is in it. */
+/** Delay of such an update, because an answer that needs the file's content begins meanwhile. */
 const TOUCH_AFTER_MS = 250;
-/** Where there are too many bytes, so much of them stays. */
+/** Share of the maximum that remains after an eviction. */
 const KEPT_SHARE = 0.9;
-/** Of what the disk would have free without them: the rest is for models, deliveries and other programs. */
+/**
+ * Share of the disk space that would be free without snapshots; the rest is for models, deliveries and other programs.
+ */
 const DISK_SHARE = 1 / 2;
 const BLOB = /^sha256-[0-9a-f]{64}$/;
 const NAME = /^[0-9a-f-]{36}$/;
@@ -36,23 +38,25 @@ const NAME = /^[0-9a-f-]{36}$/;
 interface Options {
   /** Folder of all snapshots. */
   readonly root: string;
-  /** What the blocks belong to: other blocks never meet. */
+  /** Identifies what the blocks belong to: blocks of other scopes never match. */
   readonly scope: string;
-  /** Most bytes of all files below `root`; fewer where the disk has little left. */
+  /** Maximum bytes of all files below `root`; less if the disk is nearly full. */
   readonly bytesMax: number;
-  /** What a folder's disk has free, in bytes; absent: as the system says. */
+  /** Free bytes of a folder's disk; absent: as the system says. */
   readonly freeBytes?: FreeBytes;
 }
 
 type FreeBytes = (folder: string) => Promise<number>;
 
-/** Infinity where the system does not say. */
+/** Infinity if the system does not say. */
 const freeOnDisk: FreeBytes = async (folder) => {
   const found = await statfs(folder).catch(() => undefined);
   return found ? found.bavail * found.bsize : Infinity;
 };
 
-/** Snapshots of prefixes of a model that is made of these files; told what else their bytes depend on. */
+/**
+ * Snapshots of prefixes for the model of these files; `layout` identifies everything else that their bytes depend on.
+ */
 export function snapshotsOf(
   paths: readonly string[],
   { cacheDir, bytesMax }: { cacheDir: string; bytesMax: number },
@@ -61,12 +65,14 @@ export function snapshotsOf(
   return (layout) => openSnapshots({ root, scope: JSON.stringify([layout, ...paths.map(identityOf)]), bytesMax });
 }
 
-/** Removes what there is beyond so many bytes of them, or of none, as where their setting was more before. */
+/** Removes snapshots beyond so many bytes, for instance after the setting was lowered, or all of them. */
 export async function trimSnapshots(cacheDir: string, bytesMax: number): Promise<void> {
-  await makeRoom(join(cacheDir, FOLDER), bytesMax).catch(() => 0); // they may stay where nothing can be removed
+  await makeRoom(join(cacheDir, FOLDER), bytesMax).catch(() => 0); // they stay if they cannot be removed
 }
 
-/** A blob's name says what is in it. Other files are taken for the same while nobody writes to them. */
+/**
+ * The identity of a model file. A blob's name identifies its content; other files count as unchanged until written to.
+ */
 function identityOf(path: string): string {
   const name = basename(path);
   if (BLOB.test(name)) return name;
@@ -91,7 +97,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
   const touched = new Map<string, number>();
   const markUsed = async (due: readonly (readonly [depth: number, name: string])[], now: number): Promise<void> => {
     for (const [depth, name] of due) {
-      const when = new Date(now - depth); // the first block goes last
+      const when = new Date(now - depth); // the first block is evicted last
       await utimes(pathOf(name), when, when).catch(() => {});
     }
   };
@@ -104,7 +110,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
         const name = file.slice(0, -3);
         const info = file.endsWith(".kv") && NAME.test(name) ? readInfo(placeOf(name), name) : undefined;
         if (info) infos.push(info);
-        else await rm(join(folder, file), { force: true }).catch(() => {}); // a folder, or a disk that is read-only
+        else await rm(join(folder, file), { force: true }).catch(() => {}); // a folder, or a read-only disk
       }
       return infos;
     },
@@ -128,7 +134,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
   };
 }
 
-/** Where a block's file is, and what its checksums begin with. */
+/** The path of a block's file, and the seed of its checksums. */
 interface Place {
   readonly path: string;
   readonly seed: bigint;
@@ -138,12 +144,12 @@ interface Queue {
   /** A block that is not on the disk yet. */
   find(name: string): Waiting | undefined;
   add(info: SnapshotInfo, parts: readonly Uint8Array[]): void;
-  /** One that is being written goes once it is there. */
+  /** A block that is being written is removed once it is complete. */
   remove(name: string): void;
   flush(): Promise<void>;
 }
 
-/** Blocks on their way to the disk. */
+/** Queue of blocks to write. */
 function makeQueue({
   root,
   folder,
@@ -153,10 +159,10 @@ function makeQueue({
 }: Omit<Required<Options>, "scope"> & { folder: string; placeOf: (name: string) => Place }): Queue {
   const waiting = new Map<string, Waiting>();
   let waitingBytes = 0;
-  let current: Waiting | undefined; // is being written, and nobody removed it
+  let current: Waiting | undefined; // in progress, and not removed meanwhile
   let writing: Promise<void> | undefined;
   let hurry = Promise.withResolvers<void>();
-  let total: number | undefined; // bytes below root, as far as is known
+  let total: number | undefined; // bytes below root, as far as known
 
   const take = (name: string): Waiting | undefined => {
     const own = waiting.get(name);
@@ -179,7 +185,7 @@ function makeQueue({
         else await rm(placeOf(name).path, { force: true });
       }
     } catch {
-      waiting.clear(); // a full or read-only disk: prefixes are evaluated again, that is all
+      waiting.clear(); // a full or read-only disk only means that prefixes are evaluated again
       waitingBytes = 0;
     }
     current = undefined;
@@ -231,7 +237,7 @@ async function writeBlock({ path, seed }: Place, { info, parts }: Waiting): Prom
   }
 }
 
-/** Undefined where the file is no snapshot, or its header is damaged. */
+/** Undefined if the file is not a snapshot, or its header is damaged. */
 function readInfo({ path, seed }: Place, name: string): SnapshotInfo | undefined {
   try {
     const start = readStart(path);
@@ -273,10 +279,10 @@ function parseInfo(name: string, value: unknown): SnapshotInfo | undefined {
   return { name, parent, tokens, checkpoints: checkpoints as SnapshotInfo["checkpoints"] };
 }
 
-/** Not a Buffer, whose `slice` is no copy. */
+/** A plain Uint8Array, because `slice` of a Buffer does not copy. */
 const plain = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
 
-/** Reads blocks into the same memory: new pages would take longer to get than what is in them to read. */
+/** Reads blocks into the same memory: allocating new pages would take longer than reading the content. */
 function makeReader(): (place: Place) => Uint8Array | undefined {
   let room = Buffer.alloc(0);
   const readWhole = (path: string): Buffer | undefined => {
@@ -303,7 +309,7 @@ function makeReader(): (place: Place) => Uint8Array | undefined {
   };
 }
 
-/** Removes the files used longest ago until the rest has at most so many bytes; how many it has then. */
+/** Removes the least recently used files until at most so many bytes remain; returns their number. */
 async function makeRoom(root: string, bytesMax: number): Promise<number> {
   const files: { path: string; bytes: number; usedMs: number }[] = [];
   for (const scope of await readdir(root).catch(() => [])) {

@@ -1,6 +1,6 @@
 /**
- * Writes GGUF version 3. Tensor data may be streamed, so a model never has to fit in memory. Mistakes of the caller (a
- * shape that does not fit its block type, data of another length than the shape says) are asserts, not `AppError`s.
+ * Writes GGUF version 3. Tensor data may be streamed, so a model never has to fit in memory. The caller's mistakes (a
+ * shape that does not fit its block type, data whose length differs from the shape) are asserts, not `AppError`s.
  */
 import { randomBytes } from "node:crypto";
 import { open, rm } from "node:fs/promises";
@@ -22,20 +22,20 @@ export type WriteValue =
 
 export interface WriteTensor {
   readonly name: string;
-  /** GGUF order: the fastest-varying dimension first. */
+  /** GGUF order: fastest-varying dimension first. */
   readonly shape: readonly number[];
   readonly quant: Quant;
   /** Packed blocks, in one piece or many. */
   readonly data: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 }
 
-/** What to write. `general.alignment` in the metadata sets the alignment of tensor data. */
+/** The content of a file. `general.alignment` in the metadata sets the alignment of tensor data. */
 export interface WriteModel {
   readonly metadata: Readonly<Record<string, WriteValue>>;
   readonly tensors: readonly WriteTensor[];
 }
 
-/** Writes to a temporary name beside `path`, flushes to disk, then renames: a reader sees all of the file or none. */
+/** Writes to a temporary name beside `path`, flushes to disk, then renames: a reader sees the complete file or none. */
 export async function writeGguf(path: string, model: WriteModel): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
@@ -59,7 +59,7 @@ export async function writeNewGguf(path: string, model: WriteModel): Promise<voi
   }
 }
 
-/** All of a file, chunk by chunk. */
+/** The whole file, in chunks. */
 async function* partsOf(model: WriteModel): AsyncGenerator<Uint8Array, void, void> {
   const { header, alignment, byteLengths } = encodeHeader(model);
   yield header;
@@ -184,7 +184,7 @@ interface Sink {
 function makeSink(): Sink {
   let buffer = Buffer.alloc(2 ** 16);
   let length = 0;
-  /** Makes room for `count` more bytes; returns where they go. Called first: it may replace `buffer`. */
+  /** Makes room for `count` more bytes; returns their place. Call it first: it may replace `buffer`. */
   function grow(count: number): number {
     const at = length;
     length += count;

@@ -1,8 +1,8 @@
 /**
- * LoRA adapters as GGUF files: `general.type` is `adapter`, `adapter.type` is `lora`, and for each weight NAME that
- * they change there are `NAME.lora_a` (in, rank) and `NAME.lora_b` (rank, out), in GGUF's order, experts last. For
- * `token_embd.weight` it is (rank, vocabulary) and (rank, dim). Here is what the headers tell; no weights are read.
- * (convert_lora_to_gguf.py, llama-adapter.cpp of llama.cpp)
+ * LoRA adapters as GGUF files: `general.type` is `adapter`, `adapter.type` is `lora`, and each changed weight NAME has
+ * `NAME.lora_a` (in, rank) and `NAME.lora_b` (rank, out), in GGUF's order, experts last. For `token_embd.weight` they
+ * are (rank, vocabulary) and (rank, dim). This module reads headers only, no weights. (convert_lora_to_gguf.py,
+ * llama-adapter.cpp of llama.cpp)
  */
 import { AppError } from "../../../base/index.ts";
 import type { ModelHeader, TensorInfo } from "./gguf.ts";
@@ -16,20 +16,20 @@ const OUTPUT = "output.weight";
 
 /** The two halves of the change to one weight. */
 export interface AdapterPair {
-  /** Tensor of the base; `output.weight` also where the base has the embedding in its place. */
+  /** Tensor of the base; `output.weight` even if the base has a tied embedding in its place. */
   readonly target: string;
   readonly a: TensorInfo;
   readonly b: TensorInfo;
   readonly rank: number;
-  /** The change is b · a times this. */
+  /** Factor on b · a. */
   readonly factor: number;
 }
 
 type Header = Pick<ModelHeader, "path" | "metadata" | "tensors">;
 
 /**
- * The pairs of an adapter. Throws `bad_file` where the file is no adapter, is not for this base or is not whole,
- * `unsupported` for other kinds of adapters.
+ * The pairs of an adapter. Throws `bad_file` if the file is not an adapter, does not match this base or is incomplete,
+ * and `unsupported` for other kinds of adapters.
  */
 export const readAdapter = (adapter: Header, base: Header): AdapterPair[] =>
   inFile(adapter.path, () => pairsOf(adapter, base));
@@ -56,7 +56,7 @@ function pairsOf(adapter: Header, base: Header): AdapterPair[] {
   });
 }
 
-/** Rows and columns of the change, in the order of its base: see the head of this file. */
+/** Rows and columns of the change, in the order of its base: see the header of this file. */
 function pairOf({ path, tensors }: Header, base: Header, target: string): Pick<AdapterPair, "a" | "b" | "rank"> {
   const a = tensors.get(`${target}.lora_a`);
   const b = tensors.get(`${target}.lora_b`);

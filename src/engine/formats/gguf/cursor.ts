@@ -1,13 +1,13 @@
 /**
- * Reads little-endian fields of a header one after the other. Every read is checked against the end of the header, and
- * an error names file, field, byte offset, expected and found. In memory is a window of the header, or all of it: who
- * reads asks `isShort` first, and whoever feeds the cursor then moves the window.
+ * Reads little-endian fields of a header in sequence. Every read is checked against the end of the header; errors name
+ * file, field, byte offset, expected and actual value. A window of the header, or all of it, is in memory: readers call
+ * `isShort` first, and the feeder of the cursor then moves the window.
  */
 import { AppError } from "../../../base/index.ts";
 
 export interface Cursor {
   readonly path: string;
-  /** Where the header must have ended, in the file. */
+  /** Maximum end of the header in the file. */
   readonly end: number;
   /** Offset in the file of the window's first byte. */
   start: number;
@@ -19,17 +19,17 @@ export interface Cursor {
   at: number;
   /** Items of string and bool arrays so far; see `MAX_LIST_ITEMS`. */
   itemCount: number;
-  /** Arrays inside arrays so far; see `MAX_NESTED_ARRAYS`. */
+  /** Nested arrays so far; see `MAX_NESTED_ARRAYS`. */
   nestedCount: number;
 }
 
-/** A cursor at the start of a header that `bytes` begin; `end` is given where they are not all of it. */
+/** A cursor at the start of a header that begins with `bytes`; `end` is set if they are not the whole header. */
 export function makeCursor(bytes: Uint8Array, path: string, end: number = bytes.length): Cursor {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return { path, end, start: 0, ...windowOf(bytes), decoder, at: 0, itemCount: 0, nestedCount: 0 };
 }
 
-/** Lets the window begin at the next field. */
+/** Makes the window begin at the next field. */
 export function moveWindow(cursor: Cursor, bytes: Uint8Array): void {
   Object.assign(cursor, windowOf(bytes), { start: cursor.at });
 }
@@ -41,7 +41,7 @@ function windowOf({ buffer, byteOffset, byteLength }: Uint8Array): Pick<Cursor, 
   };
 }
 
-/** Whether the window ends before the next `length` bytes do. */
+/** Returns whether the window ends before the next `length` bytes do. */
 export function isShort(cursor: Cursor, length: number): boolean {
   return length > cursor.start + cursor.bytes.length - cursor.at;
 }
@@ -57,7 +57,7 @@ export function badFile(cursor: Cursor, { field, at, expected, found }: Mismatch
   return new AppError("bad_file", `${cursor.path}: ${field} at byte ${at}: expected ${expected}, got ${found}`);
 }
 
-/** Steps over `length` bytes and returns where they start, in the window. */
+/** Skips `length` bytes and returns their start in the window. */
 export function take(cursor: Cursor, length: number, field: string): number {
   const at = cursor.at;
   if (length > cursor.end - at) {
@@ -76,12 +76,12 @@ export function readU32(cursor: Cursor, field: string): number {
 export function readCount(cursor: Cursor, field: string, max: number): number {
   const { at, view } = cursor;
   const i = take(cursor, 8, field);
-  const count = view.getUint32(i + 4, true) * 2 ** 32 + view.getUint32(i, true); // ≥ 2^53 may round, up
+  const count = view.getUint32(i + 4, true) * 2 ** 32 + view.getUint32(i, true); // rounds up, if at all, from 2^53 on
   if (count <= max) return count;
   throw badFile(cursor, { field, at, expected: `at most ${max}`, found: String(view.getBigUint64(i, true)) });
 }
 
-/** A length-prefixed UTF-8 string. Bytes that are no UTF-8 become U+FFFD; a leading byte order mark is kept. */
+/** A length-prefixed UTF-8 string. Invalid UTF-8 becomes U+FFFD; a leading byte order mark is kept. */
 export function readString(cursor: Cursor, field: string, maxBytes: number): string {
   return readText(cursor, field, readCount(cursor, `length of ${field}`, maxBytes));
 }

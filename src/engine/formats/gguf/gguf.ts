@@ -1,6 +1,6 @@
 /**
- * What a GGUF file holds once read: metadata and tensor infos, with the weights still in the file.
- * Format: gguf.md in ggml's docs. The reader is `read.ts`, split files `shards.ts`; the writer is in
+ * The content of a GGUF file after reading: metadata and tensor infos, with the weights still in the file. Format:
+ * gguf.md in ggml's docs. The reader is `read.ts`, split files are `shards.ts`; the writer is in
  * `src/engine/formats/files`.
  */
 import type { Quant } from "../quant/quant.ts";
@@ -27,21 +27,21 @@ export type Metadata = ReadonlyMap<string, MetadataValue>;
 
 export interface TensorInfo {
   readonly name: string;
-  /** GGUF order: the fastest-varying dimension first. */
+  /** GGUF order: fastest-varying dimension first. */
   readonly shape: readonly number[];
   readonly quant: Quant;
-  /** Size in bytes, all of it inside the file. */
+  /** Size in bytes, completely inside the file. */
   readonly byteLength: number;
-  /** Which shard holds it; 0 for a single file. */
+  /** Index of its shard; 0 for a single file. */
   readonly shard: number;
   /** Offset in that file, in bytes. */
   readonly offset: number;
 }
 
-/** What the headers of a model's files say together: all but the weights. */
+/** The combined headers of a model's files, without the weights. */
 export type ModelHeader = Omit<Gguf, "read" | "readRange" | "close">;
 
-/** An open GGUF (all its shards). What `read` and `readRange` return is good until `close`. */
+/** An open GGUF (all its shards). Results of `read` and `readRange` are valid until `close`. */
 export interface Gguf {
   /** Path of the first file. */
   readonly path: string;
@@ -52,9 +52,9 @@ export interface Gguf {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Bytes of all shards together. */
   readonly fileBytes: number;
-  /** Packed bytes of a tensor. Throws `bad_file` naming the tensor where there is none. */
+  /** Packed bytes of a tensor. Throws `bad_file` naming the tensor if it does not exist. */
   read(tensorName: string): Uint8Array;
-  /** Some of them. */
+  /** A part of them. */
   readRange(tensorName: string, start: number, length: number): Uint8Array;
   close(): void;
 }

@@ -1,7 +1,7 @@
-/** Says which file an error is about. */
+/** Adds the file's name to errors. */
 import { AppError } from "../../../base/index.ts";
 
-/** What `read` returns. Where it throws an error that does not name the file, that is put before its message. */
+/** The result of `read`. An error that does not name the file gets the name as a prefix. */
 export function inFile<T>(path: string | undefined, read: () => T): T {
   try {
     return read();

@@ -6,7 +6,7 @@ import type { Metadata, MetadataValue } from "./gguf.ts";
 export type Numbers =
   Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
 
-/** The value of a number key; with a third argument, that where the key is absent. */
+/** The value of a number key; a third argument is the default for an absent key. */
 export function getNumber(metadata: Metadata, key: string): number;
 export function getNumber<D>(metadata: Metadata, key: string, fallback: D): number | D;
 export function getNumber(metadata: Metadata, key: string, ...fallback: unknown[]): unknown {
@@ -31,7 +31,7 @@ export function getBool(metadata: Metadata, key: string, ...fallback: unknown[])
   return absent(value, { key, expected: "a bool", fallback });
 }
 
-/** An array of numbers. Items of 64 bits come as doubles. */
+/** An array of numbers. 64-bit items become doubles. */
 export function getNumbers(metadata: Metadata, key: string): Numbers;
 export function getNumbers<D>(metadata: Metadata, key: string, fallback: D): Numbers | D;
 export function getNumbers(metadata: Metadata, key: string, ...fallback: unknown[]): unknown {
@@ -45,7 +45,7 @@ export function getStrings(metadata: Metadata, key: string): readonly string[];
 export function getStrings<D>(metadata: Metadata, key: string, fallback: D): readonly string[] | D;
 export function getStrings(metadata: Metadata, key: string, ...fallback: unknown[]): unknown {
   const value = metadata.get(key);
-  // An array is of one type, so its first item speaks for all.
+  // The items of an array have one type, so checking the first is enough.
   if (Array.isArray(value) && (value.length === 0 || typeof value[0] === "string")) return value;
   return absent(value, { key, expected: "an array of strings", fallback });
 }
@@ -53,7 +53,7 @@ export function getStrings(metadata: Metadata, key: string, ...fallback: unknown
 interface Wish {
   readonly key: string;
   readonly expected: string;
-  /** Empty, or the value for an absent key. */
+  /** Empty, or the default for an absent key. */
   readonly fallback: readonly unknown[];
 }
 
@@ -62,7 +62,7 @@ function absent(value: MetadataValue | undefined, { key, expected, fallback }: W
   throw new AppError("bad_file", `metadata '${key}': expected ${expected}, got ${describe(value)}`);
 }
 
-/** What a metadata value is, in a few words. */
+/** A short description of a metadata value. */
 function describe(value: MetadataValue | undefined): string {
   if (value === undefined) return "nothing";
   if (ArrayBuffer.isView(value)) return `an array of ${value.length} numbers`;

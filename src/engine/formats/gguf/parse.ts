@@ -1,11 +1,12 @@
 /**
- * GGUF header → metadata and tensor infos, without I/O. Format: gguf.md in ggml's docs; limits as gguf.cpp or tighter.
+ * GGUF header → metadata and tensor infos, without I/O. Format: gguf.md in ggml's docs; limits are those of gguf.cpp or
+ * tighter.
  *
- * The bytes are hostile until checked: every count is compared with a named limit and with the bytes that remain before
- * anything is allocated for it, so that what we hold stays in proportion to the file.
+ * The bytes are untrusted: every count is compared with a named limit and with the remaining bytes before anything is
+ * allocated for it, so that memory stays in proportion to the file.
  *
- * There is one parser for bytes that are all there (`parseGguf`) and for bytes that come piece by piece (`header.ts`):
- * a generator that stops where the window of its cursor is short, and says of how many bytes.
+ * One parser serves complete bytes (`parseGguf`) and bytes that arrive in pieces (`header.ts`): a generator that stops
+ * when the window of its cursor is short, and yields the number of bytes it needs.
  */
 import { alignUp, isPowerOfTwo } from "../bytes.ts";
 import { AppError } from "../../../base/index.ts";
@@ -18,19 +19,22 @@ import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-type
 const MAGIC = 0x46554747; // "GGUF", little-endian
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
 
-/** The largest header seen is 16 MB (Gemma 4's vocabulary); nothing beyond this is looked at as header. */
+/** The largest known header has 16 MB (Gemma 4's vocabulary); nothing after this is read as header. */
 export const MAX_HEADER_BYTES = 256 * 2 ** 20;
 /** Metadata entries. Real models have 20 to 60. */
 const MAX_KEYS = 65_536;
 /** The format's own limit. */
 const MAX_KEY_BYTES = 65_535;
-/** The longest strings seen are chat templates of under 100 kB and licences of under 1 MB. */
+/** The longest known strings are chat templates of under 100 kB and licences of under 1 MB. */
 const MAX_STRING_BYTES = 16 * 2 ** 20;
-/** Items of string and bool arrays in all, as each costs more in memory than in the file. Gemma 4 has 777 thousand. */
+/**
+ * Total items of string and bool arrays, because each takes more memory than bytes in the file. Gemma 4 has 777
+ * thousand.
+ */
 const MAX_LIST_ITEMS = 4 * 2 ** 20;
-/** Arrays inside arrays, which no model is known to have; an empty one costs ten times its bytes in the file. */
+/** Nested arrays, which no known model has; an empty one takes ten times its bytes in the file. */
 const MAX_NESTED_ARRAYS = 4096;
-/** How deep they go. */
+/** Maximum nesting of arrays. */
 const MAX_ARRAY_DEPTH = 4;
 /** Tensors of one file. Deep mixture-of-experts models with unmerged experts have some ten thousand. */
 const MAX_TENSORS = 65_536;
@@ -50,11 +54,11 @@ const ARRAY_HEAD_BYTES = 12;
 /** Name, dimensions, block type and offset. */
 const MAX_TENSOR_BYTES = 8 + MAX_TENSOR_NAME_BYTES + 4 + 8 * MAX_DIMS + 4 + 8;
 
-/** What a header says of its own file. */
+/** The header of one file. */
 export interface Header {
   readonly version: 2 | 3;
   readonly metadata: Metadata;
-  /** Of the keys that were to stay bytes. */
+  /** The keys that were requested as bytes. */
   readonly texts: ReadonlyMap<string, Texts>;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Where tensor data begins, in bytes. */
@@ -62,11 +66,11 @@ export interface Header {
 }
 
 export interface ParseOptions {
-  /** Size of the whole file, where `bytes` is only its beginning. */
+  /** Size of the whole file, if `bytes` is only its beginning. */
   readonly fileBytes?: number;
-  /** Which shard these tensors are in. */
+  /** Index of the shard that has these tensors. */
   readonly shard?: number;
-  /** Arrays of more items are stepped over, and are empty in the metadata; a function: by key. */
+  /** Longer arrays are skipped, and are empty in the metadata; a function: limit by key. */
   readonly arrayItemsMax?: ArrayItemsMax;
   /** Keys whose strings stay bytes, and are empty in the metadata. */
   readonly asTexts?: readonly string[];
@@ -75,15 +79,16 @@ export interface ParseOptions {
 export type ArrayItemsMax = number | ((key: string) => number);
 
 /**
- * A parser that yields where it needs the next so many bytes. It goes on when they are in the window, or when the
- * header has no more: then it throws.
+ * A parser that yields the number of bytes it needs next. It continues when they are in the window, or when the header
+ * has ended: then it throws.
  */
 export type Steps<T> = Generator<number, T, void>;
 
 /**
  * Reads a header.
  * @param path only for messages
- * Throws `bad_file` naming field, offset, expected and found, or `unsupported` for block types that we cannot read.
+ * Throws `bad_file` naming field, offset, expected and actual value, or `unsupported` for block types that we cannot
+ * read.
  */
 export function parseGguf(bytes: Uint8Array, path: string, options: ParseOptions = {}): Header {
   const cursor = makeCursor(bytes, path);
@@ -181,7 +186,7 @@ function readScalar(cursor: Cursor, field: string, typeId: number): MetadataValu
 
 type NumberArray = Extract<MetadataArray, ArrayBufferView>;
 
-/** A copy, as metadata outlives the window. The caller has checked that the file has so many. */
+/** A copy, because metadata outlives the window. The caller has checked that the file has so many. */
 function* readNumbers(cursor: Cursor, field: string, plan: { type: NumberType; count: number }): Steps<NumberArray> {
   const numbers = new plan.type.array(plan.count);
   const bytes = new Uint8Array(numbers.buffer);
@@ -202,13 +207,13 @@ function narrow(value: number | bigint): number | bigint {
 
 function readBool(cursor: Cursor, field: string): boolean {
   const { at } = cursor;
-  const byte = cursor.bytes[take(cursor, 1, field)]!; // inside: taken
+  const byte = cursor.bytes[take(cursor, 1, field)]!; // in range: taken
   if (byte > 1) throw badFile(cursor, { field, at, expected: "0 or 1 for a bool", found: String(byte) });
   return byte === 1;
 }
 
 interface ArrayPlan {
-  /** 1 for an array that is in no other. */
+  /** 1 for a top-level array. */
   readonly depth: number;
   readonly arrayItemsMax: number;
   /** Takes strings as bytes. */
@@ -242,7 +247,7 @@ function* readArray(cursor: Cursor, field: string, plan: ArrayPlan): Steps<Metad
   return keep ? arrays : [];
 }
 
-/** How many items an array of a type has: as many as can be in the rest of the header, within the limits. */
+/** The number of items of an array, checked against the rest of the header and the limits. */
 function readItemCount(cursor: Cursor, field: string, type: number): number {
   const { at } = cursor;
   const count = readCount(cursor, field, Number.MAX_SAFE_INTEGER);
@@ -265,10 +270,10 @@ function readItemCount(cursor: Cursor, field: string, type: number): number {
   return count;
 }
 
-/** Fewest bytes of one array item that is not of fixed size in memory. */
+/** Minimum bytes of an array item of variable size. */
 const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [ARRAY]: ARRAY_HEAD_BYTES };
 
-/** How many items, and whether anyone wants them. */
+/** The number of items, and whether the caller wants them. */
 interface ListPlan {
   readonly count: number;
   readonly keep: boolean;
@@ -285,7 +290,7 @@ function* readBools(cursor: Cursor, field: string, { count, keep }: ListPlan): S
 }
 
 function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan): Steps<string[]> {
-  const strings: string[] = []; // not `new Array(count)`, of which JavaScriptCore keeps large ones in a slower form
+  const strings: string[] = []; // not `new Array(count)`: JavaScriptCore keeps large ones in a slower form
   for (let i = 0; i < count; i++) {
     i += readWhole(cursor, count - i, keep ? strings : undefined);
     if (i === count) break;
@@ -297,9 +302,9 @@ function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan):
 }
 
 /**
- * Reads up to `max` strings that are whole in the window, or only steps over them; returns how many there were.
- * The hot loop of a header: a vocabulary and its merges are up to a million strings. Lengths are read byte by byte, for
- * a DataView is slow until a loop has run for long.
+ * Reads up to `max` strings that are complete in the window, or only skips them; returns their number. The hot loop of
+ * a header: a vocabulary and its merges are up to a million strings. Lengths are read byte by byte, because a DataView
+ * is slow until a loop has run for long.
  */
 function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): number {
   const { bytes, decoder, start } = cursor;
@@ -335,7 +340,7 @@ function* readTexts(cursor: Cursor, field: string, count: number): Steps<Texts> 
   return texts.finish();
 }
 
-/** As `readWhole`, and as hot: copies the rest of the window, lengths and all. */
+/** As `readWhole`, and as hot: copies the rest of the window, lengths included. */
 function copyWhole(cursor: Cursor, max: number, texts: TextsMaker): number {
   const { bytes, start } = cursor;
   const from = cursor.at - start;

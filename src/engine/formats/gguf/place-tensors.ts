@@ -1,21 +1,21 @@
-/** Tensor infos as they stand in a GGUF header → where each tensor lies, checked against the file. */
+/** Tensor infos of a GGUF header → places of the tensors, checked against the file. */
 import { AppError } from "../../../base/index.ts";
 import { quantOf, unreadableQuant } from "../quant/index.ts";
 import { badFile, type Cursor } from "./cursor.ts";
 import type { TensorInfo } from "./gguf.ts";
 
-/** A tensor info as it stands in the file. */
+/** A tensor info, as in the file. */
 export interface TensorDraft {
   readonly name: string;
   readonly shape: readonly number[];
   readonly ggmlType: number;
   /** From the start of the data section. */
   readonly dataOffset: number;
-  /** Where the info stands, for messages. */
+  /** Offset of the info, for messages. */
   readonly at: number;
 }
 
-/** Where the data section stands, and what bounds it. */
+/** The place and the bounds of the data section. */
 export interface Placement {
   readonly cursor: Cursor;
   readonly alignment: number;
@@ -25,9 +25,9 @@ export interface Placement {
 }
 
 /**
- * Where each tensor lies in the file. Throws `bad_file` for a name twice, rows of part blocks, an offset off the
- * alignment, an end beyond the file, and tensors that overlap. One of a type that cannot be read has what lies before
- * the next.
+ * The place of each tensor in the file. Throws `bad_file` for a duplicate name, rows of partial blocks, a misaligned
+ * offset, an end beyond the file, and overlapping tensors. A tensor of an unreadable type gets the bytes up to the next
+ * one.
  */
 export function placeTensors(drafts: readonly TensorDraft[], placement: Placement): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
@@ -52,7 +52,7 @@ function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBy
   const { name, shape, at } = draft;
   const field = `tensor '${name}'`;
   const quant = quantOf(draft.ggmlType) ?? unreadableQuant(draft.ggmlType);
-  const rowLen = shape[0]!; // at least one dimension: checked where it was read
+  const rowLen = shape[0]!; // at least one dimension: checked when read
   if (rowLen % quant.blockLen !== 0) {
     const expected = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
     throw badFile(cursor, { field, at, expected, found: `rows of ${rowLen}` });

@@ -1,6 +1,6 @@
 /**
- * Opens a GGUF model: headers are read into memory, window by window, weights stay in their files until someone asks
- * for a tensor.
+ * Opens a GGUF model: headers are read into memory, window by window; weights stay in their files until a tensor is
+ * requested.
  */
 import { AppError, assert } from "../../../base/index.ts";
 import type { Gguf, TensorInfo } from "./gguf.ts";
@@ -9,7 +9,7 @@ import { headerSteps, MAX_HEADER_BYTES, type Header, type ParseOptions } from ".
 import { joinTensors, missingPart, shardPaths } from "./shards.ts";
 import type { ByteSource, OpenSource } from "./source.ts";
 
-/** Bytes of a header that are looked at together. */
+/** Size of a header's window. */
 const WINDOW_BYTES = 2 ** 20;
 
 /** One file of a model. */
@@ -21,8 +21,8 @@ interface Shard {
 type OpenOptions = Pick<ParseOptions, "asTexts">;
 
 /**
- * Opens a model; of a split one, by its first part.
- * Throws `not_found`, `bad_file`, or `unsupported` for block types that we cannot read; nothing stays open then.
+ * Opens a model; a split one by its first part.
+ * Throws `not_found`, `bad_file`, or `unsupported` for block types that we cannot read; then no file stays open.
  */
 export function openGgufFrom(open: OpenSource, path: string, options: OpenOptions = {}): Gguf {
   const shards: Shard[] = [];

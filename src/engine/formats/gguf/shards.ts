@@ -15,8 +15,8 @@ const MAX_SHARDS = 1024;
 const NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
 /**
- * Paths of all parts, the given one first; only that one where the model is not split.
- * Throws `bad_file` where `path` is not the first part or not named as one.
+ * Paths of all parts, the given one first; only that one if the model is not split.
+ * Throws `bad_file` if `path` is not the first part or not named like one.
  */
 export function shardPaths(path: string, metadata: Metadata): string[] {
   const count = inFile(path, () => getNumber(metadata, "split.count", 1));
@@ -41,7 +41,7 @@ export function shardPaths(path: string, metadata: Metadata): string[] {
   return Array.from({ length: count }, (_, i) => `${named[1]}-${digits(i + 1)}-of-${digits(count)}.gguf`);
 }
 
-/** The tensors of all parts. Throws `bad_file` where a part is of another split or the tensors do not add up. */
+/** The tensors of all parts. Throws `bad_file` if a part belongs to another split or the tensors do not add up. */
 export function joinTensors(paths: readonly string[], headers: readonly Header[]): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
   for (const [i, { metadata, tensors: own }] of headers.entries()) {
@@ -65,7 +65,7 @@ export function joinTensors(paths: readonly string[], headers: readonly Header[]
   return tensors;
 }
 
-/** What is thrown where a part cannot be opened: if there is no such file, the whole model is at fault. */
+/** The error for a part that cannot be opened: a missing file makes the whole model invalid. */
 export function missingPart(error: unknown, part: { path: string; shard: number; count: number }): unknown {
   if (!(error instanceof AppError) || error.code !== "not_found") return error;
   const { path, shard, count } = part;

@@ -1,20 +1,20 @@
-/** Where a model's bytes come from: a mapped file, a file of a page's own storage, bytes in memory. */
+/** Sources of a model's bytes: a mapped file, a file in a page's storage, bytes in memory. */
 
-/** The bytes of a file, read at any place and at once. */
+/** The bytes of a file, with synchronous random access. */
 export interface ByteSource {
   readonly byteLength: number;
   /** Views are copies: read large ranges in pieces and do not keep them. */
   readonly copies: boolean;
-  /** A range inside the file, read-only and good until `close`. */
+  /** A range inside the file, read-only and valid until `close`. */
   view(offset: number, length: number): Uint8Array;
-  /** What has happened to a file that was to stay as it is; undefined: nothing. */
+  /** Describes a change of the file since it was opened; undefined: unchanged. */
   changed?(): string | undefined;
-  /** Reads what is not in memory yet, from the beginning to the end, where all of it fits there. */
+  /** Reads missing bytes into memory, from the beginning to the end, if the whole file fits. */
   readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
   close(): void;
 }
 
-/** Opens a file by its path. Throws `not_found`, or `bad_file` where it cannot be read. */
+/** Opens a file by its path. Throws `not_found`, or `bad_file` if it cannot be read. */
 export type OpenSource = (path: string) => ByteSource;
 
 /** Bytes in memory. */

@@ -1,27 +1,27 @@
 /**
- * A list of texts as the bytes that they are in a file: for long lists of which a program reads few items, such as
- * 280,000 merges, which as strings would take 30 MB.
+ * A list of texts, kept as the bytes in a file: for long lists of which few items are read, such as 280,000 merges,
+ * which would take 30 MB as strings.
  */
 
 export interface Texts {
   readonly length: number;
-  /** UTF-8; what lies between the texts means nothing. */
+  /** UTF-8; bytes between the texts have no meaning. */
   readonly bytes: Uint8Array;
-  /** (length) where each begins and ends. */
+  /** (length) start and end of each. */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
 }
 
-/** Texts that come one after the other. */
+/** Builds a list of texts in sequence. */
 export interface TextsMaker {
-  /** Copies bytes that hold texts; returns where they begin. */
+  /** Copies bytes that hold texts; returns their start. */
   append(bytes: Uint8Array): number;
-  /** @param start counted as `append` does */
+  /** @param start relative to the results of `append` */
   add(start: number, end: number): void;
   finish(): Texts;
 }
 
-/** @param count how many there will be, checked by the caller */
+/** @param count final number of texts, checked by the caller */
 export function makeTexts(count: number): TextsMaker {
   const [starts, ends] = [new Uint32Array(count), new Uint32Array(count)];
   let [bytes, used, length] = [new Uint8Array(16 * count), 0, 0];
@@ -44,7 +44,7 @@ export function makeTexts(count: number): TextsMaker {
   };
 }
 
-/** The same of strings. */
+/** The list from strings. */
 export function textsOf(strings: readonly string[]): Texts {
   const texts = makeTexts(strings.length);
   const utf8 = new TextEncoder();
@@ -56,7 +56,7 @@ export function textsOf(strings: readonly string[]): Texts {
   return texts.finish();
 }
 
-/** Reads one as a string. Bytes that are no UTF-8 become U+FFFD. */
+/** Reads one as a string. Invalid UTF-8 becomes U+FFFD. */
 export function makeTextReader({ bytes, starts, ends }: Texts): (index: number) => string {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return (index) => decoder.decode(bytes.subarray(starts[index], ends[index]));

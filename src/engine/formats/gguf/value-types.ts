@@ -2,7 +2,7 @@
  * The value types of GGUF metadata: `gguf_metadata_value_type` in gguf.md. One table serves the reader and the writer.
  */
 
-/** A number type: a scalar is stored as an array of one is, little-endian like every machine that Bun runs on. */
+/** A number type: a scalar is stored like an array of one, little-endian like every machine that Bun runs on. */
 export interface NumberType {
   readonly id: number;
   readonly array: NumberArrayConstructor;

@@ -12,7 +12,7 @@ export const bf16: Quant = {
     const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
     for (let i = 0; i < bits.length; i++) bits[i] = (src[2 * i]! << 16) | (src[2 * i + 1]! << 24);
   },
-  /** Rounds to nearest, ties to even; a NaN stays one (`ggml_compute_fp32_to_bf16`). */
+  /** Rounds to nearest, ties to even; NaN stays NaN (`ggml_compute_fp32_to_bf16`). */
   quantize(src, out) {
     checkBlocks(bf16, out, src);
     const bits = new Uint32Array(src.buffer, src.byteOffset, src.length);

@@ -1,7 +1,7 @@
 /**
- * What several block types share: the bounds check, the packed 6-bit scales of the K types, and how bits are packed.
+ * The common part of block types: the bounds check, the packed 6-bit scales of the K types, and bit packing.
  *
- * Why no dequantizer rounds by hand: ggml computes in float32, we in float64 and round once, when a `Float32Array`
+ * Dequantizers need no explicit rounding: ggml computes in float32, we in float64 and round once, when a `Float32Array`
  * stores the result. Both agree to the last bit: every product has at most 24 significant bits (f16 scale 11, sub-scale
  * and weight together 13 at most), so float32 holds it exactly; the one sum is of multiples of 2^-24 below 2^27, so
  * float64 does.
@@ -12,7 +12,7 @@ import { assert } from "../../../base/index.ts";
 import { floatToHalf } from "../half.ts";
 import type { Quant } from "./quant.ts";
 
-/** Throws unless `out` is whole blocks and `src` holds them all. */
+/** Throws unless `out` is a multiple of whole blocks and `src` holds them all. */
 export function checkBlocks(quant: Quant, src: Uint8Array, out: Float32Array): void {
   const blocks = out.length / quant.blockLen;
   assert(
@@ -35,7 +35,7 @@ export function minK4(src: Uint8Array, at: number, k: number): number {
   return k < 4 ? src[at + k + 4]! & 63 : (src[at + k + 4]! >> 4) | ((src[at + k]! >> 6) << 4);
 }
 
-/** Packs what `scaleK4` and `minK4` read. */
+/** Packs scales and minimums for `scaleK4` and `minK4`. */
 export function putScalesK4(scales: Uint8Array, mins: Uint8Array, out: Uint8Array, at: number): void {
   for (let k = 0; k < 4; k++) {
     out[at + k] = scales[k]! | ((scales[k + 4]! >> 4) << 6);
@@ -79,7 +79,7 @@ export function putHalf(out: Uint8Array, at: number, value: number): void {
   putU16(out, at, floatToHalf(value));
 }
 
-/** The value of largest size among `len` of them, with its sign: the first, where several are; 0 where all are. */
+/** The value of largest magnitude among `len` values, with its sign: the first of equal ones; 0 if all are 0. */
 export function extreme(x: Float32Array, at: number, len: number): number {
   let value = 0;
   for (let j = at; j < at + len; j++) if (Math.abs(x[j]!) > Math.abs(value)) value = x[j]!;

@@ -1,7 +1,7 @@
 /**
- * The searches for scales and minimums that the K quantizers share: `make_qkx2_quants`, `make_qx_quants` and
- * `make_q3_quants` in ggml-quants.c. ggml's choice among nearly equal scales hangs on the last bit, so every operation
- * is rounded to float32 in ggml's order; the JIT turns `round(a * b)` into one float32 instruction.
+ * The searches for scales and minimums in K quantizers: `make_qkx2_quants`, `make_qx_quants` and `make_q3_quants` in
+ * ggml-quants.c. ggml's choice among nearly equal scales depends on the last bit, so every operation is rounded to
+ * float32 in ggml's order; the JIT turns `round(a * b)` into one float32 instruction.
  */
 import { floatToHalf, halfToFloat } from "../half.ts";
 import { extreme } from "./blocks.ts";
@@ -11,7 +11,7 @@ const round = Math.fround;
 /** 1.5 · 2^23: a float32 sum with it has no bits left for a fraction. */
 const NO_FRACTION = 12_582_912;
 
-/** What ggml takes for a group of zeros (GROUP_MAX_EPS). */
+/** A group below this counts as zeros in ggml (GROUP_MAX_EPS). */
 export const ZERO = 1e-15;
 
 /** The step between the scales that are tried. */
@@ -28,37 +28,37 @@ export function nearestWithin(value: number, low: number, high: number): number 
   return level > high ? high : level >= low ? level : low; // NaN becomes `low`
 }
 
-/** Which scales a search for scale and minimum tries, and how it weighs an error. */
+/** The scales to try in a search for scale and minimum, and the weighting of errors. */
 export interface MinSearch {
   /** Weights per group. */
   readonly len: number;
   /** Highest level; the lowest is 0. */
   readonly max: number;
-  /** The first scale tried spreads the group over `max + from` levels; each of `steps` more over 0.1 more. */
+  /** The first scale spreads the group over `max + from` levels; each of `steps` more over 0.1 more. */
   readonly from: number;
   readonly steps: number;
-  /** Errors count by their size, not by its square. */
+  /** Errors are weighted by absolute value instead of square. */
   readonly absolute: boolean;
-  /** Quantized scales and minimums are 0 … this. */
+  /** Range of quantized scales and minimums: 0 … this. */
   readonly scaleMax: number;
 }
 
-/** One block on its way: 256 weights as levels, and the scales of its groups. Made once per call and reused. */
+/** One block in progress: 256 weights as levels, and the scales of its groups. Made once per call and reused. */
 interface MinBlock {
   /** (256) */
   readonly levels: Uint8Array;
   /** (groups) Quantized. */
   readonly scales: Uint8Array;
   readonly mins: Uint8Array;
-  /** f16 patterns of what a unit of `scales` and of `mins` is worth. */
+  /** f16 patterns of the units of `scales` and of `mins`. */
   d: number;
   dmin: number;
-  /** (len) How much each weight of the group counts. */
+  /** (len) The weight of each error in the group. */
   readonly importance: Float32Array;
-  /** (groups) Before they are quantized. */
+  /** (groups) Before quantization. */
   readonly exactScales: Float32Array;
   readonly exactMins: Float32Array;
-  /** (len) Levels of the scale that is being tried. */
+  /** (len) Levels for the scale being tried. */
   readonly trial: Float32Array;
 }
 
@@ -102,7 +102,7 @@ export function fitMinBlock(x: Float32Array, at: number, search: MinSearch, bloc
     scales[group] = nearestWithin(round(perScale * exactScales[group]!), 0, scaleMax);
     mins[group] = nearestWithin(round(perMin * exactMins[group]!), 0, scaleMax);
     const scale = d * scales[group]!;
-    if (scale === 0) continue; // the levels mean nothing then; ggml leaves those of the search
+    if (scale === 0) continue; // the levels are meaningless then; ggml leaves the search's
     const min = dmin * mins[group]!;
     for (let j = group * len; j < (group + 1) * len; j++) {
       levels[j] = nearestWithin(round(round(x[at + j]! + min) / scale), 0, max);
@@ -110,7 +110,7 @@ export function fitMinBlock(x: Float32Array, at: number, search: MinSearch, bloc
   }
 }
 
-/** How much a weight counts: its size, and where errors are squared the group's root mean square on top. */
+/** The weight of an error: the value's magnitude, plus the group's root mean square if errors are squared. */
 function weigh(x: Float32Array, at: number, absolute: boolean, importance: Float32Array): void {
   let base = 0;
   if (!absolute) {
@@ -121,7 +121,7 @@ function weigh(x: Float32Array, at: number, absolute: boolean, importance: Float
   for (let j = 0; j < importance.length; j++) importance[j] = base + Math.abs(x[at + j]!);
 }
 
-/** One group: tries `steps + 1` spreads, solves least squares for each, and keeps the one of the smallest error. */
+/** One group: tries `steps + 1` spreads, solves least squares for each, and keeps the one with the smallest error. */
 function fitMinGroup(x: Float32Array, blockAt: number, group: number, search: MinSearch, block: MinBlock): void {
   const { len, max, from, steps } = search;
   const { importance, trial, levels } = block;
@@ -183,7 +183,7 @@ function fitMinGroup(x: Float32Array, blockAt: number, group: number, search: Mi
   block.exactMins[group] = -min;
 }
 
-/** The weighted error of the levels in `trial`. It only grows, so the rest is not added once it reaches `limit`. */
+/** The weighted error of the levels in `trial`. It only grows, so summation stops once it reaches `limit`. */
 function errorOf(
   x: Float32Array,
   at: number,
@@ -205,8 +205,8 @@ function errorOf(
 }
 
 /**
- * The scale of a group of 16 whose levels are −32 … 31, as Q6_K has them: 19 spreads are tried, errors weighed by the
- * square of the weight. Writes levels + 32. `make_qx_quants`, rmse_type 1.
+ * The scale of a group of 16 with levels −32 … 31, as in Q6_K: tries 19 spreads, with errors weighted by the square of
+ * the value. Writes levels + 32. `make_qx_quants`, rmse_type 1.
  */
 export function fitScale(x: Float32Array, at: number, levels: Uint8Array, levelsAt: number): number {
   const value = extreme(x, at, 16);
@@ -242,8 +242,8 @@ export function fitScale(x: Float32Array, at: number, levels: Uint8Array, levels
 }
 
 /**
- * The scale of a group of 16 whose levels are −4 … 3, as Q3_K has them: levels move one at a time while that helps, in
- * at most five rounds. Writes levels + 4. `make_q3_quants`.
+ * The scale of a group of 16 with levels −4 … 3, as in Q3_K: moves levels one at a time while that helps, in at most
+ * five rounds. Writes levels + 4. `make_q3_quants`.
  */
 export function fitScaleBySteps(x: Float32Array, at: number, levels: Uint8Array, levelsAt: number): number {
   const value = extreme(x, at, 16);

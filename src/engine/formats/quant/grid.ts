@@ -1,7 +1,7 @@
 /**
- * The grids of the IQ types: sets of points of 4 or 8 weights, which a block names by number. llama.cpp found them by
- * clustering the weights of real models, so no formula gives them; but each is sorted, so a bit per possible point says
- * all (the tables in ggml-common.h are 14 times as long).
+ * The grids of the IQ types: sets of points of 4 or 8 weights, which a block references by index. llama.cpp found them
+ * by clustering the weights of real models, so no formula gives them; but each is sorted, so one bit per possible point
+ * is enough (the tables in ggml-common.h are 14 times as long).
  */
 
 /** Weights of the three IQ2 grids. */
@@ -10,13 +10,14 @@ export const THREE_LEVELS = [8, 25, 43] as const;
 interface GridShape {
   /** Weights per point. */
   readonly width: number;
-  /** What a weight can be. */
+  /** The possible values of a weight. */
   readonly levels: readonly number[];
 }
 
 /**
  * The points of a grid, in order.
- * @param bits base64: bit n is set where the point whose digits are n in base `levels.length`, lowest first, is one
+ * @param bits base64: bit n is set if the point whose digits are n in base `levels.length`, lowest first, is in the
+ * grid
  * @returns (points, width)
  */
 export function unpackGrid({ width, levels }: GridShape, bits: string): Int8Array {
@@ -31,7 +32,7 @@ export function unpackGrid({ width, levels }: GridShape, bits: string): Int8Arra
   return Int8Array.from(weights);
 }
 
-/** Signs of 8 weights from 7 bits: the eighth makes their number even (`ksigns_iq2xs`). */
+/** Signs of 8 weights from 7 bits: the eighth makes the number of negative ones even (`ksigns_iq2xs`). */
 export function evenSigns(bits: number): number {
   let parity = bits ^ (bits >> 4);
   parity ^= parity >> 2;

@@ -1,6 +1,6 @@
 /**
- * The registry of block types. A new type is one file and one line here. Types that ggml knows and we cannot read yet
- * are named in `UNSUPPORTED`, so that a file which uses them gets an error in its own words. Ids: `ggml_type`, ggml.h.
+ * The registry of block types. A new type is one file and one line here. Types of ggml that we cannot read yet are in
+ * `UNSUPPORTED`, so that a file which uses them gets a specific error. Ids: `ggml_type`, ggml.h.
  */
 import { AppError } from "../../../base/index.ts";
 import { bf16 } from "./bf16.ts";
@@ -81,7 +81,7 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
   33: "q4_0_8_8", // removed from ggml
 };
 
-/** The block type with this `ggml_type` id, where we can read it. */
+/** The block type with this `ggml_type` id, if we can read it. */
 export function quantOf(ggmlType: number): Quant | undefined {
   for (const quant of Object.values(quants)) if (quant.ggmlType === ggmlType) return quant;
   return undefined;
@@ -102,7 +102,7 @@ export function unreadableQuant(ggmlType: number): Quant {
   };
 }
 
-/** Why a `ggml_type` id cannot be read: its name where ggml knows it, and what we read instead. */
+/** Why a `ggml_type` id cannot be read: its name if ggml knows it, and the types that we read instead. */
 export function unsupportedQuant(ggmlType: number): string {
   const name = UNSUPPORTED[ggmlType];
   const what =

@@ -1,8 +1,8 @@
 /**
  * NVFP4: 64 weights per block, four unsigned 8-bit floats (4 bits of exponent, 3 of mantissa) as scales of 16 weights
- * each, then 32 bytes of 4-bit E2M1 floats: of each 16, the low nibbles are weights 0–7, the high ones 8–15.
- * w = scale · LEVELS[q] / 2, with levels doubled so that they are integers (`ggml_ue4m3_to_fp32`, `kvalues_mxfp4`).
- * A factor of the whole tensor is a tensor of its own, `NAME.scale`.
+ * each, then 32 bytes of 4-bit E2M1 floats: in each group of 16, the low nibbles are weights 0–7, the high ones 8–15. w
+ * = scale · LEVELS[q] / 2, with levels doubled so that they are integers (`ggml_ue4m3_to_fp32`, `kvalues_mxfp4`). A
+ * factor on the whole tensor is a separate tensor, `NAME.scale`.
  */
 import { checkBlocks } from "./blocks.ts";
 import { E2M1_LEVELS } from "./mxfp4.ts";

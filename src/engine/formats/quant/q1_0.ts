@@ -1,4 +1,4 @@
-/** Q1_0: 128 weights per block, all of one size. f16 d, then 16 bytes of signs, the lowest bit first. w = ±d */
+/** Q1_0: 128 weights per block, all of equal magnitude. f16 d, then 16 bytes of signs, the lowest bit first. w = ±d */
 import { halfAt } from "../half.ts";
 import { checkBlocks } from "./blocks.ts";
 import type { Quant } from "./quant.ts";

@@ -62,7 +62,7 @@ export const q6_K: Quant = {
   },
 };
 
-/** The low nibbles and the high pairs of 256 levels, where the header says. */
+/** Packs the low nibbles and the high pairs of 256 levels, in the layout above. */
 function pack(levels: Uint8Array, out: Uint8Array, at: number): void {
   for (let half = 0; half < 2; half++) {
     const low = at + half * 64;

@@ -1,6 +1,6 @@
 /**
- * What a block type is: a fixed number of weights packed into a fixed number of bytes. One file per type; `index.ts` is
- * the registry. Names and ids are ggml's (`ggml_type` and `type_name` in ggml.h / ggml.c).
+ * The interface of a block type: a fixed number of weights packed into a fixed number of bytes. One file per type;
+ * `index.ts` is the registry. Names and ids are ggml's (`ggml_type` and `type_name` in ggml.h / ggml.c).
  */
 export interface Quant {
   /** ggml's type name, as in `q4_K`. */
@@ -11,20 +11,19 @@ export interface Quant {
   readonly blockLen: number;
   /** Bytes per block. */
   readonly blockBytes: number;
-  /** Why nothing here can read the type; absent where it can. Blocks of such a type have no known size. */
+  /** Why the type cannot be read; absent if it can. The block size of such a type is unknown. */
   readonly unreadable?: string;
-  /** (points, 4 or 8) the levels of each point, where blocks name points of a grid by number. */
+  /** (points, 4 or 8) the levels of each point, if blocks reference points of a grid. */
   readonly grid?: Int8Array;
   /**
-   * Unpacks whole blocks, bit-exactly as ggml's float32 formula does.
+   * Unpacks whole blocks, bit-exactly like ggml's float32 formula.
    * @param src (blocks · blockBytes) packed bytes, any alignment
-   * @param out (blocks · blockLen) weights; its length decides how many blocks are read
+   * @param out (blocks · blockLen) weights; its length determines the number of blocks
    */
   dequantize(src: Uint8Array, out: Float32Array): void;
   /**
-   * Packs whole blocks, with the bytes that ggml's reference quantizer gives. Types that models are only read in have
-   * none.
-   * @param src (blocks · blockLen) finite weights; its length decides how many blocks are written
+   * Packs whole blocks, with the bytes of ggml's reference quantizer. Read-only types have none.
+   * @param src (blocks · blockLen) finite weights; its length determines the number of blocks
    * @param out (blocks · blockBytes) at least, any alignment
    */
   quantize?(src: Float32Array, out: Uint8Array): void;

@@ -1,6 +1,6 @@
 /**
  * TQ1_0: 256 weights of −1, 0 and 1 per block. 48 bytes of 5 weights and 4 bytes of 4 weights, then f16 d. A byte is a
- * fraction of 256 in base 3: times 3, what passes 256 is the first digit. The digits of 32, 16 and 4 bytes are
+ * fraction of 256 in base 3: times 3, the overflow beyond 256 is the first digit. The digits of 32, 16 and 4 bytes are
  * interleaved: first digits of all, second digits of all, …
  * w = d · (digit − 1)
  */

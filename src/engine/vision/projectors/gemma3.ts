@@ -1,6 +1,6 @@
 /**
- * Gemma 3: SigLIP over pictures of one size with learned positions; its rows are pooled, normed and projected by a
- * matrix that lies the other way round. Meaning: tools/mtmd/models/siglip.cpp of llama.cpp.
+ * Gemma 3: SigLIP over pictures of a fixed size with learned positions; its rows are pooled, normed and projected by a
+ * transposed matrix. Semantics: tools/mtmd/models/siglip.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";

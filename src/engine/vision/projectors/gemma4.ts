@@ -1,6 +1,6 @@
 /**
- * Gemma 4: pictures of any size with learned positions of lines and of columns. `gemma4v` is a transformer whose heads
- * turn too, pooled three by three; `gemma4uv` has no layers, but norms around a projection of large patches. Meaning:
+ * Gemma 4: pictures of any size with learned positions of lines and of columns. `gemma4v` is a transformer with RoPE,
+ * pooled three by three; `gemma4uv` has no layers, only norms around a projection of large patches. Semantics:
  * tools/mtmd/models/gemma4v.cpp and gemma4uv.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
@@ -15,9 +15,9 @@ const ROWS = { min: 70, max: 1120 };
 const SIDE_MAX = 16;
 const TABLE_MAX = 65_536;
 const ROPE_BASE = 100;
-/** Of the norms of `gemma4uv`, whatever the file says. */
+/** Epsilon of the norms of `gemma4uv`, whatever the file says. */
 const PATCH_EPS = 1e-5;
-/** Text models to which the parts of an image are one-way: E2B and E4B, which no key tells. */
+/** Text models that read the parts of an image causally: E2B and E4B, recognised by width because no key says so. */
 const ONE_WAY_DIMS: ReadonlySet<number> = new Set([1536, 2560]);
 
 const around = { before: "<|image>", after: "<image|>" };
@@ -114,7 +114,7 @@ export function gemma4uv(model: ClipModel): Projector {
   };
 }
 
-/** Patches to a side of what becomes one row. */
+/** Patches per side that become one row. */
 const sideOf = ({ keys }: ClipModel): number =>
   keys.count("vision.projector.scale_factor", { min: 1, max: SIDE_MAX, fallback: 3 });
 
@@ -125,14 +125,16 @@ const pictures = ({ patch }: ClipModel, side: number) =>
     pad: [0, 0, 0],
   }) as const;
 
-/** What is taken off the pooled rows and what they are multiplied by, where the file has both. */
+/** The offset and the scale for pooled rows, if the file has both. */
 function momentsOf(model: ClipModel): { bias: Float32Array; scale: Float32Array } | undefined {
   if (!model.has("v.std_bias") || !model.has("v.std_scale")) return undefined;
   const read = (name: string): Float32Array => model.floats(model.plain(name, { inDim: model.dim, outDim: 1 }));
   return { bias: read("v.std_bias"), scale: read("v.std_scale") };
 }
 
-/** What is added to the patches of a grid: a row of the first table for the column, of the second for the line. */
+/**
+ * Position vectors for the patches of a grid: the column's row of the first table plus the line's row of the second.
+ */
 function positionTables(model: ClipModel): (grid: Grid) => Float32Array {
   const { dim, path } = model;
   const count = model.rows("v.position_embd") ?? 0;

@@ -1,6 +1,6 @@
 /**
- * GLM-4V and GLM-OCR: as Qwen-VL, but for norms, the way positions are stretched, and a merger that is a convolution
- * and a gated MLP. Meaning: tools/mtmd/models/glm4v.cpp of llama.cpp.
+ * GLM-4V and GLM-OCR: like Qwen-VL, except for norms, the interpolation of positions, and a merger that is a
+ * convolution and a gated MLP. Semantics: tools/mtmd/models/glm4v.cpp of llama.cpp.
  */
 import type { Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
@@ -11,7 +11,7 @@ import { halves } from "../rotations.ts";
 import { buffersOf, inputSteps, layers, norm, patchEmbedding, project } from "../tower.ts";
 import { mergedPatches } from "./qwen.ts";
 
-/** Of the norm in the merger, whatever the file says. */
+/** Epsilon of the merger's norm, whatever the file says. */
 const MERGER_EPS = 1e-5;
 
 export function glm4v(model: ClipModel): Projector {
@@ -57,7 +57,7 @@ function tableOf(model: ClipModel) {
   throw new AppError("bad_file", `${model.path}: tensor 'v.position_embd.weight': ${expected}, got ${count}`);
 }
 
-/** Four rows that lie together as one, channel by channel, as the kernel of a convolution has it. */
+/** Four adjacent rows as one, channel by channel, as in a convolution kernel. */
 function byChannel(rows: Float32Array, dim: number): Float32Array {
   const each = MERGED * MERGED;
   const out = new Float32Array(rows.length);

@@ -1,6 +1,6 @@
 /**
- * Idefics 3 and SmolVLM: SigLIP over tiles of a picture, line by line, and over all of it in the size of a tile;
- * squares of rows become one. Meaning: `mtmd_image_preprocessor_idefics3` and models/siglip.cpp of llama.cpp's
+ * Idefics 3 and SmolVLM: SigLIP over tiles of an image, line by line, and over the whole image at a tile's size;
+ * squares of rows are merged. Semantics: `mtmd_image_preprocessor_idefics3` and models/siglip.cpp of llama.cpp's
  * tools/mtmd.
  */
 import { AppError } from "../../../base/index.ts";
@@ -14,7 +14,7 @@ import { buffersOf, layers, norm, project } from "../tower.ts";
 import { fixedGrid, positioned, withPositions } from "./learned-positions.ts";
 
 const SIDE_MAX = 16;
-/** Pixels of the longer side of a picture in tiles; published models have 2048. */
+/** Maximum pixels of the longer side of a tiled image; published models have 2048. */
 const LONGEST_MAX = 8192;
 const AROUND = "<fake_token_around_image>";
 
@@ -59,7 +59,7 @@ export function idefics3(model: ClipModel): Projector {
 }
 
 interface Tiles {
-  /** Pixels of the longer side of a picture, before it is made whole tiles. */
+  /** Pixels of the longer side of an image, before it is extended to whole tiles. */
   readonly longest: number;
   readonly tile: number;
 }
@@ -95,7 +95,7 @@ function tilingOf(tiles: Tiles): Tiling {
   };
 }
 
-/** Stretched so that its longer side is of the length wished, and then to whole tiles. */
+/** The sizes of an image scaled to the wanted longer side, and then to whole tiles. */
 function sizesOf({ width, height }: Size, { longest, tile }: Tiles): { scaled: Size; whole: Size } {
   const aspect = Math.fround(width / height);
   const even = (side: number): number => Math.max(2, Math.trunc(side) + (Math.trunc(side) % 2));

@@ -1,4 +1,4 @@
-/** The registry of projectors, by the name that a file gives in `clip.projector_type`. */
+/** The registry of projectors, by `clip.projector_type`. */
 import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import type { Projector } from "../projector.ts";
@@ -25,10 +25,10 @@ const projectors: Readonly<Record<string, (model: ClipModel) => Projector>> = {
   resampler,
 };
 
-/** Whether there is a projector of that kind. */
+/** Returns whether the projector kind is known. */
 export const hasProjector = (kind: string): boolean => Object.hasOwn(projectors, kind);
 
-/** Hyperparameters and the shape of every weight checked. Throws `unsupported` for a kind that there is not. */
+/** A projector with checked hyperparameters and weight shapes. Throws `unsupported` for an unknown kind. */
 export function projectorOf(model: ClipModel): Projector {
   const make = Object.entries(projectors).find(([kind]) => kind === model.kind)?.[1];
   if (!make) {

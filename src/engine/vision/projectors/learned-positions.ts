@@ -1,18 +1,18 @@
-/** Pictures of one size, each of whose patches has a learned position. */
+/** Pictures of a fixed size with a learned position per patch. */
 import type { Step, Weight } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import type { Grid, Projector } from "../projector.ts";
 import { buffersOf, inputSteps, patchEmbedding } from "../tower.ts";
 
-/** Patches across and down of a picture of the one size. */
+/** Patches across and down of such a picture. */
 export function fixedGrid({ imageSize, patch, path }: ClipModel): Grid {
   if (imageSize % patch === 0) return { width: imageSize / patch, height: imageSize / patch };
   const expected = `a multiple of 'clip.vision.patch_size', ${patch}`;
   throw new AppError("bad_file", `${path}: 'clip.vision.image_size': expected ${expected}, got ${imageSize}`);
 }
 
-/** Patches to the stream, with what is added to each of them. */
+/** Steps from patches to the stream, plus the vectors added to each. */
 export function positioned(model: ClipModel): Step[] {
   const { pixels, x } = buffersOf(model);
   const added = { name: "added", dim: model.dim };
@@ -20,7 +20,7 @@ export function positioned(model: ClipModel): Step[] {
 }
 
 /**
- * The rows of the tower: patches line by line; their positions and the bias are added to them.
+ * The rows of the tower: patches line by line, plus their positions and the bias.
  * @param first a row without a patch before them
  */
 export function withPositions(model: ClipModel, { width, height }: Grid, first?: Weight): Projector["rowsOf"] {

@@ -1,7 +1,7 @@
 /**
- * LLaVA and its kin: CLIP over pictures of one size with a class token in front, whose row is left out behind, and an
- * MLP. As the models were trained: llama.cpp has the token behind and leaves a layer out (issues 25814 and 25817).
- * LLaVA 1.6 sees large pictures in tiles too. Meaning: tools/mtmd/models/llava.cpp.
+ * LLaVA and relatives: CLIP over pictures of a fixed size with a class token first, whose row is dropped at the end,
+ * and an MLP. Follows the training code: llama.cpp puts the token last and omits a layer (issues 25814 and 25817).
+ * LLaVA 1.6 also cuts large images into tiles. Semantics: tools/mtmd/models/llava.cpp.
  */
 import type { Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
@@ -15,7 +15,7 @@ import { fixedGrid, positioned, withPositions } from "./learned-positions.ts";
 const PAD = [122, 116, 104] as const;
 const CLASS = "v.class_embd";
 const GRID = "vision.image_grid_pinpoints";
-/** Tiles of a picture, and sizes that pictures may have: five of LLaVA 1.6, of at most four tiles. */
+/** Maximum tiles of an image and number of image sizes; LLaVA 1.6 has five sizes of at most four tiles. */
 const TILES_MAX = 64;
 const SIZES_MAX = 256;
 
@@ -52,7 +52,7 @@ export function mlp(model: ClipModel): Projector {
   };
 }
 
-/** Of LLaVA 1.6, which says what sizes its pictures may have. */
+/** The tiling of LLaVA 1.6, whose files list the allowed image sizes. */
 function tilingOf({ keys, imageSize: tile, path }: ClipModel): Pick<Projector, "tiling"> {
   const stored = keys.find(GRID);
   const list = typeof stored === "object" ? Array.from(stored as ArrayLike<unknown>, Number) : [];
@@ -63,7 +63,7 @@ function tilingOf({ keys, imageSize: tile, path }: ClipModel): Pick<Projector, "
   throw new AppError("bad_file", `${path}: 'clip.${GRID}': expected ${expected}, got ${sizes}`);
 }
 
-/** One linear, two with an activation between them, or, of Yi-VL, two with a norm behind each. */
+/** One linear, two with an activation between them, or (Yi-VL) two with a norm after each. */
 function projectionOf(model: ClipModel): Part {
   const given = { name: "given", dim: model.dim };
   const input: Step = { op: "input", out: given };

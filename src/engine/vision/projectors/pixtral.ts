@@ -1,6 +1,6 @@
 /**
- * Pixtral and Mistral Small 3: pictures of any size, patches that turn by line and column, each line of rows but the
- * last followed by a row that says so. Meaning: tools/mtmd/models/pixtral.cpp of llama.cpp.
+ * Pixtral and Mistral Small 3: pictures of any size, RoPE by line and column, and a break row after each line except
+ * the last. Semantics: tools/mtmd/models/pixtral.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../../program/step.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
@@ -63,7 +63,7 @@ export function pixtral(model: ClipModel): Projector {
   };
 }
 
-/** Lines of rows with a row between them. */
+/** Inserts the break row between lines. */
 function withBreaks(rows: Float32Array, { width, height }: Grid, end: Float32Array): Float32Array {
   const line = width * end.length;
   const out = new Float32Array(rows.length + (height - 1) * end.length);

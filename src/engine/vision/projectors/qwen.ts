@@ -1,7 +1,7 @@
 /**
- * Qwen2-VL, 2.5-VL and 3-VL: pictures of any size, patches that turn by line and column, four of which become a row.
- * 2.5 attends within windows in most layers; 3 adds stretched positions, and rows of earlier layers (deepstack).
- * Meaning: tools/mtmd/models/qwen2vl.cpp and qwen3vl.cpp of llama.cpp.
+ * Qwen2-VL, 2.5-VL and 3-VL: pictures of any size, RoPE by line and column, and four patches per row. 2.5 attends
+ * within windows in most layers; 3 adds interpolated positions, and rows of earlier layers (DeepStack). Semantics:
+ * tools/mtmd/models/qwen2vl.cpp and qwen3vl.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
@@ -11,12 +11,12 @@ import type { Grid, Part, Projector } from "../projector.ts";
 import { halves } from "../rotations.ts";
 import { buffersOf, inputSteps, layers, norm, patchEmbedding, twoLinears, type NormKind } from "../tower.ts";
 
-/** Rows of a prompt that a picture gives. */
+/** Rows of a prompt per picture. */
 const ROWS = { min: 8, max: 4096 };
-/** Pixels of a window of Qwen2.5-VL; the file's own key is not read by the reference either. */
+/** Pixels of a window of Qwen2.5-VL; the reference ignores the file's key too. */
 const WINDOW = 112;
 
-/** What all of them have in common, and GLM-V: how pictures are cut. */
+/** The common part of these and GLM-V: patches merged by blocks. */
 export function mergedPatches(model: ClipModel) {
   const { patch, keys, path } = model;
   const merged = keys.count("vision.spatial_merge_size", { min: 1, max: 16, fallback: MERGED });
@@ -52,7 +52,7 @@ export function qwen2vl(model: ClipModel): Projector {
       const order = blockOrder(grid);
       return { count: order.length, order, positions: positionsOf(grid, order) };
     },
-    merge: (rows) => rows, // four of the tower's lie together
+    merge: (rows) => rows, // four rows of the tower are adjacent
     projection: mergedProjection(model, "layer"),
   };
 }
@@ -97,7 +97,7 @@ export function qwen25vl(model: ClipModel): Projector {
   };
 }
 
-/** The merged patches window by window, each line by line; windows at the right and at the bottom may be smaller. */
+/** The merged patches window by window, each line by line; windows at the right and the bottom may be smaller. */
 function windowsOf(grid: Grid, side: number): { cells: number[]; spans: { first: number; end: number }[] } {
   const [width, height] = [grid.width / MERGED, grid.height / MERGED];
   const cells: number[] = [];
@@ -122,7 +122,7 @@ export function qwen3vl(model: ClipModel): Projector {
     model.has(`v.deepstack.${layer}.fc1.weight`),
   );
   const states = (count: number): Buf => ({ name: `states.${count}`, dim: count * dim });
-  /** What a layer gives, behind that of the layers before it. */
+  /** Appends a layer's output to the outputs of the layers before it. */
   const keep = (count: number): Step[] =>
     count === 0
       ? [{ op: "slice", out: states(1), x, heads: 1, at: 0 }]
@@ -147,7 +147,7 @@ export function qwen3vl(model: ClipModel): Projector {
   };
 }
 
-/** Rows in the order of blocks, to which the bias and stretched positions are added. */
+/** Rows in block order, with the bias and interpolated positions added. */
 function stretchedPositions(model: ClipModel): Projector["rowsOf"] {
   const { dim, path } = model;
   const bias = model.bias("v.patch_embd", dim);
@@ -166,7 +166,7 @@ function stretchedPositions(model: ClipModel): Projector["rowsOf"] {
   };
 }
 
-/** Four rows, each normed, to one of the text model. */
+/** Projects four rows, each normed, to one of the text model. */
 function mergedProjection(model: ClipModel, kind: NormKind): Part {
   const { dim } = model;
   const merged = { name: "merged", dim: dim * MERGED * MERGED };
@@ -181,7 +181,7 @@ function mergedProjection(model: ClipModel, kind: NormKind): Part {
   };
 }
 
-/** As `mergedProjection`; behind what it gives, what the layers before it gave, each by its own weights. */
+/** As `mergedProjection`, followed by the outputs of earlier layers, each projected by its own weights. */
 function stackedProjection(model: ClipModel, stacked: readonly number[]): Part {
   const { dim } = model;
   const each = MERGED * MERGED;

@@ -1,6 +1,6 @@
 /**
- * MiniCPM-V: SigLIP over a picture and slices of it, whose proportions are the picture's own; then a number of learned
- * queries look at the patches of each, and what they see are its rows. Meaning: `clip_graph_minicpmv` of llama.cpp
+ * MiniCPM-V: SigLIP over an image and slices of it that keep its proportions; then learned queries attend to the
+ * patches of each, and their outputs are its rows. Semantics: `clip_graph_minicpmv` of llama.cpp
  * (tools/mtmd/models/minicpmv.cpp).
  */
 import type { Step } from "../../program/step.ts";
@@ -11,15 +11,15 @@ import type { Grid, Part, Projector, TilePart, Tiling } from "../projector.ts";
 import { cutOf, slicesOf, type SliceRule } from "../slices.ts";
 import { buffersOf, inputSteps, layers, norm, patchEmbedding, project } from "../tower.ts";
 
-/** Learned positions to a side, whatever the picture's size is. */
+/** Learned positions per side, for any image size. */
 const PLACES = 70;
-/** Of the attention of the queries; no key tells. */
+/** Head size of the queries' attention; no key has it. */
 const HEAD_DIM = 128;
 const BASE = 10_000;
 const QUERIES_MAX = 1024;
 /** Four times the patches of a slice of published models. */
 const PATCHES_MAX = 4096;
-/** Version 2 (MiniCPM-V 2.5) has an image mark around each slice, later ones a slice mark. */
+/** Version 2 (MiniCPM-V 2.5) puts an image mark around each slice, later ones a slice mark. */
 const VERSIONS: ReadonlySet<number> = new Set([2, 3, 4, 5, 6, 100_045]);
 const QUERIES_OF_2 = 96;
 const QUERIES = 64;
@@ -64,7 +64,7 @@ export function resampler(model: ClipModel): Projector {
   };
 }
 
-/** The whole first; then slices, if there are any, each line of which but the last ends with a line feed. */
+/** The whole image first; then its slices, if any, with a line feed after each line except the last. */
 function tilingOf(rule: SliceRule, version: number): Tiling {
   const isFirst = version === 2;
   const [begin, end] = isFirst ? ["<image>", "</image>"] : ["<slice>", "</slice>"];
@@ -85,7 +85,7 @@ function tilingOf(rule: SliceRule, version: number): Tiling {
   };
 }
 
-/** Patches line by line; a grid of learned positions is laid over any picture, each patch with that of its place. */
+/** Patches line by line; a grid of learned positions is stretched over any picture, and each patch gets the nearest. */
 function placesOf(model: ClipModel): Projector["rowsOf"] {
   const { dim } = model;
   const table = model.matrix("v.position_embd", { inDim: dim, outDim: PLACES * PLACES });
@@ -104,7 +104,7 @@ function placesOf(model: ClipModel): Projector["rowsOf"] {
   };
 }
 
-/** Attention of the queries over the patches: rows of both in one sequence, of which the queries see the patches. */
+/** Attention of the queries over the patches: both are rows of one sequence, and the queries' span is the patches. */
 function lookingOn(model: ClipModel, queries: number): Pick<Projector, "merge" | "spansOf" | "projection" | "finish"> {
   const { dim, path } = model;
   const width = widthOf(model, "resampler.kv");
@@ -138,7 +138,9 @@ function lookingOn(model: ClipModel, queries: number): Pick<Projector, "merge" |
   };
 }
 
-/** Of each row a state of the tower, and a patch's position or a query. Patches themselves see nothing of note. */
+/**
+ * The input of a row is a state of the tower, and a patch's position or a query. The patches' own outputs are unused.
+ */
 function attentionOn(model: ClipModel, width: number): Part {
   const { dim } = model;
   const buf = (name: string, size = width) => ({ name, dim: size });

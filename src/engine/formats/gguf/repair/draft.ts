@@ -1,16 +1,16 @@
 /**
- * A header that is being repaired: its metadata as a map that can be written to, and its tensors under new names,
- * hidden or cut, each still a run of bytes of one tensor in the file.
+ * A header under repair: its metadata as a writable map, and its tensors renamed, hidden or cut, each still a run of
+ * bytes of one tensor in the file.
  */
 import { AppError } from "../../../../base/index.ts";
 import { getNumber, getNumbers } from "../keys.ts";
 import type { MetadataValue, ModelHeader, TensorInfo } from "../gguf.ts";
 
-/** A tensor of the repaired file: `info` says what it is now, `from` which bytes of the file's own tensor it has. */
+/** A tensor of the repaired file: `info` is its new description, `from` its bytes in the file's own tensor. */
 export interface Part {
   readonly info: TensorInfo;
   readonly from: { readonly name: string; readonly start: number };
-  /** How its bytes are made of so many of the file's, where they are not those. */
+  /** Derives its bytes from a number of the file's bytes, if they differ. */
   readonly made?: { readonly sourceBytes: number; of(source: Uint8Array): Uint8Array };
 }
 
@@ -25,13 +25,13 @@ export class Draft {
     this.parts = new Map([...tensors].map(([name, info]) => [name, { info, from: { name, start: 0 } }]));
   }
 
-  /** `general.architecture`; empty where it is no text. */
+  /** `general.architecture`; empty if it is not text. */
   get arch(): string {
     const arch = this.metadata.get("general.architecture");
     return typeof arch === "string" ? arch : "";
   }
 
-  /** Gives the file another architecture. The keys under the old name stay and are also there under the new one. */
+  /** Changes the file's architecture. The keys under the old name stay and are also there under the new one. */
   set arch(arch: string) {
     const old = `${this.arch}.`;
     for (const [key, value] of Array.from(this.metadata)) {
@@ -53,7 +53,7 @@ export class Draft {
     this.metadata.set(`${this.arch}.${key}`, value);
   }
 
-  /** Sets a key that the file has not. */
+  /** Sets a key that the file does not have. */
   setDefault(key: string, value: MetadataValue): void {
     if (!this.has(key)) this.set(key, value);
   }
@@ -62,7 +62,7 @@ export class Draft {
     this.metadata.delete(`${this.arch}.${key}`);
   }
 
-  /** Moves a value to another key, where the file has it. */
+  /** Moves a value to another key, if the file has it. */
   move(from: string, to: string): void {
     const value = this.get(from);
     if (value === undefined) return;
@@ -70,25 +70,25 @@ export class Draft {
     this.delete(from);
   }
 
-  /** A number under the architecture's name. Throws `bad_file` where it is another thing. */
+  /** A number under the architecture's name. Throws `bad_file` if it has another type. */
   number(key: string, fallback?: number): number {
     const full = `${this.arch}.${key}`;
     return fallback === undefined ? getNumber(this.metadata, full) : getNumber(this.metadata, full, fallback);
   }
 
-  /** Numbers under the architecture's name; undefined where there are none, or a single one outside of a list. */
+  /** Numbers under the architecture's name; undefined if missing, or a single number outside a list. */
   numbers(key: string): readonly number[] | undefined {
     return this.list(`${this.arch}.${key}`);
   }
 
-  /** Numbers under a whole key. A list may have been stepped over, and is then empty: the same as none. */
+  /** Numbers under a full key. A skipped list is empty, which counts as missing. */
   list(key: string): readonly number[] | undefined {
     const value = this.metadata.get(key);
     if (typeof value !== "object" || value.length === 0) return undefined;
     return Array.from(getNumbers(this.metadata, key));
   }
 
-  /** Names the pre-tokenizer, where the file names none or, falsely, `default`. */
+  /** Sets the pre-tokenizer, if the file has none or, wrongly, `default`. */
   setPre(pre: string): void {
     const stored = this.metadata.get("tokenizer.ggml.pre");
     if (stored === undefined || stored === "default") this.metadata.set("tokenizer.ggml.pre", pre);
@@ -99,12 +99,12 @@ export class Draft {
     return [...this.parts.keys()].some((name) => matches.test(name));
   }
 
-  /** Shape of a tensor, fastest-varying dimension first. Throws `bad_file` where there is no such tensor. */
+  /** Shape of a tensor, fastest-varying dimension first. Throws `bad_file` if it does not exist. */
   shape(name: string): readonly number[] {
     return this.#part(name).info.shape;
   }
 
-  /** Leaves tensors out: those of parts that the text model has not. */
+  /** Hides tensors of parts that the text model does not have. */
   hide(matches: RegExp): void {
     for (const name of Array.from(this.parts.keys())) if (matches.test(name)) this.parts.delete(name);
   }
@@ -150,8 +150,7 @@ export class Draft {
   }
 
   /**
-   * Adds a tensor that is made of rows of another one, which stays: `rows` says of each which one it is, of the `count`
-   * that the other has.
+   * Adds a tensor made of rows of another one, which stays: `rows` has the index of each among the `count` rows there.
    */
   gather(
     to: string,
@@ -192,7 +191,7 @@ export class Draft {
     return part;
   }
 
-  /** One of a type that cannot be read has no size that its shape would be held against. */
+  /** Refuses a tensor of an unreadable type: its size cannot be checked against its shape. */
   #readable(name: string): Part {
     const part = this.#part(name);
     const { unreadable } = part.info.quant;
@@ -200,10 +199,10 @@ export class Draft {
     return part;
   }
 
-  /** @param cut the new shape, and the row (of a vector: the value) that it begins with */
+  /** @param cut the new shape, and its first row (for a vector: its first value) */
   #slice(name: string, { shape, first }: { shape: readonly number[]; first: number }): Part {
     const { info, from } = this.#readable(name);
-    const unit = shape.length > 1 ? shape[0]! : 1; // weights of one row, or of one value
+    const unit = shape.length > 1 ? shape[0]! : 1; // weights per row, or per value
     const bytesOf = (count: number): number => (count / info.quant.blockLen) * info.quant.blockBytes;
     const start = bytesOf(first * unit);
     const byteLength = bytesOf(shape.reduce((product, size) => product * size, 1));

@@ -13,14 +13,14 @@ const PADDING_KEYS = ["add_padding_token", "add_unknown_token"].map((key) => `to
 /** From this context on, the models were trained with positions divided by eight. */
 const LONG_CONTEXT = 131_072;
 
-/** Must come before `gemma3`, whose name its files give. */
+/** Must come before `gemma3`, whose name its files have. */
 export const embeddingGemma: Repair = {
   family: "EmbeddingGemma",
   applies: (draft) => draft.arch === "gemma3" && draft.hasTensor("dense.0.weight"),
   apply(draft) {
     draft.arch = "gemma-embedding";
     draft.delete("attention.causal");
-    draft.delete("attention.sliding_window_pattern"); // what its default of six layers says too
+    draft.delete("attention.sliding_window_pattern"); // its default of six layers says the same
     draft.setDefault("rope.freq_base_swa", 10_000);
     for (const [i, name] of ["dense_2", "dense_3"].entries()) {
       const [inDim = 0, outDim = 0] = draft.shape(`dense.${i}.weight`);
@@ -87,7 +87,7 @@ export const gemma4: Repair = {
   },
 };
 
-/** The types of bytes and of unused pieces, which its converter did not know. */
+/** Corrects the types of byte tokens and unused tokens, which the converter did not know. */
 function correctTypes(draft: Draft): void {
   const types = draft.list(TOKEN_TYPES);
   if (!types) return;
@@ -100,7 +100,7 @@ function correctTypes(draft: Draft): void {
   );
 }
 
-/** Drops the pieces that no row of the embedding belongs to. */
+/** Drops tokens without a row in the embedding. */
 function cutVocabulary(draft: Draft, count: number): void {
   const pieces = getStrings(draft.metadata, TOKENS, []);
   if (pieces.length <= count) return;

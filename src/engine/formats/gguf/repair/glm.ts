@@ -6,7 +6,7 @@ export const glmOcr: Repair = {
   applies: (draft) => draft.arch === "glmocr",
   apply(draft) {
     draft.arch = "glm4";
-    // Its converter took the tokenizer for Llama 3's.
+    // the converter mistook the tokenizer for Llama 3's
     draft.metadata.set("tokenizer.ggml.pre", "chatglm-bpe");
     setSections(draft);
     draft.setDefault("rope.dimension_count", draft.number("attention.key_length"));
@@ -18,7 +18,7 @@ export const glmOcr: Repair = {
   },
 };
 
-/** Its keys give the sizes of a head and those of the compressed cache the other way round. */
+/** Its keys swap the head sizes and the sizes of the compressed cache. */
 export const glm4MoeLite: Repair = {
   family: "GLM-4.7 Flash",
   applies: (draft) => draft.arch === "glm4moelite",

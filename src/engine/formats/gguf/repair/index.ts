@@ -16,7 +16,7 @@ import { qwen25vl, qwen35, qwen3next, qwen3vl } from "./qwen.ts";
 import type { Repair } from "./repair.ts";
 import { SIGHTS } from "./sights.ts";
 
-/** In the order in which they are tried; each sees what those before it made. */
+/** In order; each sees the result of the ones before it. */
 const REPAIRS: readonly Repair[] = [
   embeddingGemma,
   gemma3,
@@ -42,8 +42,8 @@ const REPAIRS: readonly Repair[] = [
 ];
 
 /**
- * A header in llama.cpp's layout. Offsets are those of the bytes in the file.
- * Throws `bad_file` where a file has the mark of a family and lacks what its repair needs.
+ * A header in llama.cpp's layout. Offsets refer to the bytes in the file.
+ * Throws `bad_file` if a file has the mark of a family but lacks what its repair needs.
  */
 export function repairHeader(header: ModelHeader): ModelHeader {
   const draft = repair(header);
@@ -57,17 +57,17 @@ export function repairGguf(gguf: Gguf): Gguf {
 }
 
 /**
- * As `repairGguf`, with a layer that drafts behind the other blocks, as llama.cpp's files have it. The file stays open
- * until it is closed itself.
+ * As `repairGguf`, with a draft layer after the other blocks, as in llama.cpp's files. The file stays open until closed
+ * separately.
  */
 export function withDraftBlock(gguf: Gguf): Gguf {
   const draft = repair(gguf, { movesDraftLayer: true });
   return draft ? readThrough(gguf, draft) : gguf;
 }
 
-/** A file as a draft has it. */
+/** A file seen through a draft. */
 function readThrough(gguf: Gguf, draft: Draft): Gguf {
-  const kept = new Map<string, Uint8Array>(); // because others keep their addresses
+  const kept = new Map<string, Uint8Array>(); // because callers keep their addresses
   const make = (name: string, { from, made }: Part): Uint8Array | undefined => {
     if (!made) return undefined;
     const bytes = kept.get(name) ?? made.of(gguf.readRange(from.name, from.start, made.sourceBytes));
@@ -79,14 +79,14 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
     ...partsOf(draft),
     read(name) {
       const part = draft.parts.get(name);
-      if (!part) return gguf.read(name); // refuses a name that is not there
+      if (!part) return gguf.read(name); // refuses an unknown name
       return make(name, part) ?? gguf.readRange(part.from.name, part.from.start, part.info.byteLength);
     },
     readRange(name, start, length) {
       const part = draft.parts.get(name);
       const made = part && make(name, part);
       if (made) return made.subarray(start, start + length);
-      const from = part?.from ?? { name, start: 0 }; // a name that is not there is refused
+      const from = part?.from ?? { name, start: 0 }; // an unknown name is refused
       return gguf.readRange(from.name, from.start + start, length);
     },
     close: () => gguf.close(),
@@ -94,8 +94,8 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
 }
 
 /**
- * The encoder of images that lies in a text model's file, as a projector file would have it; undefined where there is
- * none in a layout that we know. A projector file itself comes back as it is, or repaired.
+ * The image encoder in a text model's file, in the form of a projector file; undefined if the file has none in a known
+ * layout. A projector file itself is returned unchanged, or repaired.
  */
 export function projectorHeader(header: ModelHeader): ModelHeader | undefined {
   const draft = seeing(header);

@@ -8,7 +8,7 @@ const END_OF_TEXT = 128_001;
 const START_OF_HEADER = 128_006;
 const END_OF_TURN = 128_009;
 
-/** Early files name no pre-tokenizer, or a false one, and end only at the end of the text instead of the turn. */
+/** Early files have no pre-tokenizer, or a wrong one, and lack the end token of a turn. */
 export const llama3: Repair = {
   family: "Llama 3",
   applies({ arch, metadata }) {

@@ -44,7 +44,7 @@ export const deepseekOcr: Repair = {
 
 const CHARSMAP = "tokenizer.ggml.precompiled_charsmap";
 
-/** The map that normalizes characters: bytes, stored as base64 in a list with one character an item. */
+/** The character normalization map: bytes, stored as base64 in a list with one character per item. */
 export const charsmap: Repair = {
   family: "encoders with a Unigram tokenizer",
   applies: ({ metadata }) => {

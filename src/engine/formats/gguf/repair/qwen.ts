@@ -50,21 +50,21 @@ export const qwen3vl: Repair = {
   },
 };
 
-/** KV heads are given for each layer, none for the linear ones; the bias of the step lacks its suffix. */
+/** KV heads are given per layer, 0 for linear layers; the bias of the time step lacks its suffix. */
 function repairLinearLayers(draft: Draft): void {
   const kvHeads = draft.numbers("attention.head_count_kv");
   if (kvHeads) draft.set("attention.head_count_kv", kvHeads.reduce((most, heads) => Math.max(most, heads), 0) || 2);
   draft.rename(STEP_BIAS, ".ssm_dt.bias");
 }
 
-/** Its own norms, which are stored as what they have above one. */
+/** The draft layer's own norms, stored minus 1. */
 const DRAFT_NORMS: Readonly<Record<string, string>> = {
   "mtp.norm": "shared_head_norm",
   "mtp.pre_fc_norm_embedding": "enorm",
   "mtp.pre_fc_norm_hidden": "hnorm",
 };
 
-/** Where there is one, and all of its own parts are there. */
+/** If there is a draft layer with all its own parts. */
 function moveDraftLayer(draft: Draft): void {
   const parts = ["mtp.fc", ...Object.keys(DRAFT_NORMS)].map((name) => `${name}.weight`);
   if (!parts.every((name) => draft.hasTensor(name)) || draft.hasTensor(/^mtp\.layers\.[1-9]/)) return;

@@ -1,31 +1,31 @@
 /**
- * Files of one family that were written in another layout than llama.cpp's, and how they become that: keys and tensors
- * under other names, missing keys whose values the writer knew, tensors of parts that are no text model. The layouts
- * are those of converters that wrote for an engine of their own; millions of such files are in circulation.
+ * Repairs files of a family that use another layout than llama.cpp's: renames keys and tensors, adds missing keys whose
+ * values the writer knew, and hides tensors of other parts than the text model. The layouts come from converters for
+ * other engines; millions of such files are in circulation.
  */
 import type { Draft } from "./draft.ts";
 
 export interface Repair {
-  /** For people: the family, as its users name it. */
+  /** The family's usual name, for people. */
   readonly family: string;
-  /** Whether the file has the layout: a marker that files in llama.cpp's layout never have. */
+  /** Returns whether the file has the layout, by a mark that files in llama.cpp's layout never have. */
   applies(draft: Draft): boolean;
   apply(draft: Draft): void;
-  /** Makes a layer that drafts the block behind the others, where the file has one elsewhere; before `apply`. */
+  /** Moves a draft layer after the other blocks, if the file has one elsewhere; runs before `apply`. */
   moveDraftLayer?(draft: Draft): void;
 }
 
-/** Tensors of image, audio and other parts beside the text model. */
+/** Tensors of image, audio and other parts besides the text model. */
 export const MEDIA_TENSORS = /^(v|a|s|mm|model\.vision_tower)\./;
-/** Tensors of layers that only draft. */
+/** Tensors of draft layers. */
 export const DRAFT_TENSORS = /^mtp\./;
 
-/** Whether a media part lies in the file of the text model. */
+/** Returns whether the text model's file also has a media part. */
 export function hasMedia(draft: Draft): boolean {
   return draft.hasTensor(MEDIA_TENSORS);
 }
 
-/** `rope.dimension_sections`: how many pairs of a head rotate by which of four positions. The writers gave three. */
+/** `rope.dimension_sections`: the number of pairs per head for each of four positions. These writers gave three. */
 export function setSections(draft: Draft): void {
   const sections = draft.numbers("rope.dimension_sections") ?? draft.numbers("rope.mrope_section");
   if (sections?.length === 3) draft.set("rope.dimension_sections", Int32Array.of(...sections, 0));

@@ -1,8 +1,8 @@
 /**
- * Encoders of images in the files of text models, brought into the layout of llama.cpp's projector files: architecture
- * `clip`, keys under `clip.vision`, tensors `v.` and `mm.`. The layouts are those of converters that wrote both parts
- * into one file (names and defaults: llama/compat of ollama, `handle_*_clip`). Each is known by its architecture, and
- * applies to the file as it is, before the repair of its text part.
+ * Image encoders in the files of text models, converted to the layout of llama.cpp's projector files: architecture
+ * `clip`, keys under `clip.vision`, tensors `v.` and `mm.`. The layouts come from converters that wrote both parts into
+ * one file (names and defaults: llama/compat of ollama, `handle_*_clip`). Each is recognised by its architecture, and
+ * applies to the original file, before the repair of its text part.
  */
 import { AppError } from "../../../../base/index.ts";
 import type { MetadataValue } from "../gguf.ts";
@@ -16,12 +16,12 @@ interface Layout {
   readonly archs: readonly string[];
   /** `clip.projector_type` */
   readonly kind: string;
-  /** Under `clip.`, where the file has no such key under `ARCH.vision`. */
+  /** Under `clip.`, if the file has no such key under `ARCH.vision`. */
   readonly defaults: Keys;
-  /** Keys under `ARCH` that have another name under `clip`. */
+  /** Keys under `ARCH` with another name under `clip`. */
   readonly moved?: Readonly<Record<string, string>>;
   readonly names: readonly (readonly [from: RegExp, to: string])[];
-  /** What comes before tensors get their names. `key` reads under `ARCH`, `set` writes under `clip`. */
+  /** Runs before tensors are renamed. `key` reads under `ARCH`, `set` writes under `clip`. */
   readonly before?: (draft: Draft, set: (key: string, value: MetadataValue) => void) => void;
 }
 
@@ -29,7 +29,7 @@ const HALVES = {
   "vision.image_mean": Float32Array.of(0.5, 0.5, 0.5),
   "vision.image_std": Float32Array.of(0.5, 0.5, 0.5),
 };
-/** Colours of CLIP's training pictures. */
+/** Mean and deviation of CLIP's training images. */
 const CLIP_COLOURS = {
   "vision.image_mean": Float32Array.of(0.48145466, 0.4578275, 0.40821073),
   "vision.image_std": Float32Array.of(0.26862954, 0.26130258, 0.27577711),
@@ -77,7 +77,7 @@ const gemma4: Layout = {
   names: [],
   before(draft) {
     if (!draft.hasTensor("v.clamp_data")) return;
-    const [count = 0] = draft.shape("v.clamp_data"); // four of each linear of each layer, and of the projection
+    const [count = 0] = draft.shape("v.clamp_data"); // four per linear of each layer, and for the projection
     const layers = draft.number("vision.block_count");
     const linears = Math.floor(count / LIMITS.length);
     if (layers > LAYERS_MAX || linears > LIMITED.length * layers + 1) {
@@ -95,9 +95,9 @@ const gemma4: Layout = {
   },
 };
 
-/** Layers whose rows go to the text model too. */
+/** Layers whose rows also go to the text model. */
 const STACKED_MAX = 64;
-/** Kernels of patches: one of each colour for each dimension. */
+/** Kernels of patches: one per colour and dimension. */
 const KERNELS_MAX = 3 * 25_600;
 
 const qwen3: Layout = {
@@ -136,7 +136,7 @@ function splitFrames(draft: Draft): void {
   if (!draft.hasTensor(name)) return;
   const [width = 1, height = 1, , kernels = 0] = draft.shape(name);
   const channels = 3;
-  if (kernels > KERNELS_MAX) return; // whoever looks for the kernels of frames says what is missing
+  if (kernels > KERNELS_MAX) return; // the reader of the kernels reports the missing tensor
   for (const [frame, to] of ["v.patch_embd.weight", "v.patch_embd.weight.1"].entries()) {
     const rows = Int32Array.from({ length: kernels }, (_, kernel) => 2 * kernel + frame);
     draft.gather(to, name, { shape: [width, height, channels, kernels / channels], rows, count: 2 * kernels });
@@ -172,7 +172,7 @@ const glmOcr: Layout = {
 /** Rows of queries and of keys. */
 const ROWS_MAX = 65_536;
 
-/** Of the vocabularies of Mistral 3. */
+/** Token of Mistral 3's vocabularies. */
 const ROW_END = { text: "[IMG_BREAK]", id: 12 };
 
 const mistral3: Layout = {
@@ -209,7 +209,10 @@ const mistral3: Layout = {
   },
 };
 
-/** Rows of each head so that those which turn together are neighbours; the file has them half a head apart. */
+/**
+ * Rows of each head, reordered so that rows which RoPE rotates together are neighbours; in the file they are half a
+ * head apart.
+ */
 function inPairs(count: number, heads: number): Int32Array {
   const headDim = count / heads;
   const half = headDim / 2;
@@ -219,7 +222,7 @@ function inPairs(count: number, heads: number): Int32Array {
   });
 }
 
-/** What stands between the lines of a picture is a token of the text model. */
+/** The separator between an image's lines is a token of the text model. */
 function addRowEnd(draft: Draft): void {
   if (!draft.hasTensor("token_embd.weight")) return;
   const tokens = draft.metadata.get("tokenizer.ggml.tokens");
@@ -229,7 +232,7 @@ function addRowEnd(draft: Draft): void {
   draft.view("v.token_embd.img_break", "token_embd.weight", { shape: [dim], first });
 }
 
-/** The width of the blocks' MLPs, which some files do not say. */
+/** The width of the blocks' MLPs, which some files omit. */
 function setInnerSize(draft: Draft, set: (key: string, value: MetadataValue) => void, name: string): void {
   if (draft.has("vision.feed_forward_length") || !draft.hasTensor(name)) return;
   set("vision.feed_forward_length", draft.shape(name)[1] ?? 0);
@@ -260,7 +263,7 @@ function sightOf({ family, archs, kind, defaults, moved = {}, names, before }: L
 
 const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type"];
 
-/** A projector file. The first ones, of LLaVA, do not say which kind they are. */
+/** A projector file. LLaVA's first ones do not name their kind. */
 const projector: Repair = {
   family: "projectors",
   applies: (draft) => draft.arch === "clip",
@@ -269,5 +272,5 @@ const projector: Repair = {
   },
 };
 
-/** The first that applies. */
+/** The first match applies. */
 export const SIGHTS: readonly Repair[] = [projector, ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(sightOf)];
