@@ -8,7 +8,7 @@ export interface Rng {
   uint32(): number;
   /** The next number in [0, 1), a multiple of 2⁻⁵³. Takes two draws of `uint32`. */
   float(): number;
-  /** Goes on as another one will. */
+  /** Continues as another generator will. */
   follow(other: Rng): void;
   /** Four words. */
   readonly state: Uint32Array;
@@ -17,7 +17,7 @@ export interface Rng {
 const TWO_32 = 2 ** 32;
 const GOLDEN_GAMMA = 0x9e3779b9; // 2³² / golden ratio, the increment of SplitMix
 
-/** A generator whose numbers depend on the integer `seed` alone; seeds are taken modulo 2⁶⁴. */
+/** A generator whose numbers depend only on the integer `seed`; seeds are taken modulo 2⁶⁴. */
 export function makeRng(seed: number): Rng {
   const low = seed >>> 0;
   const high = Math.floor(seed / TWO_32) >>> 0;

@@ -1,4 +1,4 @@
-/** Text as UTF-8 and back, wherever this runs. Half a surrogate pair, or bytes that are no UTF-8, become U+FFFD. */
+/** Portable UTF-8 encoding and decoding. Unpaired surrogates and invalid UTF-8 become U+FFFD. */
 
 export const utf8Bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 

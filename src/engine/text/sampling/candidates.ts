@@ -1,9 +1,10 @@
 /**
- * The tokens that are still in the draw, and the ways to choose them out of a whole vocabulary without sorting it: the
- * k best by a heap, the nucleus by a histogram of probability mass, or everything above a cutoff.
+ * The candidates of a draw, and ways to select them from a whole vocabulary without sorting it: the k best by a heap,
+ * the nucleus by a histogram of probability mass, or everything above a cutoff.
  *
- * Order is one number per token, `key`: the bits of the logit above, the id below, so that smaller means likelier and
- * equal logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
+ * Candidates are ordered by one number per token, `key`: the bits of the logit above, the id below, so that smaller
+ * means likelier, and equal logits are ordered by id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are
+ * refused.
  */
 import { AppError, assert } from "../../../base/index.ts";
 import type { Offer } from "./offer.ts";
@@ -19,9 +20,7 @@ export interface Candidates {
   logits: Float64Array;
   /** (length) exp(logit − the largest logit of the vocabulary). */
   weights: Float64Array;
-  /**
-   * Sum of the weights of the distribution that the candidates come from; more than they hold after `selectNucleus`.
-   */
+  /** Sum of the weights of the whole distribution; after `selectNucleus` it exceeds the candidates' sum. */
   sum: number;
 }
 
@@ -35,7 +34,7 @@ const MASS_BUCKETS = MASS_NATS * BUCKETS_PER_NAT;
 export interface Scratch {
   readonly float: Float32Array;
   readonly bits: Int32Array;
-  /** Made when it is first wanted. */
+  /** Allocated at first use. */
   mass: Float64Array | undefined;
 }
 
@@ -49,7 +48,7 @@ export function makeCandidates(): Candidates {
   return { length: 0, keys: none, ids: new Int32Array(0), logits: none, weights: none, sum: 0 };
 }
 
-/** Makes room for n candidates; what is there is lost. */
+/** Makes room for n candidates; existing ones are lost. */
 function reserve(c: Candidates, n: number): void {
   c.length = 0;
   if (c.keys.length >= n) return;
@@ -64,7 +63,7 @@ export function argmax(logits: Float32Array): number {
   let best = -Infinity;
   let id = -1;
   for (let i = 0; i < logits.length; i++) {
-    if (logits[i]! <= best) continue; // not for NaN, which ends up in the check
+    if (logits[i]! <= best) continue; // false for NaN, which reaches the check
     checkLogit(logits, i);
     best = logits[i]!;
     id = i;
@@ -117,7 +116,7 @@ export function selectAbove(c: Candidates, logits: Float32Array, options: { cuto
   finish(c, options.scratch);
 }
 
-/** What `selectTop` gives, from tokens among which those k certainly are. */
+/** As `selectTop`, from tokens that are known to include those k. */
 export function selectOffered(c: Candidates, { ids, logits }: Offer, options: { k: number; scratch: Scratch }): void {
   reserve(c, ids.length);
   const { keys } = c;
@@ -132,7 +131,7 @@ export function selectOffered(c: Candidates, { ids, logits }: Offer, options: { 
   finish(c, options.scratch);
 }
 
-/** Every token whose logit is not −∞, by id: for a draw that cuts nothing off. */
+/** Every token whose logit is not −∞, by id: for a draw without truncation. */
 export function selectAll(c: Candidates, logits: Float32Array): void {
   reserve(c, logits.length);
   const max = logits[argmax(logits)]!;
@@ -149,9 +148,8 @@ export function selectAll(c: Candidates, logits: Float32Array): void {
 }
 
 /**
- * Sorted candidates that certainly hold the nucleus: the smallest set of likeliest tokens with a share of at least
- * `topP`. `sum` is that of the whole vocabulary. One histogram of the mass finds where to cut, so that only the nucleus
- * is sorted.
+ * Sorted candidates that include the nucleus: the smallest set of likeliest tokens with a share of at least `topP`.
+ * `sum` covers the whole vocabulary. A histogram of the mass finds the cutoff, so that only the nucleus is sorted.
  */
 export function selectNucleus(c: Candidates, logits: Float32Array, options: { topP: number; scratch: Scratch }): void {
   const { scratch, topP } = options;
@@ -193,7 +191,7 @@ export function truncate(c: Candidates, n: number): void {
   for (let i = 0; i < c.length; i++) c.sum += c.weights[i]!;
 }
 
-/** Index of the candidate that a number in [0, 1) falls on, each as wide as its weight. */
+/** Index of the candidate at a number in [0, 1); each occupies a range proportional to its weight. */
 export function draw(c: Candidates, at: number): number {
   let sum = 0;
   for (let i = 0; i < c.length; i++) sum += c.weights[i]!;
@@ -227,7 +225,7 @@ function noCandidates(): AppError {
   return new AppError("runner", "no token can follow: every logit is −Infinity or masked");
 }
 
-/** Logit bits, in an order that falls as the logit grows, then the id. */
+/** Logit bits, in descending order of the logit, then the id. */
 function keyOf({ float, bits }: Scratch, logit: number, id: number): number {
   float[0] = logit + 0; // −0 and 0 are equals
   const raw = bits[0]!;
@@ -240,12 +238,12 @@ function logitOf({ float, bits }: Scratch, key: number): number {
   return float[0]!;
 }
 
-/** Bits of a float from its bits in rising order: the sign bit turned where it was clear, all bits where it was set. */
+/** Bits of a float from its bits in ascending order: flips the sign bit if it was clear, all bits if it was set. */
 export const bitsOfRising = (rising: number): number => (rising >= 0x80000000 ? rising ^ 0x80000000 : ~rising);
 
 const idOf = (key: number): number => key % ID_SPAN;
 
-/** Checks once what keys rely on. */
+/** Checks the assumptions of keys, once. */
 export function checkVocabulary(vocabSize: number): void {
   assert(vocabSize > 0 && vocabSize <= ID_SPAN, `vocabulary of ${vocabSize} tokens, expected 1 to ${ID_SPAN}`);
 }

@@ -1,4 +1,4 @@
-/** Sampling options that a GGUF recommends for its model: defaults, under those of its Modelfile and of requests. */
+/** Recommended sampling options of a GGUF: defaults that a Modelfile and requests override. */
 import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getNumber } from "../../formats/gguf/keys.ts";
@@ -18,7 +18,7 @@ const OPTIONS: Readonly<Record<string, keyof SamplingOptions>> = {
 };
 const PREFIX = "general.sampling.";
 
-/** Throws `bad_file` where a value is not a finite number. */
+/** Throws `bad_file` if a value is not a finite number. */
 export function fileOptions(metadata: Metadata): Options {
   const given: Partial<Record<keyof SamplingOptions, number>> = {};
   for (const [word, option] of Object.entries(OPTIONS)) {
@@ -32,7 +32,7 @@ export function fileOptions(metadata: Metadata): Options {
   return parseOptions(given).options;
 }
 
-/** Keys of samplers that do not exist here, with values that would change answers. */
+/** Keys of unsupported samplers, with values that would change answers. */
 export function unusedSamplers(metadata: Metadata): string[] {
   const xtc = metadata.get(`${PREFIX}xtc_probability`);
   const keys = [
@@ -42,7 +42,7 @@ export function unusedSamplers(metadata: Metadata): string[] {
   return keys.flat().map((word) => PREFIX + word);
 }
 
-/** A float32 as the decimal that was written: 0.6, not 0.6000000238418579. */
+/** A float32 as its shortest decimal: 0.6, not 0.6000000238418579. */
 function shortest(value: number): number {
   const float = Math.fround(value);
   const digits = [6, 7, 8, 9].find((count) => Math.fround(Number(float.toPrecision(count))) === float);

@@ -1,27 +1,29 @@
 /**
- * Grammars of large schemas, in threads of their own: to compile one takes up to seconds, in which nobody else's answer
- * would go on. Small ones take a few milliseconds, and stay in the thread of the model. A thread compiles only while no
- * answer uses it, because a step waits for the masks of all its answers.
+ * Compiles grammars of large schemas in separate threads, because that takes up to seconds, which would block other
+ * answers. Small ones take a few milliseconds and stay in the model's thread. A thread compiles only while no answer
+ * uses it, because a step waits for the masks of all its answers.
  */
 import { AppError, assert, type Code } from "../../../base/index.ts";
 import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary } from "./grammar.ts";
 import { checkSize } from "./schema/read.ts";
 
-/** Schemas of so many characters compile in a fifth of a second at most. */
+/** Schemas up to this length compile within 0.2 s. */
 const SMALL_CHARS = 1000;
-/** Each takes as much memory as the library with its vocabulary: up to 100 MB. */
+/** Each holds a copy of the library and its vocabulary: up to 100 MB. */
 const THREADS_MAX = 4;
-/** As many as a thread's own compiler keeps. */
+/** The cache size of a thread's own compiler. */
 const KNOWN_MAX = 16;
 
-/** To a thread. Matchers have numbers. */
+/** Messages to a thread. Matchers have numbers. */
 export type ToGrammarThread =
   | { readonly kind: "open"; readonly vocabulary: GrammarVocabulary }
   | { readonly kind: "start"; readonly id: number; readonly format: Format }
   | { readonly kind: "accept"; readonly id: number; readonly token: number }
   | { readonly kind: "dispose"; readonly id: number };
 
-/** From a thread, after each start and each accepted token: first whether the value is complete, then the mask. */
+/**
+ * Messages from a thread, after each start and each accepted token: first whether the value is complete, then the mask.
+ */
 export type FromGrammarThread =
   | { readonly kind: "over"; readonly id: number; readonly isOver: boolean }
   | { readonly kind: "mask"; readonly id: number; readonly mask: Int32Array | undefined }
@@ -33,13 +35,13 @@ export interface GrammarThread {
   end(): void;
 }
 
-/** Starts one, which says what comes from it, or why it has failed. */
+/** Starts a thread; `hear` receives its messages, `fail` its failure. */
 export type OpenGrammarThread = (
   receive: (message: FromGrammarThread) => void,
   fail: (reason: string) => void,
 ) => GrammarThread;
 
-/** What an answer waits for. */
+/** The results that an answer waits for. */
 interface Waiting {
   over: PromiseWithResolvers<boolean>;
   mask: PromiseWithResolvers<Int32Array | undefined>;
@@ -47,14 +49,14 @@ interface Waiting {
 
 interface Thread {
   readonly thread: GrammarThread;
-  /** By number; those that use the thread. */
+  /** By number: matchers that use the thread. */
   readonly matchers: Map<number, Waiting>;
-  /** Schemas that it has, the one used last at the end. */
+  /** Its compiled schemas, most recently used last. */
   readonly known: Set<string>;
   failure: AppError | undefined;
 }
 
-/** As `inside`, with the large schemas in threads that `open` makes. */
+/** As `inside`, but large schemas go to threads from `open`. */
 export function withThreads(
   inside: GrammarCompiler,
   { vocabulary, open }: { vocabulary: GrammarVocabulary; open: OpenGrammarThread },
@@ -78,7 +80,7 @@ export function withThreads(
     threads.push(own);
     return own;
   };
-  /** One that has the schema already, else one that no answer uses; undefined: all are in use. */
+  /** A thread that has the schema, else an unused one; undefined: all are in use. */
   const find = (key: string): Thread | undefined =>
     threads.find(({ known }) => known.has(key)) ??
     threads.find(({ matchers }) => matchers.size === 0) ??
@@ -96,7 +98,7 @@ export function withThreads(
         freed.resolve();
         freed = Promise.withResolvers();
       };
-      known.delete(key); // and in again, as the latest
+      known.delete(key); // moves it to the end: the latest
       known.add(key);
       if (known.size > KNOWN_MAX) known.delete(known.values().next().value!); // not empty
       matchers.set(id, waiting());
@@ -130,7 +132,7 @@ function remoteMatcher(id: number, own: Thread, release: () => void): GrammarMat
       const next = Object.assign(now(), waiting());
       if (own.failure) fail(next, own.failure);
       else thread.send({ kind: "accept", id, token });
-      return true; // it was chosen under the mask
+      return true; // the mask allowed it
     },
     isOver: () => now().over.promise,
     dispose() {
@@ -143,7 +145,7 @@ function remoteMatcher(id: number, own: Thread, release: () => void): GrammarMat
 
 function waiting(): Waiting {
   const made: Waiting = { over: Promise.withResolvers(), mask: Promise.withResolvers() };
-  made.over.promise.catch(() => {}); // nobody may be waiting for it
+  made.over.promise.catch(() => {}); // the result may have no reader
   made.mask.promise.catch(() => {});
   return made;
 }
@@ -160,7 +162,7 @@ function fail({ over, mask }: Waiting, error: AppError): void {
   mask.reject(error);
 }
 
-/** The other side: answers the messages of one thread. */
+/** The thread's side: answers its messages. */
 export function serveGrammars(
   makeCompiler: (vocabulary: GrammarVocabulary) => GrammarCompiler,
   send: (message: FromGrammarThread) => void,

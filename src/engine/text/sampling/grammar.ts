@@ -1,10 +1,11 @@
 /**
- * Constrained decoding: which tokens may follow so that the answer stays JSON, or fits a JSON schema. The grammar is
- * ours (`schema/compile.ts`); matching it against a vocabulary is xgrammar's work (arXiv:2411.15100;
- * `@mlc-ai/web-xgrammar`, WebAssembly).
+ * Constrained decoding: the tokens that keep the answer valid JSON, or valid for a JSON schema. The grammar is ours
+ * (`schema/compile.ts`); xgrammar matches it against a vocabulary (arXiv:2411.15100; `@mlc-ai/web-xgrammar`,
+ * WebAssembly).
  *
- * That library reports errors by aborting, with the reason on stderr only. So nothing reaches it that was not checked,
- * and after an abort its objects are given up and made anew. It is a megabyte, loaded with the first request for it.
+ * That library reports errors by aborting, with the reason on stderr only. So its input is checked completely first,
+ * and after an abort its objects are discarded and recreated. It has a megabyte and is loaded with the first request
+ * for it.
  */
 import type {
   CompiledGrammar,
@@ -16,17 +17,17 @@ import { AppError, assert } from "../../../base/index.ts";
 import { objectGrammar, schemaGrammar, type GrammarText } from "./schema/compile.ts";
 import { checkSize } from "./schema/read.ts";
 
-/** What a model's tokens are, as the library wants to know it. */
+/** A model's tokens, in the library's form. */
 export interface GrammarVocabulary {
-  /** Texts by id as the vocabulary spells them; empty for control tokens, which no grammar lets through. */
+  /** Texts by id in the vocabulary's spelling; empty for control tokens, which no grammar allows. */
   readonly tokens: readonly string[];
-  /** How they are spelt: GPT-2's byte alphabet, `<0xAB>` and `▁`, or plain. */
+  /** The spelling: GPT-2's byte alphabet, `<0xAB>` and `▁`, or plain. */
   readonly kind: "byte_level" | "byte_fallback" | "raw";
-  /** Whether encoding puts a space in front of the text. */
+  /** True if encoding prepends a space to the text. */
   readonly prependSpace: boolean;
   /** Length of a row of logits; at least the number of tokens. */
   readonly vocabSize: number;
-  /** Ids that end an answer; allowed where the value is complete. */
+  /** Ids that end an answer; allowed when the value is complete. */
   readonly stopIds: readonly number[];
 }
 
@@ -37,18 +38,16 @@ export type Format = "json" | Readonly<Record<string, unknown>>;
 export interface GrammarMatcher {
   /** One bit per id that may follow, bit `id & 31` of word `id >> 5`; undefined: all may. */
   mask(): Promise<Int32Array | undefined>;
-  /** Takes the chosen token; false where the grammar does not allow it. */
+  /** Accepts the sampled token; false if the grammar does not allow it. */
   accept(id: number): boolean;
-  /** Whether the value is complete and nothing can follow. */
+  /** Resolves with whether the value is complete and cannot continue. */
   isOver(): Promise<boolean>;
   dispose(): void;
 }
 
 /** One per loaded model. */
 export interface GrammarCompiler {
-  /**
-   * A matcher at the start of an answer. Throws `bad_request` for a schema that cannot be used, naming the JSON path.
-   */
+  /** A matcher at the start of an answer. Throws `bad_request` for an unusable schema, naming the JSON path. */
   matcher(format: Format): Promise<GrammarMatcher>;
   dispose(): void;
 }
@@ -62,7 +61,7 @@ type Library = {
   readonly matcherOf: typeof LibraryMatcher.createGrammarMatcher;
 };
 
-/** A compiled grammar; disposed once it is out of the cache and no matcher uses it. */
+/** A compiled grammar; disposed once it is evicted from the cache and no matcher uses it. */
 interface Compiled {
   readonly grammar: CompiledGrammar;
   readonly matcherOf: Library["matcherOf"];
@@ -71,7 +70,7 @@ interface Compiled {
   cached: boolean;
 }
 
-/** Makes the library's objects at the first use: a vocabulary of 128,256 tokens takes 0.3 s and 30 MB. */
+/** Creates the library's objects at first use: a vocabulary of 128,256 tokens takes 0.3 s and 30 MB. */
 export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompiler {
   const { stopIds, vocabSize } = vocabulary;
   assert(
@@ -111,10 +110,10 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
   const compiledFor = (format: Format): Promise<Compiled> => {
     const key = format === "json" ? format : checkSize(format);
     let compiled = cache.get(key);
-    cache.delete(key); // and in again, as the latest
+    cache.delete(key); // moves it to the end: the latest
     compiled ??= compile(format === "json" ? objectGrammar() : schemaGrammar(format));
     cache.set(key, compiled);
-    compiled.catch(() => cache.delete(key)); // a failure is not kept
+    compiled.catch(() => cache.delete(key)); // failures are not cached
     if (cache.size > CACHE_MAX) evict(cache.keys().next().value!);
     return compiled;
   };
@@ -128,7 +127,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
         release(compiled);
       };
       try {
-        // an object ends with its brace; a number needs a stop token, if there is one
+        // an object ends with its brace; a number needs a stop token, if one exists
         const endsItself = compiled.closes || stopIds.length === 0;
         return wrap(await compiled.matcherOf(compiled.grammar, undefined, endsItself), done);
       } catch (error) {
@@ -143,7 +142,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
   };
 }
 
-/** The library's objects, opened at the first use, and again where that failed or after they were given up. */
+/** The library's objects, opened at first use, and again after a failure or a disposal. */
 function libraryFor(vocabulary: GrammarVocabulary) {
   let library: Promise<Library> | undefined;
   const giveUp = (): void => void (library = undefined);
@@ -152,7 +151,7 @@ function libraryFor(vocabulary: GrammarVocabulary) {
       if (library) return library;
       const opening = openLibrary(vocabulary);
       library = opening;
-      opening.catch(() => library === opening && giveUp()); // a failure is not kept
+      opening.catch(() => library === opening && giveUp()); // failures are not cached
       return opening;
     },
     giveUp,
@@ -177,7 +176,7 @@ async function openLibrary(vocabulary: GrammarVocabulary): Promise<Library> {
     TokenizerInfo: Info,
   } = await import("@mlc-ai/web-xgrammar");
   const info = await Info.createTokenizerInfo([...tokens], kind, prependSpace, vocabSize, [...stopIds]);
-  const compiler = await Compiler.createGrammarCompiler(info, false); // the cache is ours
+  const compiler = await Compiler.createGrammarCompiler(info, false); // we have our own cache
   return { tokens: info, compiler, matcherOf: (...args) => Matcher.createGrammarMatcher(...args) };
 }
 

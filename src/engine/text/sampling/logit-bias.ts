@@ -1,6 +1,6 @@
 /**
- * Biases: what a request adds to the logits of single tokens before anything else is done with them, as `logit_bias` of
- * the OpenAI API does; −100 forbids a token, 100 leaves nothing beside it.
+ * Logit biases: values that a request adds to single tokens' logits before all other steps, like `logit_bias` of the
+ * OpenAI API; −100 forbids a token, 100 forces it.
  */
 import { AppError, isObject, shown } from "../../../base/index.ts";
 
@@ -25,8 +25,8 @@ export function parseLogitBias(given: unknown): LogitBias {
 }
 
 /**
- * What adds biases to logits (vocabSize), in place; undefined where there are none. Throws `bad_request` where the
- * model has no such token.
+ * Makes a function that adds biases to logits (vocabSize), in place; undefined without biases. Throws `bad_request` if
+ * the model does not have the token.
  */
 export function makeLogitBias(biases: LogitBias, vocabSize: number): ((logits: Float32Array) => void) | undefined {
   const entries = Object.entries(biases).map(([id, bias]) => ({

@@ -1,6 +1,6 @@
 /**
- * Log-probabilities of a token and of the likeliest ones, from logits as the model gave them (before penalties, masks
- * and temperature).
+ * Log-probabilities of a token and of the likeliest ones, from the model's raw logits (before penalties, masks and
+ * temperature).
  */
 import { makeCandidates, makeScratch, selectTop } from "./candidates.ts";
 

@@ -1,15 +1,14 @@
 /**
- * Mirostat: chooses how much of the tail to cut so that the surprise of what is drawn stays near a target
- * (arXiv:2007.14966). From `llama_sampler_mirostat` and `llama_sampler_mirostat_v2` of llama.cpp
- * (`src/llama-sampling.cpp`).
+ * Mirostat: adapts the truncation so that the surprise of sampled tokens stays near a target (arXiv:2007.14966). From
+ * `llama_sampler_mirostat` and `llama_sampler_mirostat_v2` of llama.cpp (`src/llama-sampling.cpp`).
  */
 import type { Rng } from "../rng.ts";
 import { argmax, draw, selectAbove, selectTop, truncate, type Candidates, type Scratch } from "./candidates.ts";
 
-const SLOPE_TOKENS = 100; // `m` in llama.cpp: how many of the likeliest tokens the exponent of the tail is fitted to
+const SLOPE_TOKENS = 100; // `m` in llama.cpp: the number of likeliest tokens for fitting the tail's exponent
 
 /**
- * `tau`: wished surprise in bits; `eta`: how fast the cut follows. `mu` moves from token to token and starts at 2 ·
+ * `tau`: target surprise in bits; `eta`: learning rate of the cutoff. `mu` adapts from token to token and starts at 2 ·
  * tau.
  */
 export interface Mirostat {
@@ -19,7 +18,7 @@ export interface Mirostat {
   mu: number;
 }
 
-/** Draws an id from logits that have their temperature already. */
+/** Samples an id from logits that have their temperature already. */
 export function drawMirostat(
   mirostat: Mirostat,
   parts: { candidates: Candidates; logits: Float32Array; scratch: Scratch; rng: Rng },
@@ -41,7 +40,7 @@ function surpriseCutoff(logits: Float32Array, mu: number): number {
   return Math.min(max, max + Math.log(sum) - mu * Math.LN2);
 }
 
-/** Version 1: fits a Zipf exponent to the head of the distribution and cuts at the rank that it expects for `mu`. */
+/** Version 1: fits a Zipf exponent to the head of the distribution and cuts at the rank expected for `mu`. */
 function selectFitted(c: Candidates, options: { mu: number; logits: Float32Array; scratch: Scratch }): void {
   const { mu, logits, scratch } = options;
   selectTop(c, logits, { k: SLOPE_TOKENS, scratch });

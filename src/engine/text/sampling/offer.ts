@@ -1,24 +1,24 @@
 /**
- * What a device may be asked for instead of all logits of a row: its likeliest tokens, and those whose logits penalties
- * will change. The rest of a vocabulary need not leave it then.
+ * Top-k candidates selected on the device: a row's likeliest tokens, and the tokens whose logits penalties will change.
+ * The other logits need not be copied from the device.
  */
 
-/** The most that a device gives for a row. */
+/** The device's limits per row. */
 export interface OfferLimits {
   readonly k: number;
   readonly apart: number;
 }
 
 export interface OfferWish {
-  /** How many of the likeliest tokens, those set apart not counted; at least 1. */
+  /** Number of likeliest tokens, not counting the separate ones; at least 1. */
   readonly k: number;
-  /** Distinct ids that are offered whatever their logits. Good until the sampler is asked again. */
+  /** Distinct ids that are included whatever their logits. Valid until the sampler is called again. */
   readonly apart: Int32Array;
 }
 
-/** Tokens in any order, each once: what was wished for, or the whole vocabulary where that is smaller. */
+/** Tokens in any order, without duplicates: the requested candidates, or the whole vocabulary if that is smaller. */
 export interface Offer {
   readonly ids: Int32Array;
-  /** (ids) logits as the model gave them. The sampler changes them. */
+  /** (ids) raw logits of the model. The sampler changes them. */
   readonly logits: Float32Array;
 }

@@ -1,14 +1,13 @@
 /**
  * Generation options: names, types and defaults as clients send them under `options`. Sampling options change per
- * request; load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these
- * are the field's.)
+ * request; load options belong to a loaded model, and changing one reloads it. (Defaults are the usual ones of the
+ * field.)
  */
 import { AppError, isObject, unexpected } from "../../../base/index.ts";
 import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
 
 /**
- * Sampling options, complete. Order of use: biases, penalties, top-k, tail-free, typical-p, top-p, min-p,
- * temperature, draw.
+ * All sampling options. Order of use: biases, penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw.
  */
 export interface SamplingOptions {
   /** −1: a random seed. */
@@ -27,21 +26,21 @@ export interface SamplingOptions {
   readonly tfs_z: number;
   /** 1: off. */
   readonly typical_p: number;
-  /** Tokens that penalties look back on; 0: off, −1: the whole context. */
+  /** Number of recent tokens that penalties consider; 0: off, −1: the whole context. */
   readonly repeat_last_n: number;
   readonly repeat_penalty: number;
   readonly presence_penalty: number;
   readonly frequency_penalty: number;
-  /** Whether the newline token takes penalties too. */
+  /** True if penalties apply to the newline token too. */
   readonly penalize_newline: boolean;
   /** 0: off, 1: mirostat, 2: mirostat 2.0. */
   readonly mirostat: 0 | 1 | 2;
   readonly mirostat_tau: number;
   readonly mirostat_eta: number;
   readonly stop: readonly string[];
-  /** Added to the logits of tokens first of all; empty: none. */
+  /** Added to the logits of tokens before all other steps; empty: none. */
   readonly logit_bias: LogitBias;
-  /** Most tokens that a draft model guesses at once; 0: none, negative: as many as pay. Answers stay the same. */
+  /** Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by speed. Answers stay the same. */
   readonly draft_num_predict: number;
 }
 
@@ -68,7 +67,7 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   draft_num_predict: -1,
 };
 
-/** Options that take effect when a model is loaded. `undefined`: the server's choice. */
+/** Options that take effect when a model is loaded. `undefined`: the server chooses. */
 export interface LoadingOptions {
   readonly num_ctx?: number;
   readonly num_batch?: number;
@@ -78,13 +77,13 @@ export interface LoadingOptions {
   readonly use_mmap?: boolean;
 }
 
-/** What a request or a model's parameters may set. */
+/** Options that a request or a model's parameters may set. */
 export type Options = Partial<SamplingOptions> & LoadingOptions;
 
-/** What JSON must give for an option, in the words of the error message. */
+/** The expected JSON type of an option, in the words of the error message. */
 type Kind = "integer" | "float32" | "boolean" | "array" | "object";
 
-/** Options that other servers once took; accepted, checked and without effect here. */
+/** Options that other servers used to accept; checked, but without effect here. */
 type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
 
 const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
@@ -132,12 +131,10 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
 ]);
 
 const INT32_MAX = 2 ** 31 - 1;
-const INT64_MAX = 2 ** 63; // less one, which a float64 has not
+const INT64_MAX = 2 ** 63; // minus one, which a float64 cannot represent
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-/**
- * Reads `options` of a request: what they set, and the unknown keys (for a warning). Nulls count as absent.
- */
+/** Reads `options` of a request: the set options, and the unknown keys (for a warning). Nulls count as absent. */
 export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
   if (value === undefined || value === null) return { options: {}, unknown: [] };
   if (!isObject(value)) throw unexpected("options", "an object", value);
@@ -175,7 +172,7 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
   throw new AppError("bad_request", `option "${key}" must be of type ${kind}`);
 }
 
-/** Seeds are int64, everything else is brought into int32, where −1 and −2 keep their meaning. */
+/** Clamps seeds to int64 and all else to int32, where −1 and −2 keep their meaning. */
 function parseInteger(key: string, value: number): number {
   const limit = key === "seed" ? INT64_MAX : INT32_MAX;
   const integer = Math.max(-limit, Math.min(limit, value)) + 0; // no −0

@@ -1,28 +1,28 @@
 /**
- * Penalties for tokens seen lately: repeat, presence, frequency. From `llama_sampler_penalties` of llama.cpp
+ * Penalties for recent tokens: repeat, presence, frequency. From `llama_sampler_penalties` of llama.cpp
  * (`src/llama-sampling.cpp`).
  */
 import type { Offer } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 
 export interface Penalties {
-  /** Notes a token of the prompt or the answer. */
+  /** Records a token of the prompt or the answer. */
   accept(id: number): void;
-  /** The ids whose logits are lowered, each once. The array is reused by the next call. */
+  /** The distinct ids whose logits are lowered. The array is reused by the next call. */
   held(): Int32Array;
-  /** Lowers the logits of what was seen, in place. */
+  /** Lowers the logits of recorded tokens, in place. */
   apply(logits: Float32Array): void;
-  /** As `apply`, for tokens that hold all of `held`. */
+  /** As `apply`, for candidates that include all of `held`. */
   applyTo(offer: Offer): void;
-  /** Notes what others with the same options have noted, and nothing else. */
+  /** Copies the record of another instance with the same options. */
   follow(other: Penalties): void;
-  /** The last ids as a ring, how many there were, and how often each id is in the ring. */
+  /** The last ids as a ring, their total number, and the count of each id in the ring. */
   readonly seen: { readonly recent: Int32Array; readonly counts: Int32Array; readonly total: number };
 }
 
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-/** Undefined where the options penalize nothing. */
+/** Undefined if the options penalize nothing. */
 export function makePenalties(
   options: SamplingOptions,
   parts: { vocabSize: number; ctxLen: number; newlineId?: number },
@@ -33,7 +33,7 @@ export function makePenalties(
   if (span === 0 || (repeat === 1 && presence === 0 && frequency === 0)) return undefined;
   const spared = options.penalize_newline ? -1 : (parts.newlineId ?? -1);
   const recent = new Int32Array(span); // ring of the last ids
-  const counts = new Int32Array(parts.vocabSize); // of each id in the ring
+  const counts = new Int32Array(parts.vocabSize); // count of each id in the ring
   const distinct = new Int32Array(Math.min(span, parts.vocabSize));
   let seen = 0;
 
@@ -50,7 +50,7 @@ export function makePenalties(
     let n = 0;
     for (let i = 0; i < Math.min(seen, span); i++) {
       const id = recent[i]!;
-      if (counts[id]! < 0) continue; // is in already; the sign is the mark
+      if (counts[id]! < 0) continue; // added already; the sign marks it
       counts[id] = -counts[id]!;
       distinct[n++] = id;
     }

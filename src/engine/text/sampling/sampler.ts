@@ -1,8 +1,8 @@
 /**
- * Chooses the next token: biases, suppressed tokens, penalties, then top-k → tail-free → typical-p → top-p → min-p →
+ * Samples the next token: biases, suppressed tokens, penalties, then top-k → tail-free → typical-p → top-p → min-p →
  * temperature, or temperature → mirostat, then one draw. The order is llama.cpp's default chain
- * (`common/sampling.cpp`). One sampler belongs to one sequence and shares nothing: its draws depend on its seed and on
- * how many came before, whatever else runs.
+ * (`common/sampling.cpp`). A sampler belongs to one sequence and shares nothing: its draws depend only on its seed and
+ * the number of earlier draws.
  */
 import { makeRng, randomSeed, type Rng } from "../rng.ts";
 import {
@@ -34,24 +34,24 @@ export interface Sampler {
    * The next id.
    * @param logits (vocabSize); changed in place
    * @param mask one bit per id, bit `id & 31` of word `id >> 5`; 0: the id may not follow
-   * Throws `runner` where the logits are unusable: NaN, +∞, or nothing left to choose.
+   * Throws `runner` if the logits are unusable: NaN, +∞, or all masked.
    */
   sample(logits: Float32Array, mask?: Int32Array): number;
-  /** What `choose` needs to give the very id that `sample` would; undefined: nothing less than all logits will do. */
+  /** The candidates with which `choose` returns the same id as `sample`; undefined: it needs all logits. */
   wish(limits: OfferLimits): OfferWish | undefined;
-  /** The next id, from what was wished for. Throws as `sample` does. */
+  /** The next id, from the requested candidates. Throws as `sample` does. */
   choose(offer: Offer): number;
-  /** Notes a token of the prompt or the answer for the penalties. */
+  /** Records a token of the prompt or the answer for the penalties. */
   accept(id: number): void;
-  /** What chooses as this one will, from logits of another model; it changes nothing here. */
+  /** A look-ahead sampler, for a draft model's logits, that will choose like this one; this one stays unchanged. */
   ahead(): Ahead;
 }
 
-/** The choices that a sampler is about to make. */
+/** A sampler's upcoming choices. */
 export interface Ahead {
-  /** Goes back to where the sampler is. */
+  /** Resets it to the sampler's state. */
   begin(): void;
-  /** The id after the one before, which is noted. @param logits changed in place */
+  /** The id after the previous one, which is recorded. @param logits changed in place */
   next(logits: Float32Array): number;
 }
 
@@ -59,11 +59,11 @@ interface SamplerParts {
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly newlineId?: number;
-  /** Distinct ids that are never chosen; none. */
+  /** Distinct ids that are never chosen; default none. */
   readonly suppressed?: Int32Array;
 }
 
-/** What choosing changes. */
+/** The mutable state of a sampler. */
 interface State {
   readonly addBias: ((logits: Float32Array) => void) | undefined;
   readonly penalties: Penalties | undefined;
@@ -71,7 +71,7 @@ interface State {
   readonly mirostat: Mirostat | undefined;
 }
 
-/** Throws `bad_request` where a bias is of a token that the model has not. */
+/** Throws `bad_request` if a bias is for a token that the model does not have. */
 export function makeSampler(options: SamplingOptions, parts: SamplerParts): Sampler {
   checkVocabulary(parts.vocabSize);
   return makeChain(makeState(options, parts), { options, parts });
@@ -148,7 +148,7 @@ function makeAhead(
   };
 }
 
-/** Both lists, each id once. */
+/** Both lists, without duplicates. */
 function joined(held: Int32Array, suppressed: Int32Array): Int32Array {
   return suppressed.length === 0 ? held : Int32Array.from(new Set([...held, ...suppressed]));
 }
@@ -158,13 +158,13 @@ function suppressIn({ ids, logits }: Offer, suppressed: Int32Array): void {
   for (let i = 0; i < ids.length; i++) if (suppressed.includes(ids[i]!)) logits[i] = -Infinity;
 }
 
-/** How many of the likeliest tokens decide; Infinity: all of them. */
+/** Number of likeliest tokens that matter; Infinity: all. */
 function topOf({ temperature, mirostat, top_k }: SamplingOptions): number {
   if (temperature <= 0) return 1;
   return mirostat === 0 && top_k > 0 ? top_k : Infinity;
 }
 
-/** Selects what the truncation chain begins with. Where top-k is off, only what the next stages can keep is sorted. */
+/** Selects the input of the truncation chain. Without top-k, only tokens that later stages can keep are sorted. */
 function select(c: Candidates, logits: Float32Array, parts: { options: SamplingOptions; scratch: Scratch }): void {
   const { options, scratch } = parts;
   const { top_k, tfs_z, typical_p, top_p, min_p } = options;
@@ -175,7 +175,7 @@ function select(c: Candidates, logits: Float32Array, parts: { options: SamplingO
   else selectAll(c, logits);
 }
 
-/** Runs the truncation chain; every stage is off where nothing was to be sorted. */
+/** Runs the truncation chain; skipped if nothing had to be sorted. */
 function cut(c: Candidates, { tfs_z, typical_p, top_p, min_p }: SamplingOptions): void {
   tailFree(c, tfs_z);
   typical(c, typical_p);
@@ -183,7 +183,7 @@ function cut(c: Candidates, { tfs_z, typical_p, top_p, min_p }: SamplingOptions)
   minP(c, min_p);
 }
 
-/** The smallest logit that min-p keeps, a little less so that rounding loses none; `minP` decides. */
+/** The smallest logit that min-p keeps, minus a margin for rounding; `minP` decides. */
 function minCutoff(logits: Float32Array, p: number): number {
   const max = logits[argmax(logits)]!;
   return max + Math.min(0, Math.log(p)) - 1e-6 * Math.max(1, Math.abs(max));
@@ -193,7 +193,7 @@ function makeMirostat({ mirostat, mirostat_tau: tau, mirostat_eta: eta }: Sampli
   return mirostat === 0 ? undefined : { version: mirostat, tau, eta, mu: 2 * tau };
 }
 
-/** Sets the logits of all ids without a bit to −∞. Ids beyond the mask have none. */
+/** Sets the logits of all ids without a bit to −∞, including ids beyond the mask. */
 export function applyMask(logits: Float32Array, mask: Int32Array): void {
   const words = Math.ceil(logits.length / 32);
   for (let w = 0; w < words; w++) {
@@ -204,7 +204,7 @@ export function applyMask(logits: Float32Array, mask: Int32Array): void {
   }
 }
 
-/** Applies a temperature to all logits, relative to the largest, so that none overflows. */
+/** Applies a temperature to all logits, relative to the largest, which prevents overflow. */
 function coolLogits(logits: Float32Array, temperature: number): void {
   const max = logits[argmax(logits)]!;
   for (let i = 0; i < logits.length; i++) logits[i] = (logits[i]! - max) / temperature;

@@ -1,7 +1,7 @@
 /**
- * Stop strings: cuts a streamed text before the first of them, and holds back whatever could still become one. All
- * strings are searched at once (Aho and Corasick, "Efficient string matching", 1975): each character is looked at once,
- * however the text is cut into chunks.
+ * Stop strings: cuts a streamed text before the first of them, and holds back text that could still become one. All
+ * strings are searched at once (Aho and Corasick, "Efficient string matching", 1975): each character is read once, for
+ * any division into chunks.
  */
 import { AppError } from "../../../base/index.ts";
 
@@ -9,9 +9,9 @@ import { AppError } from "../../../base/index.ts";
 const MAX_STOP_CHARS = 65_536;
 
 interface StopMatcher {
-  /** Text that is certainly no part of a stop string, and the one that was found: after it nothing more comes. */
+  /** Text that cannot be part of a stop string, and the stop string that was found: after it there is no more text. */
   push(text: string): { readonly text: string; readonly stop: string | undefined };
-  /** What was held back, once the text is over. */
+  /** The rest, once the text is over. */
   end(): string;
 }
 
@@ -19,17 +19,17 @@ interface StopMatcher {
 export interface StopStrings {
   /** Per node: UTF-16 unit → node. */
   readonly next: readonly Map<number, number>[];
-  /** Per node: the longest proper suffix that is a node too. */
+  /** Per node: the longest proper suffix that is also a node. */
   readonly fail: Int32Array;
   /** Per node: length of the prefix. */
   readonly depth: Int32Array;
-  /** Per node: length of the longest stop string that ends here, 0 for none. */
+  /** Per node: length of the longest stop string that ends here; 0: none. */
   readonly match: Int32Array;
 }
 
 /**
- * Of all stop strings the one that ends first counts, and of several that end there the longest: so any chunking of a
- * text gives the same result. Empty stop strings are ignored.
+ * The stop string that ends first counts, and among several that end there the longest, so that any division of a text
+ * gives the same result. Empty stop strings are ignored.
  */
 export function makeStopMatcher(stops: readonly string[] | StopStrings): StopMatcher {
   const automaton = "next" in stops ? stops : compileStops(stops);
@@ -61,7 +61,7 @@ export function makeStopMatcher(stops: readonly string[] | StopStrings): StopMat
   return { push, end };
 }
 
-/** Follows one character; a failure link shortens the prefix, so the steps of a whole text are linear in its length. */
+/** Follows one character; a failure link shortens the prefix, so a whole text takes linear time. */
 function step({ next, fail }: StopStrings, from: number, unit: number): number {
   let node = from;
   for (;;) {
@@ -72,7 +72,7 @@ function step({ next, fail }: StopStrings, from: number, unit: number): number {
   }
 }
 
-/** What matchers of the same stop strings can share. Throws `bad_request` where they are too long. */
+/** The shared part of matchers of the same stop strings. Throws `bad_request` if they are too long. */
 export function compileStops(all: readonly string[]): StopStrings {
   const stops = all.filter((stop) => stop !== "");
   const chars = stops.reduce((sum, stop) => sum + stop.length, 0);

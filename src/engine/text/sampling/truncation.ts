@@ -1,7 +1,7 @@
 /**
- * The samplers that cut off the unlikely tail. All take sorted candidates and leave sorted candidates, at least one.
- * The formulas are those of llama.cpp: `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its
- * releases before b4150 (2024-11), which dropped it.
+ * The truncation samplers. All take and leave sorted candidates, at least one. The formulas are llama.cpp's:
+ * `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its releases before b4150 (2024-11), which
+ * dropped it.
  */
 import { truncate, type Candidates } from "./candidates.ts";
 
@@ -31,8 +31,8 @@ function curvature({ weights, sum }: Candidates, i: number): number {
 
 /**
  * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p. p ≥ 1:
- * off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are neighbours: a window that grows
- * both ways.
+ * off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are a window that grows in both
+ * directions.
  */
 export function typical(c: Candidates, p: number): void {
   if (p >= 1) return;
@@ -64,7 +64,7 @@ export function topP(c: Candidates, p: number): void {
     seen += c.weights[i]!;
     if (seen >= p * c.sum) return truncate(c, i + 1);
   }
-  truncate(c, c.length); // makes `sum` that of the candidates
+  truncate(c, c.length); // makes `sum` the candidates' sum
 }
 
 /** Tokens at least p times as likely as the likeliest. p ≤ 0: off. (arXiv:2407.01082.) */

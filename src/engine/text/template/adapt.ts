@@ -1,14 +1,14 @@
 /**
- * Conversations put into the shape that a Jinja chat template can take: a system text where it has no place for one,
- * several calls in one message where it allows one, thoughts beside a text where it has a place for one of them, a
- * level of thinking under the name that it knows.
+ * Adapts conversations to a Jinja chat template: folds a system text if it has no place for one, splits messages with
+ * several calls, joins thoughts and text if it has a place for only one, and names a thinking level in the template's
+ * words.
  */
 import type { PromptMessage, Think } from "./messages.ts";
 
 /**
- * Whether a template prints a system message. One that refuses it, or leaves it out, does not; one that renders neither
- * with nor without it says nothing about it.
- * @param render throws where the template refuses these messages
+ * Returns whether a template prints a system message: false if it refuses or omits it, undefined if it renders neither
+ * with nor without it.
+ * @param render throws if the template refuses these messages
  */
 export function takesSystem(render: (messages: readonly PromptMessage[]) => string): boolean {
   const user = { role: "user", content: "question" };
@@ -16,7 +16,7 @@ export function takesSystem(render: (messages: readonly PromptMessage[]) => stri
     try {
       return render(messages);
     } catch {
-      return undefined; // the template refuses, or fails on what a trial does not have
+      return undefined; // the template refuses, or needs data that a trial does not have
     }
   };
   const text = tried([{ role: "system", content: SYSTEM_TRIAL }, user]);
@@ -24,8 +24,8 @@ export function takesSystem(render: (messages: readonly PromptMessage[]) => stri
 }
 
 /**
- * Whether a template prints the content of messages only where it is a list of parts.
- * @param render throws where the template refuses these messages
+ * Returns whether a template prints content only as a list of parts.
+ * @param render throws if the template refuses these messages
  */
 export function needsParts(render: (messages: readonly PromptMessage[], asParts: boolean) => string): boolean {
   const shows = (asParts: boolean): boolean => {
@@ -41,7 +41,7 @@ export function needsParts(render: (messages: readonly PromptMessage[], asParts:
 const USER_TRIAL = "user-message-of-a-trial";
 const SYSTEM_TRIAL = "system-message-of-a-trial";
 
-/** Each system message in front of what comes next, as that message's beginning; alone, as the user's. */
+/** Puts each system message at the beginning of the next message; alone, it becomes the user's. */
 export function foldSystem(messages: readonly PromptMessage[]): PromptMessage[] {
   const folded: PromptMessage[] = [];
   let before = "";
@@ -56,7 +56,7 @@ export function foldSystem(messages: readonly PromptMessage[]): PromptMessage[] 
   return folded;
 }
 
-/** One message per call, each followed by its result. The same messages where none has several calls. */
+/** One message per call, each followed by its result. Unchanged if no message has several calls. */
 export function splitCalls(messages: readonly PromptMessage[]): readonly PromptMessage[] {
   if (!messages.some(hasSeveralCalls)) return messages;
   const split: PromptMessage[] = [];
@@ -78,7 +78,7 @@ export function splitCalls(messages: readonly PromptMessage[]): readonly PromptM
   return split;
 }
 
-/** Thoughts and text in front of calls as one, where a template has a place for only one of them. */
+/** Joins thoughts and text before calls, for a template that has a place for only one of them. */
 export function joinThoughts(messages: readonly PromptMessage[]): PromptMessage[] {
   return messages.map((message) =>
     message.thinking && message.content && message.tool_calls?.length
@@ -94,8 +94,8 @@ const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const CHECKED = /reasoning_effort\s+not\s+in\s*[[(]([^\])]*)/;
 
 /**
- * A level of thinking as a template names it; undefined if `think` is not a level. If the template accepts only some
- * levels, this is the nearest one, and the higher of two.
+ * A thinking level in the template's words; undefined if `think` is not a level. If the template accepts only some
+ * levels, the nearest one; the higher one of two.
  */
 export function effortOf(think: Think | undefined, source: string): string | undefined {
   if (typeof think !== "string") return undefined;

@@ -1,12 +1,12 @@
 /**
- * Which call a tool's result answers. Clients name the tool or the id of the call; templates want the one or the other,
- * and those of Mistral models refuse ids that are not nine letters and digits, with an error for the whole request.
+ * Matches tool results with calls. Clients name the tool or the id of the call; templates want one or the other, and
+ * Mistral's refuse the whole request for ids other than nine letters and digits.
  */
 import type { PromptMessage, PromptToolCall } from "./messages.ts";
 
 const SHORT_ID_LENGTH = 9;
 
-/** Results that say the id of their call get its name too. */
+/** Adds the tool's name to results that have the id of their call. */
 export function nameResults(messages: readonly PromptMessage[]): readonly PromptMessage[] {
   const names = new Map<string, string>();
   return messages.map((message) => {
@@ -16,13 +16,13 @@ export function nameResults(messages: readonly PromptMessage[]): readonly Prompt
   });
 }
 
-/** Whether a Jinja template refuses other ids than short ones. */
+/** Returns whether a Jinja template accepts only short ids. */
 export const wantsShortIds = (source: string): boolean =>
   /\bid\s*\|\s*length\s*!=\s*9\b|call_id\s*\|\s*length\s*!=\s*9\b/.test(source);
 
-/** Every call and every result with an id of nine letters and digits; those that are so already stay. */
+/** Gives every call and result an id of nine letters and digits; valid ids stay. */
 export function withShortIds(messages: readonly PromptMessage[]): readonly PromptMessage[] {
-  const short = new Map<string, string>(); // by the id that the client knows
+  const short = new Map<string, string>(); // by the client's id
   const taken = new Set(idsIn(messages).filter(isShort));
   const shorten = (id: string | undefined): string => {
     const made = (id && (short.get(id) ?? (isShort(id) ? id : undefined))) || firstFree(taken);
@@ -54,7 +54,7 @@ const idsIn = (messages: readonly PromptMessage[]): string[] =>
     .flatMap(({ tool_calls = [], tool_call_id }) => [tool_call_id, ...tool_calls.map(({ id }) => id)])
     .filter((id) => id !== undefined);
 
-/** Of the calls without a result, the first with that name, else the first. */
+/** The first unanswered call of that name, else the first unanswered one. */
 const idFor = (name: string | undefined, unanswered: readonly { id: string; name: string }[]): string | undefined =>
   (unanswered.find((call) => call.name === name) ?? unanswered[0])?.id;
 

@@ -1,20 +1,20 @@
 /**
- * Chat formats that are known by their turn markers, and where a model of each must be stopped: files often name
- * another end-of-text token than the one that ends a turn. The file's own Jinja template is what is rendered; this is
- * only about stops. Formats whose markers are ordinary words are left out, for such a stop would cut ordinary text.
+ * Chat formats recognised by their turn markers, with their stop strings: files often name another end-of-text token
+ * than the one that ends a turn. Only stops come from here; the file's own Jinja template renders the prompt. Formats
+ * whose markers are ordinary words are omitted, because such a stop would cut ordinary text.
  */
 
 export interface ChatFormat {
   readonly name: string;
   /** Stop strings. */
   readonly stop: readonly string[];
-  /** That of them which is the end of text in this format's own vocabularies: in others it is ordinary text. */
+  /** The stop string that is the end of text in this format's own vocabularies; in others it is ordinary text. */
   readonly eos?: string;
-  /** A Jinja template that has all of these is of this format; absent: those of `stop`. */
+  /** Texts that a Jinja template of this format contains, all of them; absent: the stop strings. */
   readonly marks?: readonly string[];
 }
 
-/** Names and stops are those that clients of other servers are used to. The first that fits counts. */
+/** Names and stops are familiar from other servers. The first match counts. */
 const KNOWN: readonly ChatFormat[] = [
   { name: "alfred", stop: ["<start_system>", "<end_message>", "<start_user>", "<start_assistant>"] },
   { name: "chatml", stop: ["<|im_start|>", "<|im_end|>"] },
@@ -45,7 +45,7 @@ const KNOWN: readonly ChatFormat[] = [
 export const stopsFor = ({ stop, eos: own }: ChatFormat, eos: string | undefined): readonly string[] =>
   stop.filter((each) => each !== own || each === eos);
 
-/** The format of a Jinja chat template, where it is a known one. */
+/** The format of a Jinja chat template, if known. */
 export function findChatFormat(jinja: string): ChatFormat | undefined {
   return KNOWN.find(({ stop, marks = stop }) => marks.every((mark) => jinja.includes(mark)));
 }

@@ -1,4 +1,4 @@
-/** What is to be known of a template by those who do not render with it: what it can do, and how answers are marked. */
+/** Facts on a template for code that does not render it: its capabilities, and the marks in answers. */
 import { toolCallTag } from "./go-prompt.ts";
 import { readingOf } from "./named.ts";
 import { capabilitiesOf, type Capabilities, type PromptTemplate } from "./prompt.ts";
@@ -9,15 +9,15 @@ export interface TemplateFacts {
   readonly kind: PromptTemplate["kind"];
   readonly source: string;
   readonly capabilities: Capabilities;
-  /** Undefined where the model does not think, as far as its template tells. */
+  /** Undefined if the template shows no thinking. */
   readonly thinking: ThinkingTags | undefined;
-  /** The text in front of a tool call, where a Go template shows one. */
+  /** The text before a tool call, if a Go template shows one. */
   readonly callTag: string | undefined;
-  /** The tool-call format that the model's parser names; undefined: as the template shows. */
+  /** The tool-call format that the model's parser names; undefined: the template's. */
   readonly format?: string;
 }
 
-/** @param parser the name that the model's configuration gives, where it does */
+/** @param parser the name in the model's configuration, if any */
 export function templateFacts(prompt: PromptTemplate, parser?: string): TemplateFacts {
   const reading = readingOf(parser);
   return {
@@ -30,7 +30,7 @@ export function templateFacts(prompt: PromptTemplate, parser?: string): Template
   };
 }
 
-/** What a model can do by its template and, where it names one, its parser. */
+/** Capabilities of a model by its template and, if named, its parser. */
 export function capabilitiesWith(prompt: PromptTemplate, parser: string | undefined): Capabilities {
   const own = capabilitiesOf(prompt);
   const reading = readingOf(parser);

@@ -1,6 +1,7 @@
 /**
- * Prompts through a Go template, in the three ways such templates are written: with `.Messages`, once; with `.Prompt`
- * and `.Suffix` for filling in the middle, once; with `.System`, `.Prompt`, `.Response` (the older way), once per turn.
+ * Prompts from a Go template, in the three forms of such templates: with `.Messages`, rendered once; with `.Prompt` and
+ * `.Suffix` for filling in the middle, rendered once; with `.System`, `.Prompt`, `.Response` (the older form), rendered
+ * once per turn.
  */
 import { type Branch, type Node, pipeIdentifiers } from "./go/ast.ts";
 import { type GoTemplate, parseGoTemplate } from "./go/go-template.ts";
@@ -8,13 +9,13 @@ import { goMap, type GoValue } from "./go/value.ts";
 import { goMessages, goTools } from "./go-values.ts";
 import { mergeNeighbours, type PromptMessage, type PromptTool, systemText, type Think } from "./messages.ts";
 
-/** A Go template as it is used for prompts: one that names neither messages nor response gets a response at its end. */
+/** A Go template for prompts: one that uses neither messages nor response gets a response at its end. */
 export interface GoPrompt {
   readonly kind: "go";
   readonly source: string;
   readonly vars: ReadonlySet<string>;
   readonly template: GoTemplate;
-  /** The template for the last turn of the older way: its text ends where the answer begins. */
+  /** The template for the last turn of the older form: its text ends where the answer begins. */
   readonly open: GoTemplate;
 }
 
@@ -30,7 +31,7 @@ export function parseGoPrompt(source: string): GoPrompt {
 interface GoRequest {
   readonly messages: readonly PromptMessage[];
   readonly tools?: readonly PromptTool[];
-  /** Undefined: not said. */
+  /** Undefined: not set. */
   readonly think?: Think;
   readonly now: Date;
 }
@@ -54,7 +55,7 @@ export const renderGoInsert = (
   request: GoRequest,
 ): string => render(prompt.template, request, { Prompt: text.prompt, Suffix: text.suffix, Response: "" });
 
-/** The template once per finished turn, and a last time up to where the answer begins. */
+/** Renders the template once per finished turn, and finally up to the place where the answer begins. */
 function renderTurns(prompt: GoPrompt, messages: readonly PromptMessage[], request: GoRequest): string {
   let text = "";
   let turn = { System: "", Prompt: "", Response: "" };
@@ -83,8 +84,8 @@ function render(template: GoTemplate, { think, now }: GoRequest, values: Record<
 }
 
 /**
- * What stands around the reasoning of past messages, so around new reasoning too: the first and last text of the branch
- * that prints `.Thinking` inside a range over the messages. Undefined where the template has no such place.
+ * The texts around the reasoning of past messages, and so of new reasoning too: the first and last text of the branch
+ * that prints `.Thinking` inside a range over the messages. Undefined if the template has no such branch.
  */
 export function thinkingTags(prompt: GoPrompt): { readonly open: string; readonly close: string } | undefined {
   const list = findThinkingList(prompt.template.nodes, false);
@@ -106,8 +107,7 @@ function findThinkingList(nodes: readonly Node[], insideMessages: boolean): read
 }
 
 /**
- * The text that begins a tool call: the first text inside the first `if` that asks for `.ToolCalls`, up to a brace. A
- * brace where there is no such text.
+ * The text that begins a tool call: the first text inside the first `if` on `.ToolCalls`, up to a brace; or a brace.
  */
 export function toolCallTag(prompt: GoPrompt): string {
   const branch = findToolBranch(prompt.template.nodes);

@@ -1,7 +1,7 @@
 /**
  * Messages and tools as Go templates see them: structs with Go's field names, whose tools, arguments and properties
- * print as JSON. The fields, their order in JSON and what is left out when empty follow `api/types.go` of the server
- * that made these templates; keys of a schema that it does not know are left out too.
+ * print as JSON. The fields, their order in JSON and the omission of empty ones follow `api/types.go` of the server
+ * that these templates were written for; unknown schema keys are omitted too.
  */
 import { isObject } from "../../../base/index.ts";
 import { checkDepth, type GoList, type GoMap, type GoStruct, type GoValue, goFrom, goMap, toJson } from "./go/value.ts";
@@ -18,7 +18,7 @@ function struct(type: string, fields: Record<string, GoValue>, json: Record<stri
   return { kind: "struct", type, fields: new Map(Object.entries(fields)), json: new Map(Object.entries(json)) };
 }
 
-/** A list that is left out of JSON where it is empty, as nil is. */
+/** A list that JSON omits if it is empty, like nil. */
 const unlessEmpty = (value: GoList): GoList | undefined => (value.items.length > 0 ? value : undefined);
 const unlessNil = (value: GoValue): GoValue => value ?? undefined;
 
@@ -100,7 +100,7 @@ function goParameters(schema: Json): GoStruct {
   return printsJson(struct("api.ToolFunctionParameters", fields, json));
 }
 
-/** Properties by name; JSON null where a schema has none. */
+/** Properties by name; JSON null if a schema has none. */
 function goProperties(schemas: unknown, depth = 0): GoMap {
   if (!isObject(schemas)) return { ...goMap([]), text: () => "null", missing: NO_PROPERTY };
   const properties = Object.entries(schemas).map(([name, schema]) => [name, goProperty(schema, depth)] as const);
@@ -146,5 +146,5 @@ function goProperty(given: unknown, depth: number): GoStruct {
 const textList = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 
-/** Go's zero of its type. */
+/** Go's zero value of its type. */
 const NO_PROPERTY: GoStruct = goProperty({}, 0);

@@ -1,6 +1,6 @@
 /**
  * Jinja chat templates: `parseJinja(source)` and `.render(context)`. Tokenizer and parser are @huggingface/jinja's, the
- * evaluation is ours (jinja/eval.ts says why).
+ * evaluator is ours (jinja/eval.ts says why).
  */
 import { AppError } from "../../../base/index.ts";
 import { evaluate } from "./jinja/eval.ts";
@@ -9,31 +9,31 @@ import { parseTemplate } from "./jinja/parse.ts";
 import { type Budget, fromJson } from "./jinja/value.ts";
 
 interface JinjaLimits {
-  /** Characters of the result, and of any text on the way; also items of any list. */
+  /** Characters of the result, and of any intermediate text; also items of any list. */
   readonly outputLength: number;
-  /** Expressions, iterations and parts of printed values; those that handle long text count more. */
+  /** Expressions, iterations and parts of printed values; work on long text counts more. */
   readonly steps: number;
 }
 
 /** Output beyond any context window; steps that take about a second. */
 const JINJA_LIMITS: JinjaLimits = { outputLength: 32 * 1024 * 1024, steps: 4_000_000 };
 
-/** Characters of text made for the price of one step. */
+/** Characters of text that can be made per step. */
 const TEXT_PER_STEP = 64;
 
 export interface JinjaTemplate {
   readonly source: string;
   /**
-   * @param context names and JSON values; a name that is undefined is not defined in the template
-   * @param now what `strftime_now` tells
-   * @param options.mayShrink lists of the template's own may lose items, which jinja2's sandbox forbids
-   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large`: a
-   * longer text than the limit; `bad_file`: more steps than the limit
+   * @param context names and JSON values; an undefined name is not defined in the template
+   * @param now the result of `strftime_now`
+   * @param options.mayShrink lists that the template created may lose items, which jinja2's sandbox forbids
+   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression failed; `too_large`: text
+   * beyond the limit; `bad_file`: more steps than the limit
    */
   render(context: Readonly<Record<string, unknown>>, now: Date, options?: { mayShrink?: boolean }): string;
 }
 
-/** @throws AppError `bad_request` where the source is no template, `too_large` */
+/** @throws AppError `bad_request` if the source is not a valid template, `too_large` */
 export function parseJinja(source: string, limits: JinjaLimits = JINJA_LIMITS): JinjaTemplate {
   const program = parseTemplate(source);
   return {

@@ -1,6 +1,4 @@
-/**
- * Messages and tools as prompt templates take them: the shapes that clients send; callers may carry extra fields.
- */
+/** Messages and tools for prompt templates, in the clients' form; callers may add fields. */
 
 export interface PromptToolCall {
   readonly id?: string;
@@ -11,14 +9,14 @@ export interface PromptMessage {
   readonly role: string;
   readonly content: string;
   readonly thinking?: string;
-  /** Whatever the caller knows images by. */
+  /** The caller's handles of images. */
   readonly images?: readonly unknown[];
-  /** Where in `content` each of them stands, in UTF-16 units, in order; left out: all before it. */
+  /** Position of each image in `content`, in UTF-16 units, ascending; omitted: all images come first. */
   readonly imagesAt?: readonly number[];
   readonly tool_calls?: readonly PromptToolCall[];
   readonly tool_name?: string;
   readonly tool_call_id?: string;
-  /** What it says came from outside: texts of control tokens in it are text. */
+  /** True for content from outside: control tokens in it stay text. */
   readonly isOutside?: boolean;
 }
 
@@ -30,10 +28,10 @@ export interface PromptTool {
 /** A string is a level: `low`, `medium`, `high`, `max`. */
 export type Think = boolean | string;
 
-/** What text stands between messages that were merged into one. */
+/** The separator between merged messages. */
 const BLANK_LINE = "\n\n";
 
-/** Neighbours of one role become one message, tool results excepted: each belongs to its own call. */
+/** Neighbours of one role become one message, except tool results: each belongs to its own call. */
 export function mergeNeighbours(messages: readonly PromptMessage[]): PromptMessage[] {
   const merged: PromptMessage[] = [];
   for (const message of messages) {
@@ -47,7 +45,7 @@ export function mergeNeighbours(messages: readonly PromptMessage[]): PromptMessa
   return merged;
 }
 
-/** What both say, thought, show and call. */
+/** The combined content, thoughts, images and calls. */
 function joined(first: PromptMessage, second: PromptMessage): PromptMessage {
   const thinking = [first.thinking, second.thinking].filter(Boolean).join(BLANK_LINE);
   const calls = [...(first.tool_calls ?? []), ...(second.tool_calls ?? [])];
@@ -61,7 +59,7 @@ function joined(first: PromptMessage, second: PromptMessage): PromptMessage {
   };
 }
 
-/** Every system message, wherever it stands. */
+/** All system messages, in order. */
 export const systemText = (messages: readonly PromptMessage[]): string =>
   messages
     .filter((message) => message.role === "system")

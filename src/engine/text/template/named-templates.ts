@@ -1,6 +1,6 @@
 /**
- * The templates of ours that a model's configuration can name (RENDERER). Relatives share a file, whose differences
- * are settings in front of it; families share parts.
+ * Built-in templates that a model's configuration can name (RENDERER). Related templates share a file, with settings at
+ * its beginning; families share parts.
  */
 import cogito from "../../../../models/templates/cogito.jinja" with { type: "text" };
 import cohere from "../../../../models/templates/cohere.jinja" with { type: "text" };
@@ -22,7 +22,7 @@ import qwen3Coder from "../../../../models/templates/qwen3-coder.jinja" with { t
 import qwen3Vl from "../../../../models/templates/qwen3-vl.jinja" with { type: "text" };
 import type { Renderer } from "./named.ts";
 
-/** A template with some of its settings on. */
+/** A template with some of its settings enabled. */
 const set = (source: string, ...names: readonly string[]): string =>
   names.map((name) => `{%- set ${name} = true %}\n`).join("") + source;
 
@@ -57,6 +57,6 @@ const TEMPLATES: Readonly<Record<Renderer, string>> = {
 
 const isRenderer = (name: string): name is Renderer => Object.hasOwn(TEMPLATES, name);
 
-/** Jinja source; undefined where there is none of that name. */
+/** Jinja source; undefined if the name is unknown. */
 export const namedTemplate = (renderer: string | undefined): string | undefined =>
   renderer !== undefined && isRenderer(renderer) ? TEMPLATES[renderer] : undefined;

@@ -1,6 +1,6 @@
 /**
- * Names that a model's configuration may give for how its prompts are made (RENDERER) and how its answers are read
- * (PARSER), as models in circulation have them.
+ * Names in a model's configuration for its prompt template (RENDERER) and its answer parser (PARSER), as in published
+ * models.
  */
 import type { ThinkingTags } from "./thinking.ts";
 
@@ -35,13 +35,12 @@ export const RENDERERS = [
 
 export type Renderer = (typeof RENDERERS)[number];
 
-/** Parameters from which a Gemma 4 is large. */
+/** Number of parameters from which a Gemma 4 is large. */
 const LARGE = 12e9;
 const UNITS: Readonly<Record<string, number>> = { K: 1e3, M: 1e6, B: 1e9, T: 1e12 };
 
 /**
- * The renderer of a model, where its name leaves open which: `gemma4` is for two kinds, which the model's name tells
- * apart, else its size.
+ * The renderer of a model. `gemma4` stands for two variants, which the model's name distinguishes, else its size.
  * @param model.size as in `25.2B`
  */
 export function rendererOf(renderer: string | undefined, model: { name: string; size?: string | undefined }) {
@@ -71,16 +70,16 @@ const BY_ARCHITECTURE: Readonly<Record<string, Names>> = {
   glmocr: { renderer: "glm-ocr", parser: "glm-ocr" },
 };
 
-/** What makes the prompts of models of an architecture whose file has no template, and reads their answers. */
+/** The renderer and the parser of an architecture whose files have no template. */
 export const namesFor = (architecture: string): Names | undefined =>
   Object.hasOwn(BY_ARCHITECTURE, architecture) ? BY_ARCHITECTURE[architecture] : undefined;
 
-/** How a parser of that name reads answers. */
+/** Rules for reading answers, by the parser's name. */
 interface Reading {
   /** The tool-call format, by its name in `runtime/parse`. */
   readonly format: string;
   readonly tools: boolean;
-  /** What stands around thoughts; undefined: it finds none. */
+  /** Tags around thoughts; undefined: it looks for none. */
   readonly thinking?: ThinkingTags;
 }
 
@@ -125,6 +124,6 @@ export type Parser = keyof typeof READINGS;
 
 export const PARSERS = Object.keys(READINGS) as Parser[]; // the keys of a literal
 
-/** Undefined for an unknown name: answers are then read as the template says. */
+/** Undefined for an unknown name: answers are then read by the template. */
 export const readingOf = (parser: string | undefined): Reading | undefined =>
-  parser !== undefined && Object.hasOwn(READINGS, parser) ? READINGS[parser as Parser] : undefined; // just asked
+  parser !== undefined && Object.hasOwn(READINGS, parser) ? READINGS[parser as Parser] : undefined; // checked above

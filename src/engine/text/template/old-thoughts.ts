@@ -1,19 +1,22 @@
-/** Thoughts that clients send back as part of an answer: they fill the context, and models were not trained on them. */
+/**
+ * Removes thoughts that clients send back as part of an answer: they fill the context, and models were not trained on
+ * them.
+ */
 
 import type { PromptMessage } from "./messages.ts";
 
-/** Models whose templates do not leave them out themselves. */
+/** Models whose templates do not remove them. */
 const FAMILIES: ReadonlySet<string> = new Set(["qwen3"]);
 const NAMES: ReadonlySet<string> = new Set(["deepseek-r1"]);
 
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
-/** Whether old thoughts are left out for a model of that family or name, as clients of these models expect. */
+/** Returns whether old thoughts are removed for a model of that family or name, as its clients expect. */
 export const forgetsThoughts = ({ family, name }: { family: string | undefined; name: string }): boolean =>
   FAMILIES.has(family ?? "") || NAMES.has(name.toLowerCase());
 
-/** The messages without the thoughts at the beginning of answers that come before the last question. */
+/** The messages without the thoughts at the beginning of answers before the last question. */
 export function withoutOldThoughts<T extends Answer>(messages: readonly T[]): T[] {
   const lastQuestion = messages.findLastIndex(({ role }) => role === "user");
   return messages.map((message, i) =>
@@ -23,7 +26,7 @@ export function withoutOldThoughts<T extends Answer>(messages: readonly T[]): T[
 
 type Answer = Pick<PromptMessage, "role" | "content" | "imagesAt">;
 
-/** The images that stood in the thoughts come before the answer. */
+/** Images from the thoughts move to the beginning of the answer. */
 function withoutThoughts<T extends Answer>(message: T): T {
   const content = answerOf(message.content);
   const { imagesAt } = message;
@@ -31,7 +34,7 @@ function withoutThoughts<T extends Answer>(message: T): T {
   return { ...message, content, ...(imagesAt && { imagesAt: imagesAt.map((at) => Math.max(0, at - left)) }) };
 }
 
-/** What comes after thoughts that the text begins with; nothing where they do not end. */
+/** The text after the thoughts at its beginning; empty if these do not end. */
 function answerOf(content: string): string {
   const text = content.trimStart();
   if (!text.startsWith(OPEN)) return content;

@@ -1,12 +1,11 @@
 /**
- * Prompts with more in them than text that may be markup: whatever a template makes of a message, texts of control
- * tokens that came with a message from outside stay text, those of the template are tokens, and images stand where they
- * stood in the message.
+ * Renders prompts so that control tokens in messages from outside stay text, whatever a template does with them, while
+ * those in the template are tokens, and images keep their place in a message.
  *
- * Each such text and each image is hidden behind a placeholder while the template is rendered: noncharacters that stand
- * for a number. Templates may trim, cut and join as they like: what is left of a placeholder that they cut is another
- * one, or nothing, never a control token. Noncharacters that somebody wrote are hidden too, so that nobody can write a
- * placeholder. All other text goes through unchanged, so a template's conditions on it still hold.
+ * Each such text and each image is replaced by a placeholder while the template is rendered: noncharacters that encode
+ * a number. Templates may trim, cut and join freely: the rest of a cut placeholder is another placeholder or nothing,
+ * never a control token. Noncharacters in the messages are replaced too, so that a message cannot contain a
+ * placeholder. All other text is unchanged, so a template's conditions on it still hold.
  */
 import { AppError } from "../../../base/index.ts";
 import type { TextSegment } from "../tokenizer/tokenizer.ts";
@@ -18,10 +17,10 @@ export interface Range {
   readonly end: number;
 }
 
-/** A part of a rendered prompt: a text, or one of the images of its messages. */
+/** A part of a rendered prompt: a text, or an image of a message. */
 export type RenderedPart = TextSegment | { readonly image: unknown };
 
-/** U+FDD0 … U+FDEF are no characters and never will be: 31 digits, and what ends a number. */
+/** U+FDD0 … U+FDEF are permanently unassigned: 31 digits, and an end mark. */
 const DIGIT_0 = 0xfdd0;
 const BASE = 31;
 const LAST = String.fromCharCode(DIGIT_0 + BASE);
@@ -30,14 +29,14 @@ const PLACEHOLDERS = /([\ufdd0-\ufdee]*)\ufdef|[\ufdd0-\ufdee]+/g;
 
 interface Outside {
   readonly messages: readonly PromptMessage[];
-  /** Where texts of control tokens are in a text, and where its end may be the beginning of one. */
+  /** Ranges of control tokens in a text, including a possible beginning of one at its end. */
   readonly findControl: (text: string) => readonly Range[];
   readonly render: (messages: readonly PromptMessage[]) => string;
 }
 
 /**
- * The prompt of a conversation, cut at its images and where texts from outside are not to be read as control tokens.
- * Throws `bad_request` where the template leaves an image out.
+ * The prompt of a conversation, divided at its images and at texts in which control tokens are not recognised. Throws
+ * `bad_request` if the template omits an image.
  */
 export function renderWithOutside({ messages, findControl, render }: Outside): RenderedPart[] {
   const images = messages.flatMap((message) => message.images ?? []);
@@ -71,7 +70,7 @@ export function renderWithOutside({ messages, findControl, render }: Outside): R
   return parts;
 }
 
-/** What a message says, with its images among it. */
+/** The content of a message, with its images in place. */
 function contentOf(
   { content, images = [], imagesAt = [] }: PromptMessage,
   { guard, hideImage }: { guard: (text: string) => string; hideImage: (image: unknown) => string },
@@ -94,7 +93,7 @@ function checkShown(parts: readonly RenderedPart[], { image, number }: { image: 
 const placeholder = (number: number): string =>
   Array.from(number.toString(BASE), (digit) => String.fromCharCode(DIGIT_0 + parseInt(digit, BASE))).join("") + LAST;
 
-/** A rendered text, cut at its placeholders. What is left of one that was cut is dropped. */
+/** A rendered text, divided at its placeholders. The rest of a cut placeholder is dropped. */
 function reveal(text: string, hidden: readonly RenderedPart[]): RenderedPart[] {
   const parts: RenderedPart[] = [];
   let at = 0;
@@ -109,7 +108,7 @@ function reveal(text: string, hidden: readonly RenderedPart[]): RenderedPart[] {
   return parts.filter((part) => "image" in part || part.text !== "");
 }
 
-/** Ranges that overlap are one. */
+/** Joins overlapping ranges. */
 function joined(ranges: readonly Range[]): Range[] {
   const joint: Range[] = [];
   for (const range of ranges.toSorted((a, b) => a.start - b.start)) {
@@ -121,7 +120,7 @@ function joined(ranges: readonly Range[]): Range[] {
   return joint;
 }
 
-/** A message with all that it says changed. */
+/** A message with all its texts changed. */
 function withTexts(message: PromptMessage, change: (text: string) => string): PromptMessage {
   const { content, thinking, tool_name: tool, tool_calls: calls } = message;
   return {
@@ -135,7 +134,7 @@ function withTexts(message: PromptMessage, change: (text: string) => string): Pr
 
 function withCallTexts(call: PromptToolCall, change: (text: string) => string): PromptToolCall {
   const { name, arguments: given } = call.function;
-  const changed = mapTexts(given, change) as Record<string, unknown>; // an object stays one
+  const changed = mapTexts(given, change) as Record<string, unknown>; // an object stays an object
   return { ...call, function: { ...call.function, name: change(name), arguments: changed } };
 }
 

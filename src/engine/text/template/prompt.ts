@@ -1,7 +1,7 @@
 /**
- * From messages to the text a model reads: which of a model's templates is used, and what it is given. A model can have
- * a Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template
- * wins unless the other can do more.
+ * From messages to a model's input text: chooses one of a model's templates, and makes its context. A model can have a
+ * Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template wins
+ * unless the other can do more.
  */
 import { AppError } from "../../../base/index.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
@@ -14,11 +14,11 @@ import type { PromptMessage, PromptTool, Think } from "./messages.ts";
 
 export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./messages.ts";
 
-/** Texts of the tokens that a template may print. */
+/** Texts of tokens that a template may print. */
 interface SpecialTokens {
   readonly bos?: string;
   readonly eos?: string;
-  /** The tokenizer puts BOS in front by itself, so a rendered one is dropped. */
+  /** The tokenizer prepends BOS, so a rendered one is dropped. */
   readonly addsBos?: boolean;
 }
 
@@ -27,11 +27,11 @@ interface JinjaPrompt {
   readonly source: string;
   readonly template: JinjaTemplate;
   readonly tokens: SpecialTokens;
-  /** Whether it wants ids of calls as `withShortIds` makes them. */
+  /** True if it wants call ids in the form of `withShortIds`. */
   readonly wantsShortIds: boolean;
-  /** Whether it prints system messages; found out by a trial, once. */
+  /** Returns whether it prints system messages; probed once. */
   readonly takesSystem: () => boolean;
-  /** Whether it prints what a message says only where that is a list of parts; found out by a trial, once. */
+  /** Returns whether it renders content only as a list of parts; probed once. */
   readonly needsParts: () => boolean;
 }
 
@@ -46,13 +46,13 @@ interface TemplateSources {
   readonly tokens?: SpecialTokens;
   /** True: the Go template wins whatever the other can do; false: it loses. */
   readonly prefersGo?: boolean | undefined;
-  /** The name by which the model's configuration asks for a template of ours; it wins over what the model brings. */
+  /** The name of a built-in template in the model's configuration; it overrides the model's own. */
   readonly renderer?: string | undefined;
 }
 
 /**
- * @throws AppError where the template that is used does not parse; `unsupported` where a model brings none, and the one
- * that its configuration names is not here
+ * @throws AppError if the chosen template does not parse; `unsupported` if a model has no template, and the configured
+ * one does not exist here
  */
 export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: TemplateSources): PromptTemplate {
   const named = prefersGo ? undefined : namedTemplate(renderer);
@@ -87,7 +87,7 @@ export interface Capabilities {
   readonly insert: boolean;
 }
 
-/** What a template has a place for. */
+/** The features that a template supports. */
 export function capabilitiesOf(prompt: PromptTemplate): Capabilities {
   if (prompt.kind === "jinja") return jinjaCapabilities(prompt.source);
   return {
@@ -105,7 +105,7 @@ function jinjaCapabilities(source: string): Capabilities {
   };
 }
 
-/** Whether the Jinja template can do what the Go template cannot. */
+/** Returns whether the Jinja template can do something that the Go template cannot. */
 function offersMore(jinja: string, go: GoPrompt): boolean {
   const theirs = jinjaCapabilities(jinja);
   const ours = capabilitiesOf(go);
@@ -117,7 +117,7 @@ function offersMore(jinja: string, go: GoPrompt): boolean {
   return areSame && jinjaReturns && !goReturns;
 }
 
-/** Whether a template prints both the calls that a model made and what the tools answered. */
+/** Returns whether a template prints both calls and tool results. */
 const returnsResultsInJinja = (source: string): boolean =>
   /tool_calls|assistant_tool_call/.test(source) &&
   /tool_response|tool_results|role['"]?\]?\s*==\s*['"](?:tool|ipython)['"]|ipython/.test(source);
@@ -128,17 +128,17 @@ const returnsResultsInGo = ({ vars, source }: GoPrompt): boolean =>
 interface ChatPrompt {
   readonly messages: readonly PromptMessage[];
   readonly tools?: readonly PromptTool[];
-  /** Undefined: not said. */
+  /** Undefined: not set. */
   readonly think?: Think;
   readonly now: Date;
-  /** Open the model's answer; default true. Go templates always do. */
+  /** Opens the model's answer; default true. Go templates always do. */
   readonly addGenerationPrompt?: boolean;
 }
 
 /**
- * The prompt for a conversation. Where the last message is the model's own, the prompt ends inside it, for the model to
- * go on.
- * @throws AppError `bad_request` where the template fails or refuses, `too_large` beyond its limits
+ * The prompt for a conversation. If the last message is the model's own, the prompt ends inside it, and the model
+ * continues.
+ * @throws AppError `bad_request` if the template fails or refuses, `too_large` beyond its limits
  */
 export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string {
   const named = { ...request, messages: nameResults(request.messages) };
@@ -157,7 +157,7 @@ function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
   return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
 }
 
-/** The conversation as it is, or, where the template refuses that, in the nearest shape that it takes. */
+/** The conversation as given, or, if the template refuses that, in the closest accepted form. */
 function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
   const { template } = prompt;
   const hasSystem = request.messages.some(({ role }) => role === "system");
@@ -172,14 +172,14 @@ function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
         const tools = context["tools"] === null ? undefined : context["tools"];
         return template.render({ ...context, tools, messages: shape }, request.now, { mayShrink: true });
       } catch {
-        // the first refusal says why
+        // the first refusal is reported
       }
     }
     throw error;
   }
 }
 
-/** The messages as templates want them that refuse ours, the nearest first. */
+/** Other forms of the messages for templates that refuse ours, the closest first. */
 function otherShapes(messages: readonly PromptMessage[], inParts: boolean): readonly Record<string, unknown>[][] {
   const joined = joinThoughts(messages);
   const shapes = [messages, splitCalls(messages), joined, splitCalls(joined)].map((each) =>
@@ -188,7 +188,7 @@ function otherShapes(messages: readonly PromptMessage[], inParts: boolean): read
   return [...shapes, ...shapes.map((each) => each.map(withTextArguments))];
 }
 
-/** What a template is given, by name. */
+/** The context of a template. */
 function jinjaContext(
   { messages, tools, think, now, addGenerationPrompt = true }: ChatPrompt,
   { source, tokens, needsParts: asParts }: Pick<JinjaPrompt, "source" | "tokens" | "needsParts">,
@@ -202,8 +202,8 @@ function jinjaContext(
     reasoning_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
     eos_token: tokens.eos ?? "",
-    xml_tools: tools && tools.length > 0 ? tools : undefined, // SmolLM3's
-    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // FireFunction's, as is the next
+    xml_tools: tools && tools.length > 0 ? tools : undefined, // for SmolLM3
+    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // for FireFunction, like the next one
     datetime: source.includes("datetime") ? timeText(now) : undefined,
   };
 }
@@ -215,7 +215,7 @@ function timeText(now: Date): string {
 }
 
 /**
- * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and
+ * A message under the names of Jinja templates: `name` of a tool, `reasoning_content`, calls with their type and
  * without our index.
  */
 const jinjaMessage = (message: PromptMessage, asParts: boolean): Record<string, unknown> => ({
@@ -232,7 +232,7 @@ const jinjaMessage = (message: PromptMessage, asParts: boolean): Record<string, 
   tool_call_id: message.tool_call_id || undefined,
 });
 
-/** The same with the arguments of its calls as JSON text, as OpenAI's clients send them. */
+/** The same, with call arguments as JSON text, as in OpenAI's API. */
 function withTextArguments(message: Record<string, unknown>): Record<string, unknown> {
   const { tool_calls: calls } = message as { tool_calls?: readonly JinjaCall[] }; // jinjaMessage made it
   if (!calls) return message;
@@ -261,8 +261,8 @@ interface GeneratePrompt {
 }
 
 /**
- * The prompt for one question, or for what belongs between two texts.
- * @throws AppError as renderChat; `bad_request` where the template has no place for a suffix
+ * The prompt for one question, or for the gap between two texts.
+ * @throws AppError as renderChat; `bad_request` if the template has no place for a suffix
  */
 export function renderGenerate(prompt: PromptTemplate, request: GeneratePrompt): string {
   const { suffix, system, history = [], response, prompt: text, ...rest } = request;

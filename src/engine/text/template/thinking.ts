@@ -1,6 +1,6 @@
 /**
- * What stands around the thoughts of a model, told from its template. A Go template prints past thoughts between two
- * texts; a Jinja one may print them, or only name the tags it cuts them out by.
+ * The tags around a model's thoughts, derived from its template. A Go template prints past thoughts between two texts;
+ * a Jinja template may print them, or only name the tags by which it removes them.
  */
 import { thinkingTags, type GoPrompt } from "./go-prompt.ts";
 
@@ -9,7 +9,7 @@ export interface ThinkingTags {
   readonly close: string;
 }
 
-/** Tags of the models in use; a template with both means that its model thinks between them. */
+/** Known tags; a template that contains both means that its model thinks between them. */
 const TAGS: readonly ThinkingTags[] = [
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" }, // Mistral
@@ -24,10 +24,10 @@ const TAGS: readonly ThinkingTags[] = [
   { open: "<|channel|>analysis<|message|>", close: "<|end|>" }, // gpt-oss
 ];
 
-/** Hunyuan 3, whose templates put the end of the names behind them. */
+/** Hunyuan 3, whose templates append the suffix of the names. */
 const HUNYUAN: ThinkingTags = { open: "<think:opensource>", close: "</think:opensource>" };
 
-/** Undefined where the model does not think, as far as its template tells. */
+/** Undefined if the template shows no thinking. */
 export function thinkingTagsOf(
   prompt: GoPrompt | { readonly kind: "jinja"; readonly source: string },
 ): ThinkingTags | undefined {

@@ -25,11 +25,11 @@ const MAX_MERGES = 2 ** 22;
 export const MERGES_KEY = "tokenizer.ggml.merges";
 
 /**
- * Reads the list of merges, each "left right". Throws `bad_file` naming an entry of another form. Merges of pieces that
- * the vocabulary lacks are passed over, as files in use have some. Where a pair is there twice, the first counts.
+ * Reads the list of merges, each "left right". Throws `bad_file` naming an invalid entry. Skips merges of pieces that
+ * the vocabulary lacks, as some published files have. The first of duplicate pairs counts.
  *
- * At first only the hashes of both pieces are taken; which pieces they are is looked up when a pair with these hashes
- * is asked for.
+ * Initially only the hashes of both pieces are computed; the pieces are looked up when a pair with these hashes is
+ * requested.
  */
 export function makePairMerges(index: PieceIndex, merges: Texts): Merges {
   const { length } = merges;
@@ -38,7 +38,7 @@ export function makePairMerges(index: PieceIndex, merges: Texts): Merges {
   const textOf = makeTextReader(merges);
   const slots = indexMerges(merges, textOf);
   const mask = slots.length - 2;
-  const lefts = new Int32Array(length).fill(-1); // nobody has asked for that merge yet
+  const lefts = new Int32Array(length).fill(-1); // not looked up yet
   const rights = new Int32Array(length);
   const result = new Int32Array(length);
   const rank = new Int32Array(length);
@@ -83,8 +83,8 @@ function indexMerges(merges: Texts, textOf: (merge: number) => string): Int32Arr
 }
 
 /**
- * Of the pieces of a merge, as `hashRange` has them; undefined where it is no plain UTF-8 of up to three bytes. This
- * runs for every merge before it is compiled: nothing is destructured or allocated.
+ * The hash of a merge's pieces, as in `hashRange`; undefined unless plain UTF-8 of up to three bytes. This runs for
+ * every merge before it is compiled, so nothing is destructured or allocated.
  */
 function hashOf(bytes: Uint8Array, start: number, end: number): number | undefined {
   let left = 0;
@@ -106,7 +106,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number | undefin
         at++;
       } else {
         const third = at + 2 < end ? bytes[at + 2]! : 0;
-        if (unit < 0xe1 || unit > 0xec || (third & 0xc0) !== 0x80) return undefined; // the others are seldom, or none
+        if (unit < 0xe1 || unit > 0xec || (third & 0xc0) !== 0x80) return undefined; // the others are rare or invalid
         unit = ((unit & 0xf) << 12) | ((second & 0x3f) << 6) | (third & 0x3f);
         at += 2;
       }
@@ -116,7 +116,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number | undefin
   return space < 0 ? undefined : hashPair(left, hash);
 }
 
-/** The same of any text. */
+/** The same for any text. */
 function hashOfText(text: string, merge: number): number {
   const space = text.indexOf(" ", 1);
   if (space < 0) throw badMerges(`expected two pieces with a space between them, got '${text}' at ${merge}`);
@@ -127,7 +127,7 @@ const badMerges = (problem: string): AppError => new AppError("bad_file", `metad
 
 const hashPair = (left: number, right: number): number => Math.imul(Math.imul(left, 0x9e3779b1) ^ right, 0x85ebca6b);
 
-/** Makes the encoder. A byte that no piece stands for is left out, as llama.cpp does. */
+/** Makes the encoder. Bytes without a piece are dropped, as in llama.cpp. */
 export function makeByteBpe(index: PieceIndex, merges: Merges, rule: PreTokenizer): Encode {
   const characters = byteCharacters();
   const symbolOf = Int32Array.from(characters, (character) => findPiece(index, character));

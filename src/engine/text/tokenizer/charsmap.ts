@@ -1,7 +1,6 @@
 /**
- * SentencePiece's map of characters to what they are normalized to (`precompiled_charsmap`): a double array of UTF-8
- * bytes, then the replacements, each ended by a zero. Format and walk as `llm_tokenizer_ugm_session` in
- * llama-vocab.cpp.
+ * SentencePiece's character normalization map (`precompiled_charsmap`): a double array of UTF-8 bytes, then the
+ * replacements, each ended by a zero. Format and walk follow `llm_tokenizer_ugm_session` in llama-vocab.cpp.
  */
 import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
@@ -10,10 +9,10 @@ import { getNumbers } from "../../formats/gguf/keys.ts";
 const KEY = "tokenizer.ggml.precompiled_charsmap";
 const REPLACEMENT = "\u{fffd}";
 
-/** Text with each longest prefix that the map knows replaced; what is no such prefix stays as it is. */
+/** Replaces each longest known prefix; other text stays unchanged. */
 export type Normalize = (text: string) => string;
 
-/** The map of a file; without one, text stays as it is. Throws `bad_file` for a map whose sizes do not fit. */
+/** The map of a file; without one, text stays unchanged. Throws `bad_file` for a map with inconsistent sizes. */
 export function readCharsmap(metadata: Metadata): Normalize {
   const stored = getNumbers(metadata, KEY, undefined);
   if (stored === undefined || stored.length === 0) return (text) => text;
@@ -57,7 +56,7 @@ function makeNormalize(entries: Uint32Array, replacementAt: (offset: number) => 
     return ((packed >>> 10) << ((packed & 0x200) >>> 6)) >>> 0;
   };
   const utf8 = new TextEncoder();
-  /** Length in bytes of the longest known prefix at `start`, and where its replacement is; a length of 0 for none. */
+  /** Length in bytes of the longest known prefix at `start`, and the place of its replacement; length 0: none. */
   const longestPrefix = (bytes: Uint8Array, start: number): { length: number; offset: number } => {
     let found = { length: 0, offset: 0 };
     let node = base(0);
@@ -88,7 +87,7 @@ function makeNormalize(entries: Uint32Array, replacementAt: (offset: number) => 
   };
 }
 
-/** Bytes of the character that begins with this byte; 0 for one inside of a character, where a prefix has ended. */
+/** Bytes of the character that begins with this byte; 0 within a character, where a prefix has ended. */
 function characterBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

@@ -1,7 +1,7 @@
 /**
  * Tokenizers whose pieces are plain text with `▁` for a space: characters are symbols, merges join them, and a
- * character that no piece has becomes its UTF-8 bytes, as pieces `<0xNN>`. SentencePiece's BPE and Gemma 4 are of this
- * kind. Ported from `llm_tokenizer_spm_session` and `llm_tokenizer_bpe_session` in llama-vocab.cpp.
+ * character without a piece becomes its UTF-8 bytes, as pieces `<0xNN>`. SentencePiece's BPE and Gemma 4 use this.
+ * Ported from `llm_tokenizer_spm_session` and `llm_tokenizer_bpe_session` in llama-vocab.cpp.
  */
 import { pushId } from "./id-list.ts";
 import { makeMergeScratch, MAX_SYMBOLS, mergeSymbols, type Merges } from "./merge.ts";
@@ -31,7 +31,7 @@ export function makeTextBpe(vocabulary: Vocabulary, merges: Merges, rule: PreTok
   const encodeMerged = makeWordEncoder({ index, merges, vocabulary });
   const split = makeSplit(rule);
   const encodeWords = makeWordsEncoder((word, out) => {
-    const lines = word.startsWith("\n") ? findPiece(index, word) : -1; // a run of line feeds is no result of merges
+    const lines = word.startsWith("\n") ? findPiece(index, word) : -1; // merges do not produce runs of line feeds
     if (lines >= 0) pushId(out, lines);
     else encodeMerged(word, out);
   });
@@ -42,7 +42,7 @@ export function makeTextBpe(vocabulary: Vocabulary, merges: Merges, rule: PreTok
 }
 
 /**
- * Cuts text before each run of `▁`, which changes no id, since nothing merges across such a cut; but not after a
+ * Splits text before each run of `▁`, which changes no id, because nothing merges across such a split; but not after a
  * character that some piece has before a `▁` (Gemma 4: `>▁</`).
  */
 function wordPattern(pieces: readonly string[]): RegExp {
@@ -56,8 +56,8 @@ function wordPattern(pieces: readonly string[]): RegExp {
 }
 
 /**
- * The pieces' index, with every character that pieces have but that is no piece itself: two such characters may still
- * be joined. Their ids follow those of the vocabulary.
+ * The pieces' index, plus characters that occur only inside pieces: two of these may still be joined. Their ids follow
+ * the vocabulary's.
  */
 function withCharacters({ pieces, index }: Vocabulary): PieceIndex {
   const seen = new Set<number>();
@@ -94,7 +94,7 @@ interface Parts {
   readonly vocabulary: Vocabulary;
 }
 
-/** Encodes a word: its characters, merged; what is no piece as bytes. */
+/** Encodes a word: its characters, merged; those without a piece become bytes. */
 function makeWordEncoder({ index, merges, vocabulary: { pieces, unknown = -1 } }: Parts): Encode {
   const byteIds = Int32Array.from({ length: 256 }, (_, byte) => {
     const id = findPiece(index, `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);

@@ -10,8 +10,8 @@ import type { Vocabulary } from "./vocabulary.ts";
 const NOTHING = new Uint8Array(0);
 
 /**
- * Makes `bytesOf`. Ids outside of the vocabulary have no bytes: models pad their logits. Do not write to what it
- * returns.
+ * Makes `bytesOf`. Ids outside the vocabulary have no bytes: models pad their logits. Callers must not write to the
+ * result.
  */
 export function makeBytesOf({ pieces, attributes, escapesSpaces, isVerbatim }: Vocabulary): Tokenizer["bytesOf"] {
   const utf8 = new TextEncoder();
@@ -36,8 +36,8 @@ export function makeBytesOf({ pieces, attributes, escapesSpaces, isVerbatim }: V
 }
 
 /**
- * Makes `detokenize`. With `stripSpace`, the space that encoding put before a text goes, if the first id starts with
- * one.
+ * Makes `detokenize`. With `stripSpace`, removes the space that encoding prepended to a text, if the first id starts
+ * with one.
  */
 export function makeDetokenize(bytesOf: Tokenizer["bytesOf"], stripSpace: boolean): Tokenizer["detokenize"] {
   return (ids, options) => {

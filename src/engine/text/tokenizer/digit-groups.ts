@@ -1,12 +1,12 @@
 /**
- * Numbers cut into groups of three digits from the right, as thousands are. Tokenizers say it with a lookahead to the
- * end of the number, which takes quadratic time on long ones; these take linear time.
+ * Splits numbers into groups of three digits from the right. Tokenizers express it with a lookahead to the end of the
+ * number, which takes quadratic time on long ones; these functions take linear time.
  */
 
-/** Where to cut a piece: UTF-16 offsets, ascending. */
+/** The places to split a piece: UTF-16 offsets, ascending. */
 export type Cut = (piece: string) => number[];
 
-/** SuperBPE, `(?=(\d{3})+(?!\d))`: before every group that is full. */
+/** SuperBPE, `(?=(\d{3})+(?!\d))`: before every full group. */
 export const betweenThrees: Cut = (piece) => {
   const cuts: number[] = [];
   for (const { 0: run, index } of piece.matchAll(/\d+/g)) {
@@ -16,13 +16,13 @@ export const betweenThrees: Cut = (piece) => {
 };
 
 /**
- * AFMoE and Tiny Aya: after every group, the short one first. What stands before a number stays with its first group,
- * as in `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage cuts it off.
+ * AFMoE and Tiny Aya: after every group, the short one first. Text before a number stays with its first group, as in
+ * `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage splits it off.
  */
 export const afterThrees: Cut = (piece) => {
   const cuts: number[] = [];
   for (const { 0: run, index } of piece.matchAll(/\p{N}+/gu)) {
-    const digits = [...run]; // some take two UTF-16 units
+    const digits = [...run]; // some digits have two UTF-16 units
     let at = index;
     for (let i = 0; i < digits.length; i++) {
       at += digits[i]!.length;

@@ -1,17 +1,17 @@
 /**
- * Fill-in-the-middle: a model that was trained for it reads a marker and the text before the gap, a marker and the text
- * after it, a third marker, and writes what belongs between. The markers are named by the file or known by their text.
+ * Fill-in-the-middle: a model trained for it reads a marker and the text before the gap, a marker and the text after
+ * it, and a third marker, and generates the text between. The markers are named by the file or known by their text.
  * Ported from `llama_vocab::impl::load` (llama-vocab.cpp) and `format_prompt_infill` (llama.cpp's server).
  */
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import type { FillTokens, Tokenizer } from "./tokenizer.ts";
 
-/** Of a context that is too small, this share goes to the text before the gap, the rest to what follows. */
+/** Share of a too small context for the text before the gap; the rest is for the text after it. */
 const BEFORE_SHARE = 3 / 4;
 
 const words = (text: string): readonly string[] => text.split(" ");
 
-/** Texts of the markers, by the key that names one; all are control tokens and nothing else. */
+/** Texts of the markers, by the key that names one; all are control tokens. */
 export const FILL_MARKERS = {
   fim_pre_token_id: words(
     "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>",
@@ -26,14 +26,14 @@ export const FILL_MARKERS = {
 
 type MarkerKey = keyof typeof FILL_MARKERS;
 
-/** What the keys were called at first. */
+/** Older names of the keys. */
 export const OLD_FILL_KEYS: Readonly<Record<MarkerKey, string>> = {
   fim_pre_token_id: "prefix_token_id",
   fim_suf_token_id: "suffix_token_id",
   fim_mid_token_id: "middle_token_id",
 };
 
-/** The markers, where all three are there. */
+/** The markers, if all three exist. */
 export function findFillTokens(
   named: ReadonlyMap<string, number | undefined>,
   idOf: (text: string) => number | undefined,
@@ -45,7 +45,7 @@ export function findFillTokens(
   return { prefix, suffix, middle };
 }
 
-/** Whether the model that this metadata belongs to has the markers. Needs `tokenizer.ggml.tokens` in full. */
+/** Returns whether this metadata's model has the markers. Needs `tokenizer.ggml.tokens` in full. */
 export function canFill(metadata: Metadata): boolean {
   const named = new Map<string, number | undefined>();
   for (const key of [...Object.keys(FILL_MARKERS), ...Object.values(OLD_FILL_KEYS)]) {
@@ -63,8 +63,8 @@ export function canFill(metadata: Metadata): boolean {
 }
 
 /**
- * The ids of a prompt with a gap. Markup in the texts is text: it is source code.
- * @param room most ids of both texts together; what lies furthest from the gap goes. Undefined: everything stays.
+ * The ids of a prompt with a gap. Markup in the texts stays text, because it is source code.
+ * @param room maximum ids of both texts together; the parts furthest from the gap are dropped. Undefined: unlimited.
  */
 export function encodeFill(
   tokenizer: Tokenizer,
@@ -81,7 +81,7 @@ export function encodeFill(
     prefix = prefix.subarray(prefix.length - Math.min(prefix.length, room - suffix.length));
   }
   const [first] = tokenizer.encode("", { addSpecial: true, parseSpecial: false });
-  const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // where the model wants it
+  const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // if the model wants it
   const ids = new Int32Array(bos.length + 3 + prefix.length + suffix.length);
   let at = 0;
   for (const part of [bos, [fill.prefix], prefix, [fill.suffix], suffix, [fill.middle]]) {

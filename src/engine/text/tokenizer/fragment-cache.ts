@@ -1,13 +1,13 @@
-/** Ids of whole texts between special tokens: with every turn of a chat all messages before it come again. */
+/** Caches ids of whole texts between special tokens: every turn of a chat repeats all earlier messages. */
 import { pushIds } from "./id-list.ts";
 import type { Encode } from "./word-cache.ts";
 
-/** Longer texts are encoded each time. */
+/** Longer texts are not cached. */
 const MAX_FRAGMENT_CHARS = 65_536;
-/** Of all texts: at the limit the cache starts anew. They and their ids take about 6 MB. */
+/** Total size of texts, at which the cache is cleared. They and their ids take about 6 MB. */
 const MAX_CHARS = 2 ** 20;
 
-/** Encodes texts, remembering each. */
+/** Encodes texts and caches each. */
 export function makeFragmentEncoder(encode: Encode): Encode {
   const known = new Map<string, Int32Array>();
   let chars = 0;

@@ -1,20 +1,20 @@
-/** The vocabulary in the shape that the grammar library (xgrammar's `TokenizerInfo`) takes. */
+/** The vocabulary in the form of the grammar library (xgrammar's `TokenizerInfo`). */
 import { byteCharacters } from "./byte-alphabet.ts";
 import { BYTE, NORMAL, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 export interface GrammarVocabulary {
-  /** (pieces) as stored in the file; empty for those that give no text, which a grammar then never allows. */
+  /** (pieces) as in the file; empty for tokens without text, which a grammar then never allows. */
   readonly tokens: string[];
-  /** How a piece spells bytes: GPT-2's alphabet; `▁` and `<0xNN>`; or as they are. */
+  /** The pieces' spelling of bytes: GPT-2's alphabet; `▁` and `<0xNN>`; or verbatim. */
   readonly kind: "byte_level" | "byte_fallback" | "raw";
-  /** Encoding puts a space before a text. */
+  /** Encoding prepends a space to a text. */
   readonly prependSpace: boolean;
   readonly stopIds: number[];
 }
 
-/** What of a loaded tokenizer it is made from. */
+/** The required parts of a loaded tokenizer. */
 interface GrammarSource extends Pick<Tokenizer, "family" | "endOfGeneration"> {
   readonly vocabulary: Vocabulary | undefined;
 }
@@ -24,7 +24,7 @@ export function vocabularyForGrammar({ family, vocabulary, endOfGeneration }: Gr
   const { pieces, attributes, escapesSpaces, addSpacePrefix } = vocabulary;
   const isByteLevel = family === "bpe" && !escapesSpaces;
   const characters = byteCharacters();
-  /** User-defined pieces are plain text also where the others are in GPT-2's alphabet. */
+  /** User-defined pieces are plain text even if the others are in GPT-2's alphabet. */
   const spell = (piece: string): string =>
     Array.from(new TextEncoder().encode(piece), (byte) => characters[byte]!).join("");
   const tokens = pieces.map((piece, id) => {

@@ -1,6 +1,6 @@
 /**
- * Insides of character classes that no Unicode property names. Escapes, not characters: an editor that normalises text
- * would turn the Kelvin sign into a K and break the ranges.
+ * Contents of character classes without a Unicode property. Written as escapes: an editor that normalises text would
+ * turn the Kelvin sign into a K and break the ranges.
  */
 const raw = String.raw;
 
@@ -18,19 +18,19 @@ export const CASED_LETTERS: string = [
   raw`\u{104D8}-\u{104FB}\u{10C80}-\u{10CB2}\u{10CC0}-\u{10CF2}\u{118A0}-\u{118DF}\u{1E900}-\u{1E943}`,
 ].join("");
 
-/** Han as `unicode_cpt_is_han` in llama.cpp's unicode.cpp has it, which is not quite `\p{Script=Han}`. */
+/** Han in the definition of `unicode_cpt_is_han` in llama.cpp's unicode.cpp, which differs from `\p{Script=Han}`. */
 export const HAN: string = [
   raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF`,
   raw`\u{20000}-\u{2A6DF}\u{2A700}-\u{2EBEF}\u{2F800}-\u{2FA1F}`,
 ].join("");
 
-/** Han as WordPiece has it: `is_chinese_char` in llama-vocab.cpp, with the gap that Hugging Face's tokenizers have. */
+/** Han in WordPiece's definition: `is_chinese_char` in llama-vocab.cpp, with the gap of Hugging Face's tokenizers. */
 export const HAN_WORD_PIECE: string = [
   raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF`,
   raw`\u{20000}-\u{2A6DF}\u{2A700}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}`,
 ].join("");
 
-/** Scripts that AFMoE keeps apart: Han, kana, Thai, Lao, Khmer, Myanmar, Hangul. */
+/** Scripts that AFMoE separates: Han, kana, Thai, Lao, Khmer, Myanmar, Hangul. */
 export const ASIAN: string = [
   raw`\u4E00-\u9FFF\u3400-\u4DBF\u8C48-\uFAFF\u2F00-\u2FDF`,
   raw`\u3040-\u30FF\uFF65-\uFF9F`,

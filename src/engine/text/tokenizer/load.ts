@@ -1,7 +1,6 @@
 /**
- * Builds the tokenizer that a GGUF's metadata describes: `tokenizer.ggml.model` chooses the family, and the family how
- * text becomes ids. Special tokens, BOS and EOS are the same for all. Ported from `llama_vocab::impl` in
- * llama-vocab.cpp.
+ * Builds the tokenizer that a GGUF's metadata describes: `tokenizer.ggml.model` selects the family, which defines how
+ * text becomes ids. Special tokens, BOS and EOS are common to all. Ported from `llama_vocab::impl` in llama-vocab.cpp.
  */
 import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
@@ -26,12 +25,12 @@ import { makeWordPiece } from "./word-piece.ts";
 
 export { vocabularyForGrammar } from "./grammar-vocabulary.ts";
 
-/** A tokenizer with what is known of its pieces; `undefined` where the model has none. */
+/** A tokenizer with facts on its pieces; `undefined` if the model has none. */
 export interface LoadedTokenizer extends Tokenizer {
   readonly vocabulary: Vocabulary | undefined;
 }
 
-/** How one family reads its metadata: the vocabulary, and text between special tokens to ids. */
+/** A family's readers of metadata: the vocabulary, and the encoder of text between special tokens. */
 interface Family {
   readonly family: Tokenizer["family"];
   readonly vocabulary: Vocabulary;
@@ -47,7 +46,7 @@ const FAMILIES: Readonly<Record<string, (metadata: Metadata, texts: ListsOfTexts
   plamo2: loadPlamo,
 };
 const SCORES_KEY = "tokenizer.ggml.scores";
-/** Models that are fed ids: llama.cpp's names for "no tokenizer", and that of its test models. */
+/** Models whose input is ids: llama.cpp's names for "no tokenizer", and that of its test models. */
 const WITHOUT = ["none", "no_vocab", "test"];
 
 type ListsOfTexts = ReadonlyMap<string, Texts>;
@@ -56,7 +55,7 @@ type ListsOfTexts = ReadonlyMap<string, Texts>;
 export const TEXT_KEYS = [MERGES_KEY];
 
 /**
- * Throws `bad_file` or `unsupported`; the message names the file, the key, what was expected and what was there.
+ * Throws `bad_file` or `unsupported`; the message names the file, the key, the expected and the actual value.
  * @param texts lists that are empty in the metadata
  */
 export function loadTokenizer(metadata: Metadata, path: string, texts: ListsOfTexts = new Map()): LoadedTokenizer {
@@ -71,7 +70,7 @@ export function loadTokenizer(metadata: Metadata, path: string, texts: ListsOfTe
   }
 }
 
-/** Throws `unsupported`, as `loadTokenizer` does, for a tokenizer or a pre-tokenizer that nobody knows here. */
+/** Throws `unsupported`, like `loadTokenizer`, for an unknown tokenizer or pre-tokenizer. */
 export function checkTokenizer(metadata: Metadata, path: string): void {
   const model = getString(metadata, "tokenizer.ggml.model", "none");
   if (WITHOUT.includes(model)) return;
@@ -93,7 +92,7 @@ function familyOf(model: string): (typeof FAMILIES)[string] {
 
 function loadBpe(metadata: Metadata, texts: ListsOfTexts, pre: string): Family {
   const rule = findPreTokenizer(pre);
-  const forceBos = rule.names.includes("gemma4"); // its files say false, and its models need it
+  const forceBos = rule.names.includes("gemma4"); // its files say false, but its models need it
   const vocabulary = readVocabulary(metadata, {
     ids: {},
     addBos: rule.addBos ?? false,
@@ -150,7 +149,7 @@ function loadUnigram(metadata: Metadata): Family {
   return { family: "ugm", vocabulary, encode };
 }
 
-/** Nothing is put around its texts, whatever the file says, as in llama.cpp. */
+/** Never adds special tokens around texts, whatever the file says, as in llama.cpp. */
 function loadPlamo(metadata: Metadata): Family {
   const vocabulary = readVocabulary(metadata, {
     ids: { bos_token_id: 1, eos_token_id: 2, unknown_token_id: 0 },
@@ -164,7 +163,7 @@ function loadPlamo(metadata: Metadata): Family {
   return { family: "plamo", vocabulary: plain, encode: makePlamo(plain, scores) };
 }
 
-/** Which special tokens swallow white space, by the model's name, since GGUF does not say. */
+/** The special tokens that strip white space, by the model's name, because GGUF does not say. */
 function stripRules(metadata: Metadata, { index, pieces, attributes }: Vocabulary): StripRules {
   const pre = getString(metadata, "tokenizer.ggml.pre", "");
   const arch = getString(metadata, "general.architecture", "");
@@ -190,7 +189,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   const first = isWordPiece || addBos ? bos : undefined;
   const last = isWordPiece ? separator : addEos ? eos : undefined;
   const addsPrefix = addSpacePrefix && (family === "spm" || family === "ugm");
-  const prefix = family === "spm" && addsPrefix ? " " : ""; // Unigram puts its own, where a word begins
+  const prefix = family === "spm" && addsPrefix ? " " : ""; // Unigram adds its own at the start of a word
   const encodeFragment = makeFragmentEncoder(encode);
   const encodeText: Tokenizer["encode"] = (text, { addSpecial, parseSpecial }) => {
     const segments = typeof text === "string" ? [{ text, control: true }] : text;
@@ -229,7 +228,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   };
 }
 
-/** The tokenizer of a model that is fed ids: it knows how many there are, and no text. */
+/** The tokenizer of a model whose input is ids: it knows their number, and no text. */
 function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
   const arch = getString(metadata, "general.architecture", "");
   const listed = getStrings(metadata, PIECES_KEY, []).length;

@@ -1,16 +1,16 @@
 /**
- * Greedy merging: join the adjacent pair of symbols that merges first (lowest rank, then leftmost), until none does.
- * BPE and SentencePiece differ only in which pairs merge and in what order, so both bring their own `Merges`. Same
+ * Greedy merging: joins the adjacent pair of symbols that merges first (lowest rank, then leftmost), until no pair
+ * merges. BPE and SentencePiece differ only in which pairs merge and in their order, which their `Merges` define. Same
  * results as the work queues of `llm_tokenizer_bpe_session` and `llm_tokenizer_spm_session` in llama-vocab.cpp.
  */
 
-/** Which pairs of symbols merge. */
+/** The pairs of symbols that merge. */
 export interface Merges {
   /** Number of the merge of two adjacent symbols, or -1. */
   find(left: number, right: number): number;
   /** (merges) order of each: the lowest goes first. */
   readonly rank: Int32Array;
-  /** (merges) the symbol that comes out. */
+  /** (merges) the resulting symbol. */
   readonly result: Int32Array;
 }
 
@@ -24,7 +24,7 @@ interface MergeScratch {
   heap: Float64Array;
 }
 
-/** Up to this many symbols a scan for the best pair is faster than a heap (measured: level at 20 to 30). */
+/** Up to this many symbols a scan for the best pair is faster than a heap (measured: equal at 20 to 30). */
 const SCAN_SYMBOLS = 24;
 /** Longer runs are merged in parts, so that a heap key (31 + 22 bits) stays exact. */
 export const MAX_SYMBOLS = 2 ** 22;
@@ -76,7 +76,7 @@ function mergeByScan({ find, rank, result }: Merges, symbols: Int32Array, length
   }
 }
 
-/** A heap entry is stale when the pair that starts at its position now has another rank. */
+/** A heap entry is stale if the pair that starts at its position now has another rank. */
 function mergeByHeap(merges: Merges, symbols: Int32Array, count: number, scratch: MergeScratch): number {
   const { rank, result } = merges;
   const { found, previous, next, heap } = scratch;
@@ -113,7 +113,7 @@ function mergeByHeap(merges: Merges, symbols: Int32Array, count: number, scratch
   return kept;
 }
 
-/** Looks a pair up, remembers the merge and puts it on the heap. Returns the heap's new size. */
+/** Looks a pair up, records the merge and puts it on the heap. Returns the heap's new size. */
 function offer(
   { find, rank }: Merges,
   symbols: Int32Array,
@@ -137,7 +137,7 @@ function offer(
   return size + 1;
 }
 
-/** Removes the first of a heap that has `size` entries after it. */
+/** Removes the first entry of a heap, which has `size` entries afterwards. */
 function siftDown(heap: Float64Array, size: number): void {
   const key = heap[size]!;
   let at = 0;

@@ -1,7 +1,7 @@
 /**
- * Cuts text at its special tokens, the longest first wherever they are, as `tokenizer_st_partition` in llama-vocab.cpp
- * does. That function searches the text once per special token; here one walk over a trie finds which of them occur at
- * all (Gemma has 6,000), and only those are cut out.
+ * Splits text at its special tokens, longest first, like `tokenizer_st_partition` in llama-vocab.cpp. That function
+ * searches the text once per special token; here one walk over a trie finds the ones that occur (Gemma has 6,000), and
+ * only those are split out.
  */
 import { utf8Length } from "../utf8.ts";
 import { AppError } from "../../../base/index.ts";
@@ -12,14 +12,15 @@ import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 /** Text still to be encoded, or the id of a special token. */
 type Fragment = string | number;
 
-/** Which special tokens swallow the white space beside them. */
+/** The special tokens that strip the white space beside them. */
 export interface StripRules {
   readonly before: ReadonlySet<number>;
   readonly after: ReadonlySet<number>;
 }
 
 /**
- * Most UTF-16 units in all special tokens together; speech models have 65,536 tokens `<custom_token_N>`, 1.3 M units.
+ * Maximum UTF-16 units of all special tokens together; speech models have 65,536 tokens `<custom_token_N>`, 1.3 M
+ * units.
  */
 const MAX_SPECIAL_UNITS = 2 ** 21;
 
@@ -29,18 +30,23 @@ interface Trie {
   readonly edges: Map<number, number>;
   /** (nodes) the token that ends here, or -1 */
   readonly ids: number[];
-  /** (UTF-16 units) 1 where a piece begins with it: most of a text's do not */
+  /** (UTF-16 units) 1 if a piece begins with it, which is rare */
   readonly begins: Uint8Array;
 }
 
 export interface Partition {
-  /** User-defined tokens are always cut out, control and unknown ones where `parseSpecial` and their segment say so. */
+  /**
+   * User-defined tokens are always split out; control and unknown ones if `parseSpecial` and their segment allow it.
+   */
   partition(segments: readonly TextSegment[], parseSpecial: boolean): Fragment[];
-  /** Where control and unknown tokens are in a text, also where they overlap, and where one may begin at its end. */
+  /**
+   * Ranges of control and unknown tokens in a text, including overlapping ones, and a possible beginning of one at its
+   * end.
+   */
   findControl(text: string): { start: number; end: number }[];
 }
 
-/** Throws `bad_file` where special tokens are longer than any model needs. */
+/** Throws `bad_file` if special tokens are longer than any model needs. */
 export function makePartition({ pieces, attributes }: Vocabulary, strip: StripRules): Partition {
   const mask = CONTROL | UNKNOWN | USER_DEFINED;
   const all: number[] = [];
@@ -113,7 +119,7 @@ function makeTrie(pieces: readonly string[], tokens: readonly number[]): Trie {
   return { edges, ids, begins };
 }
 
-/** Tells of every place where a piece occurs, also where occurrences overlap. */
+/** Reports every occurrence of a piece, including overlapping ones. */
 function findAll({ edges, ids, begins }: Trie, text: string, found: (id: number, start: number) => void): void {
   if (edges.size === 0) return;
   for (let start = 0; start < text.length; start++) {
@@ -126,7 +132,7 @@ function findAll({ edges, ids, begins }: Trie, text: string, found: (id: number,
   }
 }
 
-/** The ends of a text that more text may make one of the pieces. */
+/** The ends of a text that more text could turn into a piece. */
 function findBegun({ edges, ids }: Trie, text: string): { start: number; end: number }[] {
   const longest = ids.length; // no piece is longer than all of them together
   const begun: { start: number; end: number }[] = [];
@@ -166,7 +172,7 @@ function cutOut(fragments: readonly Fragment[], { id, piece, strip }: Special): 
   return cut;
 }
 
-/** C's `isspace`, which is all that llama.cpp strips. */
+/** C's `isspace`: exactly what llama.cpp strips. */
 function isSpace(unit: number): boolean {
   return unit === 32 || (unit >= 9 && unit <= 13);
 }

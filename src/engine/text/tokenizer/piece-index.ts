@@ -1,15 +1,13 @@
 /**
- * Id of a piece by its text. The hash is a polynomial, so that the hash of a text is computed from those of its halves:
+ * Finds the id of a piece by its text. The hash is a polynomial, so the hash of a text follows from its halves' hashes:
  * a merge finds its left, right and joined piece without making a string. Open addressing in typed arrays: 128k pieces
- * index in 15 ms.
+ * are indexed in 15 ms.
  */
 import { AppError } from "../../../base/index.ts";
 
-/** Longest piece, in UTF-16 units; the longest seen in a published vocabulary is 1,024 (a run of spaces). */
+/** Longest piece, in UTF-16 units; the longest published one has 1,024 (a run of spaces). */
 const MAX_PIECE_LENGTH = 8192;
-/**
- * Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused, not searched.
- */
+/** Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused. */
 export const MAX_PROBES = 1024;
 const BASE = 0x01000193; // odd, so that powers never vanish modulo 2³²; the prime of FNV-1a
 
@@ -38,7 +36,7 @@ export function indexPieces(pieces: readonly string[], key: string): PieceIndex 
   return index;
 }
 
-/** Slots for so many entries: a power of two, at least one and a half as many. */
+/** Number of slots for so many entries: a power of two, at least 1.5 times as many. */
 export function slotCount(entries: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(16, entries * 1.5)));
 }
@@ -72,7 +70,7 @@ export function hashRange(text: string, start: number, end: number): number {
   return hash;
 }
 
-/** One more UTF-16 unit at the end of a hashed text. */
+/** The hash of a text extended by one UTF-16 unit. */
 export function extendHash(hash: number, unit: number): number {
   return (Math.imul(hash, BASE) + unit + 1) | 0;
 }

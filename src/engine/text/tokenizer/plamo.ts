@@ -1,6 +1,6 @@
 /**
- * PLaMo 2: text is cut into the pieces whose scores have the largest sum, and characters that no piece has become
- * bytes. Ported from `llm_tokenizer_plamo2` in llama-vocab.cpp, whose table of suffixes finds the same pieces.
+ * PLaMo 2: splits text into the pieces with the largest sum of scores; characters without a piece become bytes. Ported
+ * from `llm_tokenizer_plamo2` in llama-vocab.cpp, whose table of suffixes finds the same pieces.
  */
 import { AppError } from "../../../base/index.ts";
 import { pushId } from "./id-list.ts";
@@ -9,17 +9,17 @@ import { BYTE, CONTROL, UNKNOWN } from "./special-tokens.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 import type { Encode } from "./word-cache.ts";
 
-/** Scores are compared as whole numbers. */
+/** Scores are compared as integers, in units of 1 / this. */
 const SCORE_STEPS = 1e4;
-/** Of a character that becomes bytes. */
+/** Cost of a character that becomes bytes. */
 const UNKNOWN_COST = 10_000_000;
-/** Pieces that cost as much are never taken. */
+/** Pieces of this cost are never used. */
 const COST_MAX = 20_000_000;
-/** llama.cpp takes control tokens out of any text; here nobody's text has any. */
+/** llama.cpp parses control tokens in any text; here they are split out before. */
 const NO_TEXT = BYTE | CONTROL | UNKNOWN;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** @param scores (pieces) log-probability of each. Throws `bad_file` where the vocabulary lacks a byte. */
+/** @param scores (pieces) log-probability of each. Throws `bad_file` if the vocabulary lacks a byte. */
 export function makePlamo(vocabulary: Vocabulary, scores: Float32Array): Encode {
   const { pieces, attributes, index } = vocabulary;
   const bytes = byteIds(vocabulary);
@@ -33,19 +33,19 @@ export function makePlamo(vocabulary: Vocabulary, scores: Float32Array): Encode 
 
   return (given, out) => {
     const text = given.startsWith(BYTE_ORDER_MARK) ? given.slice(1) : given;
-    const cost = new Float64Array(text.length + 1).fill(Infinity); // of the best cut of the rest
+    const cost = new Float64Array(text.length + 1).fill(Infinity); // cost of the best split of the rest
     const first = new Int32Array(text.length).fill(-1); // its first piece; -1: bytes
     const ends = new Int32Array(text.length);
     cost[text.length] = 0;
     for (let at = text.length - 1; at >= 0; at--) {
       const next = at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
-      if (at > 0 && isPair(text, at - 1)) continue; // between the halves of a character
+      if (at > 0 && isPair(text, at - 1)) continue; // within a surrogate pair
       const end = Math.min(text.length, at + (longestFrom.get(text.charCodeAt(at)) ?? 0));
       for (let to = at, hash = 0; to < end;) {
         hash = extendHash(hash, text.charCodeAt(to++));
         const id = findRange(index, text, at, to, hash);
         if (id < 0 || (attributes[id]! & NO_TEXT) !== 0 || costs[id]! >= COST_MAX) continue;
-        if (cost[to]! + costs[id]! > cost[at]!) continue; // of equal ones the longest is taken
+        if (cost[to]! + costs[id]! > cost[at]!) continue; // the longest of equal ones wins
         cost[at] = cost[to]! + costs[id]!;
         first[at] = id;
         ends[at] = to;
@@ -62,7 +62,7 @@ export function makePlamo(vocabulary: Vocabulary, scores: Float32Array): Encode 
   };
 }
 
-/** Halves go away from 0, as in C; a score that is no number is never taken. */
+/** Halves round away from 0, as in C; a piece with a NaN score is never used. */
 function costOf(score: number): number {
   if (!Number.isFinite(score)) return COST_MAX;
   return -Math.sign(score) * Math.round(Math.abs(score) * SCORE_STEPS);

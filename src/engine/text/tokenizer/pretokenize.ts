@@ -1,16 +1,15 @@
 /**
- * Cuts text into words before BPE: one row per rule, with every `tokenizer.ggml.pre` that follows it. A rule's stages
- * run in order, each on the pieces of the one before; what a stage does not match stays a piece of its own. The
- * patterns are those that llama.cpp runs (`llm_tokenizer_bpe` in llama-vocab.cpp), also where it simplifies the model's
- * own, so that ids are equal.
+ * Splits text into words before BPE: one row per rule, with all `tokenizer.ggml.pre` names that use it. A rule's stages
+ * run in order, each on the pieces of the previous one; text that a stage does not match stays a separate piece. The
+ * patterns are llama.cpp's (`llm_tokenizer_bpe` in llama-vocab.cpp), even where it simplifies the model's own, so that
+ * ids are equal.
  */
 import { AppError } from "../../../base/index.ts";
 import { afterThrees, betweenThrees, type Cut } from "./digit-groups.ts";
 import { ASIAN, CASED_LETTERS, HAN } from "./letters.ts";
 
 /**
- * A pattern in `v` syntax, where `\s` is Unicode's White_Space; or where to cut, for what a pattern does in quadratic
- * time.
+ * A pattern in `v` syntax, where `\s` is Unicode's White_Space; or a function, for patterns that take quadratic time.
  */
 type Stage = string | Cut;
 
@@ -19,7 +18,7 @@ export interface PreTokenizer {
   readonly stages: readonly Stage[];
   /** A word that is a piece is not merged from its parts. */
   readonly ignoreMerges?: boolean;
-  /** BOS is added where the file does not say. */
+  /** Default for adding BOS. */
   readonly addBos?: boolean;
   /**
    * Pieces are text with `▁` for a space, not bytes in GPT-2's alphabet, and a run of line feeds is looked up whole.
@@ -44,11 +43,11 @@ const GPT2 = any(raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]
 const LLAMA3 = any(CONTRACTION, WORD, DIGITS_3, SYMBOLS, LINES, SPACES);
 const QWEN2 = any(CONTRACTION, WORD, DIGIT, SYMBOLS, LINES, SPACES);
 
-/** A word: capitals, then small letters, at least one of either. */
+/** A word: capitals, then small letters, at least one of the two. */
 const cased = (upper: string, lower: string, end: string): string =>
   any(raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${end}`, raw`[^\r\n\p{L}\p{N}]?${upper}+${lower}*${end}`);
-// llama.cpp knows the case of ASCII letters only: every other letter is both. Without a case at all, one loop says the
-// same.
+// llama.cpp knows the case of ASCII letters only: all other letters count as both. Without case, one loop is
+// equivalent.
 const CASED = (end: string): string => cased(raw`[\p{L}--[a-z]]`, raw`[\p{L}--[A-Z]]`, end);
 const CASED_MARKED = (end: string): string => cased(raw`[[\p{L}\p{M}]--[a-z]]`, raw`[[\p{L}\p{M}]--[A-Z]]`, end);
 const CASELESS = (end: string): string => raw`[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+${end}`;
@@ -66,7 +65,7 @@ const DEEPSEEK3 = any(WORD_MARKED, raw` ?[\p{P}\p{S}]+[\r\n]*`, LINES, SPACES);
 const FALCON_SYMBOLS = raw`[\p{P}\$\+<=>\^\x7E\|\x60]+`;
 const JAIS2_SPACES = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => raw`\s{${count}}(?!\S)`).join("|");
 
-/** Every rule. Names that share one differ in the model's own rules, not in what llama.cpp does with them. */
+/** All rules. Names that share one differ in the models' own rules, not in llama.cpp's. */
 export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   { names: ["default"], stages: [raw`[\p{P}\$\+<=>\^\x7E\|]+`, GPT2, raw`\p{N}+`, "[0-9][0-9][0-9]"] },
   {
@@ -86,7 +85,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
       raw`[\r\n]`,
       raw`\s?[${CASED_LETTERS}]+`,
       raw`\s?[!-\/:-\x7E\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3001\u3002]+`,
-      raw`(?<!\s)\s+$`, // from where blanks begin: at each of them it would look for the end again
+      raw`(?<!\s)\s+$`, // from the first blank: otherwise each blank would search for the end again
       CJK,
       raw`\p{N}+`,
     ],
@@ -215,7 +214,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   { names: ["sarvam-moe"], stages: [LINE_OR_NOT], escapesSpaces: true },
 ];
 
-/** The rule that a file names. Throws `unsupported`, listing those that are known. */
+/** The rule that a file names. Throws `unsupported`, listing the known ones. */
 export function findPreTokenizer(name: string): PreTokenizer {
   const found = PRE_TOKENIZERS.find(({ names }) => names.includes(name));
   if (found !== undefined) return found;
@@ -226,7 +225,7 @@ export function findPreTokenizer(name: string): PreTokenizer {
   );
 }
 
-/** Makes the function that cuts text into words by a rule. */
+/** Makes the function that splits text into words by a rule. */
 export function makeSplit({ stages }: PreTokenizer): (text: string) => string[] {
   const cutters = stages.map((stage) => (typeof stage === "string" ? cutByPattern(stage) : cutAt(stage)));
   return (text) => {
@@ -242,7 +241,7 @@ export function makeSplit({ stages }: PreTokenizer): (text: string) => string[] 
 
 type Cutter = (piece: string, into: string[]) => void;
 
-/** Cuts out each match, and what is between them. */
+/** Splits out each match, and the text between. */
 function cutByPattern(source: string): Cutter {
   const unicode = source.replaceAll(raw`\s`, raw`\p{White_Space}`).replaceAll(raw`\S`, raw`\P{White_Space}`);
   const pattern = new RegExp(unicode, "gv");
@@ -251,7 +250,7 @@ function cutByPattern(source: string): Cutter {
     let matched = 0;
     if (matches !== null) for (const match of matches) matched += match.length;
     if (matches !== null && matched === piece.length) {
-      for (const match of matches) into.push(match); // most text: no gaps, so no positions are needed
+      for (const match of matches) into.push(match); // the usual case: no gaps, so no positions are needed
       return;
     }
     let start = 0;

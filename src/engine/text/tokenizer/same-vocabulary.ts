@@ -1,4 +1,4 @@
-/** Whether two models mean the same by an id, as a model and the one that drafts for it must. */
+/** Compares vocabularies: a model and its draft model must use the same ids. */
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import { getNumbers, getString, getStrings } from "../../formats/gguf/keys.ts";
 import { PIECES_KEY } from "./vocabulary.ts";
@@ -9,12 +9,12 @@ const NORMAL_TYPE = 1;
 /** Ids that only one of them has, as padding. */
 const LONGER_MAX = 1024;
 
-/** Undefined where they do; else what was expected and what was there. Control tokens may have other names. */
+/** Undefined if they match; else the expected and the actual value. Control tokens may have other names. */
 export function vocabularyDifference(model: Metadata, draft: Metadata): string | undefined {
   const kinds = [model, draft].map((metadata) => getString(metadata, MODEL_KEY, ""));
   if (kinds[0] !== kinds[1]) return `expected a tokenizer '${kinds[0]}' as the model has, got '${kinds[1]}'`;
   const [own, other] = [model, draft].map((metadata) => getStrings(metadata, PIECES_KEY, []));
-  const [a, b] = [own!, other!]; // of two
+  const [a, b] = [own!, other!]; // pairs
   if (a.length === 0 || Math.abs(a.length - b.length) > LONGER_MAX)
     return `expected a vocabulary of ${a.length} tokens as the model has, got ${b.length}`;
   const types = [model, draft].map((metadata) => getNumbers(metadata, TYPES_KEY, undefined));

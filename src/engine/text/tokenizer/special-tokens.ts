@@ -1,12 +1,12 @@
 /**
  * Tokens known by their text. Converters forget to mark the ends of turns, so llama.cpp finds them by name and
- * overrides what the file says; we do the same, or a model would talk past its end. Ported from
+ * overrides the file; we do the same, because a model would otherwise talk past its end. Ported from
  * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
 import { FILL_MARKERS } from "./fill-in-the-middle.ts";
 import { findPiece, type PieceIndex } from "./piece-index.ts";
 
-/** What a token is: flags, since an override adds to what the file says. `LLAMA_TOKEN_ATTR_*`; zero is "undefined". */
+/** Token attributes: flags, because an override adds to the file's. `LLAMA_TOKEN_ATTR_*`; zero is "undefined". */
 export const NORMAL = 1;
 export const UNKNOWN = 2;
 export const CONTROL = 4;
@@ -51,7 +51,7 @@ const FILL_ENDS: Readonly<Record<string, readonly string[]>> = {
 /** Harmony's channel markers: part of the answer's text, which a parser reads. */
 const ALWAYS_TEXT = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
-/** Keys of the ids that the file may name and that `overrideByText` asks for. */
+/** Keys of ids that the file may contain and `overrideByText` needs. */
 export const FILL_KEYS = [...Object.keys(FILL_ENDS), ...Object.keys(FILL_MARKERS)];
 
 /**
@@ -85,7 +85,7 @@ export function overrideByText(
     const id = named.get(key);
     if (id !== undefined) ends.add(id);
   }
-  /** Takes a text back from the ends, where all of the others are among them. */
+  /** Removes a token from the ends, if all of the others are among them. */
   const keepGoing = (text: string, others: readonly string[], attribute: number): void => {
     const id = idOf(text);
     const among = (other: string): boolean => ends.has(idOf(other) ?? -1);

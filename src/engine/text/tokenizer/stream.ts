@@ -1,9 +1,9 @@
-/** Ids to text while they are generated. */
+/** Decodes ids to text during generation. */
 import type { StreamDetokenizer, Tokenizer } from "./tokenizer.ts";
 
 /**
- * The detokenizer of one sequence. A leading space stays: a stream continues a text.
- * @param visible control tokens that come out as text; the others give none
+ * The detokenizer of one sequence. A leading space stays, because a stream continues a text.
+ * @param visible control tokens that are shown as text; the others are silent
  */
 export function makeStreamDetokenizer(
   tokenizer: Tokenizer,

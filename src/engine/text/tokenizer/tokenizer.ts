@@ -1,19 +1,19 @@
 /**
- * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds
- * one; each family has its own file.
+ * The interface of tokenizers: text to ids and back, exactly like llama.cpp with the same GGUF metadata. `load.ts`
+ * builds one; each family has its own file.
  */
 
 interface EncodeOptions {
-  /** Add BOS / EOS where the model's metadata asks for them. */
+  /** Adds BOS / EOS if the model's metadata asks for them. */
   readonly addSpecial: boolean;
-  /** Turn the text of control tokens (`<|im_end|>`) into their ids; otherwise it is plain text. */
+  /** Turns the text of control tokens (`<|im_end|>`) into their ids; otherwise it is plain text. */
   readonly parseSpecial: boolean;
 }
 
 /** A part of a prompt's text. */
 export interface TextSegment {
   readonly text: string;
-  /** Whether texts of control tokens in it are read as those tokens, where they are read at all. */
+  /** True if control tokens in it are recognised (with `parseSpecial`). */
   readonly control: boolean;
 }
 
@@ -29,31 +29,31 @@ export interface Tokenizer {
   readonly vocabSize: number;
   readonly bos: number | undefined;
   readonly eos: number | undefined;
-  /** What `addSpecial` puts before a text, and after it; undefined for nothing. */
+  /** Tokens that `addSpecial` puts before and after a text; undefined for none. */
   readonly before: number | undefined;
   readonly after: number | undefined;
   /** Ids that end a generation (eos, eot, eom, …). */
   readonly endOfGeneration: ReadonlySet<number>;
-  /** Distinct ids that an answer never has, whatever their logits. */
+  /** Distinct ids that never occur in an answer, whatever their logits. */
   readonly suppressed: Int32Array;
-  /** Neighbouring segments are one text: where they meet is no border but for control tokens. */
+  /** Adjacent segments are one text: only control tokens cannot span the border between them. */
   encode(text: string | readonly TextSegment[], options: EncodeOptions): Int32Array;
-  /** Where texts of control tokens are in a text, also where they overlap, and where one may begin at its end. */
+  /** Ranges of control tokens in a text, including overlapping ones, and a possible beginning of one at its end. */
   findControl(text: string): { readonly start: number; readonly end: number }[];
-  /** The bytes that a token stands for; control tokens give none unless `special`. */
+  /** The bytes of a token; empty for control tokens unless `special`. */
   bytesOf(id: number, options?: { special?: boolean }): Uint8Array;
-  /** Ids → text; bytes that are no UTF-8 become U+FFFD. */
+  /** Ids → text; invalid UTF-8 becomes U+FFFD. */
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): string;
-  /** Markers for filling in the middle, where the model has them. */
+  /** Markers for filling in the middle, if the model has them. */
   readonly fill?: FillTokens;
   /** Id of the token that is one line feed. */
   readonly newlineId: number | undefined;
 }
 
-/** Turns ids into text one by one, never emitting half a UTF-8 character. */
+/** Decodes ids one by one, and never returns a partial UTF-8 character. */
 export interface StreamDetokenizer {
-  /** Text that is complete after this token; may be empty. */
+  /** The text that this token completes; may be empty. */
   push(id: number): string;
-  /** What is left; bytes that never completed become U+FFFD. */
+  /** The rest; incomplete bytes become U+FFFD. */
   end(): string;
 }

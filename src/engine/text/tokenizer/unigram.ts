@@ -1,5 +1,5 @@
 /**
- * Unigram (T5, XLM-R): text is normalized, and cut into the pieces whose scores have the largest sum. Ported from
+ * Unigram (T5, XLM-R): normalizes text, and splits it into the pieces with the largest sum of scores. Ported from
  * `llm_tokenizer_ugm_session` in llama-vocab.cpp.
  */
 import type { Normalize } from "./charsmap.ts";
@@ -10,14 +10,14 @@ import { NORMAL, UNUSED, USER_DEFINED } from "./special-tokens.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 import type { Encode } from "./word-cache.ts";
 
-/** How much worse an unknown character is than the worst piece. */
+/** Penalty of an unknown character, below the worst piece. */
 const UNKNOWN_PENALTY = 10;
 
 interface UnigramOptions {
   /** (pieces) log-probability of each. */
   readonly scores: Float32Array;
   readonly normalize: Normalize;
-  /** Whether a run of spaces, and those at the ends, count as one before each word. */
+  /** True if a run of spaces, also at the ends, counts as one before each word. */
   readonly removeExtraSpaces: boolean;
 }
 
@@ -28,7 +28,7 @@ export function makeUnigram(vocabulary: Vocabulary, { scores, normalize, removeE
   const scoreOf = (id: number): number => ((attributes[id]! & USER_DEFINED) !== 0 ? 0 : scores[id]!);
   const isText = (id: number): boolean => (attributes[id]! & (NORMAL | USER_DEFINED | UNUSED)) !== 0;
 
-  /** For each end of a prefix of the text: the last piece of its best cut, where that starts, and the cut's score. */
+  /** For each end of a prefix of the text: the last piece of its best split, its start, and the split's score. */
   const bestCuts = (text: string) => {
     const last = new Int32Array(text.length + 1).fill(unknown);
     const start = new Int32Array(text.length + 1);
@@ -43,7 +43,7 @@ export function makeUnigram(vocabulary: Vocabulary, { scores, normalize, removeE
     for (let at = 0; at < text.length;) {
       const next = at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
       const end = Math.min(text.length, at + (longestFrom.get(text.charCodeAt(at)) ?? 0));
-      let isPiece = false; // whether the character alone is one
+      let isPiece = false; // true if the single character is a piece
       for (let to = at, hash = 0; to < end;) {
         hash = extendHash(hash, text.charCodeAt(to++));
         const id = findRange(index, text, at, to, hash);
@@ -76,7 +76,7 @@ function spaced(text: string, options: { addSpacePrefix: boolean; removeExtraSpa
     const words = text.match(/[^ ]+/g) ?? [];
     return words.map((word) => SPACE + word).join("");
   }
-  // The prefix stands before the first character that is no space.
+  // The prefix goes before the first character other than a space.
   const marked = options.addSpacePrefix ? text.replace(/[^ ]/u, ` $&`) : text;
   return marked.replaceAll(" ", SPACE);
 }

@@ -1,7 +1,7 @@
 /**
- * The vocabulary of a GGUF: pieces, what each is, and the special ids, read from `tokenizer.ggml.*` and checked. What
- * to do with text is not here but in `bpe.ts`, `code-points.ts`, `word-piece.ts` and `unigram.ts`. Ported from
- * `llama_vocab::impl::load` in llama-vocab.cpp.
+ * The vocabulary of a GGUF: pieces, their attributes, and the special ids, read from `tokenizer.ggml.*` and checked.
+ * Encoders are in `bpe.ts`, `code-points.ts`, `word-piece.ts` and `unigram.ts`. Ported from `llama_vocab::impl::load`
+ * in llama-vocab.cpp.
  */
 import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
@@ -11,12 +11,12 @@ import type { FillTokens } from "./tokenizer.ts";
 import { findPiece, indexPieces, type PieceIndex } from "./piece-index.ts";
 import { FILL_KEYS, NORMAL, overrideByText } from "./special-tokens.ts";
 
-/** Most pieces; the largest published vocabulary has 262,400. */
+/** Maximum number of pieces; the largest published vocabulary has 262,400. */
 const MAX_PIECES = 2 ** 22;
 export const PIECES_KEY = "tokenizer.ggml.tokens";
 
 export interface Vocabulary {
-  /** As stored in the file, but for empty ones, which are named after their id. */
+  /** As in the file, except empty ones, which are named after their id. */
   readonly pieces: readonly string[];
   /** (pieces) flags of special-tokens.ts. */
   readonly attributes: Uint8Array;
@@ -27,22 +27,22 @@ export interface Vocabulary {
   readonly separator: number | undefined;
   readonly addBos: boolean;
   readonly addEos: boolean;
-  /** SentencePiece: text that starts or follows a special token gets a space in front. */
+  /** SentencePiece: text at the start or after a special token gets a space before it. */
   readonly addSpacePrefix: boolean;
   /** Pieces spell a space as `▁`, and unknown characters as `<0xNN>` bytes. */
   readonly escapesSpaces: boolean;
-  /** Pieces are text as they stand, but for bytes. */
+  /** Pieces are verbatim text, except bytes. */
   readonly isVerbatim?: boolean;
   readonly endOfGeneration: ReadonlySet<number>;
-  /** Distinct ids that an answer never has. */
+  /** Distinct ids that never occur in an answer. */
   readonly suppressed: Int32Array;
   /** Markers for filling in the middle. */
   readonly fill: FillTokens | undefined;
 }
 
-/** What a family assumes where the file is silent. */
+/** A family's defaults for missing keys. */
 interface VocabularyDefaults {
-  /** Ids by key without `tokenizer.ggml.`; outside of the vocabulary they count as absent. */
+  /** Ids by key without `tokenizer.ggml.`; ids outside the vocabulary count as absent. */
   readonly ids: Readonly<Record<string, number>>;
   readonly addBos: boolean;
   /** False where absent. */
@@ -53,7 +53,7 @@ interface VocabularyDefaults {
   readonly forceBos?: boolean;
 }
 
-/** Throws `bad_file` naming the key for whatever is missing, of a wrong type or length, or out of range. */
+/** Throws `bad_file` naming the key for anything missing, of a wrong type or length, or out of range. */
 export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults): Vocabulary {
   const pieces = readPieces(metadata);
   const index = indexPieces(pieces, PIECES_KEY);
@@ -105,10 +105,10 @@ function readAttributes(metadata: Metadata, count: number): Uint8Array {
   const attributes = new Uint8Array(count).fill(NORMAL);
   for (let id = 0; types && id < count; id++)
     attributes[id] = types[id]! >= 1 && types[id]! <= 6 ? 1 << (types[id]! - 1) : 0;
-  return attributes; // `from` with a function takes as long as the whole index
+  return attributes; // `from` with a function would take as long as the whole index
 }
 
-/** One number per piece, or nothing. */
+/** One number per piece; undefined if absent. */
 export function readPerPiece(metadata: Metadata, key: string, count: number): Numbers | undefined {
   const values = getNumbers(metadata, key, undefined);
   if (values !== undefined && values.length !== count) {
@@ -117,7 +117,7 @@ export function readPerPiece(metadata: Metadata, key: string, count: number): Nu
   return values;
 }
 
-/** An id, undefined where the key is absent or says "none" as converters do: -1, signed or not. */
+/** An id; undefined if the key is absent or has the converters' value for "none": -1, signed or not. */
 function readId(metadata: Metadata, name: string, count: number): number | undefined {
   const key = `tokenizer.ggml.${name}`;
   const id = getNumber(metadata, key, undefined);
@@ -128,7 +128,7 @@ function readId(metadata: Metadata, name: string, count: number): number | undef
   return id;
 }
 
-/** Ids that end an answer beside the others, as some converters list them. */
+/** Further ids that end an answer, as some converters list them. */
 function readEnds(metadata: Metadata, count: number): number[] {
   const key = "tokenizer.ggml.eos_token_ids";
   const ids = Array.from(getNumbers(metadata, key, undefined) ?? []);
@@ -137,7 +137,7 @@ function readEnds(metadata: Metadata, count: number): number[] {
   throw new AppError("bad_file", `metadata '${key}': expected ids from 0 to ${count - 1}, got ${wrong}`);
 }
 
-/** Ids outside of the vocabulary are left out, as llama.cpp leaves them out. */
+/** Drops ids outside the vocabulary, as llama.cpp does. */
 function readSuppressed(metadata: Metadata, count: number): Int32Array {
   const key = "tokenizer.ggml.suppress_tokens";
   const stored = getNumbers(metadata, key, undefined) ?? [];

@@ -1,18 +1,18 @@
-/** Ids of words already met: most words of a text are few words again and again. */
+/** Caches ids of words: most of a text consists of few different words. */
 import { makeIdList, pushIds, type IdList } from "./id-list.ts";
 
 export type Encode = (text: string, out: IdList) => void;
 
-/** Longer words are rare; they are encoded each time. */
+/** Longer words are rare and not cached. */
 const MAX_WORD_LENGTH = 64;
-/** At the limit the cache starts anew. 64 k words take about 8 MB. */
+/** Number of words at which the cache is cleared. 64 k words take about 8 MB. */
 const MAX_WORDS = 65_536;
-/** More ids than a word of MAX_WORD_LENGTH gives: at most three bytes per UTF-16 unit. */
+/** Exceeds the ids of a word of MAX_WORD_LENGTH: at most three bytes per UTF-16 unit. */
 const IDS_RANGE = 256;
 
-/** Encodes a list of words, remembering each. */
+/** Encodes a list of words and caches each. */
 export function makeWordsEncoder(encodeWord: Encode): (words: readonly string[], out: IdList) => void {
-  const known = new Map<string, number>(); // word → where its ids are: start · IDS_RANGE + count
+  const known = new Map<string, number>(); // word → the place of its ids: start · IDS_RANGE + count
   const store = makeIdList(MAX_WORDS);
   return (words, out) => {
     for (const word of words) {

@@ -1,7 +1,7 @@
 /**
- * WordPiece (BERT): text is normalised and cut into words, and each word into the longest pieces that spell it, or is
- * unknown as a whole. GGUF stores the start of a word as `▁` and what follows without BERT's `##`. Ported from
- * `llm_tokenizer_wpm_session` in llama-vocab.cpp, with its approximation of NFD.
+ * WordPiece (BERT): normalises text, splits it into words, and each word into the longest pieces that spell it;
+ * otherwise the whole word is unknown. GGUF stores the start of a word as `▁`, and continuations without BERT's `##`.
+ * Ported from `llm_tokenizer_wpm_session` in llama-vocab.cpp, with its approximation of NFD.
  */
 import { pushId } from "./id-list.ts";
 import { HAN_WORD_PIECE } from "./letters.ts";
@@ -14,7 +14,7 @@ interface Normalizer {
   readonly stripAccents: boolean;
 }
 
-const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // a word of one character each
+const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // characters that are words of their own
 
 export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: Normalizer): Encode {
   const longest = index.powers.length - 1;
@@ -41,7 +41,7 @@ export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: N
   return (text, out) => encodeWords(normalize(text, normalizer).match(words) ?? [], out);
 }
 
-/** Drops controls; folds accents and case character by character, each to the first character of its mapping. */
+/** Drops controls; folds accents and case per character, to the first character of its mapping. */
 function normalize(text: string, { lowercase, stripAccents }: Normalizer): string {
   const visible = text.replaceAll(/(?!\p{White_Space})[\p{Cc}\p{Cf}\p{Co}\p{Cs}\uFFFD]/gu, "");
   const bare = stripAccents

@@ -6,18 +6,18 @@ import type { Flat } from "./merge.ts";
 import { asSchema, countAt, failAt, listAt } from "./read.ts";
 import { choice, define, use, type Rules } from "./rules.ts";
 
-/** Sets of values that may have been used already; each is a state of the grammar. */
+/** Sets of values that may have been used; each is a state of the grammar. */
 const UNIQUE_STATES_MAX = 128;
-const PLACES_MAX = 16; // of the item that an array must contain
+const PLACES_MAX = 16; // positions of the item that an array must contain
 
 interface ArrayParts {
   readonly rules: Rules;
   readonly path: string;
-  /** A rule for the values of a schema below `key`. */
+  /** A rule for the values of a schema at `key`. */
   readonly inside: (schema: unknown, key: string) => string;
   /** The values of a schema that lists them. */
   readonly valuesOf: (schema: unknown) => readonly unknown[] | undefined;
-  /** Notes a keyword that is not held. */
+  /** Records an unenforced keyword. */
   readonly leave: (key: string) => void;
 }
 
@@ -65,7 +65,7 @@ function countsOf(flat: Flat, path: string): Counts {
   return { min, max };
 }
 
-/** Where `uniqueItems` or `contains` can be held. */
+/** For `uniqueItems` or `contains`, if enforceable. */
 function specialGrammar(
   flat: Flat,
   { others, counts }: { others: unknown; counts: Counts },
@@ -77,7 +77,7 @@ function specialGrammar(
   return unique ?? containsGrammar(flat, { others, counts }, parts);
 }
 
-/** Each listed value once at most, in any order. */
+/** Each listed value at most once, in any order. */
 function uniqueGrammar(
   values: readonly unknown[],
   { min, max }: Counts,
@@ -87,7 +87,7 @@ function uniqueGrammar(
   if (min > texts.length) failAt(path, `minItems ${min} is more than the ${texts.length} values that its items have`);
   if (texts.length > 30 || states(texts.length, max) > UNIQUE_STATES_MAX) return undefined;
   const made = new Map<number, string>();
-  /** What may follow once the values of a set of bits were used. */
+  /** The rest of the array once a set of values was used. */
   const after = (used: number, count: number): string => {
     const known = made.get(used);
     if (known !== undefined) return known;
@@ -111,7 +111,7 @@ function states(values: number, max: number): number {
   return sum;
 }
 
-/** An item that fits `contains`, and others before and after it. */
+/** An item that fits `contains`, with others before and after it. */
 function containsGrammar(
   flat: Flat,
   { others, counts: { min, max } }: { others: unknown; counts: Counts },

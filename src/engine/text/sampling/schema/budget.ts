@@ -1,24 +1,24 @@
 /**
- * How much a grammar may count. The library computes a token mask for every state when it compiles, and a state that
+ * Limits the states of a grammar. The library computes a token mask for every state when it compiles, and a state that
  * most tokens fit costs it tens of milliseconds. So counts, bounds and patterns are enforced while a budget lasts;
- * beyond it counts become "or more", and the rest is left to the client's validator.
+ * beyond it counts become "or more", and the client's validator checks the rest.
  */
 
-/** Budget units of a position that few tokens fit, and of one that most tokens fit. */
+/** Budget units of a state that few tokens fit, and of one that most tokens fit. */
 const NARROW_UNITS = 1;
 const WIDE_UNITS = 32;
 
-/** All counted positions of a grammar: 32 wide ones compile in about a second on a slow core. */
+/** Total for a grammar: 32 wide states compile in about a second on a slow core. */
 const BUDGET_UNITS = 1024;
 
-/** What is left of it; one per grammar. */
+/** The remaining budget; one per grammar. */
 export interface Budget {
   units: number;
 }
 
 export const makeBudget = (): Budget => ({ units: BUDGET_UNITS });
 
-/** `{min,max}` copies, and how many positions one copy has in the grammar. */
+/** `{min,max}` copies, and the number of states per copy. */
 export interface Copies {
   readonly min: number;
   readonly max: number;
@@ -26,21 +26,21 @@ export interface Copies {
   readonly wide: number;
 }
 
-/** What else is paid for: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
+/** Other prices: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
 const PRICES = { state: WIDE_UNITS, bounds: 20, pattern: 8 } as const;
 
-/** Whether the budget allows so many of them. */
+/** Returns whether the budget allows so many. */
 export const affords = (budget: Budget, item: keyof typeof PRICES, count: number): boolean =>
   budget.units >= PRICES[item] * count;
 
-/** Pays for one of them; false where the budget does not allow it. */
+/** Pays for one; false if the budget does not allow it. */
 export function pay(budget: Budget, item: keyof typeof PRICES): boolean {
   if (!affords(budget, item, 1)) return false;
   budget.units -= PRICES[item];
   return true;
 }
 
-/** The counts that the budget allows; it is charged for them. */
+/** The counts that the budget allows; charges for them. */
 export function affordable(budget: Budget, { min, max, narrow, wide }: Copies): { min: number; max: number } {
   const unit = Math.max(1, narrow * NARROW_UNITS + wide * WIDE_UNITS);
   const most = Math.floor(budget.units / unit);
@@ -51,7 +51,7 @@ export function affordable(budget: Budget, { min, max, narrow, wide }: Copies): 
   return { min: from, max: exact ? max : Infinity };
 }
 
-/** Copies of an expression, as many as the budget allows to count. */
+/** Copies of an expression, with counts as far as the budget allows. */
 export function repeat(budget: Budget, expression: string, copies: Copies): string {
   const { min, max } = affordable(budget, copies);
   if (max === 0) return '""';

@@ -1,6 +1,5 @@
 /**
- * Sets of Unicode code points, and how they are written inside a JSON string in a grammar's notation (the EBNF of
- * xgrammar,
+ * Sets of Unicode code points, and their form inside a JSON string in a grammar's notation (the EBNF of xgrammar,
  * `docs/` of mlc-ai/xgrammar).
  */
 
@@ -10,7 +9,7 @@ export type CharSet = readonly (readonly [from: number, to: number])[];
 const MAX_POINT = 0x10ffff;
 const SURROGATES: CharSet = [[0xd800, 0xdfff]];
 
-/** What a JSON string cannot hold as it is: controls, the quote and the backslash. */
+/** Characters that JSON strings must escape: controls, the quote and the backslash. */
 export const ESCAPED: CharSet = [
   [0x00, 0x1f],
   [0x22, 0x22],
@@ -40,7 +39,7 @@ export const SPACE: CharSet = [
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
 ];
-/** What `.` does not match. */
+/** Characters that `.` does not match. */
 export const LINE_ENDS: CharSet = [
   [0x0a, 0x0a],
   [0x0d, 0x0d],
@@ -58,7 +57,7 @@ export function union(...sets: readonly CharSet[]): CharSet {
   return out;
 }
 
-/** Everything that is not in the set, without surrogates. */
+/** The complement of the set, without surrogates. */
 export function complement(set: CharSet): CharSet {
   const out: [number, number][] = [];
   let next = 0;
@@ -88,10 +87,9 @@ export const literal = (text: string): string =>
   `"${Array.from(text, (c) => grammarChar(c.codePointAt(0)!)).join("")}"`;
 
 /**
- * One character of a set, as it stands inside a JSON string. Members that need an escape are left out unless the set
- * has no others: a narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing
- * (its positive ones match bytes, its negated ones ignore the exclusion), so up to 256 such members are listed, and
- * more count as all.
+ * One character of a set, inside a JSON string. Members that need an escape are omitted unless the set has no others: a
+ * narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing (positive ones
+ * match bytes, negated ones ignore the exclusion), so up to 256 such members are listed, and more count as all.
  */
 export function charExpression(set: CharSet): string {
   const raw = subtract(set, ESCAPED);
@@ -108,7 +106,7 @@ export function charExpression(set: CharSet): string {
 /** A class of the grammar: any one character of a set of ASCII characters. */
 export const classOf = (ascii: CharSet): string => `[${rangesOf(ascii)}]`;
 
-/** Any one character that is none of these ASCII characters. */
+/** Any one character except these ASCII characters. */
 export const negatedClass = (ascii: CharSet): string => `[^${rangesOf(ascii)}]`;
 
 const rangesOf = (set: CharSet): string =>

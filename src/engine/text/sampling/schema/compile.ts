@@ -1,13 +1,12 @@
 /**
- * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
+ * Compiles a JSON schema, or "any JSON object", to a grammar (xgrammar's EBNF). The grammar is exact for types,
  * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, `dependentRequired` and local `$ref`; lengths,
- * counts, bounds, patterns and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. `if`, `not`,
- * `uniqueItems`, `contains` and `multipleOf` hold where what they say is a list of cases (`conditions.ts`, `arrays.ts`,
- * `multiples.ts`); where it is not, `left` names them.
+ * counts, bounds, patterns and formats are enforced up to a budget (`budget.ts`). `oneOf` means `anyOf`. `if`, `not`,
+ * `uniqueItems`, `contains` and `multipleOf` are enforced if they reduce to a list of cases (`conditions.ts`,
+ * `arrays.ts`, `multiples.ts`); otherwise `left` names them.
  *
- * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
- * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
- * says so.
+ * Two choices where JSON Schema leaves freedom, both as in llama.cpp's `json-schema-to-grammar.cpp`: properties come in
+ * the order of the schema, and an object that declares properties has no others unless `additionalProperties` says so.
  */
 import { AppError } from "../../../../base/index.ts";
 import { literal } from "./char-set.ts";
@@ -22,15 +21,15 @@ import { withoutNulls } from "./nulls.ts";
 import { add, choice, define, makeRules, reserve, textOf, use } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
-const MAX_OPTIONAL = 256; // properties of one object that may be left out; the cost of compiling grows as their square
+const MAX_OPTIONAL = 256; // optional properties of one object; the cost of compiling grows with their square
 const UNKNOWN = ["$dynamicRef", "$recursiveRef"];
 
 export interface GrammarText {
   /** EBNF whose root rule is `root`. */
   readonly text: string;
-  /** Places of keywords that it does not hold, but for annotations and counts beyond the budget. */
+  /** Places of unenforced keywords, except annotations and counts beyond the budget. */
   readonly left: readonly string[];
-  /** Whether a complete value cannot be continued: true for objects and arrays, false for a bare number. */
+  /** True if a complete value cannot be continued, as for objects and arrays; false for a bare number. */
   readonly closes: boolean;
 }
 
@@ -41,8 +40,8 @@ export function objectGrammar(): GrammarText {
 }
 
 /**
- * Values that fit a schema. Throws `bad_request` naming the JSON path of what cannot be used. Where `if`, `not` and
- * their kin make it too complex or leave nothing, they are not held.
+ * Values that fit a schema. Throws `bad_request` naming the JSON path of an unusable part. `if`, `not` and related
+ * keywords are ignored if they make it too complex or unsatisfiable.
  */
 export function schemaGrammar(given: Schema): GrammarText {
   const schema = withoutNulls(given);
@@ -68,7 +67,10 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
   return { text: textOf(context.rules, root), left: [...context.left], closes };
 }
 
-/** A reference that has constraints beside it is no rule of its own: one that adds to them each time never ends. */
+/**
+ * A reference with constraints beside it gets no rule of its own: one that adds constraints on each recursion would
+ * never end.
+ */
 function rootOf(context: Context, schema: Schema, place: Place): string {
   try {
     return expressionOf(context, schema, place);
@@ -100,7 +102,7 @@ function expressionOf(context: Context, value: unknown, place: Place): string {
   return mergedRule(context, schema, place);
 }
 
-/** The rule of a schema whose parts are merged, made once. What leads back to it does so out of an object or array. */
+/** The rule of a schema with merged parts, made once. Recursion passes through an object or array. */
 function mergedRule(context: Context, schema: Schema, place: Place): string {
   const key = JSON.stringify(schema);
   const known = context.merged.get(key);
@@ -113,7 +115,7 @@ function mergedRule(context: Context, schema: Schema, place: Place): string {
   return name;
 }
 
-/** The rule of a reference, made at its first use. */
+/** The rule of a reference, made at first use. */
 function refRule(context: Context, ref: unknown, place: Place): string {
   const target = resolvePointer(context.root, ref, place.path);
   const key = String(ref);
@@ -129,7 +131,7 @@ function refRule(context: Context, ref: unknown, place: Place): string {
   return name;
 }
 
-/** Throws where a reference leads back to itself without a value in between; `ends` collects those that do not. */
+/** Throws if a reference leads back to itself without a value in between; `ends` collects the valid ones. */
 function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; ends: Set<string> }): void {
   const { trail, ends } = seen;
   if (ends.has(ref)) return;
@@ -147,7 +149,7 @@ const IMPLIED: readonly (readonly [Type, RegExp])[] = [
   ["number", /imum$/],
 ];
 
-/** Types of a flat schema, where it gives them or its keywords imply one; undefined: any. */
+/** Types of a flat schema, from `type` or implied by its keywords; undefined: any. */
 function typesOf(flat: Flat, place: Place): readonly Type[] | undefined {
   const given = flat["type"];
   const keys = Object.keys(flat);
@@ -174,7 +176,10 @@ function valueGrammar(context: Context, flat: Flat, place: Place): string {
   return choice(types.map((type) => typeGrammar(context, flat, { type, place })));
 }
 
-/** Whether excluded values are of no type that the value can have, or texts with nothing else that is counted. */
+/**
+ * Returns whether excluded values are enforceable: of types that the value cannot have, or texts without counted
+ * constraints.
+ */
 function holdsExcluded(flat: Flat, types: readonly Type[] | undefined): boolean {
   const isPlain = ["pattern", "format", "minLength", "maxLength"].every((key) => flat[key] === undefined);
   const excluded = flat[EXCLUDED] as readonly unknown[]; // a list: `unlistedBy` read it
@@ -214,7 +219,7 @@ function arrayOf(context: Context, flat: Flat, { path }: Place): string {
   });
 }
 
-/** All values of a schema, where it lists them. */
+/** All values of a schema, if it lists them. */
 function valuesOf(context: Context, value: unknown, place: Place): readonly unknown[] | undefined {
   const lists = flatten(context, value, { place, refs: [] }).map((flat) => {
     const types = typesOf(flat, place);
@@ -236,7 +241,7 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   const names = [...new Set([...Object.keys(declared), ...required])];
   const patterns = Object.entries(mapAt(flat, "patternProperties", path));
   const others = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? true;
-  const undeclared = others === false ? true : others; // what is required is not forbidden
+  const undeclared = others === false ? true : others; // a required property is not forbidden
   const valueOf = (name: string): unknown => {
     const fitting = patterns.filter(([pattern]) => fits(pattern, name)).map(([, value]) => value);
     const own = Object.hasOwn(declared, name) ? declared[name] : fitting.length > 0 || undeclared;
@@ -249,7 +254,7 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   const copies = { min: Math.max(0, min - 1), max: max - 1, narrow: 1, wide: 0 };
   const counted = wanted.length === 0 ? copies : { ...copies, min: 0, max: Infinity };
   const next = other ? repeat(rules.budget, `"," ws ${other}`, counted) : "";
-  // `rest`: what may follow a pair; `first`: what an object may begin with, undefined where it cannot be empty
+  // `rest`: the grammar after a pair; `first`: the beginning of an object, undefined if it cannot be empty
   let rest = other && wanted.length > 0 ? `("," ws ${other})*` : "";
   let first = other && max > 0 ? (min > 0 ? `${other} ${next}` : `(${other} ${next})?`) : min > 0 ? undefined : '""';
   for (const name of wanted.toReversed()) {
@@ -272,11 +277,11 @@ function fits(pattern: string, text: string): boolean {
   try {
     return new RegExp(pattern, "u").test(text);
   } catch {
-    return false; // where it is needed for other keys, `patternGrammar` says what is wrong
+    return false; // if other keys need it, `patternGrammar` reports the problem
   }
 }
 
-/** An expression for a pair whose key is not declared; undefined where none is allowed. */
+/** An expression for a pair with an undeclared key; undefined if none is allowed. */
 function otherPairs(
   context: Context,
   flat: Flat,

@@ -1,6 +1,6 @@
 /**
- * `if`, `not`, `dependentRequired` and their kin as unions of schemas: a grammar holds alternatives, and what does not
- * fit a schema is one, for enumerations, types, bounds, counts and what is made of them.
+ * `if`, `not`, `dependentRequired` and related keywords as unions of schemas, because a grammar can express
+ * alternatives. Negation works for enumerations, types, bounds, counts and combinations of them.
  */
 import { asSchema, failAt, listAt, mapAt, stringsAt, type Schema } from "./read.ts";
 
@@ -9,13 +9,13 @@ export const CONDITIONS: readonly string[] = ["not", "if", "dependentRequired", 
 
 const NEGATIONS_MAX = 32; // alternatives of one negation
 
-/** A keyword as alternatives of which one must fit; undefined: a grammar cannot say so. */
+/** A keyword as alternatives of which one must fit; undefined: not expressible in a grammar. */
 interface Condition {
   readonly key: string;
   readonly anyOf: readonly unknown[] | undefined;
 }
 
-/** What a schema demands beyond constraints on its own value. */
+/** A schema's demands beyond constraints on its own value. */
 export function conditionsOf(schema: Schema, path: string): Condition[] {
   const found: Condition[] = [];
   if (schema["not"] !== undefined) found.push({ key: "not", anyOf: negate(asSchema(schema["not"], `${path}.not`)) });
@@ -33,7 +33,7 @@ export function conditionsOf(schema: Schema, path: string): Condition[] {
   return found;
 }
 
-/** Without the property, or with it and what it demands. */
+/** Without the property, or with it and its demands. */
 function dependent(map: Schema, name: string, path: string): unknown[] {
   const demand = map[name];
   const with_ = Array.isArray(demand)
@@ -46,7 +46,7 @@ const lacking = (name: string): Schema => ({ type: "object", properties: { [name
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-/** What says nothing of a value. */
+/** Keywords that do not constrain a value. */
 const ANNOTATIONS: ReadonlySet<string> = new Set(
   "$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly".split(" "),
 );
@@ -57,7 +57,7 @@ const number =
   (key: string): Negation =>
   (value) => [{ type: "number", [key]: value }];
 
-/** Of a count: below a least one there is nothing where that is 0. */
+/** Negation of a count: nothing is below a minimum of 0. */
 const count =
   (type: string, key: string, step: number): Negation =>
   (value) => {
@@ -114,8 +114,8 @@ function unionOf(parts: readonly (readonly unknown[] | undefined)[]): readonly u
 }
 
 /**
- * Schemas of which a value fits one exactly where it does not fit this one; undefined where a grammar cannot say so. An
- * enumeration is left as `{ not: { enum } }`.
+ * Schemas such that a value fits one of them exactly if it does not fit this one; undefined if a grammar cannot express
+ * that. An enumeration stays `{ not: { enum } }`.
  */
 export function negate(schema: Schema | boolean): readonly unknown[] | undefined {
   if (typeof schema === "boolean") return schema ? [] : [true];

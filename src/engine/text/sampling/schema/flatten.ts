@@ -1,16 +1,16 @@
 /**
- * A schema as alternatives of flat ones: references followed, `allOf`, `anyOf`, `if` and their kin merged. A value fits
- * the schema where it fits one of them.
+ * Flattens a schema to alternatives: resolves references, merges `allOf`, `anyOf`, `if` and related keywords. A value
+ * fits the schema if it fits one alternative.
  */
 import { CONDITIONS, conditionsOf, unlistedBy } from "./conditions.ts";
 import { constraintsOf, EXCLUDED, merge, type Flat } from "./merge.ts";
 import { asSchema, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import type { Rules } from "./rules.ts";
 
-const MAX_NODES = 20_000; // schemas visited, one reached by two ways counting twice
-const MAX_BRANCHES = 256; // of a union that has constraints beside it
+const MAX_NODES = 20_000; // visited schemas; one reached in two ways counts twice
+const MAX_BRANCHES = 256; // branches of a union with constraints beside it
 const MAX_REFS_DEEP = 64; // references followed to merge one schema
-const MAX_TRIALS = 2; // properties of properties that are looked at to drop alternatives that nothing fits
+const MAX_TRIALS = 2; // nesting of properties that are checked to drop unsatisfiable alternatives
 const SCALARS: readonly unknown[] = ["string", "number", "integer", "boolean", "null"];
 
 export interface Context {
@@ -18,29 +18,29 @@ export interface Context {
   readonly rules: Rules;
   /** `$ref` → rule. */
   readonly refs: Map<string, string>;
-  /** `$ref` → references that it leads to without passing into an object or array. */
+  /** `$ref` → references reachable without passing into an object or array. */
   readonly direct: Map<string, Set<string>>;
-  /** Places of keywords that the grammar does not hold. */
+  /** Places of unenforced keywords. */
   readonly left: Set<string>;
-  /** Text of a schema whose parts are merged → rule. */
+  /** Text of a schema with merged parts → rule. */
   readonly merged: Map<string, string>;
   readonly holdsConditions: boolean;
-  /** Alternatives came of `if`, `not` or their kin. */
+  /** Alternatives derive from `if`, `not` or related keywords. */
   isConditional: boolean;
   nodes: number;
-  /** How deep in properties alternatives are being tried. */
+  /** Nesting of properties at which alternatives are being checked. */
   trials: number;
 }
 
-/** A keyword that is left to the client's validator. */
+/** Leaves a keyword to the client's validator. */
 export const leave = (context: Context, place: string): void => void context.left.add(place);
 
-/** Counts a schema. Throws `bad_request` where there are too many. */
+/** Counts a schema. Throws `bad_request` if there are too many. */
 export function visit(context: Context, path: string): void {
   if (++context.nodes > MAX_NODES) failAt(path, `the schema is too complex: more than ${MAX_NODES} parts`);
 }
 
-/** Where we are: a JSON path, and the reference that we are directly in. */
+/** The current place: a JSON path, and the reference directly around it. */
 export interface Place {
   readonly path: string;
   readonly within: string | undefined;
@@ -80,13 +80,13 @@ export function flatten(context: Context, value: unknown, at: { place: Place; re
   return pruned(context, withConditions(context, schema, { out, at }), at.place);
 }
 
-/** Without alternatives of conditions that nothing fits. */
+/** Drops unsatisfiable alternatives of conditions. */
 function pruned(context: Context, flats: Flat[], place: Place): Flat[] {
   if (!context.isConditional) return flats;
   return flats.map((flat) => possible(context, flat, place)).filter((flat) => flat !== undefined);
 }
 
-/** The alternatives that are left under `if`, `not` and their kin. */
+/** The remaining alternatives under `if`, `not` and related keywords. */
 function withConditions(
   context: Context,
   schema: Schema,
@@ -112,7 +112,7 @@ function withConditions(
   return out;
 }
 
-/** A flat schema of a value without parts, as a schema; undefined for others. */
+/** A flat schema of a scalar, as a schema; undefined for others. */
 function scalarOf(flat: Flat): Schema | undefined {
   const types = [flat["type"]].flat();
   const isScalar = types.every((type) => SCALARS.includes(type));
@@ -121,7 +121,7 @@ function scalarOf(flat: Flat): Schema | undefined {
   return excluded === undefined ? rest : { ...rest, not: { enum: excluded } };
 }
 
-/** The same without optional properties that nothing fits; undefined where nothing fits a required one. */
+/** Drops unsatisfiable optional properties; undefined if a required one is unsatisfiable. */
 function possible(context: Context, flat: Flat, place: Place): Flat | undefined {
   if (context.trials >= MAX_TRIALS) return flat;
   const required = stringsAt(flat, "required", place.path);

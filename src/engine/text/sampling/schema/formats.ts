@@ -1,12 +1,11 @@
 /**
- * `format` of JSON Schema as patterns. Each describes a subset of what the format allows that every validator accepts;
- * names that are not here are annotations. (JSON Schema 2020-12 validation, section 7.3; RFC 3339, 4122, 5321, 1123,
- * 3986.)
+ * `format` of JSON Schema as patterns. Each describes a subset of the format that every validator accepts; unlisted
+ * names are annotations. (JSON Schema 2020-12 validation, section 7.3; RFC 3339, 4122, 5321, 1123, 3986.)
  */
 
 const LONG_MONTH = "(0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])";
 const SHORT_MONTH = "(0[469]|11)-(0[1-9]|[12]\\d|30)";
-const FEBRUARY = "02-(0[1-9]|1\\d|2[0-8])"; // without the leap day, which not every year has
+const FEBRUARY = "02-(0[1-9]|1\\d|2[0-8])"; // without the leap day, which is missing in most years
 const DATE = `\\d{4}-(${LONG_MONTH}|${SHORT_MONTH}|${FEBRUARY})`;
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?";
 const ZONE = "(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)";

@@ -1,6 +1,7 @@
 /**
- * `allOf`, and constraints beside `anyOf` or `$ref`: several schemas that a value must fit at once, as one schema.
- * Exact for what a grammar can say; an `additionalProperties: false` closes the merged object, not each part of it.
+ * `allOf`, and constraints beside `anyOf` or `$ref`: merges several schemas that a value must fit at once. Exact for
+ * everything that a grammar can express; an `additionalProperties: false` closes the merged object, not each part of
+ * it.
  */
 
 import { isObject } from "../../../../base/index.ts";
@@ -9,9 +10,7 @@ import { listAt } from "./read.ts";
 /** A schema without `$ref`, `allOf`, `anyOf` and `oneOf`: constraints on one value. */
 export type Flat = Readonly<Record<string, unknown>>;
 
-/**
- * Keywords that a grammar enforces; all others are annotations, or constraints that are left to the client's validator.
- */
+/** Keywords that a grammar enforces; all others are annotations, or left to the client's validator. */
 const CONSTRAINTS: ReadonlySet<string> = new Set([
   "type",
   "nullable",
@@ -46,7 +45,7 @@ const CONSTRAINTS: ReadonlySet<string> = new Set([
   "unevaluatedItems",
 ]);
 
-/** Values that are not allowed: a `not` with an `enum`. No keyword that a schema can have. */
+/** Excluded values: a `not` with an `enum`. Not a possible keyword of a schema. */
 export const EXCLUDED = "not in";
 
 export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
@@ -58,7 +57,7 @@ const larger: Merge = (a, b) => (Number(a) >= Number(b) ? a : b);
 const smaller: Merge = (a, b) => (Number(a) <= Number(b) ? a : b);
 const both: Merge = (a, b) => (a === false || b === false ? false : { allOf: [a, b] });
 
-/** How two values of one keyword become one; undefined: no value fits both. */
+/** Merges two values of a keyword; undefined: no value fits both. */
 const MERGES: Readonly<Record<string, Merge>> = {
   type: mergeTypes,
   nullable: (a, b) => a === true && b === true,
@@ -93,7 +92,7 @@ const MERGES: Readonly<Record<string, Merge>> = {
   [EXCLUDED]: (a, b) => [...toList(a), ...toList(b)],
 };
 
-/** One schema for values that fit both; undefined where `a` and `b` contradict each other or cannot be combined. */
+/** One schema for values that fit both; undefined if `a` and `b` contradict each other or cannot be merged. */
 export function merge(a: Flat, b: Flat): Flat | undefined {
   const out: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) {
@@ -105,7 +104,7 @@ export function merge(a: Flat, b: Flat): Flat | undefined {
   return withoutExcluded(out);
 }
 
-/** Values that are listed and excluded are gone; undefined where all are. */
+/** Removes listed values that are excluded; undefined if none remains. */
 function withoutExcluded(flat: Record<string, unknown>): Flat | undefined {
   const given = toList(flat["type"] ?? []);
   const isNullOut = toList(flat[EXCLUDED] ?? []).includes(null) && given.length > 1;
@@ -121,14 +120,14 @@ function withoutExcluded(flat: Record<string, unknown>): Flat | undefined {
   return left.length > 0 ? { ...rest, enum: left } : undefined;
 }
 
-/** Multiples of the answer are multiples of both, where that is easily told. */
+/** A common multiple of both, if easy to find. */
 function commonMultiple(a: number, b: number): number {
   const [small, large] = a < b ? [a, b] : [b, a];
   const isWhole = Math.abs(large / small - Math.round(large / small)) < 1e-9;
   return isWhole || !Number.isInteger(a * b) ? large : a * b;
 }
 
-/** The values of an `enum` that have one of the types, and are within the bounds beside it. */
+/** The values of an `enum` that have one of the types and are within the bounds. */
 export function fittingValues(flat: Flat, types: readonly Type[] | undefined, path: string): readonly unknown[] {
   const isOfTypes = (value: unknown): boolean => !types || types.some((type) => isOfType(value, type));
   return (listAt(flat, "enum", path) ?? []).filter((value) => isOfTypes(value) && isWithin(value, flat));
@@ -152,7 +151,7 @@ function isWithin(value: unknown, flat: Flat): boolean {
   return isInside && within(value, "minimum", "maximum");
 }
 
-/** The constraints of a schema, with `const` as an `enum` of one. */
+/** The constraints of a schema, with `const` as an `enum` of one value. */
 export function constraintsOf(schema: Flat): Flat {
   const out: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(schema)) if (CONSTRAINTS.has(key)) out[key] = value;
@@ -179,7 +178,7 @@ function commonValues(a: readonly unknown[], b: readonly unknown[]): unknown[] |
 }
 
 function mergeMaps(a: unknown, b: unknown): unknown {
-  if (!isObject(a)) return a; // whoever reads the keyword says what is wrong
+  if (!isObject(a)) return a; // the reader of the keyword reports the problem
   if (!isObject(b)) return b;
   const out: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) out[key] = Object.hasOwn(out, key) ? both(out[key], value) : value;

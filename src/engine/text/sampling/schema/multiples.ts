@@ -1,19 +1,19 @@
 /**
- * `multipleOf` as a grammar: the multiples one by one where bounds leave few, the last digits of whole steps, the
- * decimals of steps that divide one. Other steps are the client's to check.
+ * `multipleOf` as a grammar: a list of multiples within narrow bounds, the last digits for integral steps, the decimals
+ * for steps that divide one. Other steps are left to the client.
  */
 import { INTEGER, integerGrammar, type Bound } from "./number-range.ts";
 
 const LISTED_MAX = 256; // multiples written out
-const STEPS_MAX = 100; // of a unit that a decimal step divides
-const SUFFIX_DIGITS = 3; // of a whole step that divides a power of ten
+const STEPS_MAX = 100; // decimal steps per unit
+const SUFFIX_DIGITS = 3; // digits of an integral step that divides a power of ten
 
 interface Range {
   readonly min?: Bound | undefined;
   readonly max?: Bound | undefined;
 }
 
-/** Multiples of a step in a range; undefined where a grammar cannot say so, empty text where there is none. */
+/** Multiples of a step in a range; undefined if not expressible, empty text if there is no multiple. */
 export function multiplesGrammar(step: number, range: Range, type: "integer" | "number"): string | undefined {
   const { min, max } = range;
   const perUnit = Math.round(1 / step);
@@ -32,12 +32,12 @@ const decimalsOf = (step: number): number => {
   return Math.max(0, (digits.split(".")[1]?.length ?? 0) - Number(exponent));
 };
 
-/** All multiples of a range with two ends, where they are few. */
+/** All multiples in a bounded range, if they are few. */
 function listed(step: number, { min, max }: Range, keep?: (value: number) => boolean): string | undefined {
   if (!min || !max) return undefined;
   const from = Math.ceil(min.value / step - 1e-9);
   const to = Math.floor(max.value / step + 1e-9);
-  const isExact = Number.isSafeInteger(from) && Number.isSafeInteger(to); // beyond, one more is the same number
+  const isExact = Number.isSafeInteger(from) && Number.isSafeInteger(to); // beyond, adding one changes nothing
   if (!isExact || to - from > LISTED_MAX) return undefined;
   const decimals = Math.min(decimalsOf(step), 20);
   const values: string[] = [];
@@ -58,7 +58,7 @@ const plain = (value: number, decimals: number): string =>
         .replace(/(\.\d*?)0+$/, "$1")
         .replace(/\.$/, "");
 
-/** Whole multiples: the last digits say it, where the step divides a power of ten. */
+/** Integral multiples by their last digits, if the step divides a power of ten. */
 function suffixes(step: number, isNatural: boolean): string | undefined {
   const digits = [1, 2, SUFFIX_DIGITS].find((count) => 10 ** count % step === 0);
   if (digits === undefined) return undefined;
@@ -72,7 +72,7 @@ function suffixes(step: number, isNatural: boolean): string | undefined {
   return `("0" | ${isNatural ? "" : '"-"? '}(${[...short, long].join(" | ")}))`;
 }
 
-/** Numbers whose decimals are multiples of a step that divides one, in a range whose ends are whole. */
+/** Numbers whose decimals are multiples of a step that divides one, in a range with integral ends. */
 function fractions(step: number, { min, max }: Range): string | undefined {
   if ([min, max].some((bound) => bound && !(Number.isInteger(bound.value) && bound.value >= 0))) return undefined;
   const decimals = decimalsOf(step);

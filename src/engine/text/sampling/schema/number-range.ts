@@ -1,7 +1,7 @@
 /**
- * Numbers between two bounds as a grammar: digits compared from the left, the way one compares them by eye. Integers
- * take up to 15 digits; numbers with a bound are written without exponent, with up to `BOUNDED_FRACTION_DIGITS`
- * decimals, so a value that needs more to tell it from a bound is left out.
+ * Numbers in a range as a grammar that compares digits from the left. Integers have up to 15 digits; bounded numbers
+ * have no exponent and up to `BOUNDED_FRACTION_DIGITS` decimals, which excludes values that differ from a bound only
+ * beyond that.
  */
 
 /** Inclusive unless `open`. */
@@ -11,19 +11,19 @@ export interface Bound {
 }
 
 const FRACTION_DIGITS = 15;
-/** Fewer where there are bounds: every digit is a state, and each bounded number has its own. */
+/** Fewer for bounded numbers: every digit is a state, and each bounded number has its own. */
 const BOUNDED_FRACTION_DIGITS = 6;
 
 const EXPONENT = "([eE] [+\\u002d]? [0-9]{1,2})?";
 
 /** Any integer that a double holds exactly. */
 export const INTEGER = '("0" | "-"? [1-9] [0-9]{0,14})';
-/** Any number; the exponent is short, so that none overflows. */
+/** Any number; the exponent is limited to prevent overflow. */
 export const NUMBER = `"-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,${FRACTION_DIGITS}})? ${EXPONENT}`;
 
-const MAX_INTEGER = 999_999_999_999_999; // 15 digits; what INTEGER can say
+const MAX_INTEGER = 999_999_999_999_999; // 15 digits, as in INTEGER
 
-/** Integers in a range; undefined where there is none. */
+/** Integers in a range; undefined if it is empty. */
 export function integerGrammar(range: { min?: Bound | undefined; max?: Bound | undefined }): string | undefined {
   const low = range.min ? Math.ceil(range.min.value) : -MAX_INTEGER;
   const high = range.max ? Math.floor(range.max.value) : MAX_INTEGER;
@@ -37,7 +37,7 @@ export function integerGrammar(range: { min?: Bound | undefined; max?: Bound | u
   return choice(parts);
 }
 
-/** Numbers in a range; undefined where there is none. */
+/** Numbers in a range; undefined if it is empty. */
 export function numberGrammar(range: { min?: Bound | undefined; max?: Bound | undefined }): string | undefined {
   const min = range.min && range.min.value > -MAX_INTEGER ? range.min : undefined;
   const max = range.max && range.max.value < MAX_INTEGER ? range.max : undefined;
@@ -63,7 +63,7 @@ export function numberGrammar(range: { min?: Bound | undefined; max?: Bound | un
 /** Integers from..to without leading zeros, 0 ≤ from ≤ to. */
 function naturals(from: number, to: number): string {
   const parts: string[] = [];
-  const free: number[] = []; // lengths of which every number is in the range
+  const free: number[] = []; // lengths at which every number is in the range
   for (let length = String(from).length; length <= String(to).length; length++) {
     const [least, most] = [length === 1 ? 0 : 10 ** (length - 1), 10 ** length - 1];
     if (length > 1 && from <= least && to >= most) free.push(length - 1);
@@ -73,7 +73,7 @@ function naturals(from: number, to: number): string {
   return choice(parts);
 }
 
-/** Digit strings between two of the same length. */
+/** Digit strings of equal length in a range. */
 function sameLength(low: string, high: string): string {
   if (low === "") return '""';
   const rest = low.length - 1;
@@ -110,7 +110,7 @@ interface FractionRange {
   readonly high?: FractionBound;
 }
 
-/** A whole part followed by a fraction in a range, and by none where zero is in it. */
+/** An integral part followed by a fraction in a range; the fraction is optional if zero is in it. */
 function withFraction(whole: string, range: FractionRange): string | undefined {
   const zero = admitsZero(range);
   const fraction = fractionDigits(range, BOUNDED_FRACTION_DIGITS);
@@ -121,7 +121,7 @@ function withFraction(whole: string, range: FractionRange): string | undefined {
 const admitsZero = ({ low, high }: FractionRange): boolean =>
   !(low && (low.digits !== "" || low.open)) && !(high && high.digits === "" && high.open);
 
-/** One or more digits whose value as a fraction lies in the range; undefined where there are none. */
+/** One or more digits whose value as a fraction is in the range; undefined if impossible. */
 function fractionDigits({ low, high }: FractionRange, room: number): string | undefined {
   if (room === 0) return undefined;
   if (low?.digits === "" && !low.open) return fractionDigits(high ? { high } : {}, room);
@@ -143,7 +143,7 @@ function fractionDigits({ low, high }: FractionRange, room: number): string | un
   return possible.length > 0 ? choice(possible) : undefined;
 }
 
-/** A digit that equals the first one of a bound, and what the rest of the bound lets follow. */
+/** A digit that equals the bound's first one, followed by anything that the rest of the bound allows. */
 function afterDigit(digit: number, rest: FractionRange, room: number): string | undefined {
   const more = fractionDigits(rest, room - 1);
   const alone = admitsZero(rest);
@@ -154,7 +154,7 @@ function afterDigit(digit: number, rest: FractionRange, room: number): string | 
 const firstDigit = (bound: FractionBound): number => Number(bound.digits[0] ?? 0);
 const afterFirst = (bound: FractionBound): FractionBound => ({ digits: bound.digits.slice(1), open: bound.open });
 
-/** Whole part and fraction digits of a non-negative double, from its shortest decimal form. */
+/** Integral part and fraction digits of a non-negative double, from its shortest decimal form. */
 function split(value: number): [whole: number, fraction: string] {
   const whole = Math.trunc(value);
   const text = value.toFixed(FRACTION_DIGITS);

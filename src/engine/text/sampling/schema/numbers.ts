@@ -9,7 +9,7 @@ import { define, use, type Rules } from "./rules.ts";
 interface NumericPlace {
   readonly type: "integer" | "number";
   readonly path: string;
-  /** Notes a keyword that is not held. */
+  /** Records an unenforced keyword. */
   readonly leave: (place: string) => void;
 }
 
@@ -30,7 +30,7 @@ export function numericGrammar(rules: Rules, flat: Flat, { type, path, leave }: 
   return pay(rules.budget, "bounds") ? define(rules, grammar) : use(rules, type);
 }
 
-/** The nearer of two bounds; in draft 4 the open one is a flag of the closed one. */
+/** The tighter of two bounds; in draft 4 the open one is a flag of the closed one. */
 function boundAt(
   flat: Flat,
   keys: { closed: string; open: string; path: string; nearer: (a: number, b: number) => number },

@@ -1,20 +1,20 @@
 /**
- * Reading a client's JSON schema: size, depth, kinds of keywords, and where `$ref` points. Errors are
- * `bad_request` and name the place as a JSON path.
+ * Reads a client's JSON schema: size, depth, keyword types, and `$ref` targets. Errors are `bad_request` and name the
+ * place as a JSON path.
  */
 import { AppError, isObject, shown } from "../../../../base/index.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
 const MAX_SCHEMA_CHARS = 262_144; // a schema of 2,000 enum values has 40,000
-const MAX_SCHEMA_DEPTH = 64; // of schemas in one another; generated ones reach 10
+const MAX_SCHEMA_DEPTH = 64; // nesting of schemas; generated ones reach 10
 
 /** Throws `bad_request` with the place. */
 export function failAt(path: string, message: string): never {
   throw new AppError("bad_request", `format: ${path}: ${message}`);
 }
 
-/** Checks what holds for the schema as a whole, and gives its text. */
+/** Checks the limits of the whole schema, and returns its text. */
 export function checkSize(schema: Schema): string {
   const deep = tooDeepAt(schema);
   if (deep !== undefined) failAt(deep, TOO_DEEP);
@@ -26,7 +26,7 @@ export function checkSize(schema: Schema): string {
 
 export const TOO_DEEP = `nested deeper than ${MAX_SCHEMA_DEPTH} schemas`;
 
-/** Keywords whose value is a map of schemas, so its keys are no keywords. */
+/** Keywords whose value is a map of schemas, with arbitrary keys. */
 export const MAPS: ReadonlySet<string> = new Set([
   "properties",
   "patternProperties",
@@ -34,15 +34,15 @@ export const MAPS: ReadonlySet<string> = new Set([
   "$defs",
   "definitions",
 ]);
-/** The maps that stand beside a schema, not in it. */
+/** Maps of definitions, which are not part of the value's schema. */
 const DEFINITIONS: ReadonlySet<string> = new Set(["$defs", "definitions"]);
 
-/** Characters of a place that a message has room for. */
+/** Maximum length of a place in a message. */
 const PLACE_CHARS = 200;
 
 /**
- * The first place where schemas in one another are too many, as a JSON path; undefined: none. Schemas are counted, not
- * the maps and lists between them; a definition begins anew.
+ * The first place with too deep nesting, as a JSON path; undefined: none. Counts schemas, not the maps and lists
+ * between them; a definition starts anew.
  */
 export function tooDeepAt(schema: unknown, path = "$", depth = 1): string | undefined {
   if (typeof schema !== "object" || schema === null) return undefined;
@@ -108,7 +108,7 @@ export function countAt(schema: Schema, key: string, path: string): number | und
   return failAt(`${path}.${key}`, `expected a whole number from 0, got ${value}`);
 }
 
-/** What a local `$ref` points at (RFC 6901 in a fragment). */
+/** The target of a local `$ref` (RFC 6901 in a fragment). */
 export function resolvePointer(root: Schema, ref: unknown, path: string): unknown {
   if (typeof ref !== "string" || (ref !== "#" && !ref.startsWith("#/"))) {
     failAt(

@@ -1,7 +1,6 @@
 /**
- * Regular expressions (ECMA-262, as JSON Schema's `pattern` uses them) → the inside of a JSON string in a grammar's
- * notation. Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the
- * ends.
+ * Regular expressions (ECMA-262, for JSON Schema's `pattern`) → the inside of a JSON string in a grammar's notation.
+ * Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the ends.
  */
 import { AppError } from "../../../../base/index.ts";
 import {
@@ -17,9 +16,9 @@ import {
 } from "./char-set.ts";
 import { repeat, type Budget } from "./budget.ts";
 
-const MAX_PATTERN_CHARS = 4096; // longest seen: zod's e-mail and IPv6 patterns, under 1,000
+const MAX_PATTERN_CHARS = 4096; // longest known: zod's e-mail and IPv6 patterns, under 1,000
 const MAX_GROUP_DEPTH = 32;
-const WIDE_CHARS = 16; // a class of more, letters say, is what a good part of a vocabulary fits
+const WIDE_CHARS = 16; // a larger class, such as letters, fits a good part of a vocabulary
 
 type Node =
   | { readonly kind: "set"; readonly set: CharSet }
@@ -28,7 +27,7 @@ type Node =
   | { readonly kind: "start" | "end" };
 type Sequence = readonly Node[];
 
-/** What a pattern is parsed with: the text, where it is, and how deep in groups. */
+/** The state of parsing: the text, the position, and the nesting of groups. */
 interface Reader {
   readonly pattern: string;
   readonly chars: readonly string[];
@@ -37,7 +36,7 @@ interface Reader {
   readonly fail: (message: string) => never;
 }
 
-/** Whether a pattern looks ahead or behind; where it does, a known `format` beside it can stand in for it. */
+/** Returns whether a pattern has look-around; then a known `format` beside it can replace it. */
 export const looksAround = (pattern: string): boolean => /\(\?<?[=!]/.test(pattern);
 
 /**
@@ -57,7 +56,7 @@ export function patternGrammar(pattern: string, options: { where: string; budget
 
 type Writer = { readonly budget: Budget; readonly fail: (message: string) => never };
 
-/** One top-level branch: what is not anchored may be preceded or followed by anything. */
+/** One top-level branch: without an anchor, any text may precede or follow. */
 function searched(sequence: Sequence, writer: Writer): string {
   const only = sequence[0];
   if (sequence.length === 1 && only?.kind === "choice") {
@@ -87,7 +86,7 @@ function written(node: Node, writer: Writer): string {
   }
 }
 
-/** How many characters one match of a node takes in the grammar, wide classes apart. */
+/** The number of characters that a match of a node takes in the grammar, narrow and wide classes separately. */
 function sizeOf(node: Node): { narrow: number; wide: number } {
   if (node.kind === "set") return charCount(node.set) > WIDE_CHARS ? { narrow: 0, wide: 1 } : { narrow: 1, wide: 0 };
   if (node.kind !== "choice" && node.kind !== "repeat") return { narrow: 0, wide: 0 };
@@ -167,7 +166,7 @@ function parseRepeat(reader: Reader, of: Node): Node {
   if (!range) return of;
   if (of.kind === "start" || of.kind === "end") reader.fail("an anchor cannot repeat");
   if (range[0] > range[1]) reader.fail(`counts out of order: {${range[0]},${range[1]}}`);
-  if (reader.chars[reader.at] === "?") reader.at++; // lazy: the same strings
+  if (reader.chars[reader.at] === "?") reader.at++; // lazy: matches the same strings
   return { kind: "repeat", of, min: range[0], max: range[1] };
 }
 

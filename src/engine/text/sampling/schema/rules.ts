@@ -1,31 +1,32 @@
 /**
- * The rules of a grammar under construction, in xgrammar's EBNF, and the fixed ones that all JSON shares. Rules of
- * strings end in a look-ahead `(= …)` and recur on the right: with it the library knows in advance which tokens may
- * close a string, and a mask takes 0.04 ms; as `"\"" char* "\""` it takes 70 ms.
+ * The rules of a grammar under construction, in xgrammar's EBNF, and the fixed rules of JSON. String rules end in a
+ * look-ahead `(= …)` and are right-recursive: so the library knows in advance which tokens may close a string, and a
+ * mask takes 0.04 ms; with `"\"" char* "\""` it takes 70 ms.
  */
 import { failAt } from "./read.ts";
 import { INTEGER, NUMBER } from "./number-range.ts";
 import { makeBudget, type Budget } from "./budget.ts";
 
-const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times what a large schema gives
+const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times the size of a large schema's grammar
 
 export interface Rules {
   readonly bodies: Map<string, string>;
-  /** Body → name of what `define` made, so that equal parts of a schema share a rule. */
+  /** Body → name from `define`, so that equal parts of a schema share a rule. */
   readonly names: Map<string, string>;
   readonly budget: Budget;
   chars: number;
 }
 
-/** A character that stands for itself in a JSON string. */
+/** A character that JSON strings contain unescaped. */
 export const RAW_CHAR = "[^\\u0022\\u005c\\u0000-\\u001f]";
 
-/** What may follow a string that is a value, and one that is a key. */
+/** The text allowed after a string value, and after a key. */
 export const AFTER_VALUE = " (= ws [,}\\]])";
 export const AFTER_KEY = ' (= ":")';
 
 /**
- * Blank space is bounded, so that no model can fill an answer with it: nothing, one space, or a line and its indent.
+ * White space is bounded, so that a model cannot fill an answer with it: nothing, one space, or a line break with
+ * indentation.
  */
 const SHARED: Readonly<Record<string, readonly [body: string, ...needs: string[]]>> = {
   ws: ['"" | " " | "\\u000a" [ \\u0009]{0,20}'],
@@ -44,7 +45,7 @@ const SHARED: Readonly<Record<string, readonly [body: string, ...needs: string[]
 
 export const makeRules = (): Rules => ({ bodies: new Map(), names: new Map(), budget: makeBudget(), chars: 0 });
 
-/** The name of a shared rule, which is added with what it needs. */
+/** The name of a shared rule, which is added with its dependencies. */
 export function use(rules: Rules, name: keyof typeof SHARED & string): string {
   if (rules.bodies.has(name)) return name;
   const [body, ...needs] = SHARED[name]!;
@@ -53,7 +54,7 @@ export function use(rules: Rules, name: keyof typeof SHARED & string): string {
   return name;
 }
 
-/** A name for a rule whose body follows by `add`: what recursion refers to. */
+/** A name for a rule whose body follows by `add`, for recursion. */
 export function reserve(rules: Rules): string {
   const name = `r${rules.bodies.size}`;
   rules.bodies.set(name, "");

@@ -1,6 +1,4 @@
-/**
- * Strings of a schema: `pattern`, `format`, `minLength`, `maxLength`, and keys that are none of the declared ones.
- */
+/** Strings of a schema: `pattern`, `format`, `minLength`, `maxLength`, and undeclared keys. */
 import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, union } from "./char-set.ts";
 import { FORMATS } from "./formats.ts";
 import { EXCLUDED } from "./merge.ts";
@@ -12,8 +10,8 @@ import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules
 type Role = "key" | "value";
 
 /**
- * An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it,
- * but for a pattern that repeats one class.
+ * An expression for a string that fits the constraints. A pattern or a format overrides lengths, unless the pattern
+ * repeats one class.
  */
 export function stringGrammar(rules: Rules, schema: Schema, options: { path: string; role: Role }): string {
   const { path, role } = options;
@@ -43,8 +41,8 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
 }
 
 /**
- * What follows the opening quote of a string of `min` to `max` characters; undefined where the budget does not allow
- * it. A rule says how many characters may still come, so all strings of a grammar share what is left of the longest.
+ * The text after the opening quote of a string of `min` to `max` characters; undefined if the budget does not allow it.
+ * Each rule stands for a number of remaining characters, so all strings of a grammar share the rules of the longest.
  */
 function countedRest(rules: Rules, { min, max, role }: { min: number; max: number; role: Role }): string | undefined {
   const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
@@ -61,10 +59,10 @@ function countedRest(rules: Rules, { min, max, role }: { min: number; max: numbe
   return rest;
 }
 
-/** One class repeated, and nothing else. */
+/** A single repeated class. */
 const REPEATED = /^\^(\[(?:\\.|[^\]\\])+\]|\\[dws])([+*])\$$/;
 
-/** A pattern with the lengths beside it, where those say how often it repeats. */
+/** A pattern, with `minLength` and `maxLength` as its repetition if it repeats one class. */
 function withLengths(pattern: string | undefined, { min, max }: { min: number; max: number }): string | undefined {
   const [, unit, times] = (pattern && REPEATED.exec(pattern)) || [];
   if (unit === undefined || (min === 0 && max === Infinity)) return pattern;
@@ -72,7 +70,7 @@ function withLengths(pattern: string | undefined, { min, max }: { min: number; m
   return least > max ? pattern : `^${unit}{${least},${Number.isFinite(max) ? max : ""}}$`;
 }
 
-/** The pattern to enforce: the given one, unless it looks around and a known format says the same. */
+/** The pattern to enforce: the given one, unless it has look-around and a known format is equivalent. */
 function patternOf(schema: Schema, path: string): string | undefined {
   const pattern = stringAt(schema, "pattern", path);
   const name = stringAt(schema, "format", path) ?? "";
@@ -80,7 +78,7 @@ function patternOf(schema: Schema, path: string): string | undefined {
   return pattern === undefined || (looksAround(pattern) && format !== undefined) ? format : pattern;
 }
 
-/** A key of an open object: any but the declared names, however they are spelt. */
+/** A key of an open object: any except the declared names, in any spelling. */
 export const otherKeyGrammar = (rules: Rules, names: readonly string[]): string => otherGrammar(rules, names, "key");
 
 function otherGrammar(rules: Rules, names: readonly string[], role: Role): string {
@@ -93,7 +91,10 @@ function otherGrammar(rules: Rules, names: readonly string[], role: Role): strin
   return define(rules, `"\\u0022" ${otherThan(rules, { names: units, rest, after })}`);
 }
 
-/** A name as units of JSON text: a character, or an escape of two. One spelling each, as `\u` and `\/` are left out. */
+/**
+ * A name as units of JSON text: a character, or a two-character escape. Spellings are unique, because `\u` and `\/` are
+ * not allowed.
+ */
 const spelt = (name: string): string[] =>
   JSON.stringify(name)
     .slice(1, -1)
@@ -102,8 +103,8 @@ const spelt = (name: string): string[] =>
 const rangeOf = (char: string): readonly [number, number] => [char.codePointAt(0)!, char.codePointAt(0)!];
 
 /**
- * A rule for what may follow a prefix that all names share, and that leads to none of them. Each is a state that the
- * budget must pay; once it is spent, other keys do not begin like declared ones.
+ * A rule for the text after a common prefix of all names that leads to none of them. Each is a state that the budget
+ * must pay for; once it is spent, other keys may not begin like declared ones.
  */
 function otherThan(
   rules: Rules,
@@ -117,7 +118,7 @@ function otherThan(
   const parts: string[] = names.every((name) => name.length > 0) ? ['"\\u0022"'] : [];
   const taken = union([...next.keys()].filter((unit) => !unit.startsWith("\\")).map((unit) => rangeOf(unit)));
   const excluded = union(ESCAPED, taken);
-  // a class cannot exclude single characters beyond ASCII: where one is taken, all are
+  // a class cannot exclude single characters beyond ASCII: if one is taken, all are
   const others = subtract(excluded, ASCII).length > 0 ? classOf(subtract(ASCII, excluded)) : negatedClass(excluded);
   parts.push(`${others} ${rest}`);
   const escapes = Array.from('"\\bfnrt').filter((letter) => !next.has(`\\${letter}`));

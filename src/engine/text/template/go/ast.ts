@@ -1,6 +1,6 @@
 /**
- * The tree of a Go text/template, and the two questions that prompts ask of it: which identifiers it uses, and what is
- * left when everything behind the `.Response` action is cut off. Node kinds follow text/template/parse/node.go.
+ * The tree of a Go text/template, with two analyses for prompts: the identifiers it uses, and a copy cut off after the
+ * `.Response` action. Node kinds follow text/template/parse/node.go.
  */
 
 /** `at` and `end` are offsets into the source: what an error message quotes. */
@@ -27,14 +27,14 @@ export interface Branch {
 /** `$a, $b := command | command`. */
 export interface Pipe extends Spot {
   readonly kind: "pipe";
-  /** Variables that take the value, `$` included. */
+  /** Variables that are set, with their `$`. */
   readonly targets: readonly string[];
   /** `=` instead of `:=`. */
   readonly assigns: boolean;
   readonly commands: readonly Command[];
 }
 
-/** The first operand is the thing called, or the value itself. Never empty. */
+/** The first operand is the function, or the value itself. Never empty. */
 export interface Command extends Spot {
   readonly operands: readonly [Operand, ...Operand[]];
 }
@@ -80,9 +80,9 @@ function operandIdentifiers(operand: Operand, found: Set<string>): void {
 }
 
 /**
- * A copy that ends right behind the first action that prints `.Response`: the open end of a prompt. In a branch, each
- * side ends at its own. Conditions are not looked into, so `{{ if .Response }}` alone does not cut. Without such an
- * action the copy is whole.
+ * A copy that ends right after the first action that prints `.Response`: the open end of a prompt. In a branch, each
+ * side ends at its own. Conditions are not searched, so `{{ if .Response }}` alone does not cut. Without such an action
+ * the copy is complete.
  */
 export function cutAfterResponse(nodes: readonly Node[]): { readonly nodes: readonly Node[]; readonly cut: boolean } {
   const kept: Node[] = [];

@@ -1,16 +1,16 @@
-/** What work on values costs, in steps of the evaluator's budget; a step takes about a tenth of a microsecond. */
+/** The cost of work on values, in steps of the evaluator's budget; a step takes about 0.1 µs. */
 import type { GoValue } from "./value.ts";
 
-/** Characters that are copied or compared for the price of one step. */
+/** Characters that can be copied or compared per step. */
 const COPIED_PER_STEP = 64;
-/** Characters that are looked at one by one, as JSON and UTF-8 do. */
+/** Characters that can be read one by one per step, as for JSON and UTF-8. */
 const READ_PER_STEP = 8;
-/** Each number, list, key and so on that is printed. */
+/** Each printed number, list, key and so on. */
 const PART_STEPS = 4;
 
 export const copyCost = (length: number): number => length / COPIED_PER_STEP;
 
-/** Looking at a value and not at its parts. */
+/** Reading a value without its parts. */
 export function outerCost(value: GoValue): number {
   if (typeof value === "string") return copyCost(value.length);
   return typeof value === "object" && value?.kind === "list" ? copyCost(value.items.length) : 0;
@@ -19,10 +19,10 @@ export function outerCost(value: GoValue): number {
 /** Steps for an argument of a function. */
 export type CostOf = (value: GoValue, known: KnownCosts) => number;
 
-/** Of values that were measured; they do not change. */
+/** Costs of measured values, which do not change. */
 export type KnownCosts = WeakMap<object, number>;
 
-/** Looking at all of a value, at every depth. */
+/** Reading a whole value, at every depth. */
 export function wholeCost(value: GoValue, known: KnownCosts): number {
   if (typeof value === "string") return PART_STEPS + value.length / READ_PER_STEP;
   if (typeof value !== "object" || value === null) return PART_STEPS;
@@ -39,7 +39,7 @@ export function wholeCost(value: GoValue, known: KnownCosts): number {
   return cost;
 }
 
-/** A text is copied; what prints anything else looks at all of it. */
+/** Text is copied; printing any other value reads all of it. */
 export const printCost: CostOf = (value, known) =>
   typeof value === "string" ? copyCost(value.length) : wholeCost(value, known);
 

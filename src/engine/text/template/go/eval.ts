@@ -1,6 +1,6 @@
 /**
- * Evaluation of Go templates: walks the nodes with a dot, a stack of variables and a budget, and collects the output. A
- * template and its values may be hostile, so work, depth and output are bounded. Semantics follow text/template/exec.go
+ * Evaluates Go templates: walks the nodes with a dot, a stack of variables and a budget, and collects the output. A
+ * template and its values are untrusted, so work, depth and output are bounded. Semantics follow text/template/exec.go
  * (missingkey=zero).
  */
 import { AppError } from "../../../../base/index.ts";
@@ -12,9 +12,9 @@ import { FUNCTIONS, type FunctionContext } from "./funcs.ts";
 import { type GoValue, isTrue, typeName } from "./value.ts";
 
 export interface RenderLimits {
-  /** Characters of the result, and of any text made on the way. */
+  /** Characters of the result, and of any intermediate text. */
   readonly outputLength: number;
-  /** Actions, commands and iterations; those that handle long texts and large values count more. */
+  /** Actions, commands and iterations; the ones on long texts and large values count more. */
   readonly steps: number;
 }
 
@@ -23,10 +23,10 @@ export const RENDER_LIMITS: RenderLimits = { outputLength: 32 * 1024 * 1024, ste
 
 /** Pipelines, branches and invoked templates inside each other; a few frames of the stack each. */
 const MAX_DEPTH = 1000;
-/** Operands, names of a path or variables looked through for the price of one step. */
+/** Operands, path names or variables that are searched per step. */
 const PARTS_PER_STEP = 8;
 
-/** A template that can be run. */
+/** An executable template. */
 export interface Program {
   readonly source: string;
   readonly main: readonly Node[];
@@ -51,14 +51,14 @@ interface State {
   variables: Variable[];
 }
 
-/** How a list of nodes ended. */
+/** The end of a list of nodes: completed, or by a control action. */
 type Flow = "next" | "break" | "continue";
 
 /** No value is piped into this command. */
 const NONE = Symbol("none");
 type Piped = GoValue | typeof NONE;
 
-/** @throws AppError `bad_request` with the place and the text of what failed, `too_large` beyond a limit */
+/** @throws AppError `bad_request` with the place and the failing text, `too_large` beyond a limit */
 export function run(program: Program, dot: GoValue, options: { now: Date; limits: RenderLimits }): string {
   const state: State = {
     program,
@@ -122,7 +122,7 @@ function walkBranch(state: State, dot: GoValue, branch: Branch): Flow {
   return flow;
 }
 
-/** Returns how many elements there were. */
+/** Returns the number of elements. */
 function walkRange(state: State, branch: Branch, value: GoValue): number {
   const names = branch.pipe.targets;
   const mark = state.variables.length;
@@ -176,7 +176,7 @@ function evalPipe(state: State, dot: GoValue, pipe: Pipe): GoValue {
   let value: Piped = NONE;
   for (const command of pipe.commands) {
     value = evalCommand(state, dot, command, value);
-    if (value === null) value = undefined; // an interface that holds nothing
+    if (value === null) value = undefined; // a nil interface
   }
   const result = value === NONE ? undefined : value;
   for (const name of pipe.targets) {
@@ -255,7 +255,7 @@ function evalPath(state: State, start: GoValue, operand: Operand & { path: reado
 
 interface Call {
   readonly name: string;
-  /** What an error points at. */
+  /** The source range for errors. */
   readonly spot: { readonly at: number; readonly end: number };
   readonly args: readonly Operand[];
   readonly piped: Piped;
@@ -279,7 +279,7 @@ function evalCall(state: State, dot: GoValue, call: Call): GoValue {
   return result;
 }
 
-/** Stops at the first argument that settles it; the value piped in comes last. */
+/** Stops at the first argument that decides; the piped value comes last. */
 function evalLogic(state: State, dot: GoValue, call: Call): GoValue {
   const settles = call.name === "or";
   if (call.args.length === 0 && call.piped === NONE) {
@@ -309,7 +309,7 @@ function spend(state: State, steps: number): void {
   }
 }
 
-/** Values cost as much as the work on them. */
+/** Charges for values as much as for the work on them. */
 function charge(state: State, values: readonly GoValue[], cost: CostOf = outerCost): void {
   let textLength = 0;
   for (const value of values) {
@@ -335,7 +335,7 @@ function errorAt(state: State, spot: { at: number; end: number }, message: strin
   return templateError(source, spot.at, `executing <${source.slice(spot.at, spot.end)}>: ${message}`);
 }
 
-/** Adds the place to what `inner` throws. */
+/** Adds the place to errors of `inner`. */
 function atPlace<T>(state: State, spot: { at: number; end: number }, inner: () => T, prefix = ""): T {
   try {
     return inner();

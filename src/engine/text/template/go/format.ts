@@ -1,6 +1,6 @@
 /**
- * Printing of values as Go's fmt package does: `%v` notation for print and actions, and printf with flags, width and
- * precision. Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
+ * Prints values like Go's fmt package: `%v` notation for print and actions, and printf with flags, width and precision.
+ * Ported from fmt/print.go and fmt/format.go for the types that templates can hold.
  */
 import { utf8Bytes } from "../../utf8.ts";
 import { AppError } from "../../../../base/index.ts";
@@ -11,7 +11,7 @@ type Composite = GoList | GoMap | GoStruct;
 
 const isComposite = (value: GoValue): value is Composite => typeof value === "object" && value !== null;
 
-/** What an action prints for a value. */
+/** The output of an action for a value. */
 export const actionText = (value: GoValue): string =>
   value === undefined || value === null ? "<no value>" : valueText(value);
 
@@ -30,7 +30,7 @@ function compositeText(value: Composite, part: (value: GoValue) => string): stri
   return `map[${[...value.entries].map(([key, each]) => `${part(key)}:${part(each)}`).join(" ")}]`;
 }
 
-/** Sprint: a space between two operands of which neither is a string. */
+/** Sprint: a space between two operands if neither is a string. */
 export function sprint(values: readonly GoValue[]): string {
   let text = "";
   values.forEach((value, i) => {
@@ -49,16 +49,16 @@ interface Spec {
   readonly room: { left: number };
 }
 
-/** `[3]`: the value that is used next; any mistake in it is shown in the text. */
+/** `[3]`: the value to use next; mistakes in it are printed into the text. */
 const INDEX = String.raw`(\[(?:[^\]%]*\])?)?`;
 const DIRECTIVE = new RegExp(
   String.raw`%([-+# 0]*)${INDEX}(\*|\d*)(?:(\.)${INDEX}(\*|\d*))?(?:(?<!\])${INDEX})?([\s\S]?)`,
   "gu",
 );
 const MAX_WIDTH = 1_000_000; // tooLarge, fmt/print.go
-/** Padding that one call may make; Go has no such limit. */
+/** Maximum padding of one call; Go has no such limit. */
 const MAX_PADDING = 16 * 1024 * 1024;
-/** Characters that one call may print, which may print one text many times. */
+/** Maximum characters of one call, which may print one text many times. */
 const MAX_PRINTED = 32 * 1024 * 1024;
 
 /** Flags, index, width; point, index, precision; index, verb. */
@@ -66,7 +66,7 @@ type Directive = [string, string?, string?, string?, string?, string?, string?, 
 
 /**
  * Sprintf. Mistakes are printed into the text, as in Go: `%!d(string=x)`, `%!d(MISSING)`, `%!(EXTRA int=1)`. Each
- * directive is paid for, since many may print one value.
+ * directive is charged, because many may print one value.
  */
 export function sprintf(
   format: string,
@@ -81,7 +81,7 @@ export function sprintf(
     const [flags, first, columns = "", dot, second, digits = "", third, verb = ""] = parts;
     charge(wholeCost, verb);
     let isGood = true;
-    /** Moves to the value that an index names; whether it is one. */
+    /** Moves to the value of an index; returns whether the index is valid. */
     const moveTo = (index: string | undefined): boolean => {
       if (index === undefined) return false;
       isReordered = true;
@@ -90,7 +90,7 @@ export function sprintf(
       else isGood = false;
       return number !== undefined;
     };
-    /** A width or precision, written out or (`*`) the next value; undefined: no fit. */
+    /** A width or precision, literal or (`*`) the next value; undefined: invalid. */
     const measure = (written: string): number | undefined => {
       const value = written === "*" ? values[used++] : BigInt(Math.min(Number(written), MAX_WIDTH + 1));
       return typeof value === "bigint" && Math.abs(Number(value)) <= MAX_WIDTH ? Number(value) : undefined;
@@ -105,7 +105,7 @@ export function sprintf(
     if (verb === "") return `${mistake}%!(NOVERB)`;
     if (!isGood) return `${mistake}%!${verb}(BADINDEX)`;
     if (used >= values.length) return `${mistake}%!${verb}(MISSING)`;
-    const plain = verb === "v" ? flags.replaceAll("+", "") : flags; // of %+v, structs alone have a meaning
+    const plain = verb === "v" ? flags.replaceAll("+", "") : flags; // %+v differs for structs only
     const side = (width ?? 0) < 0 ? `-${plain}` : plain;
     const spec = { verb, flags: side, width: Math.abs(width ?? 0), precision: Math.max(precision ?? -1, -1), room };
     charge(verb === "s" || (verb === "v" && !flags.includes("#")) ? printCost : escapeCost, values[used]);
@@ -170,7 +170,7 @@ function formatText(value: string, spec: Spec): string | undefined {
 }
 
 function firstCharacters(text: string, count: number): string {
-  const near = text.slice(0, 2 * count); // a character has one unit or two
+  const near = text.slice(0, 2 * count); // a character has one or two units
   return [...near].slice(0, count).join("");
 }
 
@@ -226,7 +226,7 @@ function floatText(value: number, form: "e" | "f" | "g", precision: number): str
 /** Two digits at least in the exponent: `1e+06`. */
 const exponent = (text: string): string => text.replace(/e([+-])(\d)$/, "e$10$2");
 
-/** Trailing zeros of a fraction, and its point where nothing is left. */
+/** Removes trailing zeros of a fraction, and its point if nothing is left. */
 const dropZeros = (text: string): string =>
   text.replace(/\.(\d*?)0+(?=e|$)/, (_, kept: string) => (kept ? `.${kept}` : ""));
 
@@ -250,7 +250,7 @@ function padNumber(number: { sign: string; digits: string }, spec: Spec): string
 /** Width counts code points. */
 function pad(text: string, spec: Spec): string {
   if (spec.width === 0) return text;
-  if (text.length >= 2 * spec.width) return text; // a character has one unit or two
+  if (text.length >= 2 * spec.width) return text; // a character has one or two units
   const missing = spec.width - [...text].length;
   if (missing <= 0) return text;
   if (spec.flags.includes("-")) return text + " ".repeat(missing);
@@ -269,7 +269,7 @@ const QUOTED: Readonly<Record<string, string>> = {
   '"': '\\"',
 };
 
-/** strconv.Quote: what is not printable becomes an escape, but not the placeholders of ../outside.ts. */
+/** strconv.Quote: escapes unprintable characters, but not the placeholders of ../outside.ts. */
 function quote(text: string): string {
   const body = text.replace(/["\\]|(?![ \ufdd0-\ufdef])[\p{C}\p{Z}]/gu, (c) => {
     const code = c.codePointAt(0)!;
@@ -284,5 +284,5 @@ function quote(text: string): string {
   return `"${body}"`;
 }
 
-/** Whether Go prints a code point as it is; placeholders as in `quote`. */
+/** Returns whether Go prints a code point unescaped; placeholders as in `quote`. */
 export const isPrintable = (character: string): boolean => !/(?![ \ufdd0-\ufdef])[\p{C}\p{Z}]/u.test(character);

@@ -1,6 +1,6 @@
 /**
- * Functions that Go templates can call: those of text/template (funcs.go) and the four that prompt templates have
- * besides. `and` and `or` are not here: they evaluate their arguments one by one, so the evaluator has them.
+ * Functions of Go templates: those in text/template (funcs.go) and four more for prompt templates. `and` and `or` are
+ * in the evaluator, because they evaluate their arguments lazily.
  */
 import { utf8Bytes, utf8Length, utf8Text } from "../../utf8.ts";
 import { AppError } from "../../../../base/index.ts";
@@ -8,10 +8,10 @@ import { type CostOf, escapeCost, outerCost, printCost, wholeCost } from "./cost
 import { actionText, isPrintable, sprint, sprintf, valueText } from "./format.ts";
 import { compareText, type GoValue, isTrue, toJson, typeName } from "./value.ts";
 
-/** What functions may ask of the world. */
+/** Services for functions. */
 export interface FunctionContext {
   readonly now: Date;
-  /** For work that the evaluator cannot tell from the arguments. */
+  /** For work that the evaluator cannot derive from the arguments. */
   readonly charge: (cost: CostOf, value: GoValue) => void;
 }
 
@@ -19,7 +19,7 @@ export interface FunctionContext {
 interface GoFunction {
   readonly min: number;
   readonly max?: number;
-  /** Steps that it takes for an argument; absent: it does not look at what is inside of lists, maps and structs. */
+  /** Steps for an argument; absent: it does not read inside lists, maps and structs. */
   readonly cost?: CostOf;
   readonly call: (args: readonly GoValue[], context: FunctionContext) => GoValue;
 }
@@ -28,7 +28,7 @@ const fail = (message: string): AppError => new AppError("bad_request", message)
 
 const isNil = (value: GoValue): boolean => value === null || value === undefined;
 
-/** Escapes what its arguments print as. */
+/** Escapes the printed form of its arguments. */
 const escaper = (escape: (text: string) => string): GoFunction => ({
   min: 0,
   cost: escapeCost,
@@ -41,7 +41,7 @@ const comparison = (holds: (a: GoValue, b: GoValue) => boolean): GoFunction => (
   call: ([a, b]) => holds(a, b),
 });
 
-/** The bytes of a text are made first. */
+/** Includes conversion of text to bytes. */
 const bytesCost: CostOf = (value, known) => (typeof value === "string" ? wholeCost(value, known) : outerCost(value));
 
 export const FUNCTIONS: Readonly<Record<string, GoFunction>> = {
@@ -78,10 +78,10 @@ export const FUNCTIONS: Readonly<Record<string, GoFunction>> = {
 type Kind = "bool" | "int" | "float" | "string";
 const KINDS: Readonly<Record<string, Kind>> = { boolean: "bool", bigint: "int", number: "float", string: "string" };
 
-/** Go compares pointers by what they point at. */
+/** Go compares pointers by their targets. */
 const isPointer = (value: GoValue): boolean => typeName(value).startsWith("*");
 
-/** a == b || a == c …; nothing is equal to nil but nil. */
+/** a == b || a == c …; only nil equals nil. */
 function isEqualToAny(first: GoValue, others: readonly GoValue[]): boolean {
   if (others.length === 0) throw fail("missing argument for comparison");
   const kind = KINDS[typeof first];
@@ -121,7 +121,7 @@ function notCallable(value: GoValue): never {
   throw fail(isNil(value) ? "call of nil" : `non-function of type ${typeName(value)}`);
 }
 
-/** Of a string: bytes. */
+/** For a string: bytes. */
 function lengthOf(value: GoValue): number {
   if (isNil(value)) throw fail("len of nil pointer");
   if (typeof value === "string") return utf8Length(value);
@@ -145,7 +145,7 @@ function indexOne(item: GoValue, index: GoValue): GoValue {
   throw fail(`can't index item of type ${typeName(item)}`);
 }
 
-/** `slice x i j k` is x[i:j:k]. Strings are cut at bytes; half a character becomes U+FFFD. */
+/** `slice x i j k` is x[i:j:k]. Strings are cut at bytes; a partial character becomes U+FFFD. */
 function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   if (indexes.length > 3) throw fail(`too many slice indexes: ${indexes.length}`);
   const isText = typeof item === "string";

@@ -1,6 +1,6 @@
 /**
- * Go text/template: `parseGoTemplate(source)` and what can be done with the result. Written for the prompt templates of
- * model stores, whose functions it has (`json`, `currentDate`, `yesterdayDate`, `toTypeScriptType`).
+ * Go text/template: `parseGoTemplate(source)` and operations on the result. Written for the prompt templates of model
+ * stores, with their functions (`json`, `currentDate`, `yesterdayDate`, `toTypeScriptType`).
  */
 import { cutAfterResponse, identifiersOf, type Node } from "./ast.ts";
 import { type Program, RENDER_LIMITS, type RenderLimits, run } from "./eval.ts";
@@ -10,18 +10,18 @@ import type { GoValue } from "./value.ts";
 
 export interface GoTemplate {
   readonly source: string;
-  /** What the template prints, definitions aside. */
+  /** The template's content, without definitions. */
   readonly nodes: readonly Node[];
   /**
-   * The text that it makes of `values`, which is `.` and `$`.
+   * Renders with `values` as `.` and `$`.
    * @throws AppError `bad_request` naming line, column and the failing text; `too_large` beyond a limit
    */
   render(values: GoValue, options: { now: Date; limits?: RenderLimits }): string;
   /** Lower-cased names of all fields and variables, in definitions too: `messages`, `$i`. */
   vars(): Set<string>;
-  /** The same template without anything behind its first `{{ .Response }}`. */
+  /** The same template without anything after its first `{{ .Response }}`. */
   withoutAfterResponse(): GoTemplate;
-  /** The same template with `{{ .Response }}` behind everything. */
+  /** The same template with `{{ .Response }}` at the end. */
   withResponseAppended(): GoTemplate;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Tokens of a Go text/template: text between actions, and inside `{{ }}` words, fields, variables, constants and
  * punctuation. Trim markers (`{{- `, ` -}}`) and comments are resolved here and never reach the parser. A lexical error
- * becomes the last token, so that the parser reports whichever mistake comes first. Ported from the state functions of
+ * becomes the last token, so that the parser reports the first mistake. Ported from the state functions of
  * text/template/parse/lex.go.
  */
 
@@ -26,7 +26,7 @@ export type TokenKind =
   | "leftParen"
   | "rightParen"
   | "punctuation" // any other printable character; only the comma has a meaning
-  | "end" // of input
+  | "end" // end of input
   | "error"; // text is the message
 
 /** `at` is the offset of its first character in the source. */
@@ -62,7 +62,7 @@ export function tokenize(source: string): Token[] {
     const next = source.startsWith("/*", inside)
       ? skipComment(source, inside, tokens)
       : readAction(source, { open, inside }, tokens);
-    if (next < 0) return tokens; // the error is in place
+    if (next < 0) return tokens; // the error is recorded
     at = next;
   }
   if (at < source.length) tokens.push({ kind: "text", text: source.slice(at), at });
@@ -153,7 +153,7 @@ function readQuoted(source: string, at: number, as: { quote: string; kind: Token
   return { kind: "error", text: `unterminated ${as.name}`, at };
 }
 
-/** Leaves the last space in place where a trim marker follows: it belongs to the closing delimiter. */
+/** Leaves the last space in place before a trim marker: it belongs to the closing delimiter. */
 function readSpace(source: string, at: number): string {
   let end = skipSpace(source, at);
   if (end - at > 1 && closeLength(source, end - 1) === 4) end--;
@@ -180,7 +180,7 @@ function closeLength(source: string, at: number): number {
   return isSpace(source[at]) && source.startsWith("-}}", at + 1) ? 4 : 0;
 }
 
-/** Whether a name may end at `at`; catches `$x+2` and `.a-b` early. */
+/** Returns whether a name may end at `at`; catches `$x+2` and `.a-b` early. */
 function isTerminator(source: string, at: number): boolean {
   const c = source[at];
   return c === undefined || isSpace(c) || ".,|:()".includes(c) || source.startsWith("}}", at);

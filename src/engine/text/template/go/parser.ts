@@ -8,11 +8,11 @@ import { parseCharacter, parseNumber, unquote } from "./constants.ts";
 import { templateError } from "./error.ts";
 import { tokenize, type Token, type TokenKind } from "./lexer.ts";
 
-/** Far above any real template (the longest seen has 30 kB); keeps every later offset and loop small. */
+/** Far above any real template (the longest known has 30 kB); keeps every later offset and loop small. */
 const MAX_TEMPLATE_LENGTH = 1024 * 1024;
-/** Parentheses and control structures inside each other; the parser recurses once or twice for each. */
+/** Nesting of parentheses and control structures; the parser recurses once or twice for each. */
 const MAX_NESTING = 200;
-/** Declared and still in scope at one place; each use of one looks through them. */
+/** Variables in scope at one place; each use searches them. */
 const MAX_VARIABLES = 200;
 
 /** `main` and every `define` and `block` by name. */
@@ -49,7 +49,7 @@ interface Cursor {
   at: number;
   depth: number;
   readonly defined: Map<string, readonly Node[]>;
-  /** Those of them that are not blank. */
+  /** The non-blank ones among them. */
   readonly filled: Set<string>;
 }
 
@@ -86,7 +86,7 @@ const isKeyword = (token: Token, word: string): boolean => token.kind === "keywo
 
 const fail = (c: Cursor, token: Token, message: string): AppError => templateError(c.source, token.at, message);
 
-/** What is wrong with a token here: the lexer's own complaint where it has one. */
+/** The error for a token here: the lexer's own message if it has one. */
 function unexpected(c: Cursor, token: Token, context: string): AppError {
   if (token.kind === "error") return fail(c, token, token.text);
   const shown = token.text.length > 20 ? `${token.text.slice(0, 20)}…` : token.text;
@@ -171,7 +171,7 @@ function parseItem(c: Cursor, scope: Scope): Item {
   return { kind: "node", node: { kind: "action", pipe: parsePipe(c, scope, { context: "command", close: "close" }) } };
 }
 
-/** Undefined where the keyword starts no control structure (`nil`; `define` below the top level). */
+/** Undefined if the keyword starts no control structure (`nil`; `define` below the top level). */
 function parseControl(c: Cursor, scope: Scope, word: Token): Node | undefined {
   const kind = word.text;
   if (kind === "if" || kind === "with" || kind === "range") {
@@ -203,7 +203,7 @@ function parseBranch(c: Cursor, scope: Scope, kind: "if" | "with" | "range"): No
   return { kind, pipe, body: body.nodes, otherwise };
 }
 
-/** Behind `else`: a list up to `{{end}}`, or the branch of `else if` and `else with`, which shares its `{{end}}`. */
+/** After `else`: a list up to `{{end}}`, or the branch of `else if` and `else with`, which shares its `{{end}}`. */
 function parseElse(c: Cursor, scope: Scope, kind: "if" | "with" | "range"): readonly Node[] {
   const word = peekPastSpace(c);
   if (word.kind === "keyword" && (word.text === "if" || word.text === "with")) {
@@ -325,7 +325,7 @@ function parseCommand(c: Cursor, scope: Scope): Command {
   }
 }
 
-/** A term and the `.Field`s stuck to it. */
+/** A term with the `.Field`s attached to it. */
 function parseOperand(c: Cursor, scope: Scope): Operand | undefined {
   const term = parseTerm(c, scope);
   if (!term || peek(c).kind !== "field") return term;
@@ -341,7 +341,7 @@ function parseOperand(c: Cursor, scope: Scope): Operand | undefined {
   throw templateError(c.source, term.at, `unexpected . after ${JSON.stringify(c.source.slice(term.at, term.end))}`);
 }
 
-/** Undefined where the next token starts no operand; it is left in place. */
+/** Undefined if the next token starts no operand; it is left in place. */
 function parseTerm(c: Cursor, scope: Scope): Operand | undefined {
   const token = peek(c);
   const spot = { at: token.at, end: endOf(token) };

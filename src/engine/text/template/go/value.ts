@@ -1,13 +1,12 @@
 /**
- * Values of Go templates, and the questions Go's reflection answers about them: kind, truth, type name, JSON. A Go
- * `int` is a bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{})
- * undefined.
+ * Values of Go templates, and Go's reflection on them: kind, truth, type name, JSON. A Go `int` is a bigint, a
+ * `float64` a number, a nil interface null, and a missing value (reflect.Value{}) undefined.
  */
 import { AppError } from "../../../../base/index.ts";
 
 export type GoValue = undefined | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
 
-/** What a value with a String method prints; absent: Go's own notation. */
+/** The output of a value with a String method; absent: Go's own notation. */
 interface Printed {
   readonly text?: () => string;
 }
@@ -22,9 +21,9 @@ export interface GoList extends Printed {
 /** As `goMap` makes it. */
 export interface GoMap extends Printed {
   readonly kind: "map";
-  /** In the order of their keys, in which Go iterates over a map and prints it. */
+  /** In key order, as Go iterates over a map and prints it. */
   readonly entries: ReadonlyMap<string, GoValue>;
-  /** The value of a missing key; absent: nil. */
+  /** The value for a missing key; absent: nil. */
   readonly missing?: GoValue;
   readonly type?: string;
 }
@@ -34,11 +33,11 @@ export interface GoStruct extends Printed {
   readonly kind: "struct";
   readonly type: string;
   readonly fields: ReadonlyMap<string, GoValue>;
-  /** What its JSON has, in order; undefined is left out. */
+  /** Fields of its JSON, in order; undefined ones are omitted. */
   readonly json: ReadonlyMap<string, GoValue>;
 }
 
-/** Deepest JSON value that is taken in or printed. */
+/** Maximum depth of JSON values read or printed. */
 const MAX_DEPTH = 200;
 
 /** A JSON value as `encoding/json` decodes it into an `any`: numbers are floats. */
@@ -59,7 +58,7 @@ export const goMap = (entries: readonly (readonly [string, GoValue])[]): GoMap =
   entries: new Map(entries.toSorted(([a], [b]) => compareText(a, b))),
 });
 
-/** Truth in `if`, `with`, `and`, `or`, `not`: not the zero of its type. */
+/** Truth in `if`, `with`, `and`, `or`, `not`: not the zero value of its type. */
 export function isTrue(value: GoValue): boolean {
   if (typeof value !== "object" || value === null) return Boolean(value);
   if (value.kind === "list") return value.items.length > 0;
@@ -105,7 +104,7 @@ export function toJson(value: GoValue): string {
 
 const jsonString = (text: string): string => escapeHtml(JSON.stringify(text));
 
-/** Escapes that encoding/json adds so that JSON may stand in a page. These characters occur only inside strings. */
+/** Escapes that encoding/json adds to make JSON safe in HTML. These characters occur only inside strings. */
 const ESCAPED: Readonly<Record<string, string>> = {
   "<": "\\u003c",
   ">": "\\u003e",

@@ -52,10 +52,10 @@ export interface Sequence {
 export interface For {
   readonly type: "For";
   readonly loopvar: Node;
-  /** A `Select` where the loop has an `if`. */
+  /** A `Select` if the loop has an `if`. */
   readonly iterable: Node;
   readonly body: readonly Node[];
-  /** For no iteration at all. */
+  /** Rendered if there is no iteration. */
   readonly defaultBlock: readonly Node[];
 }
 

@@ -1,8 +1,8 @@
 /**
- * Evaluation of Jinja templates on the tree of @huggingface/jinja's parser: our own, because a template is untrusted
- * (work, depth, text and output are bounded here, and nothing is reachable but the values given) and because Python's
- * meaning of None, undefined, `==`, `str` and scopes decides what a prompt looks like. Behaviour: jinja2 3.1.6 as
- * transformers sets it up (sandboxed and immutable, trim_blocks, lstrip_blocks, loop controls).
+ * Evaluates Jinja templates on the tree of @huggingface/jinja's parser. The evaluator is our own, because a template is
+ * untrusted (here work, depth, text and output are bounded, and only the given values are reachable) and because
+ * Python's meaning of None, undefined, `==`, `str` and scopes determines a prompt. Behaviour: jinja2 3.1.6 as
+ * transformers configures it (sandboxed and immutable, trim_blocks, lstrip_blocks, loop controls).
  */
 import { AppError } from "../../../../base/index.ts";
 import type { Call, CallBlock, For, Identifier, Member, Node, Parameter, SetNode } from "./ast.ts";
@@ -33,13 +33,13 @@ import {
   type Value,
 } from "./value.ts";
 
-/** Expressions, blocks and macros inside each other; a few frames of the stack each. */
+/** Nesting of expressions, blocks and macros; a few frames of the stack each. */
 const MAX_DEPTH = 1000;
 
-/** What one turn of a loop costs besides its body: a scope and `loop`. */
+/** Steps of one iteration besides its body, for a scope and `loop`. */
 const ITERATION_STEPS = 8;
 
-/** Names of one block; a loop or a macro has its own inside. */
+/** Names of one block; a loop or a macro has an inner scope. */
 interface Scope {
   readonly names: Map<string, Value>;
   readonly outer: Scope | undefined;
@@ -157,7 +157,7 @@ function runFor(state: State, node: For, scope: Scope): Rendered {
   return { text, flow: "next" };
 }
 
-/** What `loop` is in a body; its fields are made where one is asked for, which most iterations do not. */
+/** The `loop` variable of a body; its fields are computed on demand, because most iterations use none. */
 function loopAt(items: readonly Value[], i: number, changed: (value: Value) => boolean): Thing {
   let fields: Map<string, Value> | undefined;
   return {
@@ -195,7 +195,7 @@ function loopFields(
 
 const callable = (name: string, call: (args: Arguments) => Value): Callable => ({ kind: "function", name, call });
 
-/** Gives a name, or each name of a tuple, its value. */
+/** Assigns a value to a name, or to each name of a tuple. */
 function bindTarget(target: Node, value: Value, scope: Scope, budget: Budget): void {
   if (target.type === "Identifier") {
     scope.names.set(target.value, value);
@@ -233,14 +233,14 @@ interface Definition {
   readonly body: readonly Node[];
 }
 
-/** Sees the names around its definition. `caller` is what a call block hands in. */
+/** Sees the names around its definition. `caller` is the call block's body. */
 function makeMacro(state: State, { name, parameters, body }: Definition, scope: Scope): Callable {
   return callable(name, ({ positional, named }) => {
     const inner = innerScope(scope);
     const rest = new Map(named);
     parameters.forEach((parameter, i) => {
       const key = parameter.type === "Identifier" ? parameter.value : parameter.key.value;
-      const given = i < positional.length ? positional[i] : rest.get(key); // None is given too
+      const given = i < positional.length ? positional[i] : rest.get(key); // None counts as given
       rest.delete(key);
       if (given !== undefined) inner.names.set(key, given);
       else if (parameter.type === "Identifier") {

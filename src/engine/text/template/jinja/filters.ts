@@ -1,6 +1,4 @@
-/**
- * Filters of Jinja (`x | name(…)`). Behaviour: jinja2/filters.py, with `tojson` as chat templates have it.
- */
+/** Filters of Jinja (`x | name(…)`). Behaviour: jinja2/filters.py, with `tojson` as in transformers. */
 import { formatPercent } from "./format.ts";
 import { toJson } from "./json.ts";
 import { argument, capitalize, center, intArgument, joinTexts, replace, strip, titleCase } from "./methods.ts";
@@ -33,14 +31,14 @@ import {
 
 type Filter = (value: Value, args: Arguments, budget: Budget) => Value;
 
-/** Steps for looking at all of a value once. */
+/** Steps for reading a whole value once. */
 function costOf(value: Value): number {
   if (typeof value === "string") return value.length / 64;
   if (isSequence(value)) return value.items.length / 8;
   return isDict(value) ? value.entries.size / 8 : 0;
 }
 
-/** @throws AppError where there is no such filter */
+/** @throws AppError if the filter does not exist */
 export function runFilter(name: string, value: Value, args: Arguments, budget: Budget): Value {
   budget.spend(1 + costOf(value));
   const test = /^is (not )?(.*)$/.exec(name); // a test with arguments, see parse.ts
@@ -61,9 +59,9 @@ const orDefault: Filter = (value, args) => {
   const missing = isUndefined(value) || (isTrue(argument(args, 1, "boolean") ?? false) && !isTrue(value));
   return missing ? givenOr(argument(args, 0, "default_value"), "") : value;
 };
-/** What was given, none included. */
+/** The given value, including None. */
 const givenOr = (value: Value | undefined, fallback: Value): Value => (value === undefined ? fallback : value);
-/** An escape for a character costs more than looking at it. */
+/** Escaping a character costs more than reading it. */
 const escaping = (change: (text: string) => string): Filter =>
   text((value, _, budget) => {
     budget.spend(value.length / 4);
@@ -175,13 +173,13 @@ const FILTERS: Readonly<Record<string, Filter>> = {
 
 const textOrNone = (value: Value): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** Beyond any use; a larger one would only make a template's output huge. */
+/** Limit for indentation: a larger one would only inflate a template's output. */
 function boundedIndent(width: number): number {
   if (width > 100) throw fail(`indent of ${width} is over 100`);
   return Math.max(width, 0);
 }
 
-/** `a.b.0` step by step; an int is one step. */
+/** Follows `a.b.0` step by step; an int is one step. */
 function attributePath(item: Value, path: Value, budget: Budget): Value {
   if (typeof path !== "string") return itemOf(item, path, budget);
   budget.spend(1 + path.length / 8);
@@ -191,8 +189,8 @@ function attributePath(item: Value, path: Value, budget: Budget): Value {
 }
 
 /**
- * Whether the test named by argument `at` holds, with the arguments behind it; without a name: whether the value is
- * true.
+ * Returns whether the test named by argument `at` holds, with the arguments after it; without a name, whether the value
+ * is true.
  */
 function passes(value: Value, args: Arguments, at: number, budget: Budget): boolean {
   const name = args.positional[at];
@@ -207,7 +205,7 @@ function filterBy(value: Value, args: Arguments, budget: Budget, wanted: boolean
   return list(items.filter((item) => passes(attributePath(item, path, budget), args, 1, budget) === wanted));
 }
 
-/** What `map`, `select` and `reject` go through: None has no items for them, though for others it is an error. */
+/** The input of `map`, `select` and `reject`: None has no items here, though it is an error elsewhere. */
 const givenItems = (value: Value, budget: Budget): readonly Value[] => (value === null ? [] : itemsOf(value, budget));
 
 function mapItems(value: Value, args: Arguments, budget: Budget): Value {
@@ -229,7 +227,7 @@ function mapItems(value: Value, args: Arguments, budget: Budget): Value {
   return list(items.map((item) => runFilter(name, item, rest, budget)));
 }
 
-/** What an item is sorted by: text in lower case unless the argument `case_sensitive` says otherwise. */
+/** The sort key of an item: text in lower case unless the argument `case_sensitive` says otherwise. */
 function sortKey(value: Value, args: Arguments, { at, budget }: { at: number; budget: Budget }): Value {
   const sensitive = isTrue(argument(args, at, "case_sensitive") ?? false);
   if (typeof value !== "string" || sensitive) return value;

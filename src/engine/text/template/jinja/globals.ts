@@ -1,6 +1,6 @@
 /**
- * What every chat template can call besides its values: `raise_exception`, `strftime_now`, `range`, `namespace`,
- * `dict`, `joiner`, and the constants. Behaviour: transformers' chat_template_utils.py and jinja2's defaults.
+ * Global functions of every chat template: `raise_exception`, `strftime_now`, `range`, `namespace`, `dict`, `joiner`,
+ * and the constants. Behaviour: transformers' chat_template_utils.py and jinja2's defaults.
  */
 import { AppError } from "../../../../base/index.ts";
 import { intArgument, textArgument } from "./methods.ts";
@@ -47,7 +47,7 @@ export function makeGlobals(now: Date, budget: Budget): Map<string, Value> {
   ]);
 }
 
-/** Entries of a dict or of pairs, and then those given by name. */
+/** Entries of a dict or of pairs, followed by the named ones. */
 function entries({ positional: [source], named }: Arguments, budget: Budget): [Key, Value][] {
   const given: [Key, Value][] = source !== undefined && isDict(source) ? [...source.entries] : [];
   if (source !== undefined && isDict(source)) budget.spend(source.entries.size);
@@ -71,7 +71,7 @@ function range(args: Arguments, budget: Budget): number[] {
   return Array.from({ length }, (_, i) => start + i * step);
 }
 
-/** Nothing when first called, and its separator from then on. */
+/** Returns an empty text on its first call, and its separator from then on. */
 function makeJoiner({ positional: [separator = ", "] }: Arguments): Value {
   let isFirst = true;
   const call = (): Value => {

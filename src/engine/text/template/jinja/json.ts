@@ -1,6 +1,6 @@
 /**
- * The `tojson` filter as chat templates know it: Python's `json.dumps(value, ensure_ascii=False, …)` with its spaces
- * after commas and colons and its keys in their order.
+ * The `tojson` filter of chat templates: Python's `json.dumps(value, ensure_ascii=False, …)` with its spaces after
+ * commas and colons and its order of keys.
  */
 import { type Budget, fail, floatText, type Key, type Value, typeName } from "./value.ts";
 
@@ -13,7 +13,7 @@ interface JsonStyle {
   readonly sortKeys: boolean;
 }
 
-/** @throws AppError `bad_request` for what JSON cannot hold */
+/** @throws AppError `bad_request` for values that JSON cannot hold */
 export function toJson(value: Value, style: JsonStyle, budget: Budget): string {
   return write(value, style, budget, "\n");
 }

@@ -1,7 +1,7 @@
 /**
- * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing, for chat
- * templates run in a sandbox; `append` and `pop` work on lists that the template made itself, which templates in use
- * rely on.
+ * Methods of strings, dicts and lists, as in Python. Methods that change a list or dict are missing, because chat
+ * templates run in a sandbox; `append` and `pop` work on lists that the template created itself, which published
+ * templates rely on.
  */
 import { formatBraces } from "./format.ts";
 import {
@@ -54,7 +54,7 @@ function bind<T>(
 export const argument = (args: Arguments, index: number, name: string): Value | undefined =>
   index < args.positional.length ? args.positional[index] : args.named.get(name);
 
-/** @throws AppError where it is missing or no string */
+/** @throws AppError if it is missing or not a string */
 export function textArgument(args: Arguments, index: number, name: string): string {
   const value = argument(args, index, name);
   if (typeof value === "string") return value;
@@ -99,7 +99,7 @@ const STRING: Readonly<Record<string, Method<string>>> = {
   splitlines: (self, _, budget) => {
     budget.make(self.length);
     const lines = self.split(/\r\n|[\n\r]/);
-    if (lines.at(-1) === "") lines.pop(); // behind the last line's end
+    if (lines.at(-1) === "") lines.pop(); // after the last line break
     return list(lines);
   },
   partition: (self, args) => partition(self, self.indexOf(textArgument(args, 0, "sep")), args, "first"),
@@ -172,7 +172,7 @@ const SEQUENCE: Readonly<Record<string, Method<Sequence>>> = {
   pop: (self, args, budget) => pop(self, argument(args, 0, "index") ?? -1, budget),
 };
 
-/** Only a list of the template's own grows: what a caller gave is never changed. */
+/** Only lists that the template created can grow: the caller's values never change. */
 function append(self: Sequence, value: Value, budget: Budget): Value {
   if (!self.own) throw fail("append: only a list that the template made itself can grow");
   if (holds(value, self, budget)) throw fail("append: a list cannot be an item of itself");
@@ -187,10 +187,10 @@ function pop(self: Sequence, index: Value, { mayShrink }: Budget): Value {
   if (typeof index !== "number" || !Number.isInteger(index)) throw fail("pop: expected a whole number");
   const at = index < 0 ? index + self.own.length : index;
   if (at < 0 || at >= self.own.length) throw fail(`pop: expected one of ${self.own.length} items, got ${index}`);
-  return self.own.splice(at, 1)[0]!; // just looked
+  return self.own.splice(at, 1)[0]!; // checked above
 }
 
-/** Whether a value is a list or has it as a part. */
+/** Returns whether a value is a list or contains it. */
 function holds(value: Value, wanted: Sequence, budget: Budget, depth = 0): boolean {
   budget.spend(1);
   if (depth > MAX_DEPTH) throw fail(`append: lists nested deeper than ${MAX_DEPTH}`);
@@ -209,7 +209,7 @@ export const titleCase = (text: string): string =>
 
 export const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1).toLowerCase();
 
-/** Without the given characters, or white space, at the chosen ends. */
+/** Strips the given characters, or white space, from the chosen ends. */
 export function strip(text: string, args: Arguments, ends: { start: boolean; end: boolean; budget: Budget }): string {
   const chars = argument(args, 0, "chars") ?? null;
   if (typeof chars !== "string") {

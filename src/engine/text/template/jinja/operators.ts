@@ -1,6 +1,6 @@
 /**
- * Operators of Jinja expressions, with Python's rules for what goes with what: arithmetic, concatenation, repetition,
- * `%` formatting, comparison, membership; attributes, subscripts and slices.
+ * Operators of Jinja expressions, with Python's rules for operand types: arithmetic, concatenation, repetition, `%`
+ * formatting, comparison, membership; attributes, subscripts and slices.
  */
 import { methodOf } from "./methods.ts";
 import {
@@ -29,7 +29,7 @@ import { formatPercent } from "./format.ts";
 
 type Binary = (a: Value, b: Value, budget: Budget) => Value;
 
-/** All but `and` and `or`, which may leave their right side alone. */
+/** All except `and` and `or`, which are lazy. */
 export const BINARY: Readonly<Record<string, Binary>> = {
   "+": add,
   "-": arithmetic("-", (a, b) => a - b),
@@ -73,7 +73,7 @@ function numeric(operator: string, a: Value, b: Value, combine: (x: number, y: n
   return combine(x, y);
 }
 
-/** An int of two ints, else a float. */
+/** The result for two ints is an int, else a float. */
 function arithmetic(operator: string, combine: (x: number, y: number) => number): Binary {
   return (a, b) => {
     const result = numeric(operator, a, b, combine);
@@ -101,7 +101,7 @@ function power(a: Value, b: Value): Value {
   return isFloat(a) || isFloat(b) || (numberOf(b) ?? 0) < 0 ? float(result) : safeInt(result);
 }
 
-/** For arithmetic, which costs nothing. */
+/** For arithmetic, which is free. */
 const UNUSED: Budget = { spend() {}, check() {}, make() {} };
 
 const sum = arithmetic("+", (a, b) => a + b);
@@ -152,7 +152,7 @@ function contains(needle: Value, haystack: Value, budget: Budget): boolean {
   return itemsOf(haystack, budget).some((item) => isEqual(item, needle, budget));
 }
 
-/** What can be a key of a dict. A float without a fraction is its int. */
+/** The dict key for a value. A float without a fraction equals its int. */
 export function keyOf(value: Value): Key {
   if (!isObject(value)) return value;
   if (value.kind === "float") return value.value;
@@ -201,7 +201,7 @@ function elementAt(object: string | Sequence, index: number, budget: Budget): Va
 
 const objectName = (value: Value): string => (value === null ? "None" : `${typeName(value)} object`);
 
-/** Bounds of a slice; undefined: left out. */
+/** Bounds of a slice; undefined: omitted. */
 export interface Bounds {
   readonly start: number | undefined;
   readonly stop: number | undefined;
@@ -219,7 +219,7 @@ export function sliceOf(object: Value, bounds: Bounds, budget: Budget): Value {
   budget.make(Math.max(0, Math.ceil((stop - start) / step)) + (typeof object === "string" ? 0 : 1));
   if (step === 1) {
     const part = units.slice(start, Math.max(start, stop));
-    if (typeof object !== "string") return { kind: object.kind, items: part as readonly Value[] }; // of its items
+    if (typeof object !== "string") return { kind: object.kind, items: part as readonly Value[] }; // parts of its items
     return typeof part === "string" ? part : part.join("");
   }
   const picked: Value[] = [];

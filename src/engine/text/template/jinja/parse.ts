@@ -1,15 +1,15 @@
 /**
- * Jinja source → tree, by the tokenizer and parser of @huggingface/jinja. Before it: limits, since its expressions take
- * time that grows with the square of a run of spaces. Between the two: tests with arguments (`x is divisibleby(3)`),
+ * Jinja source → tree, by the tokenizer and parser of @huggingface/jinja. Limits come first, because its expressions
+ * take quadratic time on runs of spaces. Between tokenizer and parser, tests with arguments (`x is divisibleby(3)`),
  * which its parser does not know, become filters named `is divisibleby`.
  */
 import { parse, tokenize } from "@huggingface/jinja";
 import { AppError, messageOf } from "../../../../base/index.ts";
 import type { Node } from "./ast.ts";
 
-/** The longest seen has 30 kB. */
+/** The longest known has 30 kB. */
 const MAX_TEMPLATE_LENGTH = 1024 * 1024;
-/** White space in a row: no template indents by more, and the tokenizer is quadratic in it. */
+/** Length of a run of white space: no template indents by more, and the tokenizer is quadratic in it. */
 const MAX_SPACE_RUN = 500;
 
 type Token = ReturnType<typeof tokenize>[number];
@@ -34,7 +34,7 @@ export function parseTemplate(source: string): Node {
   }
 }
 
-/** The parser reads past the last token where a template ends too early, and past the stack where it nests too deep. */
+/** The parser reads past the last token if a template ends too early, and overflows the stack if it nests too deep. */
 function reasonOf(error: unknown): string {
   if (error instanceof TypeError) return "unexpected end, expected an end tag or a closing bracket";
   if (error instanceof RangeError) return "nested too deeply";

@@ -1,6 +1,4 @@
-/**
- * Tests of Jinja (`x is defined`), by themselves and inside `select` and its kin. Behaviour: jinja2/tests.py.
- */
+/** Tests of Jinja (`x is defined`), alone and inside `select` and similar filters. Behaviour: jinja2/tests.py. */
 import { BINARY } from "./operators.ts";
 import {
   type Budget,
@@ -26,7 +24,7 @@ const remainder = (value: Value, divisor: Value | undefined): number => {
   return Math.abs(number % by);
 };
 
-/** A test of the same meaning as an operator. */
+/** A test that is equivalent to an operator. */
 const operator =
   (name: string): Test =>
   (value, [other = null], budget) =>
@@ -72,13 +70,13 @@ const TESTS: Readonly<Record<string, Test>> = {
   ">=": operator(">="),
 };
 
-/** @throws AppError where there is no such test */
+/** @throws AppError if the test does not exist */
 export function runTest(name: string, value: Value, args: readonly Value[], budget: Budget): boolean {
   if (!Object.hasOwn(TESTS, name)) throw fail(`no test named '${name}'`);
   return TESTS[name]!(value, args, budget);
 }
 
-/** Python's islower() and isupper(): some letter, and none of the other case. */
+/** Python's islower() and isupper(): at least one letter, and no letter of the other case. */
 const isCased = (text: string, which: "lower" | "upper", budget: Budget): boolean => {
   spendOn(text, budget);
   const [lower, upper] = [text.toLowerCase(), text.toUpperCase()];

@@ -1,7 +1,7 @@
 /**
  * Values of Jinja templates with Python's meaning: truth, equality, order, `str` and `repr`. An int is a number, a
- * float is boxed so that 1.0 stays one, None is null. Whatever walks a value pays for each part: a value may refer to
- * one part many times over, and then prints exponentially long.
+ * float is boxed so that 1.0 stays a float, None is null. Walks over a value charge for each part: a value may contain
+ * one part many times, and then prints exponentially long.
  */
 import { AppError } from "../../../../base/index.ts";
 
@@ -16,7 +16,7 @@ interface Float {
 export interface Sequence {
   readonly kind: "list" | "tuple";
   readonly items: readonly Value[];
-  /** The same array, where the template wrote the list down and so may append to it. */
+  /** The same array, if the template created the list and so may append to it. */
   readonly own?: Value[];
 }
 
@@ -45,7 +45,7 @@ export interface Arguments {
 }
 
 /**
- * What a missing name or attribute gives: prints as nothing, is false and empty, and fails on any other use with
+ * The value of a missing name or attribute: prints as nothing, is false and empty, and fails on any other use with
  * `reason`.
  */
 export interface Undefined {
@@ -55,13 +55,13 @@ export interface Undefined {
 
 /** Bounds the work of one rendering. */
 export interface Budget {
-  /** @throws AppError `too_large` when all is spent */
+  /** @throws AppError `too_large` when the budget is spent */
   spend(steps: number): void;
   /** Checks the length of a text or list before it is made. @throws AppError `too_large` */
   check(length: number): void;
-  /** Checks it and pays for it. */
+  /** Checks the length and pays for it. */
   make(length: number): void;
-  /** Lists of the template's own may lose items, as llama.cpp has it; jinja2's sandbox forbids it. */
+  /** Lists that the template created may lose items, as in llama.cpp; jinja2's sandbox forbids it. */
   readonly mayShrink?: boolean;
 }
 
@@ -75,7 +75,7 @@ export const dict = (entries: Iterable<readonly [Key, Value]>): Dict => ({ kind:
 export const float = (value: number): Float => ({ kind: "float", value });
 export const undefinedOf = (reason: string): Undefined => ({ kind: "undefined", reason });
 
-/** An item of a list, which may be none; undefined with the reason where the list has no such item. */
+/** An item of a list, possibly None; undefined with the reason if the list has no such item. */
 export const presentOr = (item: Value | undefined, reason: string): Value =>
   item === undefined ? undefinedOf(reason) : item;
 
@@ -88,10 +88,10 @@ export function typeName(value: Value): string {
   return value.kind === "undefined" ? "Undefined" : value.kind;
 }
 
-/** Deepest structure taken in. */
+/** Maximum depth of values read. */
 export const MAX_DEPTH = 200;
 
-/** A JSON value. Undefined members are left out. */
+/** A JSON value. Undefined members are omitted. */
 export function fromJson(json: unknown, depth = 0): Value {
   if (depth > MAX_DEPTH) throw new AppError("too_large", `chat template: value nested deeper than ${MAX_DEPTH}`);
   if (json === null || json === undefined) return null;
@@ -124,14 +124,14 @@ export function isTrue(value: Value): boolean {
   return value.kind !== "undefined";
 }
 
-/** The number that a value is in arithmetic; bools are 0 and 1. Undefined: it is none. */
+/** The number of a value in arithmetic; bools are 0 and 1. Undefined: not a number. */
 export function numberOf(value: Value): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value === "boolean") return value ? 1 : 0;
   return isObject(value) && value.kind === "float" ? value.value : undefined;
 }
 
-/** What a loop visits: items, keys, characters; nothing for an undefined value. */
+/** The items that a loop visits: items, keys, characters; empty for an undefined value. */
 export function itemsOf(value: Value, budget: Budget): readonly Value[] {
   if (isSequence(value)) return value.items;
   if (isDict(value)) {
@@ -155,10 +155,10 @@ export function lengthOf(value: Value): number {
   throw fail(`object of type '${typeName(value)}' has no len()`);
 }
 
-/** Charges work that reads all of a text, which a loop may do to a long one again and again. */
+/** Charges for reading a whole text, which a loop may do repeatedly with a long one. */
 export const spendOn = (text: string, budget: Budget): void => budget.spend(text.length >> 6);
 
-/** Whether code points and UTF-16 units differ in number. */
+/** Returns whether code points and UTF-16 units differ in number. */
 export const hasAstral = (text: string): boolean => /[\ud800-\udbff]/.test(text);
 
 export function isEqual(a: Value, b: Value, budget: Budget): boolean {
@@ -242,7 +242,7 @@ export function reprOf(value: Value, budget: Budget): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** In single quotes, or in double quotes where that saves escapes. The placeholders of ../outside.ts stay. */
+/** In single quotes, or in double quotes if that saves escapes. The placeholders of ../outside.ts stay. */
 function quote(text: string, budget: Budget): string {
   budget.make(text.length);
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
