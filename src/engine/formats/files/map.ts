@@ -26,12 +26,12 @@ const MADV_POPULATE_READ = 22;
 const PAGE_BYTES = 4096;
 
 /**
- * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. `close` unmaps it and
- * detaches every view, so that late JavaScript readers see nothing instead of freed memory.
+ * Opens a file. Throws `not_found`, or `bad_file` if it is not a regular file or cannot be read. `close` unmaps it and
+ * detaches every view, so that late JavaScript readers see an empty view instead of freed memory.
  */
 export const mapFile: OpenSource = (path) => mapFileBy(path, mapWhole);
 
-/** As `mapFile`. @param mapper maps an open file, or gives undefined where that cannot be done */
+/** As `mapFile`. @param mapper maps an open file, or returns undefined if that is impossible */
 export function mapFileBy(path: string, mapper: Mapper): ByteSource {
   const fd = openFile(path);
   const opened = fstatSync(fd);
@@ -59,7 +59,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
     },
     changed() {
       const now = statSync(path, { throwIfNoEntry: false });
-      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // what is open stays as it is
+      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // the open file stays unchanged
       if (now.size === byteLength && now.mtimeMs === opened.mtimeMs) return undefined;
       const [was, is] = [opened, now].map(({ size, mtime }) => `${size} bytes of ${mtime.toISOString()}`);
       return `${path}: changed while the model was loaded: expected ${was}, got ${is}`;
@@ -79,7 +79,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
 
 function openFile(path: string): number {
   try {
-    // Looked at before opening, since opening a pipe would wait for its writer.
+    // Checked before opening, because opening a pipe would wait for its writer.
     if (!statSync(path).isFile()) throw notRegular(path);
     return openSync(path, "r");
   } catch (error) {
@@ -90,9 +90,9 @@ function openFile(path: string): number {
 /** A file in memory. */
 interface Mapping {
   readonly address: number;
-  /** How many of the bytes are in memory; undefined: this system does not tell. */
+  /** Number of the bytes that are in memory; undefined: this system does not tell. */
   resident?(offset: number, length: number): number;
-  /** Reads a range into memory, in pages of 2 MB where the file system has them; older systems only begin to. */
+  /** Reads a range into memory, in pages of 2 MB if the file system has them; older systems only begin to. */
   advise?(offset: number, length: number): void;
   unmap(): void;
 }
@@ -111,7 +111,7 @@ function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | un
     return undefined;
   }
   const { madvise, mincore } = libc.symbols;
-  const at = (offset: number): Pointer => (address + offset) as Pointer; // inside the mapping
+  const at = (offset: number): Pointer => (address + offset) as Pointer; // in range of the mapping
   return {
     address,
     ...(process.platform === "linux" && {

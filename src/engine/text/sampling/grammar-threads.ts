@@ -35,7 +35,7 @@ export interface GrammarThread {
   end(): void;
 }
 
-/** Starts a thread; `hear` receives its messages, `fail` its failure. */
+/** Starts a thread; `receive` gets its messages, `fail` the reason of its failure. */
 export type OpenGrammarThread = (
   receive: (message: FromGrammarThread) => void,
   fail: (reason: string) => void,
