@@ -4,7 +4,7 @@
  */
 import type { Migration } from "../../database/database.ts";
 
-const OUTBOX = `
+export const OUTBOX = `
   CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,        -- the same for every attempt
@@ -12,7 +12,7 @@ const OUTBOX = `
     channel TEXT NOT NULL,
     recipient TEXT NOT NULL,
     thread TEXT NOT NULL DEFAULT '',
-    lane TEXT NOT NULL,              -- channel, recipient and thread: within it order is kept
+    lane TEXT COLLATE BINARY NOT NULL, -- channel, recipient and thread: within it order is kept
     chunk_index INTEGER NOT NULL,
     chunk_count INTEGER NOT NULL,
     text TEXT NOT NULL,
@@ -31,7 +31,7 @@ const OUTBOX = `
   CREATE INDEX outbox_settled ON outbox (settled_at) WHERE settled_at IS NOT NULL;
 `;
 
-const CANCELS = `
+export const CANCELS = `
   ALTER TABLE outbox ADD COLUMN cancel_at INTEGER; -- when it was called back while it was being sent
 `;
 

@@ -9,28 +9,25 @@ import { shortHash } from "../mapping/filters.ts";
 /** Most mails of a mailbox that are remembered by id. */
 const REMEMBERED_MAX = 20_000;
 
-export const mailMigrations: readonly Migration[] = [
-  {
-    name: "hooks: mail",
-    sql: `
-      CREATE TABLE mail_positions (
-        mailbox TEXT PRIMARY KEY,
-        uid_validity TEXT NOT NULL,
-        last_uid INTEGER NOT NULL,
-        began_at INTEGER NOT NULL,     -- when it was looked at for the first time
-        newest_at INTEGER NOT NULL,    -- when the newest of the handled mails came in, as the server says
-        since_at INTEGER NOT NULL      -- what came in before is not new, whatever its number; 0: numbers are enough
-      ) STRICT, WITHOUT ROWID;
-      CREATE TABLE mail_handled (
-        mailbox TEXT NOT NULL,
-        id_hash TEXT NOT NULL,
-        handled_at INTEGER NOT NULL,
-        PRIMARY KEY (mailbox, id_hash)
-      ) STRICT, WITHOUT ROWID;
-      CREATE INDEX mail_handled_age ON mail_handled (mailbox, handled_at);
-    `,
-  },
-];
+export const MAIL = `
+  CREATE TABLE mail_positions (
+    mailbox TEXT COLLATE BINARY PRIMARY KEY,
+    uid_validity TEXT NOT NULL,
+    last_uid INTEGER NOT NULL,
+    began_at INTEGER NOT NULL,     -- when it was looked at for the first time
+    newest_at INTEGER NOT NULL,    -- when the newest of the handled mails came in, as the server says
+    since_at INTEGER NOT NULL      -- what came in before is not new, whatever its number; 0: numbers are enough
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE mail_handled (
+    mailbox TEXT COLLATE BINARY NOT NULL,
+    id_hash TEXT COLLATE BINARY NOT NULL,
+    handled_at INTEGER NOT NULL,
+    PRIMARY KEY (mailbox, id_hash)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX mail_handled_age ON mail_handled (mailbox, handled_at);
+`;
+
+export const mailMigrations: readonly Migration[] = [{ name: "hooks: mail", sql: MAIL }];
 
 export interface MailPosition {
   /** The generation of the server's UIDs (UIDVALIDITY in RFC 9051). */

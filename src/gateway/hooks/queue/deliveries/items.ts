@@ -9,8 +9,8 @@ import { laneOf } from "./lane.ts";
 
 export const ITEMS = `
   CREATE TABLE items (
-    lane TEXT NOT NULL,
-    item_id TEXT NOT NULL,
+    lane TEXT COLLATE BINARY NOT NULL,
+    item_id TEXT COLLATE BINARY NOT NULL,
     run_id TEXT NOT NULL,
     until INTEGER NOT NULL,          -- when it is forgotten
     PRIMARY KEY (lane, item_id)

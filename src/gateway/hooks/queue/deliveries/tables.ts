@@ -5,14 +5,14 @@
 import type { Migration } from "../../../database/database.ts";
 import { ITEMS } from "./items.ts";
 
-const DELIVERIES = `
+export const DELIVERIES = `
   CREATE TABLE deliveries (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     request_id TEXT NOT NULL,
     received_at INTEGER NOT NULL,
     path TEXT NOT NULL,
-    lane TEXT NOT NULL,              -- what it competes as: a mapping, or a fixed endpoint
+    lane TEXT COLLATE BINARY NOT NULL, -- what it competes as: a mapping, or a fixed endpoint
     mapping_id TEXT,
     auth_kind TEXT NOT NULL,
     auth_id TEXT NOT NULL,
@@ -33,14 +33,14 @@ const DELIVERIES = `
   CREATE INDEX deliveries_age ON deliveries (received_at);
 `;
 
-const RUNS = `
+export const RUNS = `
   CREATE TABLE runs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     delivery_id TEXT NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
     item INTEGER NOT NULL,           -- its place among the delivery's actions
-    lane TEXT NOT NULL,
-    session_key TEXT NOT NULL,
+    lane TEXT COLLATE BINARY NOT NULL,
+    session_key TEXT COLLATE BINARY NOT NULL,
     action TEXT NOT NULL,            -- JSON: a HookAction
     state TEXT NOT NULL,
     step TEXT NOT NULL,              -- what comes next: turn, event, nothing
@@ -64,11 +64,17 @@ const RUNS = `
   ) STRICT;
   CREATE INDEX runs_delivery ON runs (delivery_id);
   CREATE INDEX runs_open ON runs (step, state, seq) WHERE finished_at IS NULL;
-  CREATE INDEX runs_session ON runs (session_key, seq) WHERE finished_at IS NULL;
   CREATE INDEX runs_leases ON runs (lease_until) WHERE lease_until IS NOT NULL;
   CREATE INDEX runs_replies ON runs (seq) WHERE reply = 'pending';
+`;
+
+export const OPEN_RUNS = `
   CREATE TABLE open_runs (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL) STRICT;
   INSERT INTO open_runs VALUES (1, 0);
+`;
+
+const OPEN_RUN_TRIGGERS = `
+  CREATE INDEX runs_session ON runs (session_key, seq) WHERE finished_at IS NULL;
   CREATE TRIGGER runs_opened AFTER INSERT ON runs WHEN NEW.finished_at IS NULL
     BEGIN UPDATE open_runs SET n = n + 1; END;
   CREATE TRIGGER runs_closed AFTER UPDATE OF finished_at ON runs
@@ -79,8 +85,11 @@ const RUNS = `
 `;
 
 /** Makes checking a lane's share of the queue one row read too. */
-const OPEN_LANES = `
-  CREATE TABLE open_lanes (lane TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+export const OPEN_LANES = `
+  CREATE TABLE open_lanes (lane TEXT COLLATE BINARY PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+const OPEN_LANE_TRIGGERS = `
   INSERT INTO open_lanes SELECT lane, count(*) FROM runs WHERE finished_at IS NULL GROUP BY lane;
   CREATE TRIGGER lanes_opened AFTER INSERT ON runs WHEN NEW.finished_at IS NULL
     BEGIN INSERT INTO open_lanes VALUES (NEW.lane, 1) ON CONFLICT (lane) DO UPDATE SET n = n + 1; END;
@@ -91,7 +100,7 @@ const OPEN_LANES = `
     BEGIN UPDATE open_lanes SET n = n - 1 WHERE lane = OLD.lane; END;
 `;
 
-const CALLBACKS = `
+export const CALLBACKS = `
   CREATE TABLE callbacks (
     run_id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
     url TEXT NOT NULL,
@@ -106,21 +115,29 @@ const CALLBACKS = `
 `;
 
 /**
- * Indexes of waiting turns: `runs_due` in the order of claims, `runs_next` by due time, `runs_turns` to find earlier
- * turns of a session. A session has at most one running turn, on any node.
+ * Indexes of waiting turns: `runs_next` by due time, `runs_turns` to find earlier turns of a session. A session has at
+ * most one running turn, on any node.
  */
-const TURNS = `
+export const TURNS = `
+  CREATE INDEX runs_turns ON runs (session_key, seq) WHERE finished_at IS NULL AND step = 'turn';
+  CREATE INDEX runs_next ON runs (next_at) WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued';
+  CREATE UNIQUE INDEX runs_one_running ON runs (session_key) WHERE finished_at IS NULL AND state = 'running';
+  ALTER TABLE runs ADD COLUMN mapping_id TEXT;
+`;
+
+/** A running turn with an earlier one of its session waits again. */
+const REQUEUE = `
   UPDATE runs SET state = 'queued', lease_owner = NULL, lease_until = NULL
     WHERE finished_at IS NULL AND state = 'running' AND EXISTS (SELECT 1 FROM runs AS earlier
       WHERE earlier.finished_at IS NULL AND earlier.state = 'running'
         AND earlier.session_key = runs.session_key AND earlier.seq < runs.seq);
+`;
+
+/** `runs_due` has the order of claims. */
+const CLAIMS = `
   DROP INDEX runs_session;
-  CREATE INDEX runs_turns ON runs (session_key, seq) WHERE finished_at IS NULL AND step = 'turn';
   CREATE INDEX runs_due ON runs (lane, seq, session_key, next_at)
     WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued';
-  CREATE INDEX runs_next ON runs (next_at) WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued';
-  CREATE UNIQUE INDEX runs_one_running ON runs (session_key) WHERE finished_at IS NULL AND state = 'running';
-  ALTER TABLE runs ADD COLUMN mapping_id TEXT;
   UPDATE runs SET mapping_id = (SELECT mapping_id FROM deliveries WHERE deliveries.id = delivery_id);
 `;
 
@@ -131,24 +148,27 @@ const KINDS = `
 `;
 
 /** `workers` has a row for each worker that has not shut down cleanly: a row found at startup means a crash. */
-const CRASHES = `
+export const WORKERS = `
   CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+export const CRASHES = `
   ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;          -- of its process, while it ran
   ALTER TABLE runs ADD COLUMN suspected INTEGER NOT NULL DEFAULT 0;        -- of those, since it was last cleared
   ALTER TABLE runs ADD COLUMN suspected_alone INTEGER NOT NULL DEFAULT 0;  -- of those, with no other run beside it
 `;
 
 /** A delivery's subject, for operators. */
-const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
+export const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
 
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
-  { name: "hooks: runs", sql: RUNS },
+  { name: "hooks: runs", sql: RUNS + OPEN_RUNS + OPEN_RUN_TRIGGERS },
   { name: "hooks: callbacks", sql: CALLBACKS },
   { name: "hooks: items", sql: ITEMS },
-  { name: "hooks: open runs by lane", sql: OPEN_LANES },
-  { name: "hooks: turns by lane and session", sql: TURNS },
-  { name: "hooks: crashes", sql: CRASHES },
+  { name: "hooks: open runs by lane", sql: OPEN_LANES + OPEN_LANE_TRIGGERS },
+  { name: "hooks: turns by lane and session", sql: REQUEUE + TURNS + CLAIMS },
+  { name: "hooks: crashes", sql: WORKERS + CRASHES },
   { name: "hooks: kinds of runs", sql: KINDS },
   { name: "hooks: titles of deliveries", sql: TITLES },
 ];
