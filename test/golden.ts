@@ -1,18 +1,12 @@
-/**
- * The folder of reference data: `$HEARTH_GOLDEN`, else `../shared/golden` beside the repository. Tests that need
- * missing data are skipped by name.
- */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+/** Tests against reference data. Without the data they skip by name; `golden-root.ts` says where it is. */
+import { join } from "node:path";
 import { test } from "bun:test";
+import { goldenRoot, hasGolden } from "./golden-root.ts";
 
-const root = process.env["HEARTH_GOLDEN"] ?? resolve(import.meta.dir, "../../shared/golden");
+export { hasGolden } from "./golden-root.ts";
 
 /** Path of a reference file. */
-export const golden = (path: string): string => join(root, path);
-
-/** True where the reference data is present. */
-export const hasGolden: boolean = existsSync(root);
+export const golden = (path: string): string => join(goldenRoot, path);
 
 /** A test that runs only where the reference data is present. */
 export const goldenTest: typeof test = hasGolden ? test : (test.skip as typeof test);

@@ -15,6 +15,7 @@ import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SHORT_LIVED } from "./bun-env.ts";
+import { goldenRoot, hasGolden } from "./golden-root.ts";
 import { PROGRAM_VARIABLE } from "./program.ts";
 import { testSeed } from "./seed.ts";
 import { compileHearth, killGroup, runShard, type Counts, type ShardOptions, type ShardResult } from "./shard.ts";
@@ -150,6 +151,14 @@ function idleWatch(): () => boolean {
   };
 }
 
+/** Says how many files had no oracle, for want of reference data, and which. */
+async function withoutOracles(): Promise<string> {
+  const texts = await Promise.all([...wanted.keys()].map(async (file) => [file, await readText(file)] as const));
+  const files = texts.filter(([, text]) => /\bgolden(Test)?\(|\bhasGolden\b/.test(text)).map(([file]) => file);
+  return `no reference data at ${goldenRoot}: the oracles of ${files.length} files were skipped\n  ${files.join("\n  ")}`;
+}
+const readText = (file: string): Promise<string> => Bun.file(join(ROOT, file)).text();
+
 const plus = (a: Counts, b: Counts): Counts => ({
   passed: a.passed + b.passed,
   failed: a.failed + b.failed,
@@ -264,6 +273,7 @@ for (const tier of TIERS) {
   if (times.length > 0) console.log(`${tier}: ${times.length} files, ${sum.toFixed(1)} s`);
 }
 for (const skip of results.flatMap(({ skips }) => skips)) console.log(`(skip) ${skip}`);
+if (!hasGolden) console.log(await withoutOracles());
 const failures = results.flatMap((result) => result.failures);
 for (const failure of failures) console.log(`\n${failure}`);
 if (failures.length > 0)
