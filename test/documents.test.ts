@@ -99,11 +99,14 @@ const ELSEWHERE = new Set(["created.ts"]); // bench/LOG.md: deleted
 const SOURCE = /^[\w.@/-]+\.(ts|tsx|wgsl|h|c|cpp|md|sh|py)$/;
 const FOLDERS = /^(src|kernels|test|bench|docs|packaging|models|\.ci|\.github)\/[\w./@-]*$/;
 
-const paths: Check = ({ text }) =>
+/** A README of a folder names files of that folder; other documents may leave out where a file is. */
+const paths: Check = ({ path, text }) =>
   [...prose(text).matchAll(/`([^`\n]+)`/g)].flatMap(({ 1: code = "", index }) => {
     const name = code.replace(/^\.\//, "").replace(/\/$/, "");
     if ((!SOURCE.test(name) && !FOLDERS.test(name)) || /\b(NAME|TYPE|CODE|FILE)\b/.test(name)) return [];
-    if (ELSEWHERE.has(name) || exists(name) || files.some((file) => file.endsWith(`/${name}`))) return [];
+    const folder = path === "README.md" || !path.endsWith("/README.md") ? "" : `${dirname(path)}/`;
+    const isThere = (file: string): boolean => file.startsWith(folder) && file.endsWith(`/${name}`);
+    if (ELSEWHERE.has(name) || exists(name) || files.some(isThere)) return [];
     return [`line ${lineAt(text, index)}: there is no ${code}`];
   });
 
