@@ -1,11 +1,12 @@
 /**
- * The rules for documents: short paragraphs, lines that a diff can show, links that lead somewhere, and no file or
- * folder that is not there. Each check is a function from one document to complaints, and is tried on texts that it
- * must refuse and pass.
+ * The rules for documents: short paragraphs in plain English, lines that a diff can show, links that lead somewhere,
+ * and names of files and folders that exist. Each check is a function from one document to complaints, and is tried on
+ * texts that it must refuse and pass.
  */
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "bun:test";
 import manifest from "../package.json";
+import { phrasesIn } from "./plain-english.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MAX_WORDS = 120;
@@ -34,26 +35,35 @@ const prose = (text: string): string =>
 const isTable = (line: string): boolean => /^\s*\|/.test(line);
 const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
 
-/** Paragraphs, items of lists and cells of tables, each with its first line. */
-function* paragraphsOf(text: string): Generator<{ line: number; words: number }> {
-  let [line, words] = [1, 0];
+/** Paragraphs, items of lists and cells of tables, each with its first line and with single spaces. */
+function* paragraphsOf(text: string): Generator<{ line: number; paragraph: string }> {
+  let [line, paragraph] = [1, ""];
   for (const [i, row] of prose(text).split("\n").entries()) {
     const starts = /^\s*([-*>#|]|\d+\.)/.test(row) || row.trim() === "";
     if (starts) {
-      yield { line, words };
-      [line, words] = [i + 1, 0];
+      yield { line, paragraph };
+      [line, paragraph] = [i + 1, ""];
     }
-    if (isTable(row)) for (const cell of row.split(/(?<!\\)\|/)) yield { line: i + 1, words: wordsOf(cell) };
-    else words += wordsOf(row);
+    if (isTable(row)) for (const cell of row.split(/(?<!\\)\|/)) yield { line: i + 1, paragraph: cell.trim() };
+    else paragraph = `${paragraph} ${row.trim()}`;
   }
-  yield { line, words };
+  yield { line, paragraph };
 }
 const wordsOf = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 const paragraphs: Check = ({ text }) =>
   [...paragraphsOf(text)]
+    .map(({ line, paragraph }) => ({ line, words: wordsOf(paragraph) }))
     .filter(({ words }) => words > MAX_WORDS)
     .map(({ line, words }) => `line ${line}: a paragraph of ${words} words, at most ${MAX_WORDS}`);
+
+/** The log is a notebook, kept as it was written. */
+const plainEnglish: Check = ({ path, text }) =>
+  path === "bench/LOG.md"
+    ? []
+    : [...paragraphsOf(text)].flatMap(({ line, paragraph }) =>
+        phrasesIn(paragraph).map((what) => `line ${line}: ${what}`),
+      );
 
 /** Blocks of code keep their lines, and rows of tables up to a bound. A longer word or code has a line for itself. */
 const columns: Check = ({ text }) =>
@@ -122,6 +132,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     check: paragraphs,
     bad: [words(130), `- ${words(130)}`, `| ${words(130).replaceAll("\n", " ")} |`],
     good: `${words(120)}\n${words(120)}- ${words(120)}- ${words(120)}\n\`\`\`\n${words(130)}\`\`\`\n`,
+  },
+  "plain English": {
+    check: plainEnglish,
+    bad: ["Words that\nare none.", "| those of others |", "- whoever comes"],
+    good: "Words that do not exist.\n\n```\nwhoever\n```\n",
   },
   columns: {
     check: columns,

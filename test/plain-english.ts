@@ -84,6 +84,12 @@ export function refusedPhrases(path: string, text: string): Hit[] {
   return [...find(commentsOf(text), [...FRAGMENTS, ...PHRASES]), ...find(texts, PHRASES)];
 }
 
+/** The refused phrases of a paragraph, with their advice. */
+export const phrasesIn = (paragraph: string): string[] =>
+  PHRASES.flatMap(([pattern, advice]) =>
+    [...paragraph.matchAll(pattern)].map(({ 0: phrase }) => `"${phrase}": ${advice}`),
+  );
+
 /** Repository files whose words count, by path. */
 export async function wordedFiles(): Promise<Map<string, string>> {
   const files = new Map<string, string>();

@@ -52,8 +52,8 @@ a GGUF says of itself in \`general.architecture\`.
 - **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file
   says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`wasm\` and
   \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.
-- **backends**: those that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is the
-  reference and runs everything.
+- **backends**: the backends that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is
+  the reference and runs everything.
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the
   largest normalised mean square error among them; \`+ twins\`: files in the layout of other
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost
