@@ -1,20 +1,24 @@
 /** Providers' address checks that come without the credentials of a delivery. */
 import { answerHandshake, precedesCredentials, type HandshakeRequest } from "./handshake.ts";
 import type { Mapping } from "../mapping/index.ts";
-import type { Door } from "./door.ts";
+import type { Authenticator } from "./authenticator.ts";
 import type { EndpointReply } from "./ports.ts";
 import { textReply } from "./reply.ts";
 import { checkToken, isOneOf } from "./tokens.ts";
 import type { Visit } from "./visit.ts";
 
 /** Undefined: the request is not such a check. A check with a wrong secret is a failed attempt. */
-export function answerEarly(door: Door, candidates: readonly Mapping[], visit: Visit): EndpointReply | undefined {
+export function answerEarly(
+  authenticator: Authenticator,
+  candidates: readonly Mapping[],
+  visit: Visit,
+): EndpointReply | undefined {
   for (const mapping of candidates) {
     const { handshake } = mapping.config;
     if (!handshake || !precedesCredentials(handshake)) continue;
     const reply = answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: undefined }));
     if (reply) visit.note({ mapping: mapping.id });
-    if (reply?.status === 403) throw door.refusal(visit.visitor, "the handshake names a wrong secret");
+    if (reply?.status === 403) throw authenticator.refusal(visit.visitor, "the handshake names a wrong secret");
     if (reply) return textReply(reply, { handshake });
   }
   return undefined;

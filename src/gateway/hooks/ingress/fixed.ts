@@ -1,7 +1,7 @@
 /** `/wake` and `/agent`: the request itself names its action. */
 import { READ_MS, readBody } from "./body.ts";
 import { readDirect } from "./direct.ts";
-import type { Door } from "./door.ts";
+import type { Authenticator } from "./authenticator.ts";
 import { headerKey } from "./idempotency.ts";
 import { readPayload } from "./payload.ts";
 import type { EndpointReply, IngressDeps } from "./ports.ts";
@@ -11,20 +11,20 @@ import type { Waits } from "./waits.ts";
 
 /** Throws a `Refusal`. */
 export async function answerFixed(
-  deps: IngressDeps & { readonly door: Door; readonly limits: RateLimits; readonly waits: Waits },
+  deps: IngressDeps & { readonly authenticator: Authenticator; readonly limits: RateLimits; readonly waits: Waits },
   endpoint: "wake" | "agent",
   visit: Visit,
 ): Promise<EndpointReply> {
   const { settings, request, visitor, note, tell } = visit;
   const { hooks } = settings;
-  const pass = deps.door.admit(hooks, visitor);
+  const pass = deps.authenticator.admit(hooks, visitor);
   note({ auth: pass.auth.id });
   tell(deps.limits.take([["hooks", hooks.rateLimit]]));
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });
   // the token may have been revoked meanwhile
-  if (deps.settings().hooks !== hooks) deps.door.admit(deps.settings().hooks, visitor);
+  if (deps.settings().hooks !== hooks) deps.authenticator.admit(deps.settings().hooks, visitor);
   const contentType = request.headers.get("content-type");
   const payload = await readPayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
   const direct = await readDirect(endpoint, { payload, settings: hooks, checks: deps.checks });

@@ -11,7 +11,7 @@ import { describeIngress, type IngressDescription } from "./openapi/describe.ts"
 import { type Networks, parseNetworks } from "../../../base/system.ts";
 import { clientAddress, publicUrl } from "./address.ts";
 import { dismiss } from "./body.ts";
-import { Door } from "./door.ts";
+import { Authenticator } from "./authenticator.ts";
 import { answerEarly } from "./early-handshake.ts";
 import { answerFixed } from "./fixed.ts";
 import { answerMapped, type MappedDeps } from "./mapped.ts";
@@ -61,7 +61,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
   };
   const parts: MappedDeps & RunDeps = {
     ...deps,
-    door: new Door(deps),
+    authenticator: new Authenticator(deps),
     limits: new RateLimits("requests", deps),
     questions: new RateLimits("questions", deps),
     unproved: { places: new Slots(UNPROVED_READS), bytes: new Slots(UNPROVED_BYTES) },
@@ -175,7 +175,7 @@ async function answer(parts: MappedDeps & RunDeps, visit: Visit): Promise<Endpoi
   if (!hooks.allowQueryToken && url.searchParams.has("token")) throw new Refusal("query_token_refused");
   const isFixed = path === "wake" || path === "agent";
   const candidates = isFixed ? [] : parts.mappings(visit.settings).forPath(path);
-  const early = answerEarly(parts.door, candidates, visit);
+  const early = answerEarly(parts.authenticator, candidates, visit);
   if (early) return early;
   const run = method === "GET" || method === "HEAD" ? parseRunPath(path) : undefined;
   if (run) return answerRun(parts, run, visit);

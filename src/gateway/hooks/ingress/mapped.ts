@@ -9,7 +9,7 @@ import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMa
 import { failureKey } from "./address.ts";
 import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction, ownModelOf } from "./checks.ts";
-import type { Door, Pass } from "./door.ts";
+import type { Authenticator, Pass } from "./authenticator.ts";
 import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
 import { readPayload } from "./payload.ts";
@@ -23,7 +23,7 @@ import type { Waits } from "./waits.ts";
 
 export interface MappedDeps extends IngressDeps {
   readonly waits: Waits;
-  readonly door: Door;
+  readonly authenticator: Authenticator;
   readonly limits: RateLimits;
   /** For bodies of unauthenticated senders. */
   readonly unproved: Reads;
@@ -65,7 +65,7 @@ export async function answerMapped(
   if (!claim) throw new Refusal("not_found", { reason: "no mapping wants this request" });
   const { mapping, pass } = claim;
   note({ mapping: mapping.id });
-  if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
+  if ("reason" in pass) throw deps.authenticator.refusal(visitor, pass.reason);
   note({ auth: pass.auth.id });
   const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
@@ -131,17 +131,17 @@ async function prove(
   const { hooks } = visit.settings;
   const { visitor } = visit;
   const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
-  const { door, readMs } = deps;
+  const { authenticator, readMs } = deps;
   if (candidates.every(({ config }) => !config.auth)) {
-    const pass = door.admit(hooks, visitor);
+    const pass = authenticator.admit(hooks, visitor);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
     const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
     // the token may have been revoked meanwhile
-    if (deps.settings().hooks !== hooks) door.admit(deps.settings().hooks, visitor);
+    if (deps.settings().hooks !== hooks) authenticator.admit(deps.settings().hooks, visitor);
     return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
   }
   const takesTokens = candidates.some(({ config }) => !config.auth);
-  const isKnown = takesTokens && "auth" in door.byToken(hooks, visitor);
+  const isKnown = takesTokens && "auth" in authenticator.byToken(hooks, visitor);
   const rawBody = isKnown
     ? await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS })
     : await readUnproved(deps, visit, limitBytes);
@@ -150,14 +150,17 @@ async function prove(
       const { auth } = mapping.config;
       const { id } = mapping;
       const now = deps.settings().hooks; // the token may have been revoked meanwhile
-      return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(now, visitor)];
+      return [
+        mapping,
+        auth ? authenticator.bySignature({ id, auth }, visitor, rawBody) : authenticator.byToken(now, visitor),
+      ];
     }),
   );
   const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
   if (failures.length === proofs.size) {
     // some clients of HTTP Basic send a password only after a challenge
     const isBasic = candidates.some(({ config }) => config.auth?.scheme === "basic");
-    throw door.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
+    throw authenticator.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
   }
   return { rawBody, proofs };
 }
@@ -167,11 +170,11 @@ async function prove(
  * gets a short time in a separate pool. A body that is too slow is a failed attempt.
  */
 async function readUnproved(
-  { door, readMs, unproved, locked }: MappedDeps,
+  { authenticator, readMs, unproved, locked }: MappedDeps,
   { request, visitor }: Visit,
   limitBytes: number,
 ): Promise<Uint8Array> {
-  const isLocked = door.isLocked(visitor);
+  const isLocked = authenticator.isLocked(visitor);
   const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
   const { places, bytes } = isLocked ? locked : unproved;
   const key = failureKey(visitor.address);
@@ -189,7 +192,7 @@ async function readUnproved(
     );
   } catch (error) {
     if (!(error instanceof Refusal) || error.problem !== "body_timeout") throw error;
-    const failure = door.refusal(visitor, "the body came too slowly");
+    const failure = authenticator.refusal(visitor, "the body came too slowly");
     throw isLocked ? failure : error;
   }
 }

@@ -6,7 +6,7 @@ import { retryAfter } from "../../../base/index.ts";
 import type { RunOrigin } from "../queue/deliveries/queries.ts";
 import type { RunNews } from "../queue/worker/watch.ts";
 import type { RunBody } from "./answers.ts";
-import type { Door } from "./door.ts";
+import type { Authenticator } from "./authenticator.ts";
 import type { Auth, EndpointReply, IngressDeps } from "./ports.ts";
 import { Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -29,7 +29,7 @@ export function parseRunPath(path: string): AskedRun | undefined {
 }
 
 export interface RunDeps extends IngressDeps {
-  readonly door: Door;
+  readonly authenticator: Authenticator;
   readonly waits: Waits;
   /** Same limits as `hooks.rateLimit`, but counted separately, so that polling cannot starve webhooks. */
   readonly questions: RateLimits;
@@ -37,13 +37,13 @@ export interface RunDeps extends IngressDeps {
 
 /** Throws a `Refusal`. */
 export async function answerRun(
-  { door, questions, runs, waits }: RunDeps,
+  { authenticator, questions, runs, waits }: RunDeps,
   { id, wantsEvents }: AskedRun,
   { settings, visitor, note, tell }: Visit,
 ): Promise<EndpointReply> {
-  door.admitSomewhere(settings.hooks, visitor); // no database access for strangers
+  authenticator.admitSomewhere(settings.hooks, visitor); // no database access for strangers
   const origin = await runs.origin(id);
-  const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
+  const pass = authenticator.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });
   tell(questions.take([["hooks", settings.hooks.rateLimit]]));
   const status = origin && mayRead(pass.auth, origin) ? await runs.status(id) : undefined;

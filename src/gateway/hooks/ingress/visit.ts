@@ -1,7 +1,7 @@
 /** One request on its way from authentication to acceptance. */
 import { retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
-import type { Pass, Visitor } from "./door.ts";
+import type { Pass, Visitor } from "./authenticator.ts";
 import { titleOf } from "../title.ts";
 import { keptHeaders } from "./headers.ts";
 import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";

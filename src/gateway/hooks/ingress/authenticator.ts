@@ -38,7 +38,7 @@ export interface Pass {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export class Door {
+export class Authenticator {
   readonly #log: Logger;
   readonly #throttle: Throttle;
   #warnedAtMs = -Infinity;
