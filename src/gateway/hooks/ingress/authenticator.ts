@@ -16,7 +16,7 @@ const WARN_EVERY_MS = 60_000;
 /** Date when tokens in URLs became deprecated, 2026-11-21 (RFC 9745). */
 const DEPRECATION = { deprecation: "@1795219200" };
 
-export interface Visitor {
+export interface Client {
   readonly requestId: string;
   readonly method: string;
   readonly url: URL;
@@ -49,16 +49,16 @@ export class Authenticator {
   }
 
   /** Throws a `Refusal`, and counts it, if the request has no token that is valid here. */
-  admit(hooks: HooksConfig, visitor: Visitor): Pass {
-    const verdict = this.byToken(hooks, visitor);
-    if ("reason" in verdict) throw this.refusal(visitor, verdict.reason);
+  admit(hooks: HooksConfig, client: Client): Pass {
+    const verdict = this.byToken(hooks, client);
+    if ("reason" in verdict) throw this.refusal(client, verdict.reason);
     return verdict;
   }
 
   /** Like `admit`, before the path is known: a token for any path is accepted. */
-  admitSomewhere(hooks: HooksConfig, visitor: Visitor): void {
+  admitSomewhere(hooks: HooksConfig, client: Client): void {
     try {
-      this.admit(hooks, visitor);
+      this.admit(hooks, client);
     } catch (error) {
       if (!(error instanceof Refusal) || error.problem !== "token_not_for_path") throw error;
     }
@@ -68,36 +68,36 @@ export class Authenticator {
    * The pass of a valid hook token, or the reason of the failure. Counts nothing. Throws if the token is for other
    * paths.
    */
-  byToken(hooks: HooksConfig, visitor: Visitor): Pass | { readonly reason: string } {
-    const { headers, url, path, nowMs } = visitor;
+  byToken(hooks: HooksConfig, client: Client): Pass | { readonly reason: string } {
+    const { headers, url, path, nowMs } = client;
     const credential = findCredential(headers, url.searchParams);
     if (!credential) return { reason: "no token" };
     const verdict = checkToken(hooks, { value: credential.value, path, nowMs });
     if (!verdict.ok && verdict.reason === "not for this path") throw new Refusal("token_not_for_path");
     if (!verdict.ok) return { reason: `the token is ${verdict.reason}` };
-    this.#throttle.clear(failureKey(visitor.address));
+    this.#throttle.clear(failureKey(client.address));
     const auth: Auth = { kind: "token", id: verdict.id };
     if (credential.from !== "query") return { auth };
-    this.#warn(visitor);
+    this.#warn(client);
     return { auth, headers: DEPRECATION };
   }
 
   /** The pass of a valid signature for a mapping, or the reason of the failure. Counts nothing. */
   bySignature(
     { id, auth: config }: { id: string; auth: SignatureConfig },
-    visitor: Visitor,
+    client: Client,
     rawBody: Uint8Array,
   ): Pass | { readonly reason: string } {
-    const { method, nowMs } = visitor;
-    const headers = Object.fromEntries(visitor.headers);
-    const verdict = verifySignature(config, { rawBody, headers, url: visitor.signedUrl(), method, nowMs });
+    const { method, nowMs } = client;
+    const headers = Object.fromEntries(client.headers);
+    const verdict = verifySignature(config, { rawBody, headers, url: client.signedUrl(), method, nowMs });
     if (!verdict.ok) return verdict;
-    this.#throttle.clear(failureKey(visitor.address));
+    this.#throttle.clear(failureKey(client.address));
     const auth: Auth = { kind: "signature", id };
     return { auth, ...(verdict.deliveryId === undefined ? {} : { deliveryId: verdict.deliveryId }) };
   }
 
-  isLocked({ address }: Visitor): boolean {
+  isLocked({ address }: Client): boolean {
     return this.#throttle.isLocked(failureKey(address));
   }
 
@@ -105,11 +105,11 @@ export class Authenticator {
    * Counts a failure.
    * @param scheme HTTP scheme that the answer demands
    */
-  refusal(visitor: Visitor, reason: string, scheme: "Bearer" | "Basic" = "Bearer"): Refusal {
-    return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason, scheme);
+  refusal(client: Client, reason: string, scheme: "Bearer" | "Basic" = "Bearer"): Refusal {
+    return refusalOf(this.#throttle.fail(failureKey(client.address)), reason, scheme);
   }
 
-  #warn({ requestId, path, nowMs }: Visitor): void {
+  #warn({ requestId, path, nowMs }: Client): void {
     if (isRecent(this.#warnedAtMs, nowMs, WARN_EVERY_MS)) return;
     this.#warnedAtMs = nowMs;
     const text = "a hook token came in the address (?token=), which ends up in logs: send it as a bearer token";

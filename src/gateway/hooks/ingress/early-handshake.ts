@@ -5,20 +5,20 @@ import type { Authenticator } from "./authenticator.ts";
 import type { EndpointReply } from "./ports.ts";
 import { textReply } from "./reply.ts";
 import { checkToken, isOneOf } from "./tokens.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /** Undefined: the request is not such a check. A check with a wrong secret is a failed attempt. */
 export function answerEarly(
   authenticator: Authenticator,
   candidates: readonly Mapping[],
-  visit: Visit,
+  context: RequestContext,
 ): EndpointReply | undefined {
   for (const mapping of candidates) {
     const { handshake } = mapping.config;
     if (!handshake || !precedesCredentials(handshake)) continue;
-    const reply = answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: undefined }));
-    if (reply) visit.note({ mapping: mapping.id });
-    if (reply?.status === 403) throw authenticator.refusal(visit.visitor, "the handshake names a wrong secret");
+    const reply = answerHandshake(handshake, handshakeRequest(context, { mapping, payload: undefined }));
+    if (reply) context.note({ mapping: mapping.id });
+    if (reply?.status === 403) throw authenticator.refusal(context.client, "the handshake names a wrong secret");
     if (reply) return textReply(reply, { handshake });
   }
   return undefined;
@@ -26,10 +26,10 @@ export function answerEarly(
 
 /** @param about.payload undefined before the body is read */
 export function handshakeRequest(
-  { settings: { hooks }, request, visitor }: Visit,
+  { settings: { hooks }, request, client }: RequestContext,
   { mapping, payload }: { mapping: Mapping; payload: unknown },
 ): HandshakeRequest {
-  const { path, nowMs } = visitor;
+  const { path, nowMs } = client;
   const { auth } = mapping.config;
   const current = auth?.secrets.filter(({ expiresAt }) => !expiresAt || Date.parse(expiresAt) > nowMs);
   return {

@@ -21,7 +21,7 @@ import { RateLimits } from "./rate-limits.ts";
 import { refusalReply } from "./reply.ts";
 import { answerRun, parseRunPath, type RunDeps } from "./runs.ts";
 import { Slots } from "./slots.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestContext } from "./request-context.ts";
 import { Waits } from "./waits.ts";
 
 /** Most bodies of unauthenticated senders read at once. */
@@ -52,6 +52,9 @@ export interface Ingress {
   drain(backInMs: number): void;
 }
 
+/** Collects fields of the log line, and headers of the answer. */
+type Heard = Pick<RequestContext, "note" | "tell">;
+
 export function makeIngress(deps: IngressDeps): Ingress {
   let backAtMs: number | undefined; // set: draining
   const checkOpen = (): void => {
@@ -80,15 +83,15 @@ export function makeIngress(deps: IngressDeps): Ingress {
     return found;
   };
 
-  const begin = (request: HookRequest, settings: IngressSettings, heard: Pick<Visit, "note" | "tell">): Visit => {
+  const begin = (request: HookRequest, settings: IngressSettings, heard: Heard): RequestContext => {
     const { id: requestId, method, url, headers, peer } = request;
     const forwardedFor = headers.get("x-forwarded-for");
     const proxies = trusted(settings.gateway);
     const address = clientAddress({ peer, forwardedFor, trusted: proxies });
     const signedUrl = (): string => publicUrl({ url, headers, peer, trusted: proxies });
     const path = pathBelow(url, settings.hooks);
-    const visitor = { requestId, method, url, signedUrl, headers, address, path, nowMs: deps.now() };
-    return { settings, request, visitor, ...heard };
+    const client = { requestId, method, url, signedUrl, headers, address, path, nowMs: deps.now() };
+    return { settings, request, client, ...heard };
   };
 
   return {
@@ -100,8 +103,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
       const trace = parseTraceparent(request.headers.get("traceparent"));
       const notes: Record<string, unknown> = { request_id: request.id, ...(trace && { trace_id: trace.traceId }) };
       const told: Record<string, string> = {};
-      const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
-      const tell: Visit["tell"] = (headers) => void Object.assign(told, headers);
+      const note: RequestContext["note"] = (fields) => void Object.assign(notes, fields);
+      const tell: RequestContext["tell"] = (headers) => void Object.assign(told, headers);
       const reply = await replyTo(request, async () => {
         checkOpen();
         return answer(parts, begin(request, deps.settings(), { note, tell }));
@@ -168,20 +171,20 @@ async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>)
 }
 
 /** Throws a `Refusal`. */
-async function answer(parts: MappedDeps & RunDeps, visit: Visit): Promise<EndpointReply> {
-  const { hooks } = visit.settings;
-  const { method, url } = visit.request;
-  const { path } = visit.visitor;
+async function answer(parts: MappedDeps & RunDeps, context: RequestContext): Promise<EndpointReply> {
+  const { hooks } = context.settings;
+  const { method, url } = context.request;
+  const { path } = context.client;
   if (!hooks.allowQueryToken && url.searchParams.has("token")) throw new Refusal("query_token_refused");
   const isFixed = path === "wake" || path === "agent";
-  const candidates = isFixed ? [] : parts.mappings(visit.settings).forPath(path);
-  const early = answerEarly(parts.authenticator, candidates, visit);
+  const candidates = isFixed ? [] : parts.mappings(context.settings).forPath(path);
+  const early = answerEarly(parts.authenticator, candidates, context);
   if (early) return early;
   const run = method === "GET" || method === "HEAD" ? parseRunPath(path) : undefined;
-  if (run) return answerRun(parts, run, visit);
+  if (run) return answerRun(parts, run, context);
   if (method !== "POST") {
     const hears = candidates.some(({ config }) => hearsGet(config.handshake));
     throw new Refusal("method_not_allowed", { headers: { allow: hears ? "GET, POST" : "POST" } });
   }
-  return isFixed ? answerFixed(parts, path, visit) : answerMapped(parts, candidates, visit);
+  return isFixed ? answerFixed(parts, path, context) : answerMapped(parts, candidates, context);
 }

@@ -18,7 +18,7 @@ import { type ProblemName, Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
-import { acceptVisit, type Visit } from "./visit.ts";
+import { acceptActions, type RequestContext } from "./request-context.ts";
 import type { Waits } from "./waits.ts";
 
 export interface MappedDeps extends IngressDeps {
@@ -47,30 +47,30 @@ type Proofs = ReadonlyMap<Mapping, Pass | { readonly reason: string }>;
 export async function answerMapped(
   deps: MappedDeps,
   candidates: readonly Mapping[],
-  visit: Visit,
+  context: RequestContext,
 ): Promise<EndpointReply> {
-  const { settings, request, visitor, note, tell } = visit;
+  const { settings, request, client, note, tell } = context;
   const { hooks } = settings;
-  const { rawBody, proofs } = await prove(deps, candidates, visit);
+  const { rawBody, proofs } = await prove(deps, candidates, context);
   note({ bytes: rawBody.length });
   const contentType = request.headers.get("content-type");
   const asked: MappingRequest = {
-    path: visitor.path,
+    path: client.path,
     query: Object.fromEntries(request.url.searchParams),
     headers: Object.fromEntries(request.headers),
     payload: await readPayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
-    now: visitor.nowMs,
+    now: client.nowMs,
   };
-  const claim = claimOf(visit, asked, proofs);
+  const claim = claimOf(context, asked, proofs);
   if (!claim) throw new Refusal("not_found", { reason: "no mapping wants this request" });
   const { mapping, pass } = claim;
   note({ mapping: mapping.id });
-  if ("reason" in pass) throw deps.authenticator.refusal(visitor, pass.reason);
+  if ("reason" in pass) throw deps.authenticator.refusal(client, pass.reason);
   note({ auth: pass.auth.id });
   const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
-  const reply = claim.answer ?? (await answerProved(deps, visit, { mapping, asked, pass, rawBody }));
+  const reply = claim.answer ?? (await answerProved(deps, context, { mapping, asked, pass, rawBody }));
   const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // the request waited for it
   // a check of the address: the provider expects its own answer
   const isCheck = claim.answer !== undefined && claim.answer !== NOTHING;
@@ -91,12 +91,13 @@ interface Claim {
  * that the conditions exclude is accepted without action, not answered with 404, because providers give up on missing
  * addresses. Both only for senders with the mapping's credential. Throws a `Refusal`.
  */
-function claimOf(visit: Visit, asked: MappingRequest, proofs: Proofs): Claim | undefined {
+function claimOf(context: RequestContext, asked: MappingRequest, proofs: Proofs): Claim | undefined {
   const known = [...proofs].flatMap(([mapping, pass]) => ("reason" in pass ? [] : [{ mapping, pass }]));
   for (const each of known) {
     const { handshake } = each.mapping.config;
     const { payload } = asked;
-    const reply = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping: each.mapping, payload }));
+    const reply =
+      handshake && answerHandshake(handshake, handshakeRequest(context, { mapping: each.mapping, payload }));
     if (reply) return { ...each, answer: textReply(reply, { handshake }) };
   }
   const owner = ownerOf(asked, proofs);
@@ -126,25 +127,25 @@ export const bodyLimit = ({ config }: Mapping, standard: number): number => conf
 async function prove(
   deps: MappedDeps,
   candidates: readonly Mapping[],
-  visit: Visit,
+  context: RequestContext,
 ): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
-  const { hooks } = visit.settings;
-  const { visitor } = visit;
+  const { hooks } = context.settings;
+  const { client } = context;
   const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
   const { authenticator, readMs } = deps;
   if (candidates.every(({ config }) => !config.auth)) {
-    const pass = authenticator.admit(hooks, visitor);
+    const pass = authenticator.admit(hooks, client);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
-    const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
+    const rawBody = await readBody(context.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
     // the token may have been revoked meanwhile
-    if (deps.settings().hooks !== hooks) authenticator.admit(deps.settings().hooks, visitor);
+    if (deps.settings().hooks !== hooks) authenticator.admit(deps.settings().hooks, client);
     return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
   }
   const takesTokens = candidates.some(({ config }) => !config.auth);
-  const isKnown = takesTokens && "auth" in authenticator.byToken(hooks, visitor);
+  const isKnown = takesTokens && "auth" in authenticator.byToken(hooks, client);
   const rawBody = isKnown
-    ? await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS })
-    : await readUnproved(deps, visit, limitBytes);
+    ? await readBody(context.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS })
+    : await readUnproved(deps, context, limitBytes);
   const proofs: Proofs = new Map(
     candidates.map((mapping) => {
       const { auth } = mapping.config;
@@ -152,7 +153,7 @@ async function prove(
       const now = deps.settings().hooks; // the token may have been revoked meanwhile
       return [
         mapping,
-        auth ? authenticator.bySignature({ id, auth }, visitor, rawBody) : authenticator.byToken(now, visitor),
+        auth ? authenticator.bySignature({ id, auth }, client, rawBody) : authenticator.byToken(now, client),
       ];
     }),
   );
@@ -160,7 +161,7 @@ async function prove(
   if (failures.length === proofs.size) {
     // some clients of HTTP Basic send a password only after a challenge
     const isBasic = candidates.some(({ config }) => config.auth?.scheme === "basic");
-    throw authenticator.refusal(visitor, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
+    throw authenticator.refusal(client, [...new Set(failures)].join("; "), isBasic ? "Basic" : "Bearer");
   }
   return { rawBody, proofs };
 }
@@ -171,13 +172,13 @@ async function prove(
  */
 async function readUnproved(
   { authenticator, readMs, unproved, locked }: MappedDeps,
-  { request, visitor }: Visit,
+  { request, client }: RequestContext,
   limitBytes: number,
 ): Promise<Uint8Array> {
-  const isLocked = authenticator.isLocked(visitor);
+  const isLocked = authenticator.isLocked(client);
   const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
   const { places, bytes } = isLocked ? locked : unproved;
-  const key = failureKey(visitor.address);
+  const key = failureKey(client.address);
   let held = 0;
   const hold = (more: number): boolean => {
     const isTaken = bytes.take(key, more);
@@ -192,7 +193,7 @@ async function readUnproved(
     );
   } catch (error) {
     if (!(error instanceof Refusal) || error.problem !== "body_timeout") throw error;
-    const failure = authenticator.refusal(visitor, "the body came too slowly");
+    const failure = authenticator.refusal(client, "the body came too slowly");
     throw isLocked ? failure : error;
   }
 }
@@ -206,24 +207,24 @@ interface Proved {
 
 async function answerProved(
   deps: MappedDeps,
-  visit: Visit,
+  context: RequestContext,
   { mapping, asked, pass, rawBody }: Proved,
 ): Promise<EndpointReply> {
-  const { transformsDir, transformTimeoutMs } = deps.mappings(visit.settings);
+  const { transformsDir, transformTimeoutMs } = deps.mappings(context.settings);
   const channels = deps.checks.channels();
   const outcome = await runMapping(mapping, asked, {
     transforms: deps.transforms,
     transformsDir,
     transformTimeoutMs,
     isChannel: (name) => channels.find(name) !== undefined,
-    signal: visit.request.signal,
+    signal: context.request.signal,
   });
   if (outcome.kind === "nothing") return NOTHING;
   if (outcome.kind === "failed") throw refusalOf(outcome);
-  const header = headerKey(visit.request.headers);
+  const header = headerKey(context.request.headers);
   const deliveryId = repeatId(mapping, { request: asked, rawBody, signedId: pass.deliveryId });
   const { actions, warnings } = await checkAll(deps, mapping, outcome.actions);
-  return acceptVisit(deps, visit, {
+  return acceptActions(deps, context, {
     pass: { ...pass, ...(deliveryId === undefined ? {} : { deliveryId }) },
     rawBody,
     actions,

@@ -12,7 +12,7 @@ import { Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply } from "./reply.ts";
 import { MAIN_TOKEN } from "./tokens.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Wait, Waits } from "./waits.ts";
 
 const BUSY_RETRY_MS = 5000;
@@ -39,11 +39,11 @@ export interface RunDeps extends IngressDeps {
 export async function answerRun(
   { authenticator, questions, runs, waits }: RunDeps,
   { id, wantsEvents }: AskedRun,
-  { settings, visitor, note, tell }: Visit,
+  { settings, client, note, tell }: RequestContext,
 ): Promise<EndpointReply> {
-  authenticator.admitSomewhere(settings.hooks, visitor); // no database access for strangers
+  authenticator.admitSomewhere(settings.hooks, client); // no database access for strangers
   const origin = await runs.origin(id);
-  const pass = authenticator.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
+  const pass = authenticator.admit(settings.hooks, origin ? { ...client, path: origin.path } : client);
   note({ auth: pass.auth.id });
   tell(questions.take([["hooks", settings.hooks.rateLimit]]));
   const status = origin && mayRead(pass.auth, origin) ? await runs.status(id) : undefined;
@@ -51,7 +51,7 @@ export async function answerRun(
   const headers = pass.headers ?? {};
   const body: RunBody = { ok: true, run: status };
   if (!wantsEvents) return jsonReply({ status: 200, body }, { headers });
-  if (visitor.method === "HEAD") return { status: 200, headers, body: undefined, notes: {} };
+  if (client.method === "HEAD") return { status: 200, headers, body: undefined, notes: {} };
   if (waits.isFull) throw new Refusal("too_busy", { headers: retryAfter(BUSY_RETRY_MS) });
   const news = (gone: AbortSignal): AsyncGenerator<RunNews> =>
     held(waits.begin(gone), (signal) => runs.watch(id, signal));

@@ -1,7 +1,7 @@
 /** One request on its way from authentication to acceptance. */
 import { retryAfter } from "../../../base/index.ts";
 import type { HookAction } from "../action.ts";
-import type { Pass, Visitor } from "./authenticator.ts";
+import type { Pass, Client } from "./authenticator.ts";
 import { titleOf } from "../title.ts";
 import { keptHeaders } from "./headers.ts";
 import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
@@ -10,11 +10,11 @@ import { preferredWait, outcomes } from "./prefer.ts";
 import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
 import type { Waits } from "./waits.ts";
 
-export interface Visit {
+export interface RequestContext {
   /** The settings at its beginning. */
   readonly settings: IngressSettings;
   readonly request: HookRequest;
-  readonly visitor: Visitor;
+  readonly client: Client;
   /** Adds fields to the log line: names and counts, never text of the request. */
   readonly note: (fields: Readonly<Record<string, unknown>>) => void;
   /** Adds headers to the answer. */
@@ -33,14 +33,14 @@ export interface Acceptable {
 }
 
 /** Stores a request's actions, and answers once they are stored. Throws a `Refusal`, or `storage`. */
-export async function acceptVisit(
+export async function acceptActions(
   { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
-  { settings, request, visitor, note }: Visit,
+  { settings, request, client, note }: RequestContext,
   { pass, rawBody, actions, warnings, idempotencyKey, mappingId, payload }: Acceptable,
 ): Promise<EndpointReply> {
   const accepted = await accept({
     requestId: request.id,
-    path: visitor.path,
+    path: client.path,
     mappingId,
     auth: pass.auth,
     idempotencyKey,
@@ -51,7 +51,7 @@ export async function acceptVisit(
     headers: keptHeaders(request.headers),
     actions,
     title: titleOf({ actions, payload, headers: Object.fromEntries(request.headers) }),
-    now: visitor.nowMs,
+    now: client.nowMs,
     respond: (runIds) => acceptedResponse(actions, { runIds, requestId: request.id, warnings }),
   });
   if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
