@@ -6,7 +6,7 @@
 import { type Logger, messageOf, setBackDetector } from "../../../base/index.ts";
 import type { Lease, Peers } from "../../database/peers.ts";
 import { queryOne, type Script, type Store } from "../../database/store.ts";
-import { Trouble } from "../../database/trouble.ts";
+import { FailureLog } from "../../database/failure-log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads, type Head } from "./heads.ts";
@@ -73,7 +73,7 @@ export class Outbox {
   #isRunning = false;
 
   readonly #isSetBack: () => boolean;
-  readonly #trouble = new Trouble("the outbox: the database failed");
+  readonly #failures = new FailureLog("the outbox: the database failed");
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
@@ -186,9 +186,9 @@ export class Outbox {
       try {
         if (this.#hasStrays) await this.#recover();
         await this.#claim();
-        this.#trouble.over(this.#deps.log);
+        this.#failures.succeeded(this.#deps.log);
       } catch (error) {
-        this.#trouble.met(error, this.#deps.log);
+        this.#failures.failed(error, this.#deps.log);
         this.#wake(STORAGE_RETRY_MS);
       }
     }
@@ -277,15 +277,15 @@ export class Outbox {
   /** Stores an outcome and retries until the disk takes it; only a stop ends the waiting. */
   async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
     const { store, log } = this.#deps;
-    const trouble = new Trouble(`storing the outcome of message ${row.key} failed`);
+    const failures = new FailureLog(`storing the outcome of message ${row.key} failed`);
     for (;;) {
       try {
         const isSettled = await store.write(() => this.#settle(row, settlement));
-        trouble.over(log);
+        failures.succeeded(log);
         if (isSettled) this.#tell(row.group_id);
         return;
       } catch (error) {
-        trouble.met(error, log);
+        failures.failed(error, log);
         if (this.#stop.signal.aborted || !this.#isRunning) return;
         await Bun.sleep(STORAGE_RETRY_MS);
       }

@@ -7,7 +7,7 @@ import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/tu
 import { AppError, type Logger, messageOf } from "../../../../base/index.ts";
 import type { Peers } from "../../../database/peers.ts";
 import type { Script, Store } from "../../../database/store.ts";
-import { Trouble } from "../../../database/trouble.ts";
+import { FailureLog } from "../../../database/failure-log.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
 import type { Outcome } from "../deliveries/state.ts";
@@ -162,14 +162,14 @@ export class TurnRunner {
    */
   async #stored(run: Run, running: Running, result: TurnResult): Promise<Run | undefined> {
     const { store, log } = this.#deps;
-    const trouble = new Trouble(`hooks: storing the turn of run ${run.id} failed`);
+    const failures = new FailureLog(`hooks: storing the turn of run ${run.id} failed`);
     for (;;) {
       try {
         const after = await store.write(() => this.#storeOwn(run.id, running, result));
-        trouble.over(log);
+        failures.succeeded(log);
         return after;
       } catch (error) {
-        trouble.met(error, log);
+        failures.failed(error, log);
         const isDisk = error instanceof AppError && error.code === "storage";
         if (!isDisk || this.#isDraining) {
           this.#unstored.add(run.id);

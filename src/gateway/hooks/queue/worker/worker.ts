@@ -6,7 +6,7 @@
 import { type Logger, messageOf, setBackDetector } from "../../../../base/index.ts";
 import type { Peers, Topic } from "../../../database/peers.ts";
 import type { Script, Store } from "../../../database/store.ts";
-import { Trouble } from "../../../database/trouble.ts";
+import { FailureLog } from "../../../database/failure-log.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting } from "../deliveries/posting.ts";
 import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
@@ -65,7 +65,7 @@ export class Worker {
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
   readonly #isSetBack: () => boolean;
-  readonly #trouble = new Trouble("hooks: processing deliveries failed");
+  readonly #failures = new FailureLog("hooks: processing deliveries failed");
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -264,9 +264,9 @@ export class Worker {
       this.#again = false;
       try {
         await this.#oneRound();
-        this.#trouble.over(this.#deps.log);
+        this.#failures.succeeded(this.#deps.log);
       } catch (error) {
-        this.#trouble.met(error, this.#deps.log);
+        this.#failures.failed(error, this.#deps.log);
         this.#lookIn(STUCK_MS);
       }
     }

@@ -1,7 +1,7 @@
 /** Logs a problem of repeated work once while it lasts, and once when it is over. */
 import { type Logger, messageOf } from "../../base/index.ts";
 
-export class Trouble {
+export class FailureLog {
   readonly #what: string;
   /** The current problem; undefined: none. */
   #problem: string | undefined;
@@ -12,14 +12,14 @@ export class Trouble {
   }
 
   /** Records a failed try. */
-  met(error: unknown, log: Logger): void {
+  failed(error: unknown, log: Logger): void {
     const problem = messageOf(error);
     if (problem !== this.#problem) log.error(this.#what, { error: problem });
     this.#problem = problem;
   }
 
   /** Records a successful try. */
-  over(log: Logger): void {
+  succeeded(log: Logger): void {
     if (this.#problem !== undefined) log.info(`recovered: ${this.#what}`);
     this.#problem = undefined;
   }

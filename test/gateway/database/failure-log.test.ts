@@ -1,17 +1,17 @@
 import { expect, test } from "bun:test";
-import { Trouble } from "../../../src/gateway/database/trouble.ts";
+import { FailureLog } from "../../../src/gateway/database/failure-log.ts";
 import type { Logger } from "../../../src/base/log.ts";
 
 test("a problem is told once while it lasts, another one too, and the end of all of them", () => {
   const told: string[] = [];
   const say: Logger["error"] = (msg, fields) => void told.push(`${msg} ${JSON.stringify(fields ?? {})}`);
   const log: Logger = { debug: say, info: say, warn: say, error: say };
-  const trouble = new Trouble("nothing can be stored");
-  trouble.over(log);
-  for (let i = 0; i < 100; i++) trouble.met(new Error("the disk is full"), log);
-  for (let i = 0; i < 100; i++) trouble.met(new Error("the disk is read-only"), log);
-  for (let i = 0; i < 100; i++) trouble.over(log);
-  trouble.met(new Error("the disk is full"), log);
+  const failures = new FailureLog("nothing can be stored");
+  failures.succeeded(log);
+  for (let i = 0; i < 100; i++) failures.failed(new Error("the disk is full"), log);
+  for (let i = 0; i < 100; i++) failures.failed(new Error("the disk is read-only"), log);
+  for (let i = 0; i < 100; i++) failures.succeeded(log);
+  failures.failed(new Error("the disk is full"), log);
   expect(told).toEqual([
     'nothing can be stored {"error":"the disk is full"}',
     'nothing can be stored {"error":"the disk is read-only"}',
