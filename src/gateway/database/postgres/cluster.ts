@@ -24,7 +24,7 @@ import {
   takeLeases,
   type NodeFacts,
 } from "./cluster-tables.ts";
-import { Line } from "./line.ts";
+import { Connection } from "./connection.ts";
 import { NewsWire } from "./news.ts";
 import { NodeLease } from "./node-lease.ts";
 import { problemOf } from "./problems.ts";
@@ -102,7 +102,7 @@ export class Cluster implements Peers {
   readonly #onLost = new Set<() => void>();
   /** By node: since when its lock is free, by `performance.now()`. */
   readonly #freeSince = new Map<number, number>();
-  #line: Line | undefined;
+  #connection: Connection | undefined;
   #number = 0;
   #lockedAs = 0;
   #others = 0;
@@ -124,7 +124,7 @@ export class Cluster implements Peers {
     this.#store = store;
     this.#options = options;
     this.#lookMs = options.lookMs ?? LOOK_MS;
-    this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#line && this.#lookIn(0) });
+    this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#connection && this.#lookIn(0) });
     this.#wire = new NewsWire(options);
     this.#wire.listen((topic) => {
       this.#others ||= 1; // a node that sends news exists, even before its lock is checked
@@ -174,7 +174,7 @@ export class Cluster implements Peers {
       this.#wire.tell("all");
     }
     await this.#wire.close();
-    this.#line?.close();
+    this.#connection?.close();
     await this.#sql.close({ timeout: 0 });
   }
 
@@ -301,7 +301,7 @@ export class Cluster implements Peers {
         .then(() => this.#look())
         .then(
           () => this.#lookIn(this.#untilLook()),
-          () => this.#lookIn(this.#hasLostLine() ? 0 : this.#lookMs),
+          () => this.#lookIn(this.#hasLostConnection() ? 0 : this.#lookMs),
         );
     }, ms);
   }
@@ -313,28 +313,31 @@ export class Cluster implements Peers {
   }
 
   /** Returns true if the lock's connection was lost: take the lock again before the others miss it. */
-  #hasLostLine(): boolean {
-    const line = this.#line;
-    this.#line = undefined;
-    line?.close();
+  #hasLostConnection(): boolean {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close();
     this.#lockedAs = 0;
     this.#freeSince.clear();
     this.#returnedAt = performance.now();
-    return line !== undefined;
+    return connection !== undefined;
   }
 
   /** Keeps this node's lock, and finds nodes whose lock is free. */
   async #look(): Promise<void> {
-    this.#line ??= await this.#openLine();
+    this.#connection ??= await this.#openConnection();
     const space = `${NODE_LOCK} ${this.#options.schema}`;
     if (this.#lockedAs !== this.#number) {
-      await this.#line.query("SELECT pg_advisory_unlock_all()");
+      await this.#connection.query("SELECT pg_advisory_unlock_all()");
       const lock = "SELECT pg_try_advisory_lock(hashtext($1), $2::int)";
-      await this.#line.query(lock, [space, this.#number]);
+      await this.#connection.query(lock, [space, this.#number]);
       this.#lockedAs = this.#number;
     }
     const begun = performance.now();
-    const rows = (await this.#line.query(FREE_LOCKS, [space])) as unknown as { number: unknown; isFree: boolean }[];
+    const rows = (await this.#connection.query(FREE_LOCKS, [space])) as unknown as {
+      number: unknown;
+      isFree: boolean;
+    }[];
     this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // the connection broke, and a new one took its place
@@ -342,10 +345,10 @@ export class Cluster implements Peers {
   }
 
   /** The check's plan is cached: its statement never changes. */
-  async #openLine(): Promise<Line> {
-    const line = await Line.open(this.#sql, LOOK_SILENT_MS);
-    await line.query(planStatement(true));
-    return line;
+  async #openConnection(): Promise<Connection> {
+    const connection = await Connection.open(this.#sql, LOOK_SILENT_MS);
+    await connection.query(planStatement(true));
+    return connection;
   }
 
   /** @param lookedAt start of the check: a late answer says nothing about its duration */

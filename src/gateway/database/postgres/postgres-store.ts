@@ -10,7 +10,7 @@ import type { Migration } from "../database.ts";
 import type { AppError } from "../../../base/index.ts";
 import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
-import { Line } from "./line.ts";
+import { Connection } from "./connection.ts";
 import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
@@ -68,15 +68,15 @@ class PostgresStore implements Store {
   }
 
   async read<T>(script: () => Script<T>): Promise<T> {
-    const line = await Line.open(this.#sql).catch((error: unknown) => {
+    const connection = await Connection.open(this.#sql).catch((error: unknown) => {
       throw problemOf(error); // includes refused connections and certificate errors
     });
     try {
-      return await runScript(line, script());
+      return await runScript(connection, script());
     } catch (error) {
       throw isOfServer(error) || isRepeatable(error) ? problemOf(error) : error;
     } finally {
-      line.release();
+      connection.release();
     }
   }
 

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { SQL } from "bun";
 import { AppError } from "../../../base/index.ts";
 import { addressProblem, filesOf, parsePostgresAddress } from "../database-address.ts";
-import { Line, STATEMENT_SECONDS } from "./line.ts";
+import { Connection, STATEMENT_SECONDS } from "./connection.ts";
 import { problemOf, RETRY_MS } from "./problems.ts";
 
 export interface ServerOptions {
@@ -116,17 +116,17 @@ const KEPT = "what a connection asks for at its beginning has to reach the serve
 
 /** Throws `storage` if the server does not answer, or if writes are refused or not durable. */
 export async function checkWritable(sql: SQL): Promise<void> {
-  const line = await Line.open(sql);
+  const connection = await Connection.open(sql);
   try {
-    const [row] = await line.query(
+    const [row] = await connection.query(
       "SELECT current_setting('transaction_read_only') AS readonly, current_setting('synchronous_commit') AS durable",
     );
     const { readonly, durable } = row as Record<string, string>;
-    if (readonly === "on" || durable === "off") line.spend();
+    if (readonly === "on" || durable === "off") connection.spend();
     if (readonly === "on") throw unfit("a database that can be written, got one that is read-only");
     checkDurable(durable!);
   } finally {
-    line.release();
+    connection.release();
   }
 }
 
@@ -141,7 +141,7 @@ const unfit = (expected: string): AppError =>
 
 /** Behind a pooler in transaction mode, two connections can share a session. */
 async function checkSessions(sql: SQL): Promise<void> {
-  const [first, second] = [await Line.open(sql), await Line.open(sql)];
+  const [first, second] = [await Connection.open(sql), await Connection.open(sql)];
   try {
     const before = await sessionOf(first);
     await second.query("BEGIN");
@@ -157,7 +157,7 @@ async function checkSessions(sql: SQL): Promise<void> {
   }
 }
 
-async function sessionOf(line: Line): Promise<number> {
-  const [row] = await line.query("SELECT pg_backend_pid() AS pid");
+async function sessionOf(connection: Connection): Promise<number> {
+  const [row] = await connection.query("SELECT pg_backend_pid() AS pid");
   return Number(row!["pid"]);
 }

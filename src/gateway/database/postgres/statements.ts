@@ -13,7 +13,7 @@ import {
   type Value,
   type Whole,
 } from "../store.ts";
-import type { Found, Line } from "./line.ts";
+import type { Found, Connection } from "./connection.ts";
 
 type Row = Record<string, unknown>;
 
@@ -24,19 +24,19 @@ export type Commit = (sendLast: () => Promise<unknown>) => Promise<void>;
  * Runs a script to its end. An error of a statement is thrown into the script.
  * @param commit absent: other scripts share the transaction
  */
-export async function runScript<T>(line: Line, script: Script<T>, commit?: Commit): Promise<T> {
+export async function runScript<T>(connection: Connection, script: Script<T>, commit?: Commit): Promise<T> {
   let step = script.next();
   while (!step.done) {
     const ask = step.value;
     if (commit && isWhole(ask) && ask.isLast) {
       checkTexts(ask.part); // before sending anything
-      await commit(() => answerOf(line, ask.part));
+      await commit(() => answerOf(connection, ask.part));
       step = script.next();
       continue;
     }
     let answer: unknown;
     try {
-      answer = await answerOf(line, ask);
+      answer = await answerOf(connection, ask);
     } catch (error) {
       step = script.throw(error);
       continue;
@@ -47,8 +47,8 @@ export async function runScript<T>(line: Line, script: Script<T>, commit?: Commi
 }
 
 /** Sends a command without awaiting it; the promise holds its result. */
-export function send(line: Line, text: string): Promise<unknown> {
-  const sent = line.command(text);
+export function send(connection: Connection, text: string): Promise<unknown> {
+  const sent = connection.command(text);
   sent.catch(() => {}); // the awaiting caller gets the error
   return sent;
 }
@@ -56,18 +56,24 @@ export function send(line: Line, text: string): Promise<unknown> {
 const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
 
 /** Sends before it returns. The connection answers statements in order. */
-async function answerOf(line: Line, ask: Ask): Promise<unknown> {
-  if (isWhole(ask)) return answerWhole(line, ask);
-  if (!isList(ask)) return answerOne(line, statementsOf(ask)[0]!);
-  const ends = await Promise.allSettled(messagesOf(statementsOf(ask)).map((message) => answerMessage(line, message)));
+async function answerOf(connection: Connection, ask: Ask): Promise<unknown> {
+  if (isWhole(ask)) return answerWhole(connection, ask);
+  if (!isList(ask)) return answerOne(connection, statementsOf(ask)[0]!);
+  const ends = await Promise.allSettled(
+    messagesOf(statementsOf(ask)).map((message) => answerMessage(connection, message)),
+  );
   return inShapeOf(ask, fulfilled(ends).flat());
 }
 
-async function answerWhole(line: Line, { part }: Whole): Promise<void> {
-  const sent = [send(line, "SAVEPOINT whole"), answerOf(line, part), send(line, "RELEASE SAVEPOINT whole")];
+async function answerWhole(connection: Connection, { part }: Whole): Promise<void> {
+  const sent = [
+    send(connection, "SAVEPOINT whole"),
+    answerOf(connection, part),
+    send(connection, "RELEASE SAVEPOINT whole"),
+  ];
   const ends = await Promise.allSettled(sent);
   if (ends.every(({ status }) => status === "fulfilled")) return;
-  await line.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error is the cause
+  await connection.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error is the cause
   fulfilled(ends);
 }
 
@@ -110,9 +116,9 @@ function kindOf(statement: Statement): "read" | "insert" | "other" {
 
 const textOf = (text: SqlText): string => (typeof text === "string" ? text : text.postgres);
 
-async function answerMessage(line: Line, message: readonly Statement[]): Promise<unknown[]> {
-  if (message.length === 1) return [await answerOne(line, message[0]!)];
-  if (kindOf(message[0]!) === "read") return readAll(line, message);
+async function answerMessage(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
+  if (message.length === 1) return [await answerOne(connection, message[0]!)];
+  if (kindOf(message[0]!) === "read") return readAll(connection, message);
   const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
   let first = 0;
   const parts = inserts.map(({ text, values }, i) => {
@@ -120,7 +126,7 @@ async function answerMessage(line: Line, message: readonly Statement[]): Promise
     first += values.length;
     return part;
   });
-  await query(line, `WITH ${parts.join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
+  await query(connection, `WITH ${parts.join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
   return message.map(() => undefined);
 }
 
@@ -136,7 +142,7 @@ const valuesOf = ({ values }: Text): readonly Value[] => values;
 const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
 
 /** Returns the rows of all of them, via JSON. */
-async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
+async function readAll(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
   const values: Value[] = [];
   const columns = message.map((statement, i) => {
     const { text, values: own } = plain(statement);
@@ -144,7 +150,7 @@ async function readAll(line: Line, message: readonly Statement[]): Promise<unkno
     values.push(...own);
     return `(SELECT json_agg(part) FROM (${rows}) AS part) AS answer_${i}`;
   });
-  const [row] = await query(line, `SELECT ${columns.join(", ")}`, values);
+  const [row] = await query(connection, `SELECT ${columns.join(", ")}`, values);
   return message.map((statement, i) => {
     const rows = ((row![`answer_${i}`] as readonly Row[] | null) ?? []).map(withNumbers);
     if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
@@ -160,10 +166,10 @@ function plain(statement: Statement): Text {
 }
 
 /** Sends before it returns. */
-async function answerOne(line: Line, statement: Statement): Promise<unknown> {
-  if (statement.wants === "inserted") return insert(line, statement.insert);
+async function answerOne(connection: Connection, statement: Statement): Promise<unknown> {
+  if (statement.wants === "inserted") return insert(connection, statement.insert);
   const { text, values } = plain(statement);
-  const found = await query(line, text, values);
+  const found = await query(connection, text, values);
   if (statement.wants === "changes") return found.count;
   const rows = Array.from(found, withNumbers);
   if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
@@ -171,9 +177,9 @@ async function answerOne(line: Line, statement: Statement): Promise<unknown> {
 }
 
 /** Sends before it returns. Throws before sending if PostgreSQL cannot store a text. */
-function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
+function query(connection: Connection, text: string, values: readonly Value[]): Promise<Found> {
   for (const value of values) checkText(value);
-  return line.query(text, values);
+  return connection.query(text, values);
 }
 
 /** One statement for all rows: their values are texts in a JSON array instead of parameters. */
@@ -212,15 +218,15 @@ function insertion({ table, columns, rows, ending = "" }: Insert): Text {
 }
 
 /** Sends before it returns: one statement for all rows, or one for each if they hold bytes. */
-async function insert(line: Line, all: Insert): Promise<void> {
+async function insert(connection: Connection, all: Insert): Promise<void> {
   if (!all.rows.some(hasBytes)) {
     const { text, values } = insertion(all);
-    await query(line, text, values);
+    await query(connection, text, values);
     return;
   }
   const places = all.columns.map((_, i) => `$${i + 1}`).join(", ");
   const text = `INSERT INTO ${all.table} (${all.columns.join(", ")}) VALUES (${places}) ${all.ending ?? ""}`;
-  fulfilled(await Promise.allSettled(all.rows.map((row) => query(line, text, row))));
+  fulfilled(await Promise.allSettled(all.rows.map((row) => query(connection, text, row))));
 }
 
 /** Lone surrogates would fail the statement; they become U+FFFD, as they do in parameters. */

@@ -6,7 +6,7 @@ import type { SQL } from "bun";
 import { AppError } from "../../../base/index.ts";
 import type { Migration } from "../database.ts";
 import type { Script } from "../store.ts";
-import { Line } from "./line.ts";
+import { Connection } from "./connection.ts";
 import { isOfServer, isRepeatable, problemOf, RETRY_MS, SilentServer } from "./problems.ts";
 import { checkDurable, planStatement } from "./server.ts";
 import { runScript, send } from "./statements.ts";
@@ -74,7 +74,7 @@ interface Piece {
 
 /** A requested start of a transaction. */
 interface Begin {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly begun: Promise<Begun>;
 }
 
@@ -94,11 +94,11 @@ export class PostgresWriter {
   readonly #begun: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
-  #line: Line | undefined;
+  #connection: Connection | undefined;
   /** The session's plan setting; undefined: unknown, the transaction that set it failed. */
   #arePlansKept: boolean | undefined;
   /** The connection whose commit is under way. */
-  #committing: Line | undefined;
+  #committing: Connection | undefined;
   /** The transaction that starts after that commit. */
   #next: Begin | undefined;
   #failure: AppError | undefined;
@@ -116,16 +116,16 @@ export class PostgresWriter {
   }
 
   /** Pipelined: the server starts it right after the commit. */
-  #beginNext(line: Line): void {
-    this.#next ??= this.#begin(line);
+  #beginNext(connection: Connection): void {
+    this.#next ??= this.#begin(connection);
   }
 
   /** Sends before it returns. */
-  #begin(line: Line): Begin {
-    send(line, "BEGIN");
-    const begun = line.command(this.#begun).then(([row]) => row as unknown as Begun);
+  #begin(connection: Connection): Begin {
+    send(connection, "BEGIN");
+    const begun = connection.command(this.#begun).then(([row]) => row as unknown as Begun);
     begun.catch(() => {}); // the awaiting caller gets the error
-    return { line, begun };
+    return { connection, begun };
   }
 
   /** The error of the last commit; undefined if it succeeded. */
@@ -136,7 +136,7 @@ export class PostgresWriter {
   /** Resolves once all pending work is stored. */
   async close(): Promise<void> {
     await this.#writing;
-    this.#line?.release();
+    this.#connection?.release();
   }
 
   async #writeAll(): Promise<void> {
@@ -151,8 +151,8 @@ export class PostgresWriter {
 
   /** Waits for the lock. */
   async #enter(): Promise<void> {
-    if (!this.#line) return;
-    this.#beginNext(this.#line);
+    if (!this.#connection) return;
+    this.#beginNext(this.#connection);
     await this.#next?.begun.catch(() => {}); // the transaction reports it too
   }
 
@@ -192,10 +192,10 @@ export class PostgresWriter {
     }
   }
 
-  async #lineOf(): Promise<Line> {
-    if (this.#line) return this.#line;
+  async #lineOf(): Promise<Connection> {
+    if (this.#connection) return this.#connection;
     this.#arePlansKept = undefined; // a new session has no setting yet
-    return (this.#line = await Line.open(this.#sql));
+    return (this.#connection = await Connection.open(this.#sql));
   }
 
   /**
@@ -204,37 +204,37 @@ export class PostgresWriter {
    * `FailedTogether` if these fail, or a script with several inputs
    */
   async #transact(
-    line: Line,
+    connection: Connection,
     { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
   ): Promise<ReadonlyMap<Pending, Ended>> {
-    const { begun } = this.#next ?? this.#begin(line);
+    const { begun } = this.#next ?? this.#begin(connection);
     this.#next = undefined;
     const arePlansKept = pieces.every(({ members }) => members.every(({ keepsPlans }) => keepsPlans));
-    const transaction: Transaction = { line, begun, until, arePlansKept, ends: new Map(), isOver: false };
+    const transaction: Transaction = { connection, begun, until, arePlansKept, ends: new Map(), isOver: false };
     const marks: Promise<unknown>[] = [begun];
     if (this.#arePlansKept !== arePlansKept) {
       this.#arePlansKept = undefined;
-      marks.push(send(line, planStatement(arePlansKept)));
+      marks.push(send(connection, planStatement(arePlansKept)));
     }
     const commit = (sendLast: () => Promise<unknown>): Promise<void> => this.#finish(transaction, sendLast);
     for (const { script, members } of pieces) {
-      if (!isTogether) marks.push(send(line, "SAVEPOINT piece"));
+      if (!isTogether) marks.push(send(connection, "SAVEPOINT piece"));
       try {
         const results = await runScript(
-          line,
+          connection,
           script(members.map(({ input }) => input)),
           isTogether ? commit : undefined,
         );
         for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
-        if (!isTogether) marks.push(send(line, "RELEASE SAVEPOINT piece"));
+        if (!isTogether) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
       } catch (error) {
         await Promise.all(marks); // an earlier failure is the cause
         // not this script's fault alone
-        const isWhole = transaction.isOver || line.isSpent || error instanceof FailedTogether;
+        const isWhole = transaction.isOver || connection.isSpent || error instanceof FailedTogether;
         if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
         transaction.ends.set(members[0]!, { error });
-        await line.command(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
+        await connection.command(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
         transaction.isOver = isTogether;
       }
     }
@@ -248,19 +248,19 @@ export class PostgresWriter {
    * @param sendLast sends the statements that go with the commit
    */
   async #finish(transaction: Transaction, sendLast?: () => Promise<unknown>): Promise<void> {
-    const { line, until } = transaction;
+    const { connection, until } = transaction;
     const begun = await transaction.begun;
-    if (begun.durable === "off") line.spend();
+    if (begun.durable === "off") connection.spend();
     checkDurable(begun.durable);
-    if (begun.life === null) send(line, NAME_LIFE);
+    if (begun.life === null) send(connection, NAME_LIFE);
     const asked = sendLast?.();
     asked?.catch(() => {}); // the commit reports it too
     // a commit that waits for its standby cannot be rolled back: at the time limit it would be answered without a copy
-    if (begun.standbys !== "") send(line, "SET LOCAL statement_timeout = 0");
+    if (begun.standbys !== "") send(connection, "SET LOCAL statement_timeout = 0");
     transaction.isOver = true;
     let command: string;
     try {
-      command = await this.#sendCommit(line);
+      command = await this.#sendCommit(connection);
     } catch (error) {
       // abandoned while it waits for its standby, the commit is visible, and may have no copy
       if (error instanceof SilentServer && begun.standbys !== "") throw error;
@@ -278,11 +278,11 @@ export class PostgresWriter {
   }
 
   /** Returns the server's answer. The next transaction is pipelined behind it. */
-  async #sendCommit(line: Line): Promise<string> {
-    this.#committing = line;
+  async #sendCommit(connection: Connection): Promise<string> {
+    this.#committing = connection;
     try {
-      const committed = line.command("COMMIT");
-      if (this.#pending.length > 0) this.#beginNext(line);
+      const committed = connection.command("COMMIT");
+      if (this.#pending.length > 0) this.#beginNext(connection);
       return (await committed).command;
     } finally {
       this.#committing = undefined;
@@ -307,27 +307,27 @@ export class PostgresWriter {
   }
 
   async #statusOf(id: string): Promise<{ status: string | null; life: string | null }> {
-    const line = await Line.open(this.#sql, STATUS_MS);
+    const connection = await Connection.open(this.#sql, STATUS_MS);
     try {
-      const [row] = await line.query(`SELECT pg_xact_status($1::text::xid8) AS status, ${LIFE}`, [id]);
+      const [row] = await connection.query(`SELECT pg_xact_status($1::text::xid8) AS status, ${LIFE}`, [id]);
       return row as { status: string | null; life: string | null };
     } finally {
-      line.release();
+      connection.release();
     }
   }
 
   /** Ends the failed transaction; if that fails too, the next one gets another connection. */
   async #renew(): Promise<void> {
-    const line = this.#line;
+    const connection = this.#connection;
     this.#next = undefined;
     try {
-      await line?.command("ROLLBACK");
-      if (!line?.isSpent) return;
+      await connection?.command("ROLLBACK");
+      if (!connection?.isSpent) return;
     } catch {
       // it is already closed
     }
-    this.#line = undefined;
-    line?.close();
+    this.#connection = undefined;
+    connection?.close();
   }
 }
 

@@ -13,7 +13,7 @@ const SILENT_MS = (STATEMENT_SECONDS + 2) * 1000;
 type Row = Record<string, unknown>;
 export type Found = readonly Row[] & { readonly count: number; readonly command: string };
 
-export class Line {
+export class Connection {
   readonly #connection: ReservedSQL;
   readonly #silentMs: number;
   /** Templates by command text. */
@@ -30,8 +30,8 @@ export class Line {
     this.#silentMs = silentMs;
   }
 
-  static async open(pool: SQL, silentMs = SILENT_MS): Promise<Line> {
-    return new Line(await pool.reserve(), silentMs);
+  static async open(pool: SQL, silentMs = SILENT_MS): Promise<Connection> {
+    return new Connection(await pool.reserve(), silentMs);
   }
 
   /**
