@@ -6,7 +6,7 @@ import type { Script, Store } from "../../../database/store.ts";
 import { acceptDeliveries, type Accepted, type AcceptOptions } from "./accept.ts";
 import type { Posting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
-import { Pace } from "./pace.ts";
+import { EndRate } from "./end-rate.ts";
 import { pruneDeliveries } from "./prune.ts";
 import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats } from "./queries.ts";
@@ -55,8 +55,8 @@ export interface Deliveries {
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const { store, settings, sessionKeyOf, posting, now, nodes } = deps;
-  const pace = new Pace(now, nodes);
-  const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
+  const rate = new EndRate(now, nodes);
+  const msUntil = (count: number, lane?: string): number => rate.msUntil(count, lane);
   const options = (): AcceptOptions => {
     return { ...settings(), sessionKeyOf, msUntil, posting, isAlone: true };
   };
@@ -77,7 +77,7 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
       after();
       return replayed;
     },
-    ended: (lane) => pace.ended(lane),
+    ended: (lane) => rate.ended(lane),
     stats: () => store.read(() => stats(now())),
     prune: (signal) => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs, signal }),
   };

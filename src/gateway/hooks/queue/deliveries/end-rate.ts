@@ -7,7 +7,7 @@ const WINDOW_MS = 60_000;
 const UNKNOWN_MS = 60_000;
 const WAIT_MAX_MS = 300_000;
 
-export class Pace {
+export class EndRate {
   readonly #now: () => number;
   readonly #nodes: () => number;
   readonly #startedAt: number;
