@@ -23,7 +23,7 @@ import {
 } from "../runtime/index.ts";
 import type { ChatRuntime, Runtime } from "../runtime/portable.ts";
 import {
-  type Life,
+  type Lifecycle,
   type Machine,
   makeHandlers,
   MetricExporter,
@@ -112,8 +112,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, log));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
-  const life: Life = { phase: "starting" };
-  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, life, tracer });
+  const lifecycle: Lifecycle = { phase: "starting" };
+  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
   const server = startServer(app, config);
@@ -131,8 +131,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   );
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
-  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });
-  life.phase = "serving";
+  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry });
+  lifecycle.phase = "serving";
   spare?.prepare();
   if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);
   const { backend } = await outlook;
@@ -376,7 +376,7 @@ interface Stoppable {
   readonly registry: Registry;
   readonly gateway: Gateway | undefined;
   readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
-  readonly life: Life;
+  readonly lifecycle: Lifecycle;
   readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
 }
 
@@ -384,13 +384,13 @@ interface Stoppable {
  * The first signal stops gracefully, the second at once. Running answers may finish; clients can repeat longer ones.
  */
 function stopOnSignal(parts: Stoppable): void {
-  const { servers, runtime, spare, library, registry, gateway, config, life, telemetry } = parts;
+  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
-    life.phase = "draining";
+    lifecycle.phase = "draining";
     if (delayMs > 0) await Bun.sleep(delayMs);
     const began = Date.now();
     spare?.close();

@@ -7,7 +7,7 @@ import type { Ingress } from "../../src/gateway/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/base/config/config.ts";
 import type { AppDeps, ServedGateway } from "../../src/server/routes/deps.ts";
-import type { Life } from "../../src/server/routes/life.ts";
+import type { Lifecycle } from "../../src/server/routes/lifecycle.ts";
 import { startServer } from "../../src/server/http/serve.ts";
 import { makeLibrary } from "../../src/library/create/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/library/registry/registry.ts";
@@ -36,7 +36,7 @@ export interface Harness {
 interface HarnessParts {
   readonly hooks?: (log: Logger) => Ingress;
   readonly gateway?: ServedGateway;
-  readonly life?: Life;
+  readonly lifecycle?: Lifecycle;
   /** Absent: the store has no source. */
   readonly isOffered?: Store["isOffered"];
 }
@@ -44,7 +44,7 @@ interface HarnessParts {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune"> & { others: readonly string[] }> = {},
-  { hooks, gateway, life, isOffered }: HarnessParts = {},
+  { hooks, gateway, lifecycle, isOffered }: HarnessParts = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -63,7 +63,7 @@ export async function makeHarness(
     log,
     version: "1.2.3",
     now: () => NOW,
-    ...(life ? { life } : {}),
+    ...(lifecycle ? { lifecycle } : {}),
     gateway: hooks ? bareGateway(hooks(log)) : gateway,
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { afterEach, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import type { Ingress } from "../../src/gateway/hooks/ingress/ingress.ts";
-import type { Life } from "../../src/server/routes/life.ts";
+import type { Lifecycle } from "../../src/server/routes/lifecycle.ts";
 import { bareGateway, makeHarness, type Harness } from "./harness.ts";
 
 const noHooks: Ingress = {
@@ -24,12 +24,12 @@ async function probe(): Promise<{ statuses: number[]; problems: unknown }> {
 }
 
 test("alive from the first moment; started and ready once work was taken up; not ready while it drains", async () => {
-  const life: Life = { phase: "starting" };
-  harness = await makeHarness({}, { life });
+  const lifecycle: Lifecycle = { phase: "starting" };
+  harness = await makeHarness({}, { lifecycle });
   expect(await probe()).toEqual({ statuses: [200, 503, 503], problems: ["the server is starting"] });
-  life.phase = "serving";
+  lifecycle.phase = "serving";
   expect(await probe()).toEqual({ statuses: [200, 200, 200], problems: [] });
-  life.phase = "draining";
+  lifecycle.phase = "draining";
   expect(await probe()).toEqual({ statuses: [200, 503, 200], problems: ["the server is shutting down"] });
 });
 

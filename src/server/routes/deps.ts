@@ -9,7 +9,7 @@ import type { Store } from "../../library/portable.ts";
 import type { FindAsset } from "../../page/assets.ts";
 import type { Answer } from "../http/exchange.ts";
 import type { Inspect } from "../models/inspect.ts";
-import type { Life } from "./life.ts";
+import type { Lifecycle } from "./lifecycle.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { RecentRequests } from "../http/recent.ts";
 
@@ -49,7 +49,7 @@ export interface AppDeps {
   /** What it runs on; absent: nobody says. */
   readonly machine?: () => Promise<Machine>;
   /** Where it is between its start and its end; absent: it serves. */
-  readonly life?: Readonly<Life>;
+  readonly lifecycle?: Readonly<Lifecycle>;
   /** Absent: nothing is traced. */
   readonly tracer?: Tracer | undefined;
   /** Takes webhooks, where it is configured. */

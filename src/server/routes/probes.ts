@@ -25,7 +25,7 @@ export const probeRoutes = (deps: RouteDeps) =>
       detail: describe({ api: "server", summary: "Whether it has taken up its work", reply: "json" }),
     });
 
-const untilStarted = ({ life }: RouteDeps): string[] => (life?.phase === "starting" ? [STARTING] : []);
+const untilStarted = ({ lifecycle }: RouteDeps): string[] => (lifecycle?.phase === "starting" ? [STARTING] : []);
 
 const verdict = (problems: readonly string[]): Reply => ({
   kind: "json",

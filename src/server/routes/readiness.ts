@@ -9,7 +9,7 @@ const ANSWER_MS = 2000;
 /** The problem until the work of an earlier process is recovered. */
 export const STARTING = "the server is starting";
 
-type Examined = Pick<RouteDeps, "store" | "gateway" | "life">;
+type Examined = Pick<RouteDeps, "store" | "gateway" | "lifecycle">;
 
 /** One line for people per problem, without paths; empty: ready. Writes nothing if all is well. */
 export async function problemsOf(deps: Examined): Promise<string[]> {
@@ -23,13 +23,14 @@ export async function problemsOf(deps: Examined): Promise<string[]> {
     () => undefined,
     () => "the gateway's database cannot be written",
   );
-  const beginning = deps.life?.phase === "starting" ? STARTING : undefined;
+  const beginning = deps.lifecycle?.phase === "starting" ? STARTING : undefined;
   return listed([beginning, ...(await Promise.all([reading, checking]))]);
 }
 
 const listed = (problems: readonly (string | undefined)[]): string[] => problems.filter((each) => each !== undefined);
 
-const isEnding = ({ gateway, life }: Examined): boolean => life?.phase === "draining" || gateway?.isDraining() === true;
+const isEnding = ({ gateway, lifecycle }: Examined): boolean =>
+  lifecycle?.phase === "draining" || gateway?.isDraining() === true;
 
 /** The gateway's status; undefined if it is stopping, or its database does not answer. */
 export async function gatewayStatus({ gateway }: Examined): Promise<GatewayStatus | undefined> {
