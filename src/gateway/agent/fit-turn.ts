@@ -27,7 +27,7 @@ const SUMMARISED_CHARS_MIN = 100;
 /** Lengths of a tool's result in UTF-16 units, tried in turn until a round fits. */
 const RESULT_CHARS = [1, 2, 4, 8, 16, 32].map((part) => RESULT_CHARS_MAX / part);
 
-export interface Draft {
+export interface TurnInput {
   /** Model, tools, thinking and signal of the turn. */
   readonly chat: Omit<ChatRequest, "messages">;
   /** Undefined: the model's own. */
@@ -62,35 +62,35 @@ interface Choice {
 const WHOLE: Choice = { dropped: 0, eventsMax: EVENTS_SHOWN_MAX, charsMax: EVENT_CHARS_MAX };
 
 /** Loads the model. Throws `too_large` where prompt and events alone do not fit. */
-export async function fitTurn(runtime: ChatRuntime, draft: Draft): Promise<FittedTurn> {
-  const exchanges = exchangesOf(draft.history.messages);
-  const build = (choice: Choice): FittedTurn => buildTurn(draft, exchanges, choice);
+export async function fitTurn(runtime: ChatRuntime, input: TurnInput): Promise<FittedTurn> {
+  const exchanges = exchangesOf(input.history.messages);
+  const build = (choice: Choice): FittedTurn => buildTurn(input, exchanges, choice);
   const count = (turn: FittedTurn): Promise<number> =>
-    runtime.countTokens({ ...draft.chat, messages: turn.messages, truncate: false });
+    runtime.countTokens({ ...input.chat, messages: turn.messages, truncate: false });
   const whole = build(WHOLE);
   const used = await count(whole);
-  const ctxLen = ctxLenOf(runtime, draft.chat.model);
+  const ctxLen = ctxLenOf(runtime, input.chat.model);
   // a model that was unloaded meanwhile checks the length itself
   if (ctxLen === undefined) return whole;
-  const budget = Math.floor(ctxLen * draft.compactAt);
+  const budget = Math.floor(ctxLen * input.compactAt);
   if (used <= budget) return whole;
   const fits = async (choice: Choice, limit: number): Promise<boolean> => (await count(build(choice))) <= limit;
-  const choice = await shrinkEvents(await dropExchanges(exchanges.length, { fits, budget }), { fits, budget, draft });
+  const choice = await shrinkEvents(await dropExchanges(exchanges.length, { fits, budget }), { fits, budget, input });
   const fitted = build(choice);
   const tokens = await count(fitted);
   if (tokens > ctxLen - ANSWER_TOKENS_MIN) {
-    const message = `the prompt has ${tokens} tokens, and the context of '${draft.chat.model}' ${ctxLen}`;
+    const message = `the prompt has ${tokens} tokens, and the context of '${input.chat.model}' ${ctxLen}`;
     throw new AppError("too_large", `${message}: expected ${ANSWER_TOKENS_MIN} left for the answer`);
   }
   if (choice.dropped === 0) return fitted;
   const dropped = exchanges.slice(0, choice.dropped);
-  const summary = (await summarise(runtime, draft, { dropped, ctxLen })) ?? draft.history.compaction?.summary;
+  const summary = (await summarise(runtime, input, { dropped, ctxLen })) ?? input.history.compaction?.summary;
   const summarised = { ...choice, summary };
   return summary !== undefined && (await fits(summarised, budget)) ? build(summarised) : fitted;
 }
 
-function buildTurn(draft: Draft, exchanges: readonly Exchange[], choice: Choice): FittedTurn {
-  const { events, waiting, history, system, prompt } = draft;
+function buildTurn(input: TurnInput, exchanges: readonly Exchange[], choice: Choice): FittedTurn {
+  const { events, waiting, history, system, prompt } = input;
   const { text, shown } = renderEvents(events, { ...choice, waiting });
   const content = text === "" ? prompt : `${text}\n\n${prompt}`;
   const dropped = exchanges.slice(0, choice.dropped);
@@ -123,9 +123,9 @@ async function dropExchanges(count: number, { fits, budget }: Limits): Promise<C
 }
 
 /** Halves the number of events, then their length, until they fit. */
-async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { draft: Draft }): Promise<Choice> {
-  if (draft.events.length === 0) return choice;
-  let smaller = { ...choice, eventsMax: Math.min(choice.eventsMax, draft.events.length) };
+async function shrinkEvents(choice: Choice, { fits, budget, input }: Limits & { input: TurnInput }): Promise<Choice> {
+  if (input.events.length === 0) return choice;
+  let smaller = { ...choice, eventsMax: Math.min(choice.eventsMax, input.events.length) };
   while (!(await fits(smaller, budget))) {
     if (smaller.eventsMax > 1) smaller = { ...smaller, eventsMax: smaller.eventsMax >> 1 };
     else if (smaller.charsMax > EVENT_CHARS_MIN) smaller = { ...smaller, charsMax: smaller.charsMax >> 1 };
@@ -137,7 +137,7 @@ async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { 
 /** Undefined if the model made none. A stopped turn fails later, in its own request. */
 async function summarise(
   runtime: ChatRuntime,
-  { chat, history }: Draft,
+  { chat, history }: TurnInput,
   { dropped, ctxLen }: { dropped: readonly Exchange[]; ctxLen: number },
 ): Promise<string | undefined> {
   const { tools: _, ...plainChat } = chat;
@@ -184,7 +184,7 @@ export type ToolMessage = (charsMax: number) => Message;
 /** One round of a turn: the model's calls and their results, cut to fit the context; undefined if there is no room. */
 export async function fitRound(
   runtime: ChatRuntime,
-  chat: Draft["chat"],
+  chat: TurnInput["chat"],
   { before, calling, results }: { before: readonly Message[]; calling: Message; results: readonly ToolMessage[] },
 ): Promise<readonly Message[] | undefined> {
   const ctxLen = ctxLenOf(runtime, chat.model);
