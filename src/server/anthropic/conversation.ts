@@ -61,16 +61,16 @@ function readTurn(value: unknown, { path, ...place }: Place): Message[] {
   if (typeof content === "string") return [{ role, content: content.toWellFormed() }];
   if (!place.isNew && (content === undefined || content === null)) return [{ role, content: "" }];
   const at = `${path}.content`;
-  const draft = new Draft(role, place);
-  readList((block, where) => draft.add(readFields(block, where), where))(content, at);
-  return draft.finish();
+  const turn = new TurnBuilder(role, place);
+  readList((block, where) => turn.add(readFields(block, where), where))(content, at);
+  return turn.finish();
 }
 
 /**
  * Builds the messages of one turn: tool results end the assistant's message before them; the user's text follows all of
  * them.
  */
-class Draft {
+class TurnBuilder {
   readonly #role: string;
   readonly #place: Omit<Place, "path">;
   readonly #reader: PartReader;
