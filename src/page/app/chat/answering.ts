@@ -1,11 +1,11 @@
 /** Creates messages, and has a model write an answer. */
 import { makeId } from "../base/ids.ts";
-import type { Answering, ChatParts, Draft } from "./chat-types.ts";
+import type { Answering, ChatParts, NewMessage } from "./chat-types.ts";
 import { endOf, explain, withoutEnd } from "./ends.ts";
 import type { Live } from "./live.ts";
 import { toolsOf, wireMessages, type Chat, type Message } from "./tree.ts";
 
-export const questionOf = (chat: string, parent: string | null, { content, pictures, files }: Draft): Message => ({
+export const questionOf = (chat: string, parent: string | null, { content, pictures, files }: NewMessage): Message => ({
   id: makeId(),
   chat,
   parent,

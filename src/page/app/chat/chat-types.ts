@@ -7,7 +7,7 @@ import type { Words } from "../words/index.ts";
 import type { Chat, Message, Messages, Picture, Place, TextFile } from "./tree.ts";
 
 /** A message as the user wrote it. */
-export interface Draft {
+export interface NewMessage {
   readonly content: string;
   readonly pictures: readonly Picture[];
   readonly files: readonly TextFile[];

@@ -10,7 +10,7 @@ import type {
   Answering,
   Asking,
   ChatParts,
-  Draft,
+  NewMessage,
   News,
   OpenChat,
   Removed,
@@ -86,7 +86,7 @@ export class Chats {
   /** Starts a chat with a question. Returns its id. */
   async begin(
     about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">,
-    draft: Draft,
+    draft: NewMessage,
     others?: readonly AnsweredBy[],
   ) {
     const at = Date.now();
@@ -102,7 +102,7 @@ export class Chats {
    * answered already.
    * @param others models that answer in addition to the chat's own
    */
-  async ask(id: string, draft: Draft, { parent, others }: Asking = {}): Promise<boolean> {
+  async ask(id: string, draft: NewMessage, { parent, others }: Asking = {}): Promise<boolean> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return false;
     if (await this.#isAnsweredElsewhere(id)) {

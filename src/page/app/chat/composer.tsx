@@ -5,7 +5,7 @@ import { useApp, useWords } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Attachments, useAttached } from "./attached.tsx";
-import type { Draft, OpenChat } from "./chat-types.ts";
+import type { NewMessage, OpenChat } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
 import { ModelMenu } from "./model-menu.tsx";
 import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
@@ -20,7 +20,7 @@ interface ComposerProps {
   readonly place: Chat["place"];
   readonly onModel: (model: string, place: Chat["place"]) => void;
   /** Returns false if it was not sent. */
-  readonly onSend: (draft: Draft) => Promise<boolean>;
+  readonly onSend: (draft: NewMessage) => Promise<boolean>;
   readonly onEditLast: () => void;
   /** Used when it is set. */
   readonly suggestion: Signal<Suggestion | undefined>;

@@ -4,7 +4,7 @@ import { useCallback, useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
-import type { AnsweredBy, Draft } from "./chat-types.ts";
+import type { AnsweredBy, NewMessage } from "./chat-types.ts";
 import { CompareButton, CompareLine, useOthers } from "./compare.tsx";
 import { Composer } from "./composer.tsx";
 import { ChatLog } from "./log.tsx";
@@ -36,7 +36,7 @@ export function ChatView() {
   const place = chat?.place ?? models.placeOf(model, prefs.place.value);
   const settings = chat ?? next.value;
   const beside = useOthers({ model, others });
-  const send = async (draft: Draft): Promise<boolean> => {
+  const send = async (draft: NewMessage): Promise<boolean> => {
     if (chat) return chats.ask(chat.id, draft, { others: beside });
     const begun = await chats.begin({ ...next.value, model, place }, draft, beside);
     next.value = NOTHING;
