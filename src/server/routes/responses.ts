@@ -14,7 +14,7 @@ import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
-import { SaidItems } from "../responses/said-items.ts";
+import { RecentItems } from "../responses/recent-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/server-tools.ts";
@@ -22,11 +22,11 @@ import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
 interface Deps extends RouteDeps {
-  readonly said: SaidItems;
+  readonly items: RecentItems;
 }
 
 export function responsesRoutes(routeDeps: RouteDeps) {
-  const deps = { ...routeDeps, said: new SaidItems() };
+  const deps = { ...routeDeps, items: new RecentItems() };
   return new Elysia()
     .post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
       parse: "none",
@@ -56,7 +56,7 @@ async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
   const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
   const events = answerEvents(deps, request, { note: exchange.note, stages });
   const writer = new ResponseWriter(head, now, (items) => {
-    if (body.store !== false) deps.said.keep(items);
+    if (body.store !== false) deps.items.keep(items);
   });
   if (!body.stream) return { kind: "json", body: await whole(events, writer) };
   return { kind: "events", frames: frames(events, writer), failed: (error) => [frame(writer.fail(error))] };
@@ -71,7 +71,7 @@ async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
 async function readAsked(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
-  const wanted = readResponsesRequest(body, (id) => deps.said.find(id));
+  const wanted = readResponsesRequest(body, (id) => deps.items.find(id));
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
   warnLeftOut(deps.log, { model, left: wanted.leftOut });

@@ -13,7 +13,7 @@ interface Kept {
   readonly chars: number;
 }
 
-export class SaidItems {
+export class RecentItems {
   /** By id, most recently used last. */
   readonly #kept = new Map<string, Kept>();
   #chars = 0;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Item } from "../../../src/server/responses/response.ts";
-import { SaidItems } from "../../../src/server/responses/said-items.ts";
+import { RecentItems } from "../../../src/server/responses/recent-items.ts";
 
 const item = (id: string, text = ""): Item => ({
   type: "reasoning",
@@ -11,7 +11,7 @@ const item = (id: string, text = ""): Item => ({
 });
 
 test("what was said or asked for last is kept, by number and by length", () => {
-  const said = new SaidItems();
+  const said = new RecentItems();
   for (let i = 0; i < 4096; i++) said.keep([item(`m${i}`)]);
   expect(said.find("m0")).toMatchObject({ id: "m0" });
   said.keep([item("new")]);
