@@ -20,7 +20,7 @@ import { Refusal } from "./problems.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { refusalReply } from "./reply.ts";
 import { answerRun, parseRunPath, type RunDeps } from "./runs.ts";
-import { Slots } from "./slots.ts";
+import { ShareLimit } from "./share-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { Waits } from "./waits.ts";
 
@@ -67,8 +67,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
     authenticator: new Authenticator(deps),
     limits: new RateLimits("requests", deps),
     questions: new RateLimits("questions", deps),
-    unproved: { places: new Slots(UNPROVED_READS), bytes: new Slots(UNPROVED_BYTES) },
-    locked: { places: new Slots(LOCKED_READS), bytes: new Slots(LOCKED_BYTES) },
+    unproved: { places: new ShareLimit(UNPROVED_READS), bytes: new ShareLimit(UNPROVED_BYTES) },
+    locked: { places: new ShareLimit(LOCKED_READS), bytes: new ShareLimit(LOCKED_BYTES) },
     waits: new Waits(),
     async accept(request) {
       checkOpen(); // draining may have begun while the body was read or the transform ran

@@ -17,7 +17,7 @@ import type { EndpointReply, IngressDeps } from "./ports.ts";
 import { type ProblemName, Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply, textReply } from "./reply.ts";
-import type { Slots } from "./slots.ts";
+import type { ShareLimit } from "./share-limit.ts";
 import { acceptActions, type RequestContext } from "./request-context.ts";
 import type { Waits } from "./waits.ts";
 
@@ -33,8 +33,8 @@ export interface MappedDeps extends IngressDeps {
 
 /** Limits on concurrent reads and their memory. */
 interface Reads {
-  readonly places: Slots;
-  readonly bytes: Slots;
+  readonly places: ShareLimit;
+  readonly bytes: ShareLimit;
 }
 
 /** Each mapping's verdict on the sender's credentials. */

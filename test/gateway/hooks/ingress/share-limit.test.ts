@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { Slots } from "../../../../src/gateway/hooks/ingress/slots.ts";
+import { ShareLimit } from "../../../../src/gateway/hooks/ingress/share-limit.ts";
 
 test("an address takes its share, and no more than it leaves to others, until it gives back", () => {
-  const bytes = new Slots({ max: 100, share: 60 });
+  const bytes = new ShareLimit({ max: 100, share: 60 });
   expect([bytes.take("a", 40), bytes.take("a", 21), bytes.take("a", 20)]).toEqual([true, false, true]);
   expect([bytes.take("b", 41), bytes.take("b", 30)]).toEqual([false, true]);
   expect([bytes.take("c", 11), bytes.take("c", 10)]).toEqual([false, true]);
@@ -11,7 +11,7 @@ test("an address takes its share, and no more than it leaves to others, until it
 });
 
 test("a place is free again once its work is over, however it ends", async () => {
-  const places = new Slots({ max: 1, share: 1 });
+  const places = new ShareLimit({ max: 1, share: 1 });
   const full = () => new Error("full");
   const open = Promise.withResolvers<string>();
   const first = places.run("a", () => open.promise, full);

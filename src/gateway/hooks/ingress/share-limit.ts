@@ -3,7 +3,7 @@
  * nor more than it leaves to others. Work beyond the limit is refused, not queued.
  */
 
-export class Slots {
+export class ShareLimit {
   readonly #max: number;
   readonly #share: number;
   readonly #takenBy = new Map<string, number>();
