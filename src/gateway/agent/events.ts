@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/index.ts";
 import { plain, type Passage } from "./boundary/passage.ts";
-import { execute, insertAll, queryAll, queryOne, together, type Script, type SqlText } from "../database/store.ts";
+import { execute, insertAll, queryAll, queryOne, parallel, type Script, type SqlText } from "../database/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -65,7 +65,7 @@ export function* openEvents(
   sessionKey: string,
   { eventsMax, dedupeKey }: { eventsMax: number; dedupeKey?: string | undefined },
 ): Script<EventBatch> {
-  const [twin, waiting] = yield* together(findTwin(sessionKey, dedupeKey), countEvents(sessionKey));
+  const [twin, waiting] = yield* parallel(findTwin(sessionKey, dedupeKey), countEvents(sessionKey));
   return new Events(sessionKey, { eventsMax, twin, waiting });
 }
 
@@ -131,7 +131,7 @@ class Events implements EventBatch {
     const joined = this.#rows.filter(({ seq, added }) => seq !== undefined && added > 0);
     const rows = this.#rows.filter(({ seq }) => seq === undefined);
     const values = rows.map((row) => [this.#sessionKey, row.added, ...KEPT.map((column) => row[column])]);
-    yield* together(...joined.map(update), insertAll({ table: "session_events", columns: COLUMNS, rows: values }));
+    yield* parallel(...joined.map(update), insertAll({ table: "session_events", columns: COLUMNS, rows: values }));
   }
 }
 

@@ -78,7 +78,7 @@ export function* insertAll(insert: Insert): Script<void> {
  * Runs independent parts concurrently. If one throws, so does this. They read texts, numbers and booleans only, because
  * results may travel as JSON.
  */
-export function* together<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
+export function* parallel<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
   const steps = parts.map((part) => part.next());
   for (;;) {
     const open = steps.flatMap((step, i) => (step.done ? [] : [{ i, ask: step.value }]));

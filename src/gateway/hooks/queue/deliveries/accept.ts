@@ -3,7 +3,7 @@
  * request with a run for each of its actions. Senders are answered after the commit. It reads the data of all requests
  * at once, decides on each in order, as if it came alone, and stores all new rows at once.
  */
-import { insertAll, together, type Script, type Value } from "../../../database/store.ts";
+import { insertAll, parallel, type Script, type Value } from "../../../database/store.ts";
 import type { HookResponse } from "./answer.ts";
 import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
 import { findItems, type KnownItems } from "./items.ts";
@@ -57,7 +57,7 @@ export function* acceptDeliveries(
   options: AcceptOptions,
 ): Script<readonly Acceptance[]> {
   const mapped = requests.filter(({ mappingId }) => mappingId !== undefined).map(laneOf);
-  const [earlier, items, open, openLanes, posting] = yield* together(
+  const [earlier, items, open, openLanes, posting] = yield* parallel(
     findEarlier(requests),
     findItems(requests),
     openRuns(),

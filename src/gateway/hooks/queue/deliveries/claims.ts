@@ -7,7 +7,7 @@ import {
   placeholders,
   queryAll,
   queryOne,
-  together,
+  parallel,
   type Script,
   type SqlText,
 } from "../../../database/store.ts";
@@ -37,7 +37,7 @@ export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOpti
   const running = yield* runningTurns();
   const own = running.filter(({ leaseOwner }) => leaseOwner === owner);
   if (own.some(isSuspect)) return [];
-  const [, due] = yield* together(sorts("off"), queryAll<Row>(DUE, now, free), sorts("on"));
+  const [, due] = yield* parallel(sorts("off"), queryAll<Row>(DUE, now, free), sorts("on"));
   const suspect = due.find(isSuspect);
   const chosen = suspect ? (own.length > 0 ? [] : [suspect]) : inTurn(due, { running, free, limitOf });
   const lease = { owner, until: leaseUntil };

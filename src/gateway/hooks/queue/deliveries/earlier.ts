@@ -2,7 +2,7 @@
  * Answers to earlier requests, by the keys of equal requests: the idempotency key, and the sender's own id of the
  * delivery. An expired key no longer counts.
  */
-import { execute, queryEach, together, type Script } from "../../../database/store.ts";
+import { execute, queryEach, parallel, type Script } from "../../../database/store.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
 
@@ -30,7 +30,7 @@ const BY_ID = `SELECT ${COLUMNS} FROM deliveries WHERE lane = $1 AND provider_de
 /** Reads the known answers for the keys of these requests. */
 export function* findEarlier(requests: readonly AcceptRequest[]): Script<EarlierAnswers> {
   const { keys, ids } = keysOf(requests);
-  const [byKey, byId] = yield* together(queryEach<Earlier>(BY_KEY, keys), queryEach<Earlier>(BY_ID, ids));
+  const [byKey, byId] = yield* parallel(queryEach<Earlier>(BY_KEY, keys), queryEach<Earlier>(BY_ID, ids));
   return new EarlierAnswers(
     new Map([...keys.entries()].flatMap(([i, key]) => (byKey[i] ? [[nameOf(key), byKey[i]]] : []))),
     new Map([...ids.entries()].flatMap(([i, id]) => (byId[i] ? [[nameOf(id), byId[i]]] : []))),

@@ -1,6 +1,6 @@
 /** New runs, and their events that are posted in the transaction that makes them. */
 import { AppError } from "../../../../base/index.ts";
-import { together, whole, type Script } from "../../../database/store.ts";
+import { parallel, whole, type Script } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
 /** Work done in the transaction that accepts runs, which saves a second one. */
@@ -31,7 +31,7 @@ interface Beside {
 export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Script<void> {
   const { posting, also, isLast } = beside;
   const insert = function* (...more: readonly Script<void>[]): Script<void> {
-    yield* together(
+    yield* parallel(
       ...also(),
       insertRuns(runs, (run) => taken.has(run)),
       ...more,

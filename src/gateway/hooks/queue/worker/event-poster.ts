@@ -4,7 +4,7 @@
  * makes room.
  */
 import { AppError } from "../../../../base/index.ts";
-import { together, type Script } from "../../../database/store.ts";
+import { parallel, type Script } from "../../../database/store.ts";
 import type { Posting } from "../deliveries/posting.ts";
 import { dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
@@ -62,7 +62,7 @@ export class EventPoster {
   *ofNew(): Script<NewEvents> {
     if (this.isHeldUp) return NOTHING_POSTED;
     const { ports, now } = this.#deps;
-    const [waiting, events] = yield* together(dueEvents(1), ports.openEvents());
+    const [waiting, events] = yield* parallel(dueEvents(1), ports.openEvents());
     let isOpen = waiting.length === 0;
     return {
       take: (run) => {
