@@ -8,6 +8,7 @@ import { InvalidArgumentError, type Argument, type Command } from "commander";
 import {
   API_VERSION,
   AppError,
+  BACKEND_CHOICES,
   type KernelChoice,
   KERNELS_EXPECTED,
   messageOf,
@@ -28,7 +29,7 @@ import type { ModelRun } from "./diagnostics/diagnostics.ts";
 type Env = NodeJS.ProcessEnv;
 
 /** Values of `--backend`. */
-const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
+const BACKENDS = BACKEND_CHOICES.join(", ").replace(/, (\w+)$/, " or $1");
 
 /** Runs the command in the arguments. Ends the process with code 1 on failure. */
 export async function runCommandLine(env: Env): Promise<void> {

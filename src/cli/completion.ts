@@ -3,16 +3,16 @@
  * models. The scripts of `completion-scripts.ts` call `hearth __complete -- WORD...`; the last word is being typed.
  */
 import type { Argument, Command, Option } from "commander";
+import { BACKEND_CHOICES } from "../base/index.ts";
 import type { Client, Json } from "./client/client.ts";
 import { THINK_VALUES } from "./terminal/think.ts";
 
 const ANSWER_MS = 1000;
 /** A shell may execute characters of a name, so only names of harmless characters are offered. */
 const NAME = /^[A-Za-z0-9][\w./:-]*$/;
-const BACKENDS = ["auto", "simd", "webgpu", "onnx", "wasm", "cpu"];
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   think: [...THINK_VALUES],
-  backend: BACKENDS,
+  backend: BACKEND_CHOICES,
   format: ["json"],
   state: ["queued", "running", "succeeded", "failed", "dead", "cancelled"],
 };

@@ -1,4 +1,5 @@
 /** Each setting: its variables, expected form and default value. See `config.ts`. */
+import { BACKEND_CHOICES } from "../backends.ts";
 import { isAbsolute, join } from "node:path";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "../kernel-tuning.ts";
 import { KV_CACHE_TYPES, parseKvCacheType, type KvCacheType } from "../kv-cache-type.ts";
@@ -25,8 +26,7 @@ export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
 const HOUR_MS = 3_600_000;
 /** With less, a healthy runner on a busy machine would be killed. */
 const STEP_MS_MIN = 1000;
-const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
-export type BackendSetting = (typeof BACKENDS)[number];
+export type BackendSetting = (typeof BACKEND_CHOICES)[number];
 /** Instruction sets that have SIMD kernels. */
 const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "i8mm", "neon"] as const;
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
@@ -106,8 +106,8 @@ export const SETTINGS = {
   }),
   backend: setting<BackendSetting>({
     env: ["HEARTH_BACKEND"],
-    expected: BACKENDS.join(", "),
-    parse: (value) => BACKENDS.find((name) => name === value),
+    expected: BACKEND_CHOICES.join(", "),
+    parse: (value) => BACKEND_CHOICES.find((name) => name === value),
     initial: () => "auto",
   }),
   gpuMemory: setting<number | "auto">({

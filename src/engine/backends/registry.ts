@@ -2,9 +2,9 @@
  * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
  * their own: `src/page/engine/backends.ts`.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, type BackendName } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
-import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
+import { chooseAmong, checkAmong, type Choice } from "./choose.ts";
 import { dawn } from "./host/dawn.ts";
 import { findLevel, wasmDamage } from "./host/simd-library.ts";
 import type { Offload } from "./offload.ts";
@@ -28,7 +28,7 @@ const backends = {
     open: async () => (await import("./host/wasm.ts")).wasmBackend,
   },
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
-} as const satisfies Choices;
+} as const satisfies Record<BackendName, Choice>;
 
 /** Why the fastest backend on the CPU cannot run here; undefined where it can. */
 export function slowOnCpu(): string | undefined {

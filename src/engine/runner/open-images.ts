@@ -1,6 +1,6 @@
 /** Opens the image encoder of a model, from its projector file or its own file. */
 import type { Backend } from "../program/backend.ts";
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, backendTraits, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
 import { openImageEncoder, type RgbImage } from "../vision/index.ts";
 import { makeImages, type Images } from "./images.ts";
@@ -26,9 +26,6 @@ interface Parts {
   readonly signal: AbortSignal;
 }
 
-/** Backends that accept no vectors as rows. */
-const TOKENS_ONLY: ReadonlySet<string> = new Set(["webgpu", "onnx"]);
-
 /**
  * Opens a model's projector. A model whose projector cannot run here, or whose embedded one is invalid, continues
  * without images. Throws `bad_file` for a damaged projector file.
@@ -39,7 +36,7 @@ export async function openImages(parts: Parts): Promise<Sight | undefined> {
   const { gguf, isOwn } = model.projector;
   const closeFile = (): void => (isOwn ? gguf.close() : undefined);
   const { backend: runsOn } = model.info;
-  if (runsOn.split("+").some((name) => TOKENS_ONLY.has(name))) {
+  if (backendTraits(runsOn).tokensOnly) {
     closeFile();
     return {
       images: undefined,

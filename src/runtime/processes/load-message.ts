@@ -1,11 +1,9 @@
 /** Facts on models and the pool's settings, and the message that loads a model with them. */
 import { availableParallelism } from "node:os";
-import type { KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
+import { backendTraits, type KernelChoice, type KvCacheType, type NamedFile } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage, TemplateChoice } from "../../engine/index.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
-/** Backend settings that may use a GPU. */
-const GPU_BACKENDS: ReadonlySet<string> = new Set(["auto", "webgpu"]);
 /** The files of a loaded model: names with the same files share a runner. */
 export interface PoolWeights {
   readonly path: string;
@@ -92,5 +90,6 @@ export function loadMessage(model: PoolModel, options: LoadingOptions, pool: Poo
 
 /** A negative or missing number leaves it open; backends without a GPU have no layers on one. */
 function gpuLayersOf({ num_gpu = -1 }: LoadingOptions, { backend }: PoolOptions): number | undefined {
-  return num_gpu < 0 || !GPU_BACKENDS.has(backend) ? undefined : num_gpu;
+  const mayUseGpu = backend === "auto" || backendTraits(backend).onGpu;
+  return num_gpu < 0 || !mayUseGpu ? undefined : num_gpu;
 }

@@ -2,6 +2,7 @@
  * Memory of loaded models. Mapped weights lie in the file cache, which the system counts as free, so this module
  * subtracts the weights of loaded models. Only ONNX Runtime keeps repacked copies.
  */
+import { backendTraits } from "../../base/index.ts";
 import type { EngineInfo } from "../../engine/index.ts";
 
 /** Bytes of a runner besides its weights and its KV cache. */
@@ -17,11 +18,11 @@ interface Resident {
 
 /** Bytes that a model takes once loaded. The KV cache grows with use. */
 export const neededBytes = ({ weightBytes }: { readonly weightBytes: number }, backend: string): number =>
-  backend === "onnx" ? REPACKED * weightBytes : weightBytes + RUNNER_BYTES;
+  backendTraits(backend).repacks ? REPACKED * weightBytes : weightBytes + RUNNER_BYTES;
 
 /** Free bytes without the loaded models' weights in the file cache. */
 export function freeBeside(residents: readonly Resident[], free: number, backend: string): number {
-  if (backend === "onnx") return free;
+  if (backendTraits(backend).repacks) return free;
   const mapped = residents.map(({ model, info }) => Math.max(0, model.weightBytes - (info?.vramBytes ?? 0)));
   return free - sum(mapped);
 }

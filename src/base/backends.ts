@@ -1,0 +1,33 @@
+/** The backends, best first, with the traits that are needed before one is loaded. */
+interface Traits {
+  /** Runs on a GPU. */
+  readonly onGpu?: true;
+  /** Accepts no vectors as rows, so it encodes no images. */
+  readonly tokensOnly?: true;
+  /** Copies the weights into another layout, beside the mapped file. */
+  readonly repacks?: true;
+}
+
+const BACKENDS = {
+  webgpu: { onGpu: true, tokensOnly: true },
+  simd: {},
+  onnx: { tokensOnly: true, repacks: true },
+  wasm: {},
+  cpu: {},
+} as const satisfies Record<string, Traits>;
+
+export type BackendName = keyof typeof BACKENDS;
+
+/** The values of the backend setting. */
+export const BACKEND_CHOICES: readonly ("auto" | BackendName)[] = [
+  "auto",
+  ...(Object.keys(BACKENDS) as BackendName[]), // keys of the object above
+];
+
+/** The traits of a backend, or of two that share a model (`webgpu+simd`). */
+export function backendTraits(name: string): Traits {
+  const traits = Object.entries<Traits>(BACKENDS).flatMap(([each, own]) =>
+    name.split("+").includes(each) ? [own] : [],
+  );
+  return Object.assign({}, ...traits) as Traits;
+}
