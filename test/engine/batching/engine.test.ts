@@ -305,7 +305,10 @@ test("a grammar is given back whatever becomes of its request, also where that i
     const mask = async () => undefined;
     return { mask, accept: () => true, isOver: async () => false, dispose: () => void open.delete(own) };
   };
-  const { engine, ask } = makeBench({ ctxLen: 32, grammars: async () => ({ matcher, dispose() {} }) });
+  const { engine, ask } = makeBench({
+    ctxLen: 32,
+    grammars: async () => ({ matcher, begin: matcher, prepare() {}, dispose() {} }),
+  });
   const format = "json";
   expect((await ask("hello", {}, { format })).end).toMatchObject({ kind: "done" });
   const unknown = await ask("hello", { logit_bias: { "999": 1 } }, { format });

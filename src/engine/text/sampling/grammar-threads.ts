@@ -4,20 +4,26 @@
  * uses it, because a step waits for the masks of all its answers.
  */
 import { AppError, assert, type Code } from "../../../base/index.ts";
-import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary } from "./grammar.ts";
+import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary, OwnGrammar } from "./grammar.ts";
 import { checkSize } from "./schema/read.ts";
 
 /** Schemas up to this length compile within 0.2 s. */
 const SMALL_CHARS = 1000;
+/** A grammar's text is about so many times as long as the schema that it is made of. */
+const GRAMMAR_CHARS = 6;
 /** Each holds a copy of the library and its vocabulary: up to 100 MB. */
 const THREADS_MAX = 4;
 /** The cache size of a thread's own compiler. */
 const KNOWN_MAX = 16;
 
+/** A matcher's format, or its grammar and the text that it has already accepted. */
+type Source = { readonly format: Format } | { readonly grammar: OwnGrammar; readonly begun: string };
+
 /** Messages to a thread. Matchers have numbers. */
 export type ToGrammarThread =
   | { readonly kind: "open"; readonly vocabulary: GrammarVocabulary }
-  | { readonly kind: "start"; readonly id: number; readonly format: Format }
+  | ({ readonly kind: "start"; readonly id: number } & Source)
+  | { readonly kind: "prepare"; readonly grammar: OwnGrammar }
   | { readonly kind: "accept"; readonly id: number; readonly token: number }
   | { readonly kind: "dispose"; readonly id: number };
 
@@ -27,6 +33,8 @@ export type ToGrammarThread =
 export type FromGrammarThread =
   | { readonly kind: "over"; readonly id: number; readonly isOver: boolean }
   | { readonly kind: "mask"; readonly id: number; readonly mask: Int32Array | undefined }
+  /** No text of the grammar begins as wanted; the matcher is gone. */
+  | { readonly kind: "refused"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly code: Code; readonly message: string };
 
 /** A thread that runs `serveGrammars`. */
@@ -43,7 +51,7 @@ export type OpenGrammarThread = (
 
 /** The results that an answer waits for. */
 interface Waiting {
-  over: PromiseWithResolvers<boolean>;
+  over: PromiseWithResolvers<boolean | "refused">;
   mask: PromiseWithResolvers<Int32Array | undefined>;
 }
 
@@ -56,14 +64,15 @@ interface Thread {
   failure: AppError | undefined;
 }
 
-/** As `inside`, but large schemas go to threads from `open`. */
-export function withThreads(
-  inside: GrammarCompiler,
-  { vocabulary, open }: { vocabulary: GrammarVocabulary; open: OpenGrammarThread },
-): GrammarCompiler {
+/** Notes that a thread has a schema, as the one used last. */
+function know({ known }: Thread, key: string): void {
+  known.delete(key);
+  known.add(key);
+  if (known.size > KNOWN_MAX) known.delete(known.values().next().value!); // not empty
+}
+
+function makeThreads(vocabulary: GrammarVocabulary, open: OpenGrammarThread) {
   const threads: Thread[] = [];
-  let nextId = 1;
-  let freed = Promise.withResolvers<void>();
   const start = (): Thread => {
     const matchers: Thread["matchers"] = new Map();
     const thread = open(
@@ -85,32 +94,56 @@ export function withThreads(
     threads.find(({ known }) => known.has(key)) ??
     threads.find(({ matchers }) => matchers.size === 0) ??
     (threads.length < THREADS_MAX ? start() : undefined);
+  return { threads, find };
+}
+
+/** As `inside`, but large schemas go to threads from `open`. */
+export function withThreads(
+  inside: GrammarCompiler,
+  { vocabulary, open }: { vocabulary: GrammarVocabulary; open: OpenGrammarThread },
+): GrammarCompiler {
+  const { threads, find } = makeThreads(vocabulary, open);
+  let nextId = 1;
+  let freed = Promise.withResolvers<void>();
+  const begin = async (key: string, source: Source): Promise<GrammarMatcher | undefined> => {
+    let own = find(key);
+    for (; !own; own = find(key)) await freed.promise;
+    const id = nextId++;
+    const { thread, matchers } = own;
+    const release = (): void => {
+      matchers.delete(id);
+      freed.resolve();
+      freed = Promise.withResolvers();
+    };
+    know(own, key);
+    matchers.set(id, waiting());
+    thread.send({ kind: "start", id, ...source });
+    try {
+      if ((await matchers.get(id)!.over.promise) !== "refused") return remoteMatcher(id, own, release); // it was set
+      release();
+      return undefined;
+    } catch (error) {
+      own.known.delete(key);
+      release();
+      throw error;
+    }
+  };
+  const isSmall = ({ text }: OwnGrammar): boolean => text.length <= SMALL_CHARS * GRAMMAR_CHARS;
   return {
     async matcher(format) {
       const key = format === "json" ? "" : checkSize(format);
       if (key.length <= SMALL_CHARS) return inside.matcher(format);
-      let own = find(key);
-      for (; !own; own = find(key)) await freed.promise;
-      const id = nextId++;
-      const { thread, matchers, known } = own;
-      const release = (): void => {
-        matchers.delete(id);
-        freed.resolve();
-        freed = Promise.withResolvers();
-      };
-      known.delete(key); // moves it to the end: the latest
-      known.add(key);
-      if (known.size > KNOWN_MAX) known.delete(known.values().next().value!); // not empty
-      matchers.set(id, waiting());
-      thread.send({ kind: "start", id, format });
-      try {
-        await matchers.get(id)!.over.promise; // it was set above
-      } catch (error) {
-        known.delete(key);
-        release();
-        throw error;
-      }
-      return remoteMatcher(id, own, release);
+      const matcher = await begin(key, { format });
+      assert(matcher, "a matcher at the start of an answer was refused");
+      return matcher;
+    },
+    begin: (grammar, text) =>
+      isSmall(grammar) ? inside.begin(grammar, text) : begin(grammar.text, { grammar, begun: text }),
+    prepare(grammar) {
+      const own = isSmall(grammar) ? undefined : find(grammar.text);
+      if (!own || own.known.has(grammar.text)) return;
+      know(own, grammar.text);
+      own.thread.send({ kind: "prepare", grammar });
     },
     dispose() {
       inside.dispose();
@@ -134,7 +167,7 @@ function remoteMatcher(id: number, own: Thread, release: () => void): GrammarMat
       else thread.send({ kind: "accept", id, token });
       return true; // the mask allowed it
     },
-    isOver: () => now().over.promise,
+    isOver: async () => (await now().over.promise) === true,
     dispose() {
       if (!matchers.has(id)) return;
       thread.send({ kind: "dispose", id });
@@ -153,6 +186,7 @@ function waiting(): Waiting {
 function settle(waiting: Waiting | undefined, message: FromGrammarThread): void {
   if (!waiting) return; // its answer has ended
   if (message.kind === "over") waiting.over.resolve(message.isOver);
+  else if (message.kind === "refused") waiting.over.resolve("refused");
   else if (message.kind === "mask") waiting.mask.resolve(message.mask);
   else fail(waiting, new AppError(message.code, message.message));
 }
@@ -176,11 +210,20 @@ export function serveGrammars(
   };
   return async (message) => {
     if (message.kind === "open") return void (compiler = makeCompiler(message.vocabulary));
+    assert(compiler, "a thread is asked for a grammar before it has a vocabulary");
+    if (message.kind === "prepare") {
+      const matcher = await compiler.begin(message.grammar, "").catch(() => undefined); // said where it is wanted
+      return matcher?.dispose();
+    }
     const { id } = message;
     try {
       if (message.kind === "start") {
-        assert(compiler, "a thread is asked for a grammar before it has a vocabulary");
-        matchers.set(id, await compiler.matcher(message.format));
+        const matcher =
+          "format" in message
+            ? await compiler.matcher(message.format)
+            : await compiler.begin(message.grammar, message.begun);
+        if (!matcher) return send({ kind: "refused", id });
+        matchers.set(id, matcher);
       } else if (message.kind === "accept") matchers.get(id)?.accept(message.token);
       else {
         matchers.get(id)?.dispose();

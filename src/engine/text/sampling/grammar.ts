@@ -14,7 +14,7 @@ import type {
   TokenizerInfo,
 } from "@mlc-ai/web-xgrammar";
 import { AppError, assert } from "../../../base/index.ts";
-import { objectGrammar, schemaGrammar, type GrammarText } from "./schema/compile.ts";
+import { objectGrammar, schemaGrammar } from "./schema/compile.ts";
 import { checkSize } from "./schema/read.ts";
 
 /** A model's tokens, in the library's form. */
@@ -34,8 +34,20 @@ export interface GrammarVocabulary {
 /** `"json"`: any JSON object; an object: a JSON schema. */
 export type Format = "json" | Readonly<Record<string, unknown>>;
 
+/** A grammar in the library's notation. */
+export interface OwnGrammar {
+  /** EBNF whose root rule is `root`. */
+  readonly text: string;
+  /** A complete text cannot be continued; else a token that ends the answer must follow it. */
+  readonly closes: boolean;
+}
+
 /** The state of one answer. Owned by its sequence, which disposes it. */
 export interface GrammarMatcher {
+  /** Any token may follow now; absent: never. */
+  readonly isFree?: boolean;
+  /** The token to take instead of the one that was chosen freely; absent: the mask said all there is to say. */
+  settle?(id: number): Promise<number>;
   /** One bit per id that may follow, bit `id & 31` of word `id >> 5`; undefined: all may. */
   mask(): Promise<Int32Array | undefined>;
   /** Accepts the sampled token; false if the grammar does not allow it. */
@@ -49,6 +61,10 @@ export interface GrammarMatcher {
 export interface GrammarCompiler {
   /** A matcher at the start of an answer. Throws `bad_request` for an unusable schema, naming the JSON path. */
   matcher(format: Format): Promise<GrammarMatcher>;
+  /** A matcher behind the beginning of a text; undefined: no text of the grammar begins so. */
+  begin(grammar: OwnGrammar, text: string): Promise<GrammarMatcher | undefined>;
+  /** Says that a grammar may be wanted soon. */
+  prepare(grammar: OwnGrammar): void;
   dispose(): void;
 }
 
@@ -70,6 +86,12 @@ interface Compiled {
   cached: boolean;
 }
 
+interface Started {
+  readonly matcher: GrammarMatcher;
+  /** Takes a text as if its characters had been chosen; false where the grammar does not allow it. */
+  acceptText(text: string): boolean;
+}
+
 /** Creates the library's objects at first use: a vocabulary of 128,256 tokens takes 0.3 s and 30 MB. */
 export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompiler {
   const { stopIds, vocabSize } = vocabulary;
@@ -77,12 +99,53 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     stopIds.every((id) => id >= 0 && id < vocabSize),
     `stop ids ${stopIds.join()} in a vocabulary of ${vocabSize}`,
   );
+  const compiledGrammars = makeCompiledGrammars(vocabulary);
+
+  const start = async (compiling: Promise<Compiled>): Promise<Started> => {
+    const compiled = await compiling;
+    compiled.users++;
+    const done = (): void => {
+      compiled.users--;
+      release(compiled);
+    };
+    try {
+      // an object ends with its brace; a number needs a stop token, if there is one
+      const endsItself = compiled.closes || stopIds.length === 0;
+      const inner = await compiled.matcherOf(compiled.grammar, undefined, endsItself);
+      return { matcher: wrap(inner, done), acceptText: (text) => text === "" || inner._acceptString(text) };
+    } catch (error) {
+      done();
+      throw error;
+    }
+  };
+  const ownKey = ({ text, closes }: OwnGrammar): string => `${closes ? "closing" : "open"} grammar\n${text}`;
+
+  return {
+    matcher: async (format) => {
+      const key = format === "json" ? format : checkSize(format);
+      const textOf = (): OwnGrammar => (format === "json" ? objectGrammar() : schemaGrammar(format));
+      return (await start(compiledGrammars.get(key, textOf))).matcher;
+    },
+    begin: async (grammar, text) => {
+      const { matcher, acceptText } = await start(compiledGrammars.get(ownKey(grammar), () => grammar));
+      if (acceptText(text)) return matcher;
+      matcher.dispose();
+      return undefined;
+    },
+    prepare: () => {}, // the thread of the model would wait for it
+    dispose: () => compiledGrammars.close(),
+  };
+}
+
+/** Disposes a compiled grammar that is out of the cache and that no matcher uses. */
+function release({ cached, users, grammar }: Compiled): void {
+  if (!cached && users === 0) grammar.dispose();
+}
+
+/** The grammars that were compiled last, by key. */
+function makeCompiledGrammars(vocabulary: GrammarVocabulary) {
   const library = libraryFor(vocabulary);
   const cache = new Map<string, Promise<Compiled>>();
-
-  const release = (compiled: Compiled): void => {
-    if (!compiled.cached && compiled.users === 0) compiled.grammar.dispose();
-  };
 
   const evict = (key: string): void => {
     const evicted = cache.get(key);
@@ -96,7 +159,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     );
   };
 
-  const compile = async (text: GrammarText): Promise<Compiled> => {
+  const compile = async (text: OwnGrammar): Promise<Compiled> => {
     const { compiler, matcherOf } = await library.get();
     try {
       const grammar = await compiler.compileGrammar(text.text);
@@ -107,35 +170,17 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     }
   };
 
-  const compiledFor = (format: Format): Promise<Compiled> => {
-    const key = format === "json" ? format : checkSize(format);
-    let compiled = cache.get(key);
-    cache.delete(key); // moves it to the end: the latest
-    compiled ??= compile(format === "json" ? objectGrammar() : schemaGrammar(format));
-    cache.set(key, compiled);
-    compiled.catch(() => cache.delete(key)); // failures are not cached
-    if (cache.size > CACHE_MAX) evict(cache.keys().next().value!);
-    return compiled;
-  };
-
   return {
-    matcher: async (format) => {
-      const compiled = await compiledFor(format);
-      compiled.users++;
-      const done = (): void => {
-        compiled.users--;
-        release(compiled);
-      };
-      try {
-        // an object ends with its brace; a number needs a stop token, if one exists
-        const endsItself = compiled.closes || stopIds.length === 0;
-        return wrap(await compiled.matcherOf(compiled.grammar, undefined, endsItself), done);
-      } catch (error) {
-        done();
-        throw error;
-      }
+    get(key: string, textOf: () => OwnGrammar): Promise<Compiled> {
+      let compiled = cache.get(key);
+      cache.delete(key); // moves it to the end: the latest
+      compiled ??= compile(textOf());
+      cache.set(key, compiled);
+      compiled.catch(() => cache.delete(key)); // failures are not cached
+      if (cache.size > CACHE_MAX) evict(cache.keys().next().value!);
+      return compiled;
     },
-    dispose: () => {
+    close(): void {
       for (const key of cache.keys()) evict(key);
       library.close();
     },

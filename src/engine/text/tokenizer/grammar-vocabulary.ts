@@ -19,7 +19,11 @@ interface GrammarSource extends Pick<Tokenizer, "family" | "endOfGeneration"> {
   readonly vocabulary: Vocabulary | undefined;
 }
 
-export function vocabularyForGrammar({ family, vocabulary, endOfGeneration }: GrammarSource): GrammarVocabulary {
+/** @param visible control tokens that give their texts */
+export function vocabularyForGrammar(
+  { family, vocabulary, endOfGeneration }: GrammarSource,
+  visible: ReadonlySet<number> = new Set(),
+): GrammarVocabulary {
   if (vocabulary === undefined) return { tokens: [], kind: "raw", prependSpace: false, stopIds: [] };
   const { pieces, attributes, escapesSpaces, addSpacePrefix } = vocabulary;
   const isByteLevel = family === "bpe" && !escapesSpaces;
@@ -29,7 +33,7 @@ export function vocabularyForGrammar({ family, vocabulary, endOfGeneration }: Gr
     Array.from(new TextEncoder().encode(piece), (byte) => characters[byte]!).join("");
   const tokens = pieces.map((piece, id) => {
     const attribute = attributes[id]!;
-    if (attribute === USER_DEFINED) return isByteLevel ? spell(piece) : piece;
+    if (attribute === USER_DEFINED || visible.has(id)) return isByteLevel ? spell(piece) : piece;
     return attribute === NORMAL || attribute === BYTE ? piece : "";
   });
   return {
