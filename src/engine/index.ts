@@ -20,6 +20,7 @@ export {
   type TemplateReply,
   type ToRunner,
 } from "./runner/messages.ts";
+export type { LazyGrammar } from "./text/sampling/lazy-grammar.ts";
 export { parseLogitBias, type LogitBias } from "./text/sampling/logit-bias.ts";
 export {
   SAMPLING_DEFAULTS,
@@ -28,9 +29,13 @@ export {
   type Options,
   type SamplingOptions,
 } from "./text/sampling/options.ts";
-export { schemaGrammar } from "./text/sampling/schema/compile.ts";
+export { literal } from "./text/sampling/schema/char-set.ts";
+export { schemaGrammar, valueExpression } from "./text/sampling/schema/compile.ts";
+export { FORMATS } from "./text/sampling/schema/formats.ts";
 export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
 export { MAPS, TOO_DEEP, checkSize, tooDeepAt } from "./text/sampling/schema/read.ts";
+export { patternGrammar } from "./text/sampling/schema/regex.ts";
+export { choice, define, makeRules, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
 export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";
 export { forgetsThoughts, withoutOldThoughts } from "./text/template/old-thoughts.ts";
 export type { ThinkingTags } from "./text/template/thinking.ts";

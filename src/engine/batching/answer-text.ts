@@ -110,7 +110,7 @@ function makeAnswerText(
 }
 
 /** The ids of those texts that are a single token. */
-function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlySet<number> {
+export function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlySet<number> {
   const encoded = texts.map((text) => tokenizer.encode(text, { addSpecial: false, parseSpecial: true }));
   return new Set(encoded.flatMap((ids) => (ids.length === 1 ? [ids[0]!] : [])));
 }

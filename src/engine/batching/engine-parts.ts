@@ -2,11 +2,11 @@
 import type { Session } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
-import type { GrammarCompiler } from "../text/sampling/grammar.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { DraftLayer } from "./draft-layer.ts";
 import type { DraftModel } from "./draft.ts";
 import type { Embedder } from "./embedder.ts";
+import type { Grammars } from "./grammars.ts";
 import type { ScheduleLimits } from "./scheduler.ts";
 import type { SequenceEvent } from "./sequence.ts";
 
@@ -14,8 +14,7 @@ export interface EngineParts {
   readonly session: Session;
   readonly loop: EventLoop;
   readonly tokenizer: Tokenizer;
-  /** Created when the first request with a format arrives. */
-  readonly grammars: () => Promise<GrammarCompiler>;
+  readonly grammars: Grammars;
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly slots: number;

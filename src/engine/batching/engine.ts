@@ -12,9 +12,10 @@ import { dropMiddle } from "./drop-middle.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
+import { grammarOf } from "./grammars.ts";
 import { makeKvRoom, type KvRoom } from "./kv-room.ts";
 import { makeSequence } from "./make-sequence.ts";
-import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
+import { choose, runWork, type Outcome } from "./outcome.ts";
 import { makePace, type Pace } from "./pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
 import { makeLayouts } from "./prompt.ts";
@@ -99,7 +100,7 @@ export class Engine {
     this.#preparing.set(request.id, true);
     let grammar: GrammarMatcher | undefined;
     try {
-      grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
+      grammar = await grammarOf(request, this.#parts);
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = this.#layOut(request.prompt);
@@ -285,7 +286,7 @@ export class Engine {
       const { logprobs: count } = sequence.request;
       // All logits were read back for log-probabilities; copies them before sampling modifies them.
       const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
-      const id = sampleFrom(outcome, sequence, await sequence.grammar?.mask());
+      const id = await choose(outcome, sequence);
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);

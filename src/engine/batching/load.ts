@@ -15,10 +15,9 @@ import { projectorGguf, repairGguf, withDraftBlock } from "../formats/gguf/repai
 import { floatBytes } from "../program/sequence-state.ts";
 import { getNumber } from "../formats/gguf/keys.ts";
 import { fileOptions, unusedSamplers } from "../text/sampling/file-options.ts";
-import type { GrammarCompiler } from "../text/sampling/grammar.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
 import type { Options } from "../text/sampling/options.ts";
-import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../text/tokenizer/load.ts";
+import { loadTokenizer, TEXT_KEYS } from "../text/tokenizer/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
 import type { DraftLayer } from "./draft-layer.ts";
@@ -26,6 +25,7 @@ import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
+import { makeGrammars } from "./grammars.ts";
 import { makeOpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
@@ -188,7 +188,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       session,
       loop: options.loop,
       tokenizer,
-      grammars: grammarsOf(tokenizer, program.shape.vocabSize, options.grammarThread),
+      grammars: makeGrammars({ tokenizer, vocabSize: program.shape.vocabSize, open: options.grammarThread }),
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots: options.slots,
@@ -285,21 +285,4 @@ function chatTemplateOf({ metadata, path }: Gguf, tokenizer: Tokenizer): LoadedE
   const text = (id: number | undefined): string =>
     id === undefined ? "" : tokenizer.detokenize([id], { special: true });
   return { source: template || undefined, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
-}
-
-function grammarsOf(
-  tokenizer: ReturnType<typeof loadTokenizer>,
-  vocabSize: number,
-  open: OpenGrammarThread | undefined,
-): () => Promise<GrammarCompiler> {
-  let made: Promise<GrammarCompiler> | undefined;
-  const make = async (): Promise<GrammarCompiler> => {
-    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it on demand
-    const vocabulary = { ...vocabularyForGrammar(tokenizer), vocabSize };
-    const inside = makeGrammarCompiler(vocabulary);
-    if (!open) return inside;
-    const { withThreads } = await import("../text/sampling/grammar-threads.ts");
-    return withThreads(inside, { vocabulary, open });
-  };
-  return () => (made ??= make());
 }

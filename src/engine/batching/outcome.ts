@@ -32,15 +32,13 @@ export async function runWork(
 
 /** A grammar masks all logits, and log-probabilities are relative to all of them. */
 function wishOf({ sampler, grammar, request }: Sequence, chooser: Session["offers"]): OfferWish | undefined {
-  if (!chooser || grammar || request.logprobs !== undefined) return undefined;
+  if (!chooser || (grammar && !grammar.isFree) || request.logprobs !== undefined) return undefined;
   return sampler.wish(chooser.limits);
 }
 
-/** Samples the next id. @param mask ids that may follow, see `Sampler` */
-export function sampleFrom(
-  outcome: Outcome,
-  { sampler }: Pick<Sequence, "sampler">,
-  mask: Int32Array | undefined,
-): number {
-  return outcome instanceof Float32Array ? sampler.sample(outcome, mask) : sampler.choose(outcome);
+/** Chooses the next id, as the grammar allows. */
+export async function choose(outcome: Outcome, { grammar, sampler }: Sequence): Promise<number> {
+  const mask = await grammar?.mask();
+  const id = outcome instanceof Float32Array ? sampler.sample(outcome, mask) : sampler.choose(outcome);
+  return grammar?.settle ? grammar.settle(id) : id;
 }

@@ -4,6 +4,7 @@
  */
 import type { Code } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
+import type { LazyGrammar } from "../text/sampling/lazy-grammar.ts";
 import type { SamplingOptions } from "../text/sampling/options.ts";
 import type { Sampler } from "../text/sampling/sampler.ts";
 import type { AnswerText, ChosenToken } from "./answer-text.ts";
@@ -59,6 +60,8 @@ export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
   readonly format?: "json" | Record<string, unknown>;
+  /** Grammars of the calls that an answer without a format may open. */
+  readonly calls?: LazyGrammar;
   /** For a full context: true drops its middle and continues, false ends the answer. */
   readonly shift: boolean;
   /** For a prompt longer than the context: true (default) cuts it, false refuses it. */

@@ -86,15 +86,24 @@ export function grammarChar(point: number): string {
 export const literal = (text: string): string =>
   `"${Array.from(text, (c) => grammarChar(c.codePointAt(0)!)).join("")}"`;
 
+/** The place of a pattern's texts, which decides the characters that need an escape. */
+export interface Spelling {
+  readonly excluded: CharSet;
+  /** Writes an excluded character; absent: such a character cannot be written. */
+  readonly escape?: (char: string) => string;
+}
+
+export const IN_JSON: Spelling = { excluded: ESCAPED, escape: (char) => JSON.stringify(char).slice(1, -1) };
+
 /**
- * One character of a set, inside a JSON string. Members that need an escape are omitted unless the set has no others: a
- * narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing (positive ones
- * match bytes, negated ones ignore the exclusion), so up to 256 such members are listed, and more count as all.
+ * One character of a set, inside a JSON string or elsewhere; undefined if none of them can stand there. Members that
+ * need an escape are omitted unless the set has no others: a narrower grammar, whose masks are far cheaper. Beyond
+ * ASCII the library's classes are all or nothing (positive ones match bytes, negated ones ignore the exclusion), so up
+ * to 256 such members are listed, and more count as all.
  */
-export function charExpression(set: CharSet): string {
-  const raw = subtract(set, ESCAPED);
-  if (raw.length === 0)
-    return choiceOf(pointsOf(set).map((point) => JSON.stringify(String.fromCodePoint(point)).slice(1, -1)));
+export function charExpression(set: CharSet, { excluded, escape }: Spelling): string | undefined {
+  const raw = subtract(set, excluded);
+  if (raw.length === 0) return escape && choiceOf(pointsOf(set).map((point) => escape(String.fromCodePoint(point))));
   const ascii = subtract(raw, BEYOND_ASCII);
   const beyond = subtract(raw, ASCII);
   if (beyond.length === 0) return classOf(ascii);

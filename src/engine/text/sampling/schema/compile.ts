@@ -18,7 +18,7 @@ import { numericGrammar } from "./numbers.ts";
 import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import { repeat } from "./budget.ts";
 import { withoutNulls } from "./nulls.ts";
-import { add, choice, define, makeRules, reserve, textOf, use } from "./rules.ts";
+import { add, choice, define, makeRules, reserve, savepoint, textOf, use, type Rules } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
 const MAX_OPTIONAL = 256; // optional properties of one object; the cost of compiling grows with their square
@@ -53,13 +53,40 @@ export function schemaGrammar(given: Schema): GrammarText {
   }
 }
 
+/**
+ * An expression for the values of a schema, among the rules of a larger grammar. Throws as `schemaGrammar` does, and
+ * then leaves the rules as they were.
+ * @param root the schema that references point into
+ */
+export function valueExpression(rules: Rules, given: Schema, root: Schema = given): string {
+  const schema = withoutNulls(given);
+  const whole = withoutNulls(root);
+  const undo = savepoint(rules);
+  try {
+    return rootOf(contextOf(rules, whole, true), schema, ROOT);
+  } catch (error) {
+    undo();
+    if (!(error instanceof AppError)) throw error;
+    try {
+      return rootOf(contextOf(rules, whole, false), schema, ROOT);
+    } catch (again) {
+      undo();
+      throw again;
+    }
+  }
+}
+
+const ROOT: Place = { path: "$", within: undefined };
+
+function contextOf(rules: Rules, root: Schema, holdsConditions: boolean): Context {
+  const maps = { refs: new Map(), merged: new Map(), direct: new Map(), left: new Set<string>() };
+  return { root, rules, ...maps, holdsConditions, nodes: 0, trials: 0, isConditional: false };
+}
+
 function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
-  const maps = { rules: makeRules(), refs: new Map(), merged: new Map(), direct: new Map(), left: new Set<string>() };
-  const context: Context = { root: schema, ...maps, holdsConditions, nodes: 0, trials: 0, isConditional: false };
-  const place: Place = { path: "$", within: undefined };
+  const context = contextOf(makeRules(), schema, holdsConditions);
+  const place = ROOT;
   const root = rootOf(context, schema, place);
-  const ends = new Set<string>();
-  for (const ref of context.direct.keys()) checkEnds(context, ref, { trail: new Set(), ends });
   const closes = flatten(context, schema, { place, refs: [] }).every((flat) => {
     const types = typesOf(flat, place);
     return types?.every((type) => type === "object" || type === "array") === true;
@@ -73,7 +100,10 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
  */
 function rootOf(context: Context, schema: Schema, place: Place): string {
   try {
-    return expressionOf(context, schema, place);
+    const root = expressionOf(context, schema, place);
+    const ends = new Set<string>();
+    for (const ref of context.direct.keys()) checkEnds(context, ref, { trail: new Set(), ends });
+    return root;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return failAt(place.path, "nested too deeply, or a reference that leads back to itself adds constraints each time");

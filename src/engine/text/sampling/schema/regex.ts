@@ -10,9 +10,11 @@ import {
   DIGITS,
   LINE_ENDS,
   SPACE,
+  IN_JSON,
   union,
   WORD,
   type CharSet,
+  type Spelling,
 } from "./char-set.ts";
 import { repeat, type Budget } from "./budget.ts";
 
@@ -42,19 +44,28 @@ export const looksAround = (pattern: string): boolean => /\(\?<?[=!]/.test(patte
 /**
  * The grammar of all strings that match, without their quotes.
  * @param where JSON path of the pattern, for errors (`bad_request`)
+ * @param spelling absent: as in a JSON string
  */
-export function patternGrammar(pattern: string, options: { where: string; budget: Budget }): string {
+export function patternGrammar(
+  pattern: string,
+  options: { where: string; budget: Budget; spelling?: Spelling },
+): string {
+  const { where, budget, spelling = IN_JSON } = options;
   const fail = (message: string): never => {
-    throw new AppError("bad_request", `format: ${options.where}: pattern '${pattern.slice(0, 80)}': ${message}`);
+    throw new AppError("bad_request", `format: ${where}: pattern '${pattern.slice(0, 80)}': ${message}`);
   };
   if (pattern.length > MAX_PATTERN_CHARS) fail(`at most ${MAX_PATTERN_CHARS} characters, got ${pattern.length}`);
   const reader: Reader = { pattern, chars: Array.from(pattern), at: 0, depth: 0, fail };
   const top = parseChoice(reader);
   if (reader.at < reader.chars.length) fail(`unmatched ')' at ${reader.at}`);
-  return `(${top.of.map((sequence) => searched(sequence, { budget: options.budget, fail })).join(" | ")})`;
+  return `(${top.of.map((sequence) => searched(sequence, { budget, spelling, fail })).join(" | ")})`;
 }
 
-type Writer = { readonly budget: Budget; readonly fail: (message: string) => never };
+interface Writer {
+  readonly budget: Budget;
+  readonly spelling: Spelling;
+  readonly fail: (message: string) => never;
+}
 
 /** One top-level branch: without an anchor, any text may precede or follow. */
 function searched(sequence: Sequence, writer: Writer): string {
@@ -65,7 +76,7 @@ function searched(sequence: Sequence, writer: Writer): string {
   const start = sequence[0]?.kind === "start" ? 1 : 0;
   const end = sequence.length > start && sequence.at(-1)?.kind === "end" ? sequence.length - 1 : sequence.length;
   const middle = sequence.slice(start, end).map((node) => written(node, writer));
-  const anything = `${charExpression(complement([]))}*`;
+  const anything = `${charExpression(complement([]), writer.spelling)}*`;
   const all = [...(start === 1 ? [] : [anything]), ...middle, ...(end < sequence.length ? [] : [anything])];
   return all.length > 0 ? all.join(" ") : '""';
 }
@@ -73,7 +84,8 @@ function searched(sequence: Sequence, writer: Writer): string {
 function written(node: Node, writer: Writer): string {
   switch (node.kind) {
     case "set":
-      return node.set.length > 0 ? charExpression(node.set) : writer.fail("an empty class matches nothing");
+      if (node.set.length === 0) return writer.fail("an empty class matches nothing");
+      return charExpression(node.set, writer.spelling) ?? writer.fail("a character in it cannot stand there");
     case "choice":
       return `(${node.of.map((each) => each.map((part) => written(part, writer)).join(" ") || '""').join(" | ")})`;
     case "repeat":

@@ -78,10 +78,39 @@ export function define(rules: Rules, body: string): string {
   return name;
 }
 
+/** Returns a function that restores the rules as they are now. */
+export function savepoint(rules: Rules): () => void {
+  const { chars } = rules;
+  const [bodies, names, units] = [new Map(rules.bodies), new Map(rules.names), rules.budget.units];
+  return () => {
+    rules.bodies.clear();
+    rules.names.clear();
+    for (const [name, body] of bodies) rules.bodies.set(name, body);
+    for (const [body, name] of names) rules.names.set(body, name);
+    rules.chars = chars;
+    rules.budget.units = units;
+  };
+}
+
 /** The grammar's text. */
-export function textOf(rules: Rules, root: string): string {
-  const lines = [...rules.bodies].map(([name, body]) => `${name} ::= ${body}\n`);
-  return `root ::= ${root}\n${lines.join("")}`;
+export const textOf = (rules: Rules, root: string): string => `root ::= ${root}\n${linesOf([...rules.bodies])}`;
+
+const linesOf = (rules: readonly (readonly [name: string, body: string])[]): string =>
+  rules.map(([name, body]) => `${name} ::= ${body}\n`).join("");
+
+/** The rule `name` with this body, and the rules that it needs. */
+export function rulesOf({ bodies }: Rules, name: string, body: string): string {
+  const needed = new Map([[name, body]]);
+  const open = [body];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const [word] of next.matchAll(/[a-z_]\w*/g)) {
+      const found = needed.has(word) ? undefined : bodies.get(word); // a word in a literal may be one too many
+      if (found === undefined) continue;
+      needed.set(word, found);
+      open.push(found);
+    }
+  }
+  return linesOf([...needed]);
 }
 
 export const choice = (parts: readonly string[]): string => (parts.length === 1 ? parts[0]! : `(${parts.join(" | ")})`);

@@ -1,0 +1,60 @@
+/** The grammars of a model: made at their first use, and once more for control tokens that count as text in calls. */
+import type { GrammarCompiler, GrammarMatcher } from "../text/sampling/grammar.ts";
+import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
+import { vocabularyForGrammar, type loadTokenizer } from "../text/tokenizer/load.ts";
+import { makeLazyGrammar } from "../text/sampling/lazy-grammar.ts";
+import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import { idsOf } from "./answer-text.ts";
+import { remembering } from "./remembering.ts";
+import type { SequenceRequest } from "./sequence.ts";
+
+/** The compiler for answers in which these texts of control tokens come out as text. */
+export type Grammars = (visible?: readonly string[]) => Promise<GrammarCompiler>;
+
+interface Parts {
+  readonly tokenizer: ReturnType<typeof loadTokenizer>;
+  readonly vocabSize: number;
+  /** Opens a thread for grammars of large schemas; undefined: all are compiled between steps. */
+  readonly open: OpenGrammarThread | undefined;
+}
+
+export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
+  const made = new Map<string, Promise<GrammarCompiler>>();
+  let plain: ReturnType<typeof vocabularyForGrammar> | undefined;
+  const make = async (visible: ReadonlySet<number>): Promise<GrammarCompiler> => {
+    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it when it is wanted
+    const vocabulary = { ...vocabularyForGrammar(tokenizer, visible), vocabSize };
+    const inside = makeGrammarCompiler(vocabulary);
+    if (!open) return inside;
+    const { withThreads } = await import("../text/sampling/grammar-threads.ts");
+    return withThreads(inside, { vocabulary, open });
+  };
+  const shownIds = remembering((visible) => {
+    const { tokens } = (plain ??= vocabularyForGrammar(tokenizer));
+    return [...idsOf(tokenizer, visible)].filter((id) => tokens[id] === "").sort((a, b) => a - b);
+  });
+  return (visible = []) => {
+    const shown = visible.length > 0 ? shownIds(visible) : [];
+    const key = shown.join();
+    const known = made.get(key) ?? make(new Set(shown));
+    made.set(key, known);
+    return known;
+  };
+}
+
+/** The grammar that constrains an answer; undefined: none does. */
+export async function grammarOf(
+  { format, calls, visible = [], promptEnd = "" }: SequenceRequest,
+  { grammars, tokenizer, vocabSize }: { grammars: Grammars; tokenizer: Tokenizer; vocabSize: number },
+): Promise<GrammarMatcher | undefined> {
+  if (format) return (await grammars()).matcher(format);
+  if (!calls) return undefined;
+  const shown = idsOf(tokenizer, visible);
+  return makeLazyGrammar(calls, {
+    vocabSize,
+    bytesOf: (id) => tokenizer.bytesOf(id, { special: shown.has(id) }),
+    isStop: (text) => [...idsOf(tokenizer, [text])].some((id) => tokenizer.endOfGeneration.has(id)),
+    isThinking: calls.thinking !== undefined && promptEnd.endsWith(calls.thinking.open),
+    compiler: () => grammars(visible),
+  });
+}
