@@ -1,6 +1,7 @@
 /** The JSON schema for a required tool call: one of the tools, with arguments that fit its parameters. */
 import { AppError, isObject } from "../../base/index.ts";
-import { DATA, MAPS, TOO_DEEP, tooDeepAt } from "../../engine/index.ts";
+import { DATA, MAPS } from "../../engine/index.ts";
+import { argumentsSchema } from "../parse/arguments-schema.ts";
 import type { ForcedCall } from "../parse/format.ts";
 import type { Tool, ToolChoice } from "../requests/runtime.ts";
 
@@ -30,40 +31,16 @@ export function forcedCallSchema(tools: readonly Tool[], keys: ForcedCall): Reco
     required: [keys.name, keys.arguments],
     additionalProperties: false,
   }));
-  const parameters = Array.from(byName, ([name, schema]) => [name, argumentsSchema(name, schema)]);
+  const parameters = Array.from(byName, ([name, schema]) => [
+    name,
+    moveRefs(argumentsSchema(name, schema), pointerTo(name)),
+  ]);
   return { anyOf: calls, $defs: Object.fromEntries(parameters) };
 }
 
 /** The reference to a tool's parameters in the schema of all calls (RFC 6901 in a fragment). */
 const pointerTo = (name: string): string =>
   `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`;
-
-/** Parameters as an object schema; a tool that declares none takes none. */
-function argumentsSchema(name: string, parameters: unknown): Record<string, unknown> {
-  const schema = parameters ?? {};
-  if (!isObject(schema)) {
-    throw new AppError("bad_request", `tools: '${name}': parameters: expected a JSON schema, got ${typeof schema}`);
-  }
-  const { type = "object" } = schema;
-  if (![type].flat().includes("object")) {
-    throw new AppError(
-      "bad_request",
-      `tools: '${name}': parameters: expected type "object", got ${JSON.stringify(type)}`,
-    );
-  }
-  const deep = tooDeepAt(schema);
-  if (deep !== undefined) throw new AppError("bad_request", `tools: '${name}': parameters: ${deep}: ${TOO_DEEP}`);
-  const moved = moveRefs(schema, pointerTo(name));
-  const closed = declaresNothing(schema) ? { additionalProperties: false } : {};
-  return { ...(moved as object), type: "object", ...closed }; // a schema stays an object
-}
-
-const DECLARES = ["additionalProperties", "patternProperties", "propertyNames", "allOf", "anyOf", "oneOf", "$ref"];
-
-const declaresNothing = (schema: Record<string, unknown>): boolean =>
-  Object.keys(isObject(schema["properties"]) ? schema["properties"] : {}).length === 0 &&
-  !Array.isArray(schema["required"]) &&
-  DECLARES.every((key) => schema[key] === undefined);
 
 /** Moves a schema's internal references to its new place. Its depth is limited already. */
 function moveRefs(schema: unknown, base: string): unknown {

@@ -1,6 +1,7 @@
 /** Tool-call formats: how a model writes calls in its text. A format is recognised by the template that teaches it. */
 import type { ThinkingTags } from "../../engine/index.ts";
 import type { Tool } from "../requests/runtime.ts";
+import type { CallWriter, OpenedCall } from "./call-writer.ts";
 
 type TextEvent = { readonly kind: "text"; readonly text: string };
 export type CallEvent = {
@@ -55,6 +56,8 @@ export interface ToolFormat {
   /** Texts that may be control tokens in a vocabulary, and that must be decoded as text for the parser. */
   readonly markup: readonly string[];
   readonly forced: ForcedCall;
+  /** Calls that a model opens by itself, as `makeParser` reads them. */
+  grammar(writer: CallWriter): readonly OpenedCall[];
   /**
    * @param tools tools that the model may call: their names where the text is ambiguous, and the types of untyped
    * values

@@ -15,6 +15,17 @@ export const functionary: ToolFormat = {
   isIn: (source) => source.includes(`${NEXT}all`),
   markup: [NEXT],
   forced: { ...plainForced, open: "all\n" },
+  grammar: (w) => {
+    const next = w.perTool((tool) => `${w.text(`${tool.name}\n`)} ${w.args(tool)}`);
+    return w.tools.flatMap((tool) => {
+      const more = w.many("", `${w.text(NEXT)} ${next}`);
+      const rest = `${w.args(tool)} ${more}`;
+      return [
+        { opens: [`${tool.name}\n`], atStart: true, rest, end: "" },
+        { opens: [`${NEXT}${tool.name}\n`], rest, end: "" },
+      ];
+    });
+  },
   makeParser: () =>
     makeMessagesParser({
       starts: [],

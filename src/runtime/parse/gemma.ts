@@ -7,6 +7,7 @@
  */
 import { isObject } from "../../base/index.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
+import { gemmaArguments } from "./gemma-grammar.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { scanToTag, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
@@ -18,11 +19,15 @@ function gemmaCalls({ open, close, quote }: { open: string; close: string; quote
     isIn: (source) => source.includes(open),
     markup: [open, close, quote],
     forced: { ...plainForced, open },
+    grammar: (w) => {
+      const one = w.perTool((tool) => `${w.text(`call:${tool.name}`)} ${gemmaArguments(w, tool, quote)}`);
+      return [{ opens, rest: `${one} ${w.text(close)}` }];
+    },
     makeParser: () =>
       makeTaggedParser({
         opens,
         closes,
-        makeScan: (): Scan => scanToTag({ opens, closes }),
+        makeScan: (): Scan => scanToTag({ opens, closes, raw: { from: quote, to: quote } }),
         closings: ["}", `${quote}}`, "]}", `${quote}]}`],
         callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callIn(body, quote)),
       }),

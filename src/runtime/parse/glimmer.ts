@@ -11,8 +11,9 @@
  *     <|start|>assistant to=user<|message|>It is cold.<|eot|>
  */
 import { plainForced, type ToolFormat } from "./format.ts";
-import { callsInInvokes } from "./invoke.ts";
+import { callsInInvokes, invokes } from "./invoke.ts";
 import { makeMessagesParser } from "./messages.ts";
+import { scanToTag } from "./scan.ts";
 
 const MESSAGE = "<|message|>";
 const ENDS = ["<|eom|>", "<|eot|>"];
@@ -24,6 +25,7 @@ export const glimmer: ToolFormat = {
   isIn: (source) => source.includes(OPEN), // the format's only tag
   markup: [...ENDS, START, MESSAGE, OPEN, CLOSE],
   forced: { ...plainForced, open: ` to=user${MESSAGE}` },
+  grammar: (w) => [{ opens: [OPEN], rest: `${invokes(w, "atem:")} ${w.text(CLOSE)}` }],
   makeParser: (tools) =>
     makeMessagesParser({
       starts: [START],
@@ -36,6 +38,7 @@ export const glimmer: ToolFormat = {
       },
       callsIn: (body) => callsInInvokes(body.replaceAll(OPEN, "").replaceAll(CLOSE, ""), { prefix: "atem:", tools }),
       closings: ["</atem:parameter>"],
+      makeScan: (tags) => scanToTag({ ...tags, raw: { from: "<atem:parameter ", to: "</atem:parameter>" } }),
     }),
   marks: {
     thinking: { open: ` to=self${MESSAGE}`, close: "<|eom|>" },

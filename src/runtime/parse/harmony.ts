@@ -20,6 +20,19 @@ export const harmony: ToolFormat = {
   isIn: (source) => source.includes("<|start|>") && source.includes("<|channel|>"),
   markup: [...ENDS, ...HEADER_TAGS, MESSAGE],
   forced: { ...plainForced, open: `<|channel|>commentary <|constrain|>json${MESSAGE}` },
+  grammar: (w) => {
+    const channel = `(${w.text("<|channel|>")} ("commentary" | "analysis"))?`;
+    const json = `(" "? ${w.text("<|constrain|>")} "json" | " json")?`;
+    const rest = w.perTool(
+      (tool) =>
+        `${w.text(`functions.${tool.name}`)} ${w.define(`${channel} ${json}`)} ${w.text(MESSAGE)} ${w.args(tool)}`,
+    );
+    const headers = ["<|channel|>commentary", "<|channel|>analysis", "<|start|>assistant"].map((each) => `${each} to=`);
+    return [
+      { opens: headers, rest, end: "<|call|>" },
+      { opens: [" to=", "to="], atStart: true, rest, end: "<|call|>" },
+    ];
+  },
   makeParser: () =>
     makeMessagesParser({
       starts: HEADER_TAGS,

@@ -10,7 +10,7 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInPairs } from "./glm.ts";
+import { callsInPairs, pairs } from "./glm.ts";
 import { callsInJson } from "./json-calls.ts";
 import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
@@ -19,28 +19,51 @@ const END = ":opensource>";
 const OPENS = [`<tool_calls${END}`];
 const CLOSES = [`</tool_calls${END}`];
 const CALL = `<tool_call${END}`;
+const CALL_END = `</tool_call${END}`;
+const RAW = { from: `<arg_value${END}`, to: `</arg_value${END}` };
 
 export const hunyuan: ToolFormat = {
   isIn: (source) => source.includes(":opensource"), // templates append it to the names
-  markup: [...OPENS, ...CLOSES, CALL, `</tool_call${END}`, `<tool_sep${END}`],
+  markup: [...OPENS, ...CLOSES, CALL, CALL_END, `<tool_sep${END}`],
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
+  grammar: (w) => {
+    const one = w.perTool(
+      (tool) =>
+        `${w.text(`${CALL}${tool.name}<tool_sep${END}`)} ${w.ws} ${pairs(w, tool, ":opensource")} ${w.text(CALL_END)}`,
+    );
+    return [{ opens: OPENS, rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(CLOSES[0]!)}` }]; // there is one
+  },
   makeParser: (tools) =>
     makeTaggedParser({
       opens: OPENS,
       closes: CLOSES,
-      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES }),
+      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW }),
       callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
     }),
 };
 
 /** Empty if any part is not a call. */
 function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  const [before = "", ...parts] = body.replaceAll(/<tool_sep:opensource>/g, "").split(CALL);
+  const [before = "", ...parts] = splitAtCalls(body);
   const calls = parts.map((part) =>
     callsInPairs(
-      part.replace(/<\/tool_call:opensource>\s*$/, "").replaceAll(/(<\/?arg_\w+):opensource>/g, "$1>"),
+      part
+        .replace(/^\s*([^\s<]+)<tool_sep:opensource>/, "$1")
+        .replace(/<\/tool_call:opensource>\s*$/, "")
+        .replaceAll(/(<\/?arg_\w+):opensource>/g, "$1>"),
       tools,
     ),
   );
   return before.trim() === "" && calls.every((each) => each.length === 1) ? calls.flat() : [];
+}
+
+/** The parts of a body between the tags of calls that stand outside values. */
+function splitAtCalls(body: string): string[] {
+  const parts: string[] = [];
+  for (let rest = body; ;) {
+    const cut = scanToTag({ opens: [], closes: [CALL], raw: RAW })(rest);
+    if (!cut) return [...parts, rest];
+    parts.push(rest.slice(0, cut.at));
+    rest = rest.slice(cut.at + cut.length);
+  }
 }

@@ -8,11 +8,15 @@
  *     </minimax:tool_call>
  */
 import type { Tool } from "../requests/runtime.ts";
+import type { CallWriter } from "./call-writer.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
-import { scanToTag } from "./scan.ts";
+import { rawArguments } from "./raw-arguments.ts";
+import { scanToTag, sticky } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
+
+const DSML = "｜DSML｜";
 
 function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
   const sign = prefix || tags[0]!; // at least one
@@ -22,11 +26,13 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
     isIn: (source) => source.includes(sign),
     markup: [...opens, ...closes],
     forced: { ...plainForced, open: `${opens[0]}\n` },
+    grammar: (w) => opens.map((open, i) => ({ opens: [open], rest: `${invokes(w, prefix)} ${w.text(closes[i]!)}` })), // as many
     makeParser: (tools) =>
       makeTaggedParser({
         opens,
         closes,
-        makeScan: () => scanToTag({ opens, closes }),
+        makeScan: () =>
+          scanToTag({ opens, closes, raw: { from: `<${prefix}parameter `, to: `</${prefix}parameter>` } }),
         closings: [`</${prefix}parameter>`],
         callsIn: (body) =>
           body.trimStart().startsWith("{") ? callsInJson(body) : callsInInvokes(body, { prefix, tools }),
@@ -38,7 +44,7 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
 export const minimax = invokeBetween(["minimax:tool_call"]);
 
 /** DeepSeek V4 and V3.2. Each argument says whether it is text: `string="true"`. */
-export const dsml = invokeBetween(["tool_calls", "function_calls"], "｜DSML｜");
+export const dsml = invokeBetween(["tool_calls", "function_calls"], DSML);
 
 interface Dialect {
   /** Namespace of the inner tags, with its colon. */
@@ -46,11 +52,54 @@ interface Dialect {
   readonly tools: readonly Tool[];
 }
 
+/** Calls, and the blanks around them. DeepSeek's say of each argument whether it is a text. */
+export function invokes(w: CallWriter, prefix: string): string {
+  const open = (key: string, type: string): string =>
+    `<${prefix}parameter name="${key}"${prefix === DSML ? ` string="${type === "string"}"` : ""}>`;
+  const one = w.perTool((tool) => {
+    const args = rawArguments(w, tool, { open, close: `</${prefix}parameter>` });
+    return `${w.text(`<${prefix}invoke name="${tool.name}">`)} ${w.ws} ${args} ${w.text(`</${prefix}invoke>`)}`;
+  });
+  return `${w.ws} ${w.many(one, w.ws)} ${w.ws}`;
+}
+
+/** Calls that are written to the letter: a value may hold any tag but its own end. */
+function exactCalls(body: string, { prefix, tools }: Dialect): CallEvent[] | undefined {
+  const take = sticky(body);
+  const calls: CallEvent[] = [];
+  const parameter = new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>([^]*?)</${prefix}parameter>\\s*`, "y");
+  while (take(new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"))) {
+    const name = take.last[1]!; // the groups of a match that they are part of
+    const args: [string, unknown][] = [];
+    while (take(parameter)) {
+      const [, argument, says, text] = take.last;
+      args.push([argument!, valueOf(tools, { name, argument: argument!, says: says! }, text!)]);
+    }
+    if (!take(new RegExp(`</${prefix}invoke>\\s*`, "y"))) return undefined;
+    const call = makeCall(name, Object.fromEntries(args));
+    if (call) calls.push(call);
+  }
+  return take.isAtEnd() && calls.length > 0 ? calls : undefined;
+}
+
 /** Empty if any part is not a call. */
 export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
+  const exact = exactCalls(body, dialect);
+  if (exact) return exact;
   const [before = "", ...parts] = body.split(`<${dialect.prefix}invoke `);
   const calls = parts.map((part) => callIn(part, dialect));
   return before.trim() === "" && calls.every((call) => call !== undefined) ? calls : [];
+}
+
+/** @param at.says the attributes of the argument */
+function valueOf(
+  tools: readonly Tool[],
+  { says, ...at }: { name: string; argument: string; says: string },
+  text: string,
+): unknown {
+  const isText = /\bstring="(true|false)"/.exec(says)?.[1];
+  if (isText === "true") return text;
+  return (isText === "false" ? parseJson(text) : undefined) ?? typedValue(tools, at, text);
 }
 
 function callIn(text: string, { prefix, tools }: Dialect): CallEvent | undefined {
@@ -64,9 +113,7 @@ function callIn(text: string, { prefix, tools }: Dialect): CallEvent | undefined
     if (!key || end < 0) return undefined;
     const at = { name: name[1]!, argument: key[1]! }; // the groups always match
     const text = part.slice(key[0].length, end);
-    const says = /\bstring="(true|false)"/.exec(key[2]!)?.[1]; // the group may be empty but always matches
-    if (says === "true") return [at.argument, text];
-    return [at.argument, (says === "false" ? parseJson(text) : undefined) ?? typedValue(tools, at, text)];
+    return [at.argument, valueOf(tools, { ...at, says: key[2]! }, text)]; // the group may be empty but always matches
   });
   return args.every((arg) => arg !== undefined) ? makeCall(name[1], Object.fromEntries(args)) : undefined;
 }

@@ -1,4 +1,6 @@
 /** Formats that write calls as JSON after an opening tag, mostly with a closing tag. */
+import { listOf } from "./call-grammar.ts";
+import type { CallWriter } from "./call-writer.ts";
 import { plainForced, type CallEvent, type ForcedCall, type ToolFormat } from "./format.ts";
 import { callsByName, callsInJson } from "./json-calls.ts";
 import { scanBalanced, scanToTagOutsideStrings } from "./scan.ts";
@@ -12,17 +14,30 @@ interface JsonBetweenTags {
   /** Absent: a call ends with its JSON. */
   readonly close?: string;
   readonly forced?: Partial<ForcedCall>;
+  /** The text between the tags; absent: a list of calls. */
+  readonly body?: (w: CallWriter, one: string) => string;
+  /** One call; absent: an object with the keys of a forced one. */
+  readonly one?: (w: CallWriter) => string;
   /** Reads the calls in a body; absent: each call has its name under a key. */
   readonly callsIn?: (body: string) => readonly CallEvent[];
 }
 
-function jsonBetweenTags({ isIn, open, also = [], close, forced, callsIn }: JsonBetweenTags): ToolFormat {
+function jsonBetweenTags(format: JsonBetweenTags): ToolFormat {
+  const { isIn, open, also = [], close, callsIn, body = listOf } = format;
   const opens = [open, ...also];
   const closes = close === undefined ? [] : [close];
+  const forced = { ...plainForced, open, ...format.forced };
+  const oneOf = format.one ?? ((w) => w.json({ name: forced.name, arguments: [forced.arguments] }));
   return {
     isIn,
     markup: [...opens, ...closes],
-    forced: { ...plainForced, open, ...forced },
+    forced,
+    grammar: (w) => [
+      {
+        opens,
+        rest: `${w.ws} ${body(w, oneOf(w))}${close === undefined ? "" : ` ${w.ws} ${w.text(close)}`}`,
+      },
+    ],
     makeParser: () =>
       makeTaggedParser({
         opens,
@@ -33,6 +48,11 @@ function jsonBetweenTags({ isIn, open, also = [], close, forced, callsIn }: Json
   };
 }
 
+const single = (_: CallWriter, one: string): string => one;
+
+/** A list, or one call to a line. */
+const listOrLines = (w: CallWriter, one: string): string => `(${listOf(w, one)} | ${w.many(one, '"\\u000a"')})`;
+
 /** Hermes and Qwen models, Granite 4, and the embedded model. */
 export const hermes = jsonBetweenTags({
   isIn: (source) =>
@@ -42,6 +62,7 @@ export const hermes = jsonBetweenTags({
   open: "<tool_call>",
   close: "</tool_call>",
   forced: { open: "<tool_call>\n" },
+  body: single,
 });
 
 /** Granite 3: a list without a closing tag. */
@@ -73,6 +94,7 @@ export const jamba = jsonBetweenTags({
   open: "<tool_calls>",
   close: "</tool_calls>",
   forced: { open: "<tool_calls>[" },
+  body: listOrLines,
 });
 
 /** Command R7B and Command A. */
@@ -81,6 +103,12 @@ export const cohere = jsonBetweenTags({
   open: "<|START_ACTION|>",
   close: "<|END_ACTION|>",
   forced: { open: "<|START_ACTION|>[\n    ", name: "tool_name", arguments: "parameters" },
+  one: (w) =>
+    w.json({
+      name: "tool_name",
+      arguments: ["parameters"],
+      lead: `("\\u0022tool" "\\u005f" "call" "\\u005f" "id\\u0022:" ${w.ws} "\\u0022" [0-9]{1,3} "\\u0022," ${w.ws})?`,
+    }),
 });
 
 /** Command R and R+: a fenced block. */
@@ -104,6 +132,7 @@ export const gigachat = jsonBetweenTags({
   isIn: (source) => source.includes("<|role_sep|>") && /<\|function_call\|>|function call/.test(source),
   open: "<|function_call|>",
   also: ["<|message_sep|>\n\nfunction call<|role_sep|>\n"],
+  body: single,
 });
 
 /** Apertus: a list of objects, each under the name of its tool. */
@@ -112,6 +141,8 @@ export const apertus = jsonBetweenTags({
   open: "<|tools_prefix|>",
   close: "<|tools_suffix|>",
   forced: { open: "<|tools_prefix|>[" },
+  one: (w) =>
+    w.perTool((tool) => `"{" ${w.ws} ${w.text(JSON.stringify(tool.name))} ":" ${w.ws} ${w.args(tool)} ${w.ws} "}"`),
   callsIn: (body) => {
     const calls = callsByName(body);
     return calls.length > 0 ? calls : callsInJson(body);

@@ -1,12 +1,24 @@
 /** Calls in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
 import { isObject } from "../../base/index.ts";
 import type { CallEvent } from "./format.ts";
+import { scanBalanced } from "./scan.ts";
 
-/** The calls in a text: one, a list, or one per line; empty if any part is not a call. */
+/** The calls in a text: one, a list, or one after the other; empty if any part is not a call. */
 export function callsInJson(text: string): CallEvent[] {
-  const parsed = parseJson(text) ?? text.trim().split("\n").map(parseJson);
+  const parsed = parseJson(text) ?? valuesIn(text);
   const calls = (Array.isArray(parsed) ? parsed : [parsed]).map(callOf);
   return calls.every((call) => call !== undefined) ? calls : [];
+}
+
+/** Objects and lists that stand one behind the other. */
+function valuesIn(text: string): unknown[] {
+  const values: unknown[] = [];
+  for (let rest = text; rest.trim() !== "";) {
+    const end = scanBalanced()(rest)?.at ?? rest.length;
+    values.push(parseJson(rest.slice(0, end)));
+    rest = rest.slice(end);
+  }
+  return values;
 }
 
 /** The calls in a list of objects whose only key is the tool's name; empty if any object differs. */
@@ -39,4 +51,10 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The parts before and after the first separator; the second is undefined if there is no separator. */
+export function splitOnce(text: string, separator: string): [string, string?] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }

@@ -5,8 +5,8 @@
  *     <|tool_call_end|><|tool_calls_section_end|>
  */
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInJson, makeCall } from "./json-calls.ts";
-import { scanToTagOutsideStrings } from "./scan.ts";
+import { callsInJson, makeCall, splitOnce } from "./json-calls.ts";
+import { scanToTagOutsideStrings, splitOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 const ALL_OPEN = "<|tool_calls_section_begin|>";
@@ -19,6 +19,13 @@ export const kimi: ToolFormat = {
   isIn: (source) => source.includes(OPEN),
   markup: [ALL_OPEN, ALL_CLOSE, OPEN, CLOSE, ARGUMENTS],
   forced: { ...plainForced, open: ALL_OPEN },
+  grammar: (w) => {
+    const one = w.perTool((tool) => {
+      const id = `${w.text(`functions.${tool.name}:`)} [0-9]{1,3}`;
+      return `${w.text(OPEN)} ${w.ws} ${id} ${w.ws} ${w.text(ARGUMENTS)} ${w.ws} ${w.args(tool)} ${w.ws} ${w.text(CLOSE)}`;
+    });
+    return [{ opens: [ALL_OPEN], rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(ALL_CLOSE)}` }];
+  },
   makeParser: () =>
     makeTaggedParser({
       opens: [ALL_OPEN],
@@ -30,9 +37,9 @@ export const kimi: ToolFormat = {
 
 function callsIn(body: string): CallEvent[] {
   if (body.trimStart().startsWith("{")) return callsInJson(body);
-  const [before = "", ...parts] = body.split(OPEN);
+  const [before = "", ...parts] = splitOutsideStrings(body, OPEN);
   const calls = parts.map((part) => {
-    const [id = "", args] = part.split(ARGUMENTS);
+    const [id = "", args] = splitOnce(part, ARGUMENTS);
     const name = id
       .trim()
       .replace(/^functions\./, "")

@@ -5,13 +5,16 @@
  *     {"name": "get_weather", "parameters": {"city": "Oslo"}}
  *     <|python_tag|>brave_search.call(query="weather in Oslo")
  */
+import { namedCalls } from "./named-calls.ts";
 import type { ToolFormat } from "./format.ts";
 import { callsInJson } from "./json-calls.ts";
 import { callsInPython } from "./python-calls.ts";
+import { isPython, pythonCall } from "./python-grammar.ts";
 import { scanBalanced, scanToTag, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 const TAG = "<|python_tag|>";
+const KEYS = { arguments: ["parameters", "arguments"] } as const;
 const ARGUMENTS = /"(?:parameters|arguments)"\s*:/;
 const PYTHON_END = ["<|eom_id|>", "<|eot_id|>"];
 
@@ -19,6 +22,10 @@ export const llama3: ToolFormat = {
   isIn: (source) => source.includes(TAG) || (/"parameters\\?": ?/.test(source) && source.includes("<|eot_id|>")),
   markup: [TAG],
   forced: { open: "", name: "name", arguments: "parameters" },
+  grammar: (w) => {
+    const python = w.perTool((tool) => (isPython(tool) ? pythonCall(w, tool, ".call") : w.json(KEYS)));
+    return [...namedCalls(w, KEYS.arguments), { opens: [TAG], rest: `${w.ws} (${w.json(KEYS)} | ${python})` }];
+  },
   makeParser: (tools) =>
     makeTaggedParser({
       opens: [TAG],

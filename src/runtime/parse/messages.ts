@@ -3,6 +3,7 @@
  * call, or text. The prompt ends inside the first header.
  */
 import { cutCallsIn } from "./cut-calls.ts";
+import { scanToTagOutsideStrings, type Scan } from "./scan.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 
 type Kind = "text" | "thinking";
@@ -22,6 +23,8 @@ interface Messages {
   readonly callsIn: (body: string, name: string) => readonly CallEvent[];
   /** Texts, besides brackets, that can complete the body of a cut call. */
   readonly closings?: readonly string[];
+  /** Finds the end of a call's body; absent: the first tag outside strings of JSON. */
+  readonly makeScan?: (tags: { readonly opens: readonly string[]; readonly closes: readonly string[] }) => Scan;
 }
 
 /** A header is not longer: more text without a tag is an answer. */
@@ -31,13 +34,14 @@ const HEADER_LENGTH_MAX = 256;
 type State =
   | { readonly in: "header" }
   | { readonly in: "message"; readonly kind: Kind }
-  | { readonly in: "call"; readonly name: string };
+  | { readonly in: "call"; readonly name: string; readonly scan: Scan };
 
-export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, callsIn, closings }: Messages): TextParser {
+export function makeMessagesParser(format: Messages): TextParser {
+  const { starts, firsts, bodies, ends, kindOf, makeScan = scanToTagOutsideStrings } = format;
   const headerStarts = [...starts, ...firsts, ...bodies];
   const tags = [...ends, ...starts, ...bodies.filter((tag) => tag.trim() !== "")]; // bodies have line breaks
+  const scanOf = (): Scan => makeScan({ opens: tags.filter((tag) => !ends.includes(tag)), closes: ends });
   let pending = "";
-  let body = ""; // the current call
   let lead = ""; // the tag that ended the previous message
   let state: State = { in: "header" };
 
@@ -49,7 +53,10 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
       const kind = kindOf(header, found.tag);
       pending = pending.slice(found.at + found.tag.length);
       if (kind === undefined) add(events, "text", lead + header + found.tag);
-      state = typeof kind === "object" ? { in: "call", name: kind.call } : { in: "message", kind: kind ?? "text" };
+      state =
+        typeof kind === "object"
+          ? { in: "call", name: kind.call, scan: scanOf() }
+          : { in: "message", kind: kind ?? "text" };
       return true;
     }
     if (isBegun && pending.length <= HEADER_LENGTH_MAX + Math.max(...bodies.map(({ length }) => length))) return false;
@@ -59,29 +66,25 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     return true;
   };
 
-  const finishCall = (
-    events: ParsedEvent[],
-    text: string,
-    { name, isCut }: { name: string; isCut?: boolean },
-  ): void => {
-    const calls = isCut
-      ? cutCallsIn(text, { text, callsIn: (body) => callsIn(body, name), closings })
-      : callsIn(text, name);
-    if (calls.length > 0) events.push(...calls);
-    else add(events, "text", text);
+  const takeCall = (events: ParsedEvent[], { name, scan }: Extract<State, { in: "call" }>): boolean => {
+    const cut = scan(pending);
+    if (!cut) return false;
+    finishCall(events, pending.slice(0, cut.at), { name, format });
+    lead = pending.slice(cut.at, cut.at + cut.length);
+    pending = pending.slice(cut.at + cut.length);
+    state = { in: "header" };
+    return true;
   };
 
   const takeBody = (events: ParsedEvent[]): boolean => {
+    if (state.in === "call") return takeCall(events, state);
     const found = findFirst(pending, tags);
     const end = found ? found.at : pending.length - heldLengthOf(pending, tags);
     const sure = pending.slice(0, end);
-    if (state.in === "call") body += sure;
-    else if (state.in === "message") add(events, state.kind, sure);
+    if (state.in === "message") add(events, state.kind, sure);
     lead = found && ends.includes(found.tag) ? found.tag : "";
     pending = pending.slice(end + lead.length);
     if (!found) return false;
-    if (state.in === "call") finishCall(events, body, state);
-    body = "";
     state = { in: "header" };
     return true;
   };
@@ -95,13 +98,25 @@ export function makeMessagesParser({ starts, firsts, bodies, ends, kindOf, calls
     },
     end(isCut = false) {
       const events: ParsedEvent[] = [];
-      if (state.in === "call") finishCall(events, body + pending, { name: state.name, isCut });
+      if (state.in === "call") finishCall(events, pending, { name: state.name, isCut, format });
       else if (state.in === "message") add(events, state.kind, pending);
       else if (pending.trim() !== "" && kindOf(pending, "") === undefined) add(events, "text", lead + pending);
       pending = "";
       return events;
     },
   };
+}
+
+/** The calls in a body, or the body as text. */
+function finishCall(
+  events: ParsedEvent[],
+  text: string,
+  { name, isCut, format }: { name: string; isCut?: boolean; format: Messages },
+): void {
+  const callsIn = (body: string): readonly CallEvent[] => format.callsIn(body, name);
+  const calls = isCut ? cutCallsIn(text, { text, callsIn, closings: format.closings }) : callsIn(text);
+  if (calls.length > 0) events.push(...calls);
+  else add(events, "text", text);
 }
 
 /** Returns whether a text begins with a tag, or may do so once it is longer. */

@@ -6,6 +6,7 @@
 import type { Tool } from "../requests/runtime.ts";
 import { findFirst, heldLengthOf, plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { makeCall } from "./json-calls.ts";
+import { rawArguments } from "./raw-arguments.ts";
 import type { Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
@@ -20,6 +21,14 @@ export const minicpm: ToolFormat = {
   isIn: (source) => source.includes("<function name=") && source.includes("<param name="),
   markup: [OPEN, CLOSE],
   forced: plainForced,
+  grammar: (w) => {
+    const open = (key: string): string => `<param name="${key}">${RAW}`;
+    const rest = w.perTool((tool) => {
+      const args = rawArguments(w, tool, { open, close: `${RAW_END}</param>` });
+      return `${w.text(`${tool.name}">`)} ${w.ws} ${args} ${w.text(CLOSE)}`;
+    });
+    return [{ opens: [OPEN], rest }];
+  },
   makeParser: (tools) =>
     makeTaggedParser({
       opens: [OPEN],

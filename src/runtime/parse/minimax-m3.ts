@@ -9,6 +9,7 @@
 import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
+import { propertiesOf, rawArgument } from "./raw-arguments.ts";
 import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
@@ -24,6 +25,16 @@ export const minimaxM3: ToolFormat = {
   isIn: (source) => source.includes(MARK),
   markup: [...OPENS, ...CLOSES, MARK],
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
+  grammar: (w) => {
+    const one = w.perTool((tool) => {
+      const args = propertiesOf(tool).map(({ key, ...property }) => {
+        const marks = { open: () => `${MARK}<${key}>`, close: `${MARK}</${key}>` };
+        return rawArgument(w, tool, { key, ...property, marks });
+      });
+      return `${w.text(`${MARK}<invoke name="${tool.name}">`)} ${w.ws} ${args.join(" ")} ${w.text(`${MARK}</invoke>`)}`;
+    });
+    return [{ opens: OPENS, rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(CLOSES[0]!)}` }]; // there is one
+  },
   makeParser: (tools) =>
     makeTaggedParser({
       opens: OPENS,

@@ -5,6 +5,7 @@
  *     [TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}
  *     [TOOL_CALLS]get_weather[CALL_ID]a1b2c3d4e[ARGS]{"city": "Oslo"}
  */
+import { listOf } from "./call-grammar.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { scanBalanced } from "./scan.ts";
@@ -16,6 +17,11 @@ export const mistral: ToolFormat = {
   isIn: (source) => source.includes(OPEN),
   markup: [OPEN, "[ARGS]", "[CALL_ID]"],
   forced: { ...plainForced, open: `${OPEN} [` },
+  grammar: (w) => {
+    const id = `(${w.text("[CALL_ID]")} [a-zA-Z0-9]{9})?`;
+    const named = w.perTool((tool) => `${w.text(tool.name)} (${id} ${w.text("[ARGS]")})? ${w.args(tool)}`);
+    return [{ opens: [OPEN], rest: `${w.ws} (${listOf(w, w.json())} | ${named})` }];
+  },
   makeParser: () =>
     makeTaggedParser({ opens: [OPEN], closes: [], makeScan: () => scanBalanced({ opens: [OPEN], isStart }), callsIn }),
 };

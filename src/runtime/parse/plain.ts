@@ -8,6 +8,7 @@
 import { isObject } from "../../base/index.ts";
 import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type TextParser, type ToolFormat } from "./format.ts";
+import { namedCalls } from "./named-calls.ts";
 import { makeCall, parseJson } from "./json-calls.ts";
 import { scanBalanced } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
@@ -32,6 +33,7 @@ export const plain: ToolFormat = {
   isIn: () => true,
   markup: [],
   forced: plainForced,
+  grammar: (w) => namedCalls(w, ["arguments", "parameters"]),
   makeParser: (tools) => makePlainParser(tools, "{"),
 };
 

@@ -1,7 +1,9 @@
 /** Formats that write calls as Python between tags; some of their models write JSON there too. */
+import { listOf } from "./call-grammar.ts";
 import { plainForced, type ToolFormat } from "./format.ts";
 import { callsInJson } from "./json-calls.ts";
 import { callsInPython } from "./python-calls.ts";
+import { isPython, pythonCall } from "./python-grammar.ts";
 import { scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
@@ -13,6 +15,16 @@ function pythonBetweenTags(open: string, close: string, signs: readonly string[]
     isIn: (source) => [open, ...signs].some((sign) => source.includes(sign)),
     markup: [open, close],
     forced: { ...plainForced, open: `${open}[` },
+    grammar: (w) => {
+      const comma = `${w.ws} "," ${w.ws}`;
+      const python = w.tools.filter(isPython).map((tool) => w.define(pythonCall(w, tool)));
+      const lists = python.length === w.tools.length ? [] : [listOf(w, w.json())];
+      if (python.length > 0) {
+        const one = w.define(python.join(" | "));
+        lists.push(`"[" ${w.ws} ${w.many(one, comma)} ${w.ws} "]"`, w.many(one, '"\\u000a"'));
+      }
+      return [{ opens, rest: `${w.ws} (${lists.join(" | ")}) ${w.ws} ${w.text(close)}` }];
+    },
     makeParser: () =>
       makeTaggedParser({
         opens,

@@ -9,6 +9,12 @@ export interface Cut {
 /** Undefined: the body does not end yet. */
 export type Scan = (body: string) => Cut | undefined;
 
+/** Texts around a part of a body in which no tag counts. */
+interface RawPart {
+  readonly from: string;
+  readonly to: string;
+}
+
 interface BodyTags {
   /** Texts that begin another call, and so end this one before them. */
   readonly opens: readonly string[];
@@ -16,18 +22,50 @@ interface BodyTags {
   readonly closes: readonly string[];
 }
 
-/** Ends at the first tag, whatever precedes it. */
-export function scanToTag({ opens, closes }: BodyTags): Scan {
-  const tags = [...opens, ...closes];
+/** Takes matches of patterns one behind the other; the patterns are sticky. */
+export function sticky(text: string) {
   let at = 0;
+  const take = Object.assign(
+    (pattern: RegExp): boolean => {
+      pattern.lastIndex = at;
+      const found = pattern.exec(text);
+      if (!found) return false;
+      at += found[0].length;
+      take.last = found;
+      return true;
+    },
+    { last: [] as readonly (string | undefined)[], isAtEnd: (): boolean => at === text.length },
+  );
+  return take;
+}
+
+/** Ends at the first tag outside raw parts, whatever stands in front of it. */
+export function scanToTag({ opens, closes, raw }: BodyTags & { raw?: RawPart }): Scan {
+  const tags = [...opens, ...closes, ...(raw ? [raw.from] : [])];
+  let at = 0;
+  let isRaw = false;
   return (body) => {
     for (; at < body.length; at++) {
-      const found = tagAt(body, at, tags);
+      const found = tagAt(body, at, isRaw && raw ? [raw.to] : tags);
       if (found === "maybe") return undefined;
-      if (found) return { at, length: closes.includes(found) ? found.length : 0 };
+      if (raw && found !== undefined && (isRaw || found === raw.from)) {
+        isRaw = !isRaw;
+        at += found.length - 1;
+      } else if (found) return { at, length: closes.includes(found) ? found.length : 0 };
     }
     return undefined;
   };
+}
+
+/** The parts of a text between a tag, where that stands outside strings. */
+export function splitOutsideStrings(text: string, tag: string): string[] {
+  const parts: string[] = [];
+  for (let rest = text; ;) {
+    const cut = scanToTagOutsideStrings({ opens: [], closes: [tag] })(rest);
+    if (!cut) return [...parts, rest];
+    parts.push(rest.slice(0, cut.at));
+    rest = rest.slice(cut.at + cut.length);
+  }
 }
 
 /**

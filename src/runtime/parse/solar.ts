@@ -9,6 +9,7 @@
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { makeCall } from "./json-calls.ts";
 import { makeMessagesParser } from "./messages.ts";
+import { splitOutsideStrings } from "./scan.ts";
 
 const THINK = "<|think|>";
 const CONTENT = "<|content|>";
@@ -16,21 +17,21 @@ const CALLS = "<|tool_calls|>";
 const START = "<|begin|>";
 const ENDS = ["<|end|>", "<|calls|>"];
 const CALL = "<|tool_call:begin|>";
+const NAME = "<|tool_call:name|>";
+const ARGUMENTS = "<|tool_call:args|>";
+const CALL_END = "<|tool_call:end|>";
 
 export const solar: ToolFormat = {
   isIn: (source) => source.includes(CALL),
-  markup: [
-    ...ENDS,
-    START,
-    THINK,
-    CONTENT,
-    CALLS,
-    CALL,
-    "<|tool_call:name|>",
-    "<|tool_call:args|>",
-    "<|tool_call:end|>",
-  ],
+  markup: [...ENDS, START, THINK, CONTENT, CALLS, CALL, NAME, ARGUMENTS, CALL_END],
   forced: { ...plainForced, open: CONTENT },
+  grammar: (w) => {
+    const one = w.perTool((tool) => {
+      const head = `${w.text(CALL)} [a-zA-Z0-9]{1,32} ${w.text(`${NAME}${tool.name}${ARGUMENTS}`)}`;
+      return `${head} ${w.ws} ${w.args(tool)} ${w.ws} ${w.text(CALL_END)}`;
+    });
+    return [{ opens: [CALLS], rest: `${w.ws} ${w.many(one, w.ws)}`, end: "<|calls|>" }];
+  },
   makeParser: () =>
     makeMessagesParser({
       starts: [START],
@@ -45,7 +46,7 @@ export const solar: ToolFormat = {
 
 /** Empty if any part is not a call. */
 function callsIn(body: string): CallEvent[] {
-  const [before = "", ...parts] = body.split(CALL);
+  const [before = "", ...parts] = splitOutsideStrings(body, CALL);
   const calls = parts.map((part) => {
     const found = /^[^]*?<\|tool_call:name\|>([^]*?)<\|tool_call:args\|>([^]*?)(?:<\|tool_call:end\|>\s*)?$/.exec(part);
     return found ? makeCall(found[1]!.trim(), found[2]) : undefined; // the groups always match

@@ -30,20 +30,53 @@ const typeOf = (value: unknown): string => (value === null ? "null" : Array.isAr
 /** Allowed JSON types of an argument; undefined: the schema does not say. */
 function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
   const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
-  const properties = isObject(parameters) ? parameters["properties"] : undefined;
-  const schema = isObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : undefined;
+  if (!isObject(parameters)) return undefined;
+  const { properties, additionalProperties } = resolved(parameters, parameters) ?? parameters;
+  const own = isObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : additionalProperties;
+  return namedTypes(own, parameters);
+}
+
+/** JSON types that a schema names, integers as numbers; undefined: it allows some without naming them. */
+export function namedTypes(schema: unknown, root: unknown): ReadonlySet<string> | undefined {
   const types = new Set<string>();
-  return collectTypes(schema, types, 0) && types.size > 0 ? types : undefined;
+  return collectTypes(schema, root, { types, depth: 0 }) && types.size > 0 ? types : undefined;
 }
 
 const UNIONS_DEEP = 8;
 
 /** Adds the types that a schema names; false if it allows unnamed ones. */
-function collectTypes(schema: unknown, types: Set<string>, depth: number): boolean {
-  if (!isObject(schema) || depth > UNIONS_DEEP) return false;
+function collectTypes(given: unknown, root: unknown, at: { types: Set<string>; depth: number }): boolean {
+  const schema = resolved(given, root);
+  if (!schema || at.depth > UNIONS_DEEP) return false;
   const { type, anyOf, oneOf, enum: values } = schema;
   const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  for (const each of [type].flat()) if (typeof each === "string") types.add(each === "integer" ? "number" : each);
-  if (type === undefined && Array.isArray(values)) for (const value of values) types.add(typeOf(value));
-  return branches.every((branch) => collectTypes(branch, types, depth + 1));
+  const listed = Array.isArray(values) ? values : Object.hasOwn(schema, "const") ? [schema["const"]] : [];
+  for (const each of [type].flat()) if (typeof each === "string") at.types.add(each === "integer" ? "number" : each);
+  if (type === undefined) for (const value of listed) at.types.add(typeOf(value));
+  return branches.every((branch) => collectTypes(branch, root, { ...at, depth: at.depth + 1 }));
+}
+
+/** A schema, or what its reference points at in a whole one; undefined: that is not an object. */
+export function resolved(schema: unknown, root: unknown): Record<string, unknown> | undefined {
+  let found = schema;
+  for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < UNIONS_DEEP; depth++) {
+    const ref = found["$ref"];
+    if (ref !== "#" && !ref.startsWith("#/")) return undefined;
+    const keys = ref.split("/").slice(1);
+    found = keys.reduce<unknown>((value, key) => {
+      const name = decodedPart(key).replaceAll("~1", "/").replaceAll("~0", "~");
+      return typeof value === "object" && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name] // just checked
+        : undefined;
+    }, root);
+  }
+  return isObject(found) ? found : undefined;
+}
+
+function decodedPart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

@@ -1,0 +1,153 @@
+/**
+ * The grammar of arguments that a format writes one by one, as text between marks. A text of the schema stands there as
+ * it is, everything else as JSON: what `typedValue` reads back.
+ */
+import { AppError, isObject } from "../../base/index.ts";
+import { FORMATS, patternGrammar } from "../../engine/index.ts";
+import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
+import { namedTypes, resolved, typedValue } from "./typed-values.ts";
+
+/** The marks around one argument. */
+interface ArgumentMarks {
+  /** In front of the value. */
+  readonly open: (key: string, type: string) => string;
+  /** Behind it. */
+  readonly close: string;
+  /** The part of `close` whose first appearance ends a text, where blanks before it do not count; absent: all of it. */
+  readonly stop?: string;
+}
+
+interface Property {
+  readonly key: string;
+  readonly schema: unknown;
+  readonly isRequired: boolean;
+}
+
+/** The declared arguments of a tool, in the order of its schema. */
+export function propertiesOf({ schema }: CallableTool, root: Schema = schema): Property[] {
+  const parts = partsOf(schema, root, 0);
+  const declared = Object.assign(
+    {},
+    ...parts.map(({ properties }) => (isObject(properties) ? properties : {})),
+  ) as Schema;
+  const required = new Set(parts.flatMap((part) => (Array.isArray(part["required"]) ? part["required"] : [])));
+  return [...new Set([...Object.keys(declared), ...required])]
+    .filter((key): key is string => typeof key === "string" && (declared[key] !== false || required.has(key)))
+    .map((key) => ({ key, schema: declared[key] ?? {}, isRequired: required.has(key) }));
+}
+
+const PARTS_DEEP = 8;
+
+/** A schema and what `allOf` and references add to it. */
+function partsOf(schema: unknown, root: Schema, depth: number): Record<string, unknown>[] {
+  const own = resolved(schema, root);
+  if (!own || depth > PARTS_DEEP) return [];
+  const more = Array.isArray(own["allOf"]) ? own["allOf"] : [];
+  return [own, ...more.flatMap((part) => partsOf(part, root, depth + 1))];
+}
+
+/** Returns whether a tool takes only the properties that it declares. */
+export const isClosed = ({ schema }: CallableTool): boolean => {
+  const { properties, additionalProperties } = schema;
+  return additionalProperties === undefined || additionalProperties === false
+    ? additionalProperties === false || Object.keys(isObject(properties) ? properties : {}).length > 0
+    : false;
+};
+
+/** Pairs of keys and values, one behind the other, with blanks between them. */
+export function rawArguments(w: CallWriter, tool: CallableTool, marks: ArgumentMarks): string {
+  const pairs = propertiesOf(tool).map((property) => rawArgument(w, tool, { ...property, marks }));
+  return pairs.length > 0 ? pairs.join(" ") : '""';
+}
+
+/** One of them; it may be missing where it is not required. */
+export function rawArgument(
+  w: CallWriter,
+  tool: CallableTool,
+  { key, schema, isRequired, marks }: Property & { readonly marks: ArgumentMarks },
+): string {
+  const types = namedTypes(schema, tool.schema);
+  const isText = types?.size === 1 && types.has("string");
+  const open = w.text(marks.open(key, isText ? "string" : "json"));
+  const pair = w.define(`${open} (${rawValue(w, tool, { key, schema, marks, types })}) ${w.ws}`);
+  return isRequired ? pair : `(${pair})?`;
+}
+
+interface Value {
+  readonly key: string;
+  readonly schema: unknown;
+  readonly marks: ArgumentMarks;
+  readonly types: ReadonlySet<string> | undefined;
+}
+
+/** A value and what closes it. */
+function rawValue(w: CallWriter, tool: CallableTool, value: Value): string {
+  const { key, marks, types } = value;
+  const schema = resolved(value.schema, tool.schema) ?? {};
+  const close = w.text(marks.close);
+  const free = w.upTo(marks.stop ?? marks.close);
+  const listed = Array.isArray(schema["enum"]) ? schema["enum"] : "const" in schema ? [schema["const"]] : undefined;
+  if (listed) {
+    const tools = [{ type: "function" as const, function: { name: tool.name, parameters: tool.schema } }];
+    const texts = listed
+      .map((each) => [each, typeof each === "string" ? each : JSON.stringify(each)] as const)
+      .filter(([each, text]) => isSame(typedValue(tools, { name: tool.name, argument: key }, text), each));
+    if (texts.length > 0) return `(${texts.map(([, text]) => w.text(text)).join(" | ")}) ${close}`;
+  }
+  if (!types) return free;
+  if (!types.has("string")) return `${w.value(schema, tool)} ${close}`;
+  if (types.size === 1) return boundedText(w, schema, marks) ?? free;
+  if (isLoose(schema)) return free;
+  return `${w.value(withoutText(schema), tool)} ${close} | ${UNLIKE_JSON} ${free}`;
+}
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** A letter that no JSON value and no constant begins with: a text behind it is a text. */
+const UNLIKE_JSON = "[a-eg-mo-su-zA-EG-MO-SU-Z]";
+
+/** Returns whether a union has no constraints but its types. */
+function isLoose(schema: Schema): boolean {
+  const { type, anyOf, oneOf } = schema;
+  const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
+  const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
+  const types = [type].flat();
+  const isPlain = types.every((each) => ["string", "number", "boolean", "null", undefined].includes(each as string));
+  return (
+    isPlain &&
+    keys.every((key) => key === "type" || key === "anyOf" || key === "oneOf") &&
+    branches.every((branch) => isObject(branch) && isLoose(branch))
+  );
+}
+
+const ANNOTATIONS: ReadonlySet<string> = new Set(["title", "description", "default", "examples", "deprecated"]);
+
+/** A union without its branches of texts. */
+function withoutText(schema: Schema): Schema {
+  const isText = (branch: unknown): boolean => isObject(branch) && branch["type"] === "string";
+  const kept = Object.entries(schema).map(([key, value]): [string, unknown] => {
+    if (key === "type" && Array.isArray(value)) return [key, value.filter((each) => each !== "string")];
+    if ((key === "anyOf" || key === "oneOf") && Array.isArray(value))
+      return [key, value.filter((each) => !isText(each))];
+    return [key, value];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** A text with a pattern, a format or lengths; undefined: it has none that a grammar can hold here. */
+function boundedText(w: CallWriter, schema: Schema, { close, stop = close }: ArgumentMarks): string | undefined {
+  const { pattern, format, minLength = 0, maxLength } = schema;
+  const named = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+  const counted = typeof minLength === "number" && (minLength > 0 || maxLength !== undefined);
+  const lengths = counted ? `^[^]{${minLength},${typeof maxLength === "number" ? maxLength : ""}}$` : undefined;
+  const wanted = typeof pattern === "string" ? pattern : (named ?? lengths?.replace("[^]", "[\\s\\S]"));
+  if (wanted === undefined) return undefined;
+  const first = stop.codePointAt(0)!; // a mark is not empty
+  try {
+    const spelling = { excluded: [[first, first] as const] };
+    return `${patternGrammar(wanted, { where: "tools", budget: w.rules.budget, spelling })} ${w.text(close)}`;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return undefined;
+  }
+}
