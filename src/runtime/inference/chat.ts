@@ -72,7 +72,7 @@ async function conversationOf(
     ...(tools.length > 0 ? { tools } : {}),
     ...(think === undefined ? {} : { think }),
   };
-  return { asked, shape: { facts, think, tools, required } };
+  return { asked, shape: { facts, think, tools, required, isParallel: request.parallelToolCalls } };
 }
 
 /** Some templates loop over `required` or `properties` without a check for null. */

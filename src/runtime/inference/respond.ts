@@ -7,12 +7,13 @@
  * still cached.
  */
 import { AppError, nowNs } from "../../base/index.ts";
-import type { AnswerSettings, Asked, Ending, ThinkingTags } from "../../engine/index.ts";
+import type { AnswerSettings, Asked, Ending, LazyGrammar, ThinkingTags } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
 import { forcedCallSchema } from "./forced-call.ts";
 import type { Phase } from "./infer.ts";
 import type { Loaded } from "./lease.ts";
 import { makeAnswerParser } from "../parse/answer-parser.ts";
+import { lazyGrammar, makeCallWriter } from "../parse/call-grammar.ts";
 import type { ParsedEvent, TextParser, ToolFormat } from "../parse/format.ts";
 import { detectToolFormat, toolFormats } from "../parse/index.ts";
 import { callsInJson } from "../parse/json-calls.ts";
@@ -39,6 +40,8 @@ export interface Shape {
   readonly think: Think | undefined;
   /** Tools that the model may call; empty: calls stay text. */
   readonly tools: readonly Tool[];
+  /** An answer may have several calls; absent: true. */
+  readonly isParallel?: boolean | undefined;
   /** One of these must be called. */
   readonly required?: readonly Tool[] | undefined;
 }
@@ -103,8 +106,9 @@ const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags
 function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
   const tell = teller(loaded, question);
   let parser: TextParser | undefined;
+  const calls = callsOf(shape);
   return {
-    request: requestOf(question),
+    request: { ...requestOf(question), ...(calls ? { calls } : {}) },
     read(event) {
       if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
       if (!parser || event.kind === "prompt") return [tell(event)];
@@ -113,6 +117,14 @@ function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase
       return [...last.map(toEvent), tell(event)];
     },
   };
+}
+
+/** The grammars of the calls that a model may open; undefined: there are no tools. */
+function callsOf({ tools, format, tags, isParallel = true }: Shape & Reading): LazyGrammar | undefined {
+  if (tools.length === 0) return undefined;
+  const writer = makeCallWriter(tools, isParallel);
+  const thinking = format.marks ? undefined : tags;
+  return lazyGrammar(writer, format.grammar(writer), { once: !isParallel, ...(thinking ? { thinking } : {}) });
 }
 
 function freeParser({ tools, facts, format, tags }: Shape & Reading, isOpen: boolean): TextParser | undefined {

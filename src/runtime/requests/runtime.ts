@@ -111,6 +111,8 @@ export interface ChatRequest extends InferenceRequest {
   readonly tools?: readonly Tool[];
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
+  /** An answer may have several calls; default: true. */
+  readonly parallelToolCalls?: boolean;
   /** Key of the conversation, for routing to a server that has its prefix cached. */
   readonly session?: string;
   /** The trace context for remote servers. */

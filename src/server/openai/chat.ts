@@ -35,7 +35,10 @@ export const ChatCompletionBody = t.Object(
 );
 export type ChatCompletionBody = Static<typeof ChatCompletionBody>;
 
-type Part = { readonly left: LeftOut } & Pick<ChatRequest, "messages" | "format" | "tools" | "toolChoice" | "logprobs">;
+type Part = { readonly left: LeftOut } & Pick<
+  ChatRequest,
+  "messages" | "format" | "tools" | "toolChoice" | "parallelToolCalls" | "logprobs"
+>;
 
 /** Converts messages, tools and format. Throws `bad_request`. */
 export function toChat(body: ChatCompletionBody): Part {
@@ -51,6 +54,7 @@ export function toChat(body: ChatCompletionBody): Part {
     ...(format ? { format } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...toolFields(chooseTools(body.tool_choice, { tools, shape: CHOICE })),
+    ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
   };
 }
 

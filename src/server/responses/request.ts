@@ -42,6 +42,7 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wante
       options: optionsOf(body),
       ...limitsOf(body),
       ...toolFields(tools),
+      ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
       ...(format === undefined ? {} : { format }),
       ...(logprobs === undefined ? {} : { logprobs }),
       ...(truncation === "disabled" ? { truncate: false } : {}),

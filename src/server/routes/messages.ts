@@ -84,7 +84,8 @@ async function chatRequest(
   warnLeftOut(deps.log, { model, left: leftOut });
   const said = body.thinking ?? body.output_config;
   const heard = await findWisher(deps, { model, think, said });
-  return { request: { model, ...heard, ...wanted, signal: exchange.signal }, singleCall };
+  const single = singleCall ? { parallelToolCalls: false } : {};
+  return { request: { model, ...heard, ...wanted, ...single, signal: exchange.signal }, singleCall };
 }
 
 async function* frames(
