@@ -172,6 +172,11 @@ test("ARCHITECTURE.md is short enough to be read", async () => {
   expect(wordsOf(await Bun.file(join(ROOT, "ARCHITECTURE.md")).text())).toBeLessThanOrEqual(1500);
 });
 
+test("docs/performance.md fits on a page", async () => {
+  const page = await Bun.file(join(ROOT, "docs/performance.md")).text();
+  expect(page.trim().split("\n").length).toBeLessThanOrEqual(60);
+});
+
 test("docs/libraries.md names every package that we depend on", async () => {
   const page = await Bun.file(join(ROOT, "docs/libraries.md")).text();
   const { dependencies, devDependencies, optionalDependencies } = manifest;
