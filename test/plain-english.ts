@@ -39,7 +39,7 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\b(?:is|are|was|were|be|been|being) told\b/g, "use the active voice: who gets which message"],
   [/\bnobody\b/gi, "name the role: 'no caller', 'unused'"],
   [/\bthose (?:that|of|who|which|with|whose)\b/gi, "repeat the noun"],
-  [/\bthere (?:is|are) not\b/g, "say 'does not exist'"],
+  [/\bthere (?:is|are) not\b(?! enough)/g, "say 'does not exist'"],
   [/\b(?:has|have|had) (?:it|them|one|any) not\b/g, "say 'does not have'"],
   [/\b(?:stay|remain)s? so\b/g, "name the state: 'NaN stays NaN'"],
   [/\bgo(?:es)? on with\b/g, "say 'continues'"],

@@ -1,22 +1,22 @@
-/** What every backend checks of a batch before it runs any of it. */
+/** The checks of a batch that all backends share, made before any of it runs. */
 import { AppError, assert } from "../../base/index.ts";
 import type { LoadOptions, Program, StateRows } from "../program/backend.ts";
 import { runsWhole } from "../program/describe.ts";
 import { keepingSteps } from "../program/sequence-state.ts";
 import type { Step } from "../program/step.ts";
 
-/** Most rows of one run: bounds what a caller can make us allocate. */
+/** Maximum rows of one run: bounds the allocations that a caller can cause. */
 const RUN_TOKENS_MAX = 65_536;
 
-/** What a program's batches must keep to. */
+/** The limits of a program's batches. */
 export interface BatchLimits extends Pick<LoadOptions, "ctxLen" | "slots"> {
-  /** Whether anything is kept in slots: otherwise they have no meaning. */
+  /** True if the program keeps state in slots; otherwise slots are ignored. */
   readonly keeps: boolean;
-  /** Ids that the embedding table has rows for; Infinity where the program begins with something else. */
+  /** Rows of the embedding table; Infinity if the program does not begin with an embedding. */
   readonly vocabSize: number;
-  /** Values of a row that is given as a vector; 0 where the program begins with something else than an embedding. */
+  /** Values of a row given as a vector; 0 if the program does not begin with an embedding. */
   readonly vectorDim: number;
-  /** Whether rows may come with vectors, positions and spans of their own. */
+  /** True if rows may have their own vectors, positions and spans. */
   readonly anyRows: boolean;
 }
 
@@ -30,7 +30,7 @@ export function batchLimits(
   return { ctxLen, slots, keeps, vocabSize, vectorDim: vectorDimOf(steps), anyRows };
 }
 
-/** Values of a row that is given as a vector; 0 where the program begins with something else than an embedding. */
+/** Values of a row given as a vector; 0 if the program does not begin with an embedding. */
 export function vectorDimOf(steps: readonly Step[]): number {
   const [first] = steps;
   if (first?.op !== "embed") return 0;
@@ -38,7 +38,7 @@ export function vectorDimOf(steps: readonly Step[]): number {
   return ends.reduce((most, end) => Math.max(most, end), first.out.dim);
 }
 
-/** Throws `bad_request` for an id outside of the vocabulary, `too_large` for too many rows. */
+/** Throws `bad_request` for an id outside the vocabulary, `too_large` for too many rows. */
 export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): void {
   const { ctxLen, slots, keeps, vocabSize, anyRows } = limits;
   assert(!keeps || new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
@@ -59,7 +59,7 @@ export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): vo
     throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
 }
 
-/** What rows bring of their own is of the right length, and points to what there is. */
+/** Checks the lengths of a batch entry's own vectors, positions and spans, and that they are in range. */
 function checkOwn({ slot, tokens, vectors, positions, spans = [] }: StateRows, limits: BatchLimits): void {
   const { vectorDim, ctxLen } = limits;
   const { length } = tokens;

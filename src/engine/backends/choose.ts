@@ -1,15 +1,15 @@
-/** The choice among the backends of a host. */
+/** The choice among a host's backends. */
 import { AppError } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
 import { offloading, type Offload } from "./offload.ts";
 
-/** A backend of a host, before anything of it is loaded. */
+/** A backend of a host, before any of it is loaded. */
 export interface Choice {
-  /** Why it cannot run here; undefined where it can. */
+  /** Why it cannot run here; undefined: it can. */
   unavailable(): string | undefined;
   /**
-   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic` where nobody
-   * asked for it by name.
+   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic`: the user did
+   * not name the backend.
    */
   refuses?(options: { automatic: boolean }): Promise<string | undefined>;
   open(): Promise<Backend>;
@@ -22,7 +22,7 @@ const GPU = "webgpu";
 
 /**
  * The backend of that name, or for `auto` the first that can run here; a GPU takes the layers that `offload` says.
- * Opens drivers: for processes with a model.
+ * Opens drivers: for processes with a model only.
  */
 export async function chooseAmong(choices: Choices, name: string, offload: Offload = {}): Promise<Backend> {
   const automatic = name === "auto";
@@ -42,7 +42,10 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
 const withoutGpu = (choices: Choices): Backend =>
   firstWithOps(checkAmong(choices, "auto").filter(([name]) => name !== GPU));
 
-/** Loads a program on the first backend that has all its ops; where none has, the last says what is missing. */
+/**
+ * Loads a program on the first backend that has all its ops; if there is no such backend, the last one reports the
+ * missing ops.
+ */
 export function firstWithOps(candidates: readonly (readonly [name: string, Pick<Choice, "open">])[]): Backend {
   const [best] = candidates;
   if (!best) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
@@ -59,7 +62,7 @@ export function firstWithOps(candidates: readonly (readonly [name: string, Pick<
   };
 }
 
-/** What a name stands for, best first. Throws `unsupported` where it is known that none of it can run here. */
+/** The candidates for a name, best first. Throws `unsupported` if it is already known that they cannot run here. */
 export function checkAmong(choices: Choices, name: string): [name: string, choice: Choice][] {
   if (name === "auto") return Object.entries(choices).filter(([, choice]) => !choice.unavailable());
   const found = Object.entries(choices).find(([key]) => key === name);

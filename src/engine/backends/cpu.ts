@@ -1,7 +1,7 @@
 /**
- * The reference backend: one thread of plain TypeScript, always precise. It is what every other backend is compared
- * with, and what runs small models where nothing else can. What the steps mean is in `cpu/ops.ts`; here are the
- * session, its KV cache and its shift.
+ * The reference backend: one thread of plain TypeScript, always precise. Every other backend is compared with it, and
+ * it runs small models where nothing else can. `cpu/ops.ts` defines the steps; this file has the session, its KV cache
+ * and its shift.
  */
 import { AppError, assert } from "../../base/index.ts";
 import type {
@@ -26,7 +26,7 @@ import { statesEnd } from "../program/states.ts";
 import { stepName } from "../program/step-name.ts";
 import type { Buf, KvState, RopeScaling, Step } from "../program/step.ts";
 
-/** More than any machine that would run this backend has; below it, what cannot be allocated is refused then. */
+/** More than any machine with this backend has; smaller caches that cannot be allocated are refused later. */
 const KV_BYTES_MAX = 64 * 1024 ** 3;
 
 export const cpuBackend: Backend = {
@@ -34,12 +34,12 @@ export const cpuBackend: Backend = {
   load: async (program, options) => new CpuSession(program, options),
 };
 
-/** What the convolutions and recurrences of one slot held. */
+/** The states of one slot's convolutions and recurrences. */
 interface CpuCheckpoint extends Checkpoint {
   readonly values: readonly Float32Array[];
 }
 
-/** Owns the KV cache and the unpacked weights; `close` lets go of them. */
+/** Owns the KV cache and the unpacked weights; `close` releases them. */
 class CpuSession implements Session {
   readonly backend = "cpu";
   readonly device = "CPU (1 thread, reference)";
@@ -54,7 +54,7 @@ class CpuSession implements Session {
   readonly #scores: Float64Array;
   /** By layer. */
   #kv: ReadonlyMap<number, KvLayer>;
-  /** What convolutions and recurrences keep, (slots, values of the state). */
+  /** States of convolutions and recurrences, (slots, values of the state). */
   #kept: ReadonlyMap<Step, Float32Array>;
   /** Tokens that each slot holds. */
   readonly #lengths: Int32Array;
@@ -113,7 +113,7 @@ class CpuSession implements Session {
     assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
     for (const { layer, nKvHeads, keyDim, rope } of this.#layers) {
-      const { k, v } = this.#kv.get(layer)!; // allocated for each
+      const { k, v } = this.#kv.get(layer)!; // allocated for each layer
       for (const cache of [k, v]) {
         const dim = cache.length / (slots * ctxLen);
         const start = slot * ctxLen * dim;
@@ -146,7 +146,7 @@ class CpuSession implements Session {
   }
 
   #restore(slot: number, checkpoint: Checkpoint): void {
-    const { values, length } = checkpoint as CpuCheckpoint; // it came from `#save`
+    const { values, length } = checkpoint as CpuCheckpoint; // made by `#save`
     for (const [i, all] of [...this.#kept.values()].entries()) slotOf(all, slot, this.#options).set(values[i]!);
     this.#lengths[slot] = length;
   }
@@ -191,7 +191,7 @@ class CpuSession implements Session {
     assert(start === 0 || start === length, `slot ${slot}: rows from ${start} on, but its states stand at ${length}`);
   }
 
-  /** Memory of a buffer, kept between runs and grown when more rows come. */
+  /** Memory of a buffer, kept between runs and grown for more rows. */
   #buffer(buf: Buf, rows: number): Float32Array {
     const kept = this.#buffers.get(buf.name);
     if (kept && kept.length >= rows * buf.dim) return kept;
@@ -200,7 +200,7 @@ class CpuSession implements Session {
     return grown;
   }
 
-  /** Runs the steps of a failed pass again, and names the first that wrote NaN or Infinity. */
+  /** Runs the steps of a failed pass again, and names the first one that wrote NaN or Infinity. */
   #fault(steps: readonly Step[], pass: Pass): AppError {
     const { weights } = this.#program;
     for (const [i, step] of steps.entries()) {
@@ -226,11 +226,11 @@ function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, Gr
   return tables;
 }
 
-/** What a slot has of memory for all slots. */
+/** One slot's part of the memory of all slots. */
 const slotOf = (all: Float32Array, slot: number, { slots }: LoadOptions): Float32Array =>
   all.subarray((slot * all.length) / slots, ((slot + 1) * all.length) / slots);
 
-/** Keys and values of every position, and what else steps keep of a sequence. */
+/** Keys and values of every position, and the other states of the steps. */
 function allocate(
   steps: readonly Step[],
   { slots, ctxLen }: LoadOptions,

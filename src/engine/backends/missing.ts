@@ -1,16 +1,16 @@
-/** What of a program a backend cannot run, known before anything is loaded. */
+/** Finds the parts of a program that a backend does not support, before anything is loaded. */
 import { AppError } from "../../base/index.ts";
 import type { Program } from "../program/backend.ts";
 import { variantsOf, type Variant } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";
 
-/** A backend's answers: its entry for each op, `"unsupported"` where it has none, and the variants that it has. */
+/** The support of a backend: its entry for each op, `"unsupported"` if missing, and its variants. */
 export interface Answers {
   readonly ops: Readonly<Record<Step["op"], unknown>>;
   readonly variants: ReadonlySet<Variant>;
 }
 
-/** The ops, and the variants of ops, that a program has and a backend lacks; each once. */
+/** The ops, and the variants of ops, that a program has and a backend lacks, without duplicates. */
 export function missingOps({ steps }: Pick<Program, "steps">, { ops, variants }: Answers): readonly string[] {
   const missing = steps.flatMap((step) =>
     ops[step.op] === "unsupported" ? [step.op] : variantsOf(step).filter((variant) => !variants.has(variant)),

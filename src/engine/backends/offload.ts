@@ -1,15 +1,15 @@
 /**
- * How much of a program a GPU takes: what was asked for, or as many of its last layers as there is room for, the others
- * on a backend that needs no GPU.
+ * Divides a program between a GPU and the CPU: the GPU takes the requested number of layers, or as many of the last
+ * layers as fit; the others run on a backend without a GPU.
  */
 import { AppError } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { cutProgram, layerCount, loadSplit } from "../program/split.ts";
 
 export interface Offload {
-  /** Layers on the GPU, the output counted as one of them; undefined: as many as there is room for. */
+  /** Layers on the GPU, the output counted as one; undefined: as many as fit. */
   readonly layers?: number | undefined;
-  /** Bytes that a model may take on the GPU; undefined: what the GPU has, which is known when it is asked for. */
+  /** Bytes that a model may take on the GPU; undefined: the GPU's free memory, asked at load time. */
   readonly memory?: number | undefined;
 }
 
@@ -20,12 +20,12 @@ interface Sides {
   readonly automatic: boolean;
 }
 
-/** Less than two on a GPU, the output and a layer, are not worth the transfers unless requested. */
+/** Fewer than two layers (the output and one more) are not worth the transfers unless requested. */
 const LAYERS_MIN = 2;
-/** Where a GPU had no room: the share of those bytes to try next. */
+/** After the GPU ran out of memory: the share of those bytes to try next. */
 const STEP_DOWN = 0.8;
 
-/** A backend that loads on the GPU what it should and can. */
+/** A backend that loads the right part on the GPU. */
 export function offloading(sides: Sides, offload: Offload): Backend {
   const { gpu, automatic } = sides;
   return {
@@ -48,13 +48,13 @@ export function offloading(sides: Sides, offload: Offload): Backend {
   };
 }
 
-/** As many layers as have room; fewer where the GPU turns out to have less than it was thought to. */
+/** Loads as many layers as fit; fewer if the GPU turns out to have less memory than expected. */
 async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
   const { gpu } = sides;
   const all = layerCount(program);
   const needs = (count: number): Promise<number> =>
     neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
-      // A place where it cannot be cut: no room is enough, and fewer layers may do.
+      // The program cannot be cut here; fewer layers may work.
       if (count < all && error instanceof AppError && error.code === "unsupported") return Infinity;
       throw error;
     });
@@ -72,7 +72,7 @@ async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides
   }
 }
 
-/** The largest count whose need is no more than the room; 0 where there is none. */
+/** The largest count whose need fits; 0 if even one layer does not. */
 async function mostThatFit(search: {
   most: number;
   needs: (count: number) => Promise<number>;
@@ -94,7 +94,7 @@ async function loadWith(program: Program, options: LoadOptions, { gpu, cpu }: Si
   return loadSplit(program, options, { front: cpu, back: gpu, count });
 }
 
-/** What the last `count` layers take on the GPU. */
+/** Bytes of the last `count` layers on the GPU. */
 async function neededBytes(
   program: Program,
   options: LoadOptions,

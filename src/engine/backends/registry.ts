@@ -1,6 +1,6 @@
 /**
- * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
- * their own: `src/page/engine/backends.ts`.
+ * The registry of this process's backends, best first; their code is loaded when one is chosen. Pages have their own:
+ * `src/page/engine/backends.ts`.
  */
 import { AppError, type BackendName } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
@@ -30,7 +30,7 @@ const backends = {
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
 } as const satisfies Record<BackendName, Choice>;
 
-/** Why the fastest backend on the CPU cannot run here; undefined where it can. */
+/** Why the fastest CPU backend cannot run here; undefined: it can. */
 export function slowOnCpu(): string | undefined {
   const found = findLevel();
   return "reason" in found ? found.reason : undefined;

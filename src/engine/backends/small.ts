@@ -1,15 +1,15 @@
 /**
- * Models so small that 8-bit activations are a loss: their rows are short, so rounding is a large part of each sum, and
- * float32 costs them little. Which of two nearly tied tokens is chosen is then the same on every backend.
+ * Small models, for which 8-bit activations are a loss: their rows are short, so rounding is a large part of each sum,
+ * and float32 costs little. With float32, every backend makes the same choice between nearly tied tokens.
  */
 import type { LoadOptions, Program } from "../program/backend.ts";
 import { weightsOf } from "../program/describe.ts";
 import type { Weight } from "../program/step.ts";
 
-/** Of matrices as float32: what a processor's caches hold, and what a load unpacks in a few hundredths of a second. */
+/** Bytes of float32 matrices: they fit into a processor's caches, and are unpacked in some hundredths of a second. */
 const SMALL_BYTES = 32 * 2 ** 20;
 
-/** The options to load this program with, whichever backend does. */
+/** The options to load this program with on any backend. */
 export const loadOptionsFor = <T extends object>(program: Program, options: T): T & Pick<LoadOptions, "small"> => ({
   ...options,
   small: isSmall(program),

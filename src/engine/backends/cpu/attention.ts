@@ -6,7 +6,7 @@ import type { KvLayer, Matrix, Pass } from "./pass.ts";
 
 type AttentionOp = "attention" | "sharedAttention" | "latentAttention" | "bidirectionalAttention";
 
-/** What the scores of an attention over a cache depend on. */
+/** Parameters of the scores over a cache. */
 interface Heads {
   readonly nHeads: number;
   readonly nKvHeads: number;
@@ -79,7 +79,7 @@ function headsOf(step: HeadsStep, pass: Pass): Heads {
   return { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap, sinks, slopes };
 }
 
-/** How much a position of distance costs each head. (`ggml_compute_forward_soft_max_f32`) */
+/** Slope of each head: its score decreases by this per position of distance. (`ggml_compute_forward_soft_max_f32`) */
 export function alibiSlopes(nHeads: number, maxBias: number): Float64Array {
   const whole = 2 ** Math.floor(Math.log2(nHeads));
   const [base, between] = [2 ** (-maxBias / whole), 2 ** (-maxBias / 2 / whole)];
@@ -99,7 +99,7 @@ function attendPast(
   }
 }
 
-/** The first cell that a row sees. */
+/** The first cell that a row attends to. */
 function firstCell({ window, chunked }: Heads, cell: number): number {
   if (window === 0) return 0;
   return chunked ? cell - (cell % window) : Math.max(0, cell - window + 1);
@@ -128,7 +128,7 @@ function attend(
   }
   let total = sink === undefined ? 0 : Math.exp(sink - max);
   sums.fill(0);
-  // Values that are part of the keys are their last ones.
+  // Values inside keys are the keys' last part.
   const [width, from] = cache.v === cache.k ? [keyDim, keyDim - valueDim] : [valueDim, 0];
   for (let t = first; t <= last; t++) {
     const share = Math.exp(scores[t]! - max);
@@ -140,7 +140,9 @@ function attend(
   for (let i = 0; i < valueDim; i++) y.data[out + i] = sums[i]! / total;
 }
 
-/** One head of the rows `first` … `end − 1`, which all see each other as far as the window or their spans reach. */
+/**
+ * One head of the rows `first` … `end − 1`, which attend in both directions as far as the window or their spans reach.
+ */
 function attendAll(
   { q, k, v, out }: Readonly<Record<"q" | "k" | "v" | "out", Matrix>>,
   { first, end, head }: { first: number; end: number; head: number },

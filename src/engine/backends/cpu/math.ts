@@ -3,7 +3,7 @@ import type { Activation, GateLimit, Gating, LowRank, Weight } from "../../progr
 import type { Matrix, Pass } from "./pass.ts";
 import { PANEL_ROWS } from "./weights.ts";
 
-/** out = W · x + b, row by row, W with its low-rank changes. */
+/** out = W · x + b, row by row, with the low-rank changes of W. */
 export function matmul(
   out: Matrix,
   x: Matrix,
@@ -24,7 +24,7 @@ export function matmul(
   for (const change of w.lowRank ?? []) addLowRank(out, x, { change, expert }, pass);
 }
 
-/** out = W · x + bias: four rows at once, since each sum by itself would wait for its last addition. */
+/** out = W · x + bias: four rows at once, because a single sum would wait for its last addition. */
 function multiply(w: Float32Array, x: Float32Array, bias: Float32Array, out: Float32Array): void {
   const len = x.length;
   const fours = out.length - (out.length % 4);
@@ -71,8 +71,8 @@ function addLowRank(
 }
 
 /**
- * Four running sums: a single one would wait for itself on every addition. Sums that come from no array, and indexes
- * that `| 0` keeps within 32 bits, take half of the time.
+ * Four running sums: a single one would wait for itself on every addition. Sums that do not come from an array, and
+ * indexes that `| 0` keeps within 32 bits, halve the time.
  */
 export function dot(a: Float32Array, aAt: number, b: Float32Array, bAt: number, len: number): number {
   let s0 = 0;
@@ -92,7 +92,7 @@ export function dot(a: Float32Array, aAt: number, b: Float32Array, bAt: number, 
   return s0 + s1 + (s2 + s3);
 }
 
-/** A vector of weights: one row, that of an expert where several are stacked. Not kept past the next read. */
+/** A vector of weights: one row, for stacked weights an expert's. Valid until the next read. */
 export const vector = (w: Weight, pass: Pass, expert = 0): Float32Array =>
   pass.weights.panel(w, { expert, first: 0, count: 1 });
 
@@ -125,7 +125,7 @@ export const activations: Readonly<Record<Activation, (x: number) => number>> = 
 const OAI_ALPHA = 1.702;
 const OAI_LIMIT = 7;
 
-/** Gate and up to what goes into down. */
+/** Combines gate and up to the input of down. */
 function gatingOf(act: Gating, limit: GateLimit | undefined): (gate: number, up: number) => number {
   if (act !== "swiglu_oai") {
     const activate = activations[act];
@@ -144,7 +144,7 @@ export function activateAll({ data, rows, dim }: Matrix, act: Activation): void 
   for (let i = 0; i < rows * dim; i++) data[i] = activate(data[i]!);
 }
 
-/** up = what gate and up come to */
+/** up = the combination of gate and up */
 export function gateInPlace(
   up: Matrix,
   gate: Matrix,
@@ -154,7 +154,9 @@ export function gateInPlace(
   for (let i = 0; i < up.rows * up.dim; i++) up.data[i] = meet(gate.data[i]!, up.data[i]!);
 }
 
-/** The error function by its Maclaurin series, whose terms stay small enough up to 4; beyond it is 1 to within 2e-8. */
+/**
+ * The error function by its Maclaurin series, whose terms stay small enough up to 4; beyond that it is 1 within 2e-8.
+ */
 export function erf(x: number): number {
   if (Math.abs(x) > 4) return Math.sign(x);
   let term = x;

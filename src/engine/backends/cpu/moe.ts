@@ -5,7 +5,7 @@ import { rowOf, type Matrix, type Pass } from "./pass.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;
 
-/** An expert that a row chose, and the weight of what it says. */
+/** An expert chosen for a row, and the weight of its output. */
 interface Choice {
   readonly expert: number;
   readonly weight: number;
@@ -68,7 +68,7 @@ function keepGroups(scores: readonly number[], { groups }: Routing): readonly nu
   return scores.map((score, expert) => (kept.has(Math.floor(expert / size)) ? score : -Infinity));
 }
 
-/** Runs one row through its experts and sums what they say. */
+/** Runs one row through its experts and sums their weighted outputs. */
 function runExperts({ x, out }: { x: Matrix; out: Matrix }, chosen: readonly Choice[], step: Moe, pass: Pass): void {
   const up = pass.make({ name: "moe.up", dim: step.up.outDim }, 1);
   const down = pass.make({ name: "moe.down", dim: step.down.outDim }, 1);

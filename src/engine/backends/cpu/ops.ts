@@ -1,6 +1,6 @@
 /**
- * What each step means: the reference that every other backend is compared with. Obvious loops, sums in float64,
- * activations in float32; nothing depends on how rows are batched, so the same tokens give the same bits in any split.
+ * The definition of each step: the reference that every other backend is compared with. Simple loops, sums in float64,
+ * activations in float32; results do not depend on batching, so the same tokens give the same bits in any division.
  */
 import { AppError, assert } from "../../../base/index.ts";
 import { rotateHead, rotateHeadBySections } from "../../program/rope.ts";
@@ -13,7 +13,7 @@ import { recurrentOps } from "./recurrent.ts";
 
 /** Runs one step. */
 export function runStep(step: Step, pass: Pass): void {
-  // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
+  // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
   (ops[step.op] as (step: Step, pass: Pass) => void)(step, pass);
 }
 
@@ -50,7 +50,7 @@ const ops: Ops<void, Pass> = {
 
   rmsNorm({ out, x, w, eps }, pass) {
     const [input, y] = [pass.get(x), madeLike(pass, out, x)];
-    const weight = whole(w, pass); // one row for each run, round and round
+    const weight = whole(w, pass); // one row per run, cyclically
     for (let at = 0; at < input.rows * input.dim; at += w.inDim) {
       const inverse = inverseRms(input.data, { at, run: w.inDim, eps });
       const first = (((at % input.dim) / w.inDim) % w.outDim) * w.inDim;

@@ -1,6 +1,6 @@
 /**
- * The ops of the reference that keep what the last row of a sequence left: causal convolution, gated delta rule,
- * selective scan. Rows of a sequence are taken one after another; states are float32 between them.
+ * The recurrent ops of the reference: causal convolution, gated delta rule, selective scan. Rows of a sequence are
+ * processed one by one; states between them are float32.
  */
 import { assert } from "../../../base/index.ts";
 import type { Ops, Step } from "../../program/step.ts";
@@ -98,7 +98,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     const [x, dt, b, c] = [pass.get(step.x), pass.get(step.dt), pass.get(step.b), pass.get(step.c)];
     const out = pass.make(step.out, x.rows);
     const [a, d, dtB] = [whole(step.a, pass), whole(step.d, pass), vector(step.dtB, pass).slice()];
-    const each = a.length / nHeads; // 1, or one for each value of the state
+    const each = a.length / nHeads; // 1, or one per value of the state
     for (let r = 0; r < x.rows; r++) {
       const state = stateFor(step, r, pass); // (nHeads, headDim, stateDim)
       for (let h = 0; h < nHeads; h++) {
@@ -120,7 +120,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
   },
 };
 
-/** What a step keeps of a row's sequence: zeros before its first row. */
+/** The state of a row's sequence in a step: zeros before its first row. */
 function stateFor(step: Step, row: number, pass: Pass): Float32Array {
   const all = pass.kept.get(step);
   const state = stateOf(step);

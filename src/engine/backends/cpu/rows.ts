@@ -1,4 +1,4 @@
-/** The rows of a batch, one after another, as a pass of the reference sees them. */
+/** Lays out the rows of a batch in sequence for a pass of the reference. */
 import type { StateRows } from "../../program/backend.ts";
 import type { Pass } from "./pass.ts";
 
@@ -39,7 +39,7 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
   };
 }
 
-/** What the span that a row is in sees, or the row itself; to be asked in the order of rows. */
+/** The range that a row's span attends to, or the row itself; call it in the order of rows. */
 function makeSpanOf(spans: NonNullable<StateRows["spans"]>): (i: number) => { first: number; end: number } {
   const inOrder = spans.toSorted((a, b) => a.first - b.first);
   let next = 0;

@@ -1,6 +1,6 @@
 /**
- * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, as far as a budget reaches;
- * the rest is unpacked again, a few rows at a time, whenever it is needed.
+ * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, within a budget; the rest is
+ * unpacked again, a few rows at a time, at every use.
  */
 import { assert } from "../../../base/index.ts";
 import type { WeightSource } from "../../program/backend.ts";
@@ -9,29 +9,29 @@ import { weightsOf } from "../../program/describe.ts";
 import type { Step, Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
 
-/** Float32 copies that are kept: the whole of a 250 M parameter model. Larger ones run, only slower. */
+/** Bytes of cached float32 copies: the whole of a 250 M parameter model. Larger models run, but slower. */
 const CACHE_BYTES_MAX = 1024 ** 3;
 /** Rows unpacked at a time. */
 export const PANEL_ROWS = 64;
 
 export interface WeightReader {
-  /** Bytes that all kept copies take once every weight has been used. */
+  /** Bytes of all cached copies once every weight has been used. */
   readonly cacheBytes: number;
   /**
-   * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), its factor applied. Not kept past the
-   * next call: it may be scratch. At most PANEL_ROWS rows. Low-rank changes are not in it.
+   * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), times its factor, without low-rank
+   * changes. Valid until the next call: it may be scratch. At most PANEL_ROWS rows.
    */
   panel(weight: Weight, at: { expert: number; first: number; count: number }): Float32Array;
-  /** One row of a table, (inDim), its factor and its low-rank changes applied. Not kept past the next call. */
+  /** One row of a table, (inDim), with its factor and its low-rank changes applied. Valid until the next call. */
   row(table: Weight, index: number): Float32Array;
-  /** Lets go of the copies. */
+  /** Releases the copies. */
   release(): void;
 }
 
 export function makeWeightReader(steps: readonly Step[], source: WeightSource, budget = CACHE_BYTES_MAX): WeightReader {
   const kept = new Map<Weight, (Float32Array | undefined)[]>();
   let cacheBytes = 0;
-  // an embedding table is read by the row
+  // embedding tables are read row by row
   const read = steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "vector"));
   for (const weight of read.flatMap(withChanges)) {
     const bytes = 4 * weight.inDim * weight.outDim * weight.experts;

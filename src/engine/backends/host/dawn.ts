@@ -1,8 +1,8 @@
 /**
- * WebGPU for this process: what the runtime has, where it has it, the optional `webgpu` package (Dawn) otherwise.
+ * WebGPU for this process: the runtime's own if it has WebGPU, else the optional `webgpu` package (Dawn).
  *
- * Dawn's objects must outlive everything that uses them: a collected instance ends the process with a fault, a
- * collected device waits for the GPU on the JavaScript thread. All are rooted in the global object, once per process.
+ * Dawn's objects must outlive everything that uses them: a collected instance crashes the process, a collected device
+ * waits for the GPU on the JavaScript thread. All are rooted in the global object, once per process.
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { AppError, messageOf } from "../../../base/index.ts";
@@ -10,25 +10,26 @@ import { makePump } from "../webgpu/pace.ts";
 import type { GpuProvider } from "../webgpu/provider.ts";
 
 /**
- * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise; and our kernels write
- * their workgroup memory before they read it: clearing it first would only cost (on SwiftShader a second of compiling).
+ * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default; and our kernels write
+ * their workgroup memory before they read it, so clearing it first would only cost time (on SwiftShader a second of
+ * compiling).
  */
 const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia,disable_workgroup_init"];
 
 const ROOT = Symbol.for("hearth.webgpu");
 
-/** That of this process, the same each time. */
+/** This process's provider, always the same. */
 export function dawn(): GpuProvider {
   const root = globalThis as { [ROOT]?: GpuProvider };
   return (root[ROOT] ??= makeProvider());
 }
 
-/** Whether there is what Dawn needs on Linux: without it Dawn prints to standard error. */
+/** Returns whether Dawn's requirement on Linux exists: without it Dawn prints to standard error. */
 export function mayHaveGpu(): boolean {
   if (process.platform !== "linux") return true;
   try {
     dlopen("libvulkan.so.1", { vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.ptr], returns: FFIType.ptr } });
-    return true; // and stays loaded, as Dawn is about to do it again
+    return true; // stays loaded: Dawn loads it again
   } catch {
     return false;
   }

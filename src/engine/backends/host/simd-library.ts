@@ -1,4 +1,4 @@
-/** Which of our libraries runs on this machine: its platform's, at the best level that the processor has. */
+/** Chooses the kernel library for this machine: its platform's, at the processor's best level. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
@@ -11,21 +11,21 @@ const LIBRARIES = "kernels/simd/lib";
 export const libraryFolder = (): string => programFile(LIBRARIES);
 
 export interface Level {
-  /** As it is asked for by. */
+  /** Name in the settings. */
   readonly level: string;
-  /** For people. */
+  /** Name for people. */
   readonly title: string;
   /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of products.h. */
   readonly words: boolean;
   readonly file: string;
-  /** What the library may use beyond that for which it is built: `FEATURES`. */
+  /** Features that the library may use beyond its build target: `FEATURES`. */
   readonly features: number;
 }
 
 interface Candidate extends Omit<Level, "file"> {
-  /** Whose library it is, where that is built for less. */
+  /** The library's level, if it was built for a lower one. */
   readonly library?: string;
-  /** Features of the processor, as Linux names them. */
+  /** Required processor features, in Linux's spelling. */
   readonly needs: readonly string[];
 }
 
@@ -84,7 +84,7 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
     });
 }
 
-/** The level to run, its library checked, or why there is none. */
+/** The level to run, with a checked library, or the reason why there is no usable level. */
 export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}): Level | { reason: string } {
   const here = levelsHere(folder);
   const found = level === undefined ? here[0] : here.find((each) => each.level === level);
@@ -97,11 +97,11 @@ export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}
   return reason === undefined ? found : { reason };
 }
 
-/** Why the kernels as WebAssembly cannot be read; undefined where they can. */
+/** Why the WebAssembly kernels cannot be read; undefined: they can. */
 export const wasmDamage = (folder: string = libraryFolder()): string | undefined =>
   damageOf(join(folder, "simd.wasm"), folder);
 
-/** What is wrong with a library, as its checksum tells. */
+/** The problem of a library by its checksum; undefined: intact. */
 function damageOf(file: string, folder: string): string | undefined {
   try {
     const name = file.slice(folder.length + 1);
@@ -117,9 +117,9 @@ function damageOf(file: string, folder: string): string | undefined {
 }
 
 interface Processor {
-  /** Its features, as Linux names them. */
+  /** Processor features, in Linux's spelling. */
   readonly has: ReadonlySet<string>;
-  /** Reads two streams of memory faster than one: Intel's, as was measured; others' are read as one. */
+  /** True for processors that read two streams of memory faster than one: Intel's, by measurement. */
   readonly halves: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Memory of this process as the kernels' memory: addresses are its own. */
+/** This process's memory for the kernels: addresses are the process's own. */
 import { dlopen, ptr, type Pointer } from "bun:ffi";
 import { AppError } from "../../../base/index.ts";
 import type { Memory, Placed } from "../simd/memory.ts";
@@ -8,7 +8,7 @@ const ALIGNMENT = 64;
 const PAGE_BYTES = 64 * 1024;
 const MADV_DONTNEED = 4;
 
-/** Memory of this process. The system gives its pages when they are first written. */
+/** Memory of this process. The system provides pages when they are first written. */
 export function makeNativeMemory(): Memory {
   const discard = makeDiscard();
   const kept = new Set<Placed>();
@@ -33,7 +33,7 @@ export function makeNativeMemory(): Memory {
       return { address: Number(ptr(whole)) + offset, view };
     },
     place(view) {
-      if (view.buffer.byteLength === 0) return 0; // which takes a small array out of the collector's heap
+      if (view.buffer.byteLength === 0) return 0; // moves a small array out of the collector's heap
       kept.add(view);
       return ptr(view);
     },
@@ -42,7 +42,7 @@ export function makeNativeMemory(): Memory {
   };
 }
 
-/** Undefined on systems where a page that is given back may keep what it held. */
+/** Undefined on systems where a discarded page may keep its content. */
 function makeDiscard(): Memory["discard"] {
   if (process.platform !== "linux") return undefined;
   const open = (name: string) => dlopen(name, { madvise: { args: ["ptr", "usize", "i32"], returns: "i32" } });
@@ -55,6 +55,6 @@ function makeDiscard(): Memory["discard"] {
   return ({ address }, offset, bytes) => {
     const first = Math.ceil((address + offset) / PAGE_BYTES) * PAGE_BYTES;
     const end = Math.floor((address + offset + bytes) / PAGE_BYTES) * PAGE_BYTES;
-    if (end > first) libc.symbols.madvise(first as Pointer, end - first, MADV_DONTNEED); // inside the block
+    if (end > first) libc.symbols.madvise(first as Pointer, end - first, MADV_DONTNEED); // in range of the block
   };
 }

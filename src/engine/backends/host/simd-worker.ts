@@ -5,7 +5,7 @@ import { openKernels, type ToWorker } from "./simd-workers.ts";
 
 declare const self: Worker;
 
-/** Steps for pages before it hears whether there is something else to do. */
+/** Steps of page mapping between two checks for orders. */
 const STEPS_AT_ONCE = 4;
 
 serve(self);

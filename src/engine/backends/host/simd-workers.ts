@@ -5,7 +5,7 @@ import type { Begun } from "../../program/backend.ts";
 import { makeCrew, makeSignal, type Crew } from "../simd/crew.ts";
 import type { MappedRange } from "./page-finder.ts";
 
-/** What a Worker runs, from there on. */
+/** The orders of a Worker from then on. */
 interface WorkerOrders {
   readonly library: string;
   readonly header: number;
@@ -13,7 +13,7 @@ interface WorkerOrders {
   readonly signal: Int32Array;
 }
 
-/** Before its orders a Worker may be told of files, or to leave. */
+/** Before its orders, a Worker may get files to map, or leave. */
 export type ToWorker = WorkerOrders | MappedRange | "leave";
 
 export interface Kernels {
@@ -22,7 +22,7 @@ export interface Kernels {
 
 /** A smaller file is read before a Worker has started. */
 const LARGE_BYTES = 64 * 2 ** 20;
-/** Of one view of a source. */
+/** Size of one view of a source. */
 const VIEW_BYTES = 2 ** 31;
 
 export function openKernels(path: string): Kernels {
@@ -44,7 +44,7 @@ export function startCrew(
   return makeCrew(workers, signal, () => kernels.run(header, 0));
 }
 
-/** Workers that start when a large file is opened, and find its pages until there is something to run. */
+/** Workers that start when a large file is opened, and map its pages until there is a program to run. */
 export class EarlyWorkers implements Begun {
   readonly #threads: number;
   #workers: Worker[] = [];
@@ -62,7 +62,7 @@ export class EarlyWorkers implements Begun {
     }
   };
 
-  /** For a session of so many threads, whose they are then; undefined: there are none. */
+  /** Hands over the Workers to a session with so many threads; undefined: no Worker is left. */
   take(threads: number): Worker[] | undefined {
     if (this.#workers.length !== threads - 1) return undefined;
     const taken = this.#workers;
@@ -72,7 +72,7 @@ export class EarlyWorkers implements Begun {
 
   end(): void {
     for (const worker of this.#workers) {
-      worker.onmessage = () => worker.terminate(); // it says that it calls nothing
+      worker.onmessage = () => worker.terminate(); // its message says that it calls no native code
       tell(worker, "leave");
     }
     this.#workers = [];
@@ -84,6 +84,6 @@ const tell = (worker: Worker, message: ToWorker): void => worker.postMessage(mes
 const startWorkers = (threads: number): Worker[] =>
   Array.from({ length: threads - 1 }, () => {
     const worker = new Worker(new URL("./simd-worker.ts", import.meta.url));
-    worker.unref(); // a process that has nothing else to do ends
+    worker.unref(); // a process without other work may end
     return worker;
   });

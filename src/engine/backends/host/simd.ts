@@ -1,4 +1,4 @@
-/** The SIMD backend: steps lowered to records that C kernels of our own run, which read GGUF blocks where they lie. */
+/** The SIMD backend: steps lowered to records that our C kernels run, which read GGUF blocks in place. */
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../base/index.ts";
 import type { Backend } from "../../program/backend.ts";
@@ -13,15 +13,15 @@ import { makeSession } from "../simd/session.ts";
 import { EarlyWorkers, startCrew } from "./simd-workers.ts";
 
 interface Library extends Level {
-  /** Tells one build of the kernels from another. */
+  /** Identifies the build of the kernels. */
   readonly build: string;
 }
 
 export const simdBackend = makeSimdBackend();
 
-/** The backend at a level: the best of this machine unless told. */
+/** The backend at a level; default: the machine's best. */
 export function makeSimdBackend(options: LevelOptions = {}): Backend {
-  /** By level: a library that was loaded from stays as it was then, so it is read and checked once. */
+  /** By level: a loaded library stays as it was, so it is read and checked once. */
   const libraries = new Map<string | undefined, Library>();
   const libraryOf = (level: string | undefined): Library => {
     const known = libraries.get(level);

@@ -1,7 +1,7 @@
 /**
- * A Vulkan driver that computes on the CPU, for machines without any: SwiftShader, out of the npm package of a headless
- * browser, where that is installed. Whoever asks for the GPU backend by name gets it, so that its numbers can be
- * checked anywhere; it is far too slow to serve with.
+ * A Vulkan driver that computes on the CPU, for machines without a driver: SwiftShader, from the npm package of a
+ * headless browser, if that is installed. Used when the GPU backend is requested by name, so that its results can be
+ * checked anywhere; it is far too slow for serving.
  */
 import { lstatSync } from "node:fs";
 import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
@@ -10,14 +10,14 @@ import { dirname, join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import { AppError } from "../../../base/index.ts";
 
-/** The packed files of the browser's package, and a folder of this person and version for what is unpacked of them. */
+/** The packed files of the browser's package, and a folder, per user and version, for their unpacked content. */
 export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {
   const packed = join(dirname(Bun.resolveSync("@sparticuz/chromium/package.json", import.meta.dir)), "bin");
   const { version } = await Bun.file(join(packed, "../package.json")).json();
   return { packed, folder: join(tmpdir(), `hearth-${what}-${version}-${process.getuid?.() ?? 0}`) };
 }
 
-/** The folder with the driver, extracted on first use. Throws where the package is not installed. */
+/** The folder with the driver, unpacked on first use. Throws if the package is not installed. */
 export async function unpackSoftwareDriver(): Promise<string> {
   const { packed, folder } = await browserPackage("swiftshader");
   await fillOnce(folder, (partial) => extract(join(packed, "swiftshader.tar.br"), partial));
@@ -27,7 +27,7 @@ export async function unpackSoftwareDriver(): Promise<string> {
 /** The driver's description, for `VK_DRIVER_FILES`. */
 export const driverFile = (folder: string): string => join(folder, "vk_swiftshader_icd.json");
 
-/** Makes the driver the one that Vulkan finds in this process; false where there is none for this machine. */
+/** Makes Vulkan find this driver in this process; false if this machine has no driver of this kind. */
 export async function loadSoftwareDriver(): Promise<boolean> {
   if (process.platform !== "linux" || process.arch !== "x64") return false;
   const folder = await unpackSoftwareDriver().catch((error: unknown) => {
@@ -41,7 +41,7 @@ export async function loadSoftwareDriver(): Promise<boolean> {
   });
   const text = (value: string): Buffer => Buffer.from(`${value}\0`);
   libc.symbols.setenv(text("VK_DRIVER_FILES"), text(driverFile(folder)), 1); // native code reads the real environment
-  // it stays loaded: Dawn's own attempt finds it by its name
+  // stays loaded: Dawn's own attempt finds it by name
   dlopen(join(folder, "libvulkan.so.1"), {
     vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.ptr], returns: FFIType.ptr },
   });
@@ -53,8 +53,8 @@ export async function extract(archive: string, folder: string): Promise<void> {
 }
 
 /**
- * Fills a folder, which appears whole or not at all: several processes may want it at once. Throws `unsupported` for
- * one that others could have filled: code is loaded from it.
+ * Fills a folder, which appears complete or not at all: several processes may fill it at once. Throws `unsupported` for
+ * a folder that another user could have filled, because code is loaded from it.
  */
 export async function fillOnce(folder: string, fill: (partial: string) => Promise<void>): Promise<void> {
   if (isOwn(folder)) return;
@@ -66,7 +66,7 @@ export async function fillOnce(folder: string, fill: (partial: string) => Promis
   });
 }
 
-/** Whether it exists, is a folder, and only this user can change it. */
+/** Returns whether it exists, is a folder, and is writable by this user only. */
 function isOwn(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!found) return false;

@@ -1,17 +1,17 @@
 /**
- * Keeps what searches for fast kernels found in one file: `gpu-kernels.json` in the cache folder. A file that cannot be
- * read is as good as none, and is written anew.
+ * Stores the results of kernel searches in one file: `gpu-kernels.json` in the cache folder. An unreadable file counts
+ * as missing, and is replaced.
  */
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { TuningStore } from "../../program/backend.ts";
 
 const FILE_NAME = "gpu-kernels.json";
-/** A few hundred bytes for each block type, length of rows and driver that this machine ever had. */
+/** A few hundred bytes per block type, row length and driver of this machine. */
 const FILE_BYTES_MAX = 1024 * 1024;
 const ENTRIES_MAX = 1000;
 
-/** The store in that folder. Two processes at once: one of them searches again another time. */
+/** The store in that folder. If two processes write at once, one of them searches again later. */
 export function tuningFile(cacheDir: string): TuningStore {
   const path = join(cacheDir, FILE_NAME);
   return {
@@ -31,7 +31,7 @@ async function readAll(path: string): Promise<Map<string, unknown>> {
     const entries: unknown = JSON.parse(await readFile(path, "utf8"));
     return new Map(typeof entries === "object" && entries !== null ? Object.entries(entries) : []);
   } catch {
-    return new Map(); // there is none, or it is damaged
+    return new Map(); // missing or damaged
   }
 }
 

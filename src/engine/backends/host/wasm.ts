@@ -1,4 +1,4 @@
-/** The WebAssembly backend in a process: where neither our libraries nor ONNX Runtime's run. */
+/** The WebAssembly backend in a process: for machines where neither our libraries nor ONNX Runtime's run. */
 import { readFileSync } from "node:fs";
 import { programFile } from "../../../base/system.ts";
 import { physicalCores } from "../onnx/threads.ts";
@@ -11,7 +11,7 @@ export const wasmBackend = makeWasmBackend({
   },
   startThread() {
     const worker = new Worker(new URL("../wasm/worker.ts", import.meta.url));
-    worker.unref(); // a process that has nothing else to do ends
+    worker.unref(); // a process without other work may end
     return worker;
   },
   cores: physicalCores,

@@ -1,6 +1,6 @@
 /**
- * ONNX Runtime's C API as JavaScript functions: a row per function that we call, bound once. Failures become
- * `AppError`s with the library's own message. Indexes: order of `struct OrtApi` in onnxruntime_c_api.h, which only ever
+ * ONNX Runtime's C API as JavaScript functions: one row per function that we call, bound once. Failures become
+ * `AppError`s with the library's own message. Indexes: order of `struct OrtApi` in onnxruntime_c_api.h, which only
  * grows at its end.
  */
 import { CString, FFIType, linkSymbols, ptr, read, type Pointer } from "bun:ffi";
@@ -8,10 +8,7 @@ import { AppError } from "../../../base/index.ts";
 import type { Library } from "./library.ts";
 
 type Arg = "ptr" | "i32" | "u64";
-/**
- * What may be passed for a `ptr`: memory (kept alive by the caller for as long as native code may use it), or an
- * address.
- */
+/** Values for a `ptr`: memory (kept alive by the caller while native code may use it), or an address. */
 type Memory = NodeJS.TypedArray | Pointer | null;
 
 /** Functions that return a status: index in the table, then arguments. */
@@ -100,7 +97,7 @@ export function pathString(path: string): Uint8Array {
   return process.platform === "win32" ? Buffer.from(`${path}\0`, "utf16le") : cString(path);
 }
 
-/** Addresses of buffers, as a C array. The buffers must stay referenced beside it. */
+/** Addresses of buffers, as a C array. The caller must keep references to the buffers. */
 export function pointerArray(handles: readonly (Pointer | Uint8Array)[]): BigUint64Array {
   return BigUint64Array.from(handles, (each) => BigInt(typeof each === "number" ? each : ptr(each as Uint8Array)));
 }

@@ -1,7 +1,7 @@
 /**
- * Graphs that ONNX Runtime has optimized and whose weights it has packed for this CPU, kept on disk: a second load maps
- * them instead of packing again. An entry is a folder named after everything that its content depends on; it is made
- * under another name and renamed when complete, and checked before use.
+ * Disk cache of graphs that ONNX Runtime has optimized and whose weights it has packed for this CPU: a second load maps
+ * them instead of packing again. An entry is a folder named after everything that its content depends on; it is created
+ * under another name, renamed when complete, and checked before use.
  */
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, renameSync } from "node:fs";
 import { statSync, utimesSync, writeFileSync } from "node:fs";
@@ -11,21 +11,23 @@ import { messageOf } from "../../../base/index.ts";
 import { removeFolder } from "./folders.ts";
 import type { Program } from "../../program/backend.ts";
 
-/** A file that is named by its content: its modification time is its last use. */
+/** A file named by its content: its modification time is its last use. */
 const CONTENT_NAMED = /[\\/]sha256-[0-9a-f]{64}$/;
 /** Files of an entry. */
 export const MODEL_NAME = "model.onnx";
 export const WEIGHTS_NAME = "weights.bin";
 const MANIFEST_NAME = "entry.json";
-/** Raised when lowerings or packings change what they write. */
+/** Increase it when lowerings or packings change their output. */
 const FORMAT = 5;
-/** Entries beyond this are removed, the longest unused first. */
+/** Maximum bytes; the least recently used entries are removed first. */
 const CACHE_BYTES_MAX = 32 * 2 ** 30;
-/** A folder that was not finished in this time belongs to a process that died. */
+/** An incomplete folder older than this belongs to a dead process. */
 const UNFINISHED_MS_MAX = 60 * 60 * 1000;
 const ENTRY_PREFIX = "onnx-";
 const UNFINISHED_PREFIX = "onnx.tmp-";
-/** Where a file is looked at: enough to notice truncation, a hole or another file's content, in a millisecond. */
+/**
+ * Number of sampled places of a file: enough to detect truncation, a hole or another file's content, in a millisecond.
+ */
 const SAMPLES = 64;
 const SAMPLE_BYTES = 4096;
 
@@ -34,7 +36,7 @@ interface Manifest {
   readonly files: Readonly<Record<string, { readonly byteLength: number; readonly hash: string }>>;
 }
 
-/** The name of a program's entry: another file, library, CPU, precision or format gives another name. */
+/** The name of a program's entry: it changes with the file, library, CPU, precision or format. */
 export function entryName(program: Program, options: { libraryVersion: string; precise: boolean }): string {
   const hash = new Bun.CryptoHasher("sha256");
   hash.update(JSON.stringify([FORMAT, options.libraryVersion, options.precise, arch(), cpuFeatures()]));
@@ -46,7 +48,7 @@ export function entryName(program: Program, options: { libraryVersion: string; p
   return ENTRY_PREFIX + hash.digest("hex").slice(0, 32);
 }
 
-/** Path of a complete entry, marked as used now; undefined where there is none. A damaged one is removed. */
+/** Path of a complete entry, marked as used now; undefined if there is no entry. Removes a damaged one. */
 export function findEntry(cacheDir: string, name: string): string | undefined {
   const folder = join(cacheDir, name);
   try {
@@ -62,8 +64,8 @@ export function findEntry(cacheDir: string, name: string): string | undefined {
 }
 
 /**
- * Makes an entry: `build` puts its files into a fresh folder. Another process may do the same meanwhile; the first to
- * finish wins, and both get its folder.
+ * Creates an entry: `build` writes its files into a new folder. If another process does the same meanwhile, the first
+ * to finish wins, and both get its folder.
  */
 export function makeEntry(cacheDir: string, name: string, build: (folder: string) => void): string {
   mkdirSync(cacheDir, { recursive: true });
@@ -83,7 +85,7 @@ export function makeEntry(cacheDir: string, name: string, build: (folder: string
   return folder;
 }
 
-/** Removes what died processes left, and the longest unused entries beyond `bytesMax`. Never the entry `keep`. */
+/** Removes folders of dead processes, and the least recently used entries beyond `bytesMax`, but never `keep`. */
 export function pruneEntries(cacheDir: string, keep: string, bytesMax = CACHE_BYTES_MAX): void {
   const entries: { path: string; usedAtMs: number; byteLength: number }[] = [];
   for (const name of readdirSync(cacheDir)) {
@@ -116,7 +118,7 @@ function checkFile(path: string, expected: Manifest["files"][string] | undefined
   throw new Error(`${path}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`);
 }
 
-/** Size and a hash of pages spread over the file. */
+/** Size and a hash of pages sampled over the file. */
 function describeFile(path: string): Manifest["files"][string] {
   const file = openSync(path, "r");
   try {
@@ -132,7 +134,7 @@ function describeFile(path: string): Manifest["files"][string] {
   }
 }
 
-/** What decides which kernels, and so which packing, the library picks. */
+/** The CPU features that determine the library's choice of kernels, and so of packing. */
 function cpuFeatures(): string {
   try {
     const flags = /^(flags|Features)\s*:.*$/m.exec(readFileSync("/proc/cpuinfo", "utf8"));

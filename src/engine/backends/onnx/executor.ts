@@ -1,6 +1,5 @@
 /**
- * What runs the graph: ONNX Runtime through its C API (`native.ts`), or through the package's own binding
- * (`fallback.ts`).
+ * Runs the graph: ONNX Runtime through its C API (`native.ts`), or through the package's own binding (`fallback.ts`).
  */
 
 /** One graph input. `data` may be longer than `shape` says. */
@@ -31,9 +30,9 @@ export interface Pass {
   readonly lowSlot: number;
   readonly batch: number;
   readonly feeds: readonly Feed[];
-  /** Whether the run takes so much memory that it should be given back at once. */
+  /** True if the run takes so much memory that it should be freed at once. */
   readonly large: boolean;
-  /** Which result is wanted, and where it goes. */
+  /** The wanted result, and its destination. */
   readonly result: {
     readonly name: "logits" | "states";
     readonly shape: readonly [rows: number, dim: number];

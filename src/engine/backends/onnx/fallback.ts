@@ -1,6 +1,6 @@
 /**
- * Runs a graph through the JavaScript binding of `onnxruntime-node`, where `bun:ffi` does not work. Same library, same
- * logits; but the binding copies every output on each run, the whole KV cache among them, so it gets slower with the
+ * Runs a graph through the JavaScript binding of `onnxruntime-node`, if `bun:ffi` does not work. Same library, same
+ * logits; but the binding copies every output on each run, including the whole KV cache, so it gets slower with the
  * cache's size (2 tokens/s instead of 22 at 4,096 tokens of a 1.2 B model).
  */
 import type * as ort from "onnxruntime-node";
@@ -8,12 +8,12 @@ import type { Executor, Feed, KvCache } from "./executor.ts";
 
 const ELEMENT_TYPE = { float: "float32", int32: "int32", int64: "int64" } as const;
 
-/** Opens a session on a model file and runs it over a KV cache. The files may go when it is open. */
+/** Opens a session on a model file and runs it over a KV cache. The files may be deleted once it is open. */
 export async function makeFallbackExecutor(
   modelPath: string,
   { threads, cache }: { threads: number; cache: KvCache },
 ): Promise<Executor> {
-  const { InferenceSession, Tensor } = await import("onnxruntime-node"); // loads the library: not before it is wanted
+  const { InferenceSession, Tensor } = await import("onnxruntime-node"); // loads the library, so only on demand
   const session = await InferenceSession.create(modelPath, {
     executionProviders: ["cpu"],
     intraOpNumThreads: threads,
@@ -29,7 +29,7 @@ export async function makeFallbackExecutor(
   return {
     async run({ lowSlot, batch, feeds, result }) {
       const inputs = Object.fromEntries(feeds.map((feed) => [feed.name, tensor(feed)]));
-      // Outputs that are given are written in place; what `run` returns are copies of them.
+      // The run writes the given outputs in place; `run` returns copies of them.
       const outputs: Record<string, ort.Tensor> = {
         [result.name]: tensor({ ...result, type: "float" }),
       };

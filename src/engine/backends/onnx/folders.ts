@@ -1,13 +1,13 @@
 /**
- * Folders for files that ONNX Runtime opens. Elsewhere they go while it has their files mapped; on Windows a mapped
- * file cannot be removed: it stays until a later load finds it free.
+ * Folders for files that ONNX Runtime opens. On other systems they can be deleted while mapped; on Windows a mapped
+ * file cannot be removed and stays until a later load finds it unused.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const PREFIX = "hearth-onnx-";
-/** An older folder is not being filled any more. */
+/** Older folders are no longer being filled. */
 const FILLED_MS = 60 * 60 * 1000;
 
 interface On {
@@ -23,7 +23,7 @@ export function makeFolder({ platform = process.platform, parent = tmpdir(), now
   return mkdtempSync(join(parent, PREFIX));
 }
 
-/** Removes a folder with all that is in it, as far as nothing has it mapped. */
+/** Removes a folder with its content, except mapped files. */
 export function removeFolder(path: string, { platform = process.platform }: On = {}): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /**
- * The KV cache's memory and what is done to it outside of a pass. Layout per layer: (slots, nKvHeads, ctxLen, headDim),
- * so a range of slots is one piece of memory that a pass can bind.
+ * The KV cache's memory and the operations on it between passes. Layout per layer: (slots, nKvHeads, ctxLen, headDim),
+ * so that a pass can bind a range of slots as one piece of memory.
  */
 import { AppError } from "../../../base/index.ts";
 import type { RopeScaling } from "../../program/step.ts";
@@ -8,8 +8,8 @@ import { rotateHead, ropeShift } from "../../program/rope.ts";
 import type { KvCache, LayerCache } from "./executor.ts";
 
 /**
- * Reserves the memory of a cache. The system gives its pages when they are first written. Throws `too_large` where
- * there is no room for it.
+ * Reserves the memory of a cache. The system provides pages when they are first written. Throws `too_large` if there is
+ * not enough.
  */
 export function makeKvCache(
   layers: readonly Pick<LayerCache, "layer" | "nKvHeads" | "headDim">[],
@@ -54,11 +54,11 @@ interface Shift {
   readonly keep: number;
   readonly discard: number;
   readonly length: number;
-  /** How keys of this layer were rotated; undefined where they were not. */
+  /** RoPE of this layer's keys; undefined: none. */
   readonly rope: RopeScaling | undefined;
 }
 
-/** Moves the tokens from keep + discard on down by `discard`, and turns their keys back by as many positions. */
+/** Moves the tokens from keep + discard on down by `discard`, and rotates their keys back by as many positions. */
 export function shiftTokens(cache: KvCache, { layer, slot, keep, discard, length, rope }: Shift): void {
   const { nKvHeads, headDim, keys, values } = layer;
   const back = rope && ropeShift(rope, { discard, ctxLen: cache.ctxLen });

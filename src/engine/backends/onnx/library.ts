@@ -1,6 +1,6 @@
 /**
- * Finds ONNX Runtime's shared library inside the `onnxruntime-node` package and opens it. That package is used for this
- * file only, unless native functions cannot be called: its JavaScript binding is slow (see `fallback.ts`).
+ * Finds ONNX Runtime's shared library inside the `onnxruntime-node` package and opens it. Only this file of the package
+ * is used, unless native functions cannot be called: its JavaScript binding is slow (see `fallback.ts`).
  */
 import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:ffi";
 import { existsSync, readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const FILE_NAMES: Readonly<Record<string, readonly string[]>> = {
   darwin: ["libonnxruntime.1.dylib", "libonnxruntime.1.30.0.dylib"],
   win32: ["onnxruntime.dll"],
 };
-/** Where each system keeps C's getenv. */
+/** The library with C's getenv on each system. */
 const LIBC: Readonly<Record<string, string>> = {
   linux: "libc.so.6",
   darwin: "libSystem.B.dylib",
@@ -32,14 +32,14 @@ export interface Library {
   readonly table: Pointer;
 }
 
-/** Why there is no library for this machine; undefined where there is one. Unpacks nothing. */
+/** Why there is no library for this machine; undefined: there is one. Unpacks nothing. */
 export function libraryLacks(): string | undefined {
   if (hasInside("node_modules/onnxruntime-node")) return undefined;
   const found = findLibrary();
   return "reason" in found ? found.reason : undefined;
 }
 
-/** Where the library should be, or why there is none for this machine. */
+/** The library's path, or why there is no library for this machine. */
 export function findLibrary(from: string = import.meta.dir): { path: string } | { reason: string } {
   const names = FILE_NAMES[process.platform];
   if (!names) return { reason: `no ONNX Runtime for ${process.platform}` };
@@ -55,7 +55,7 @@ export function findLibrary(from: string = import.meta.dir): { path: string } | 
   return path ? { path } : { reason: `ONNX Runtime library not found: tried ${paths.join(", ")}` };
 }
 
-/** Opens the library. Throws `unsupported` where it is missing, too old, or would report usage to its vendor. */
+/** Opens the library. Throws `unsupported` if it is missing, too old, or would report usage to its vendor. */
 export function openLibrary(): Library {
   const found = findLibrary();
   if ("reason" in found) throw new AppError("unsupported", found.reason);
@@ -63,7 +63,7 @@ export function openLibrary(): Library {
   return openLibraryAt(found.path);
 }
 
-/** Opens a library file without asking about usage reports: `openLibrary` does. */
+/** Opens a library file without the check of usage reports, which `openLibrary` makes. */
 export function openLibraryAt(path: string): Library {
   let base: Pointer | null;
   try {
@@ -94,8 +94,8 @@ export function checkVersion(version: string, path: string): void {
 }
 
 /**
- * The library starts its usage reports when it is loaded, and looks for the switch in the process's own environment:
- * what JavaScript sets in `process.env` does not reach it.
+ * The library starts its usage reports when it is loaded, and reads the switch from the process's own environment,
+ * which JavaScript's `process.env` does not change.
  */
 export function checkTelemetryOff(): void {
   if (nativeEnvironment(TELEMETRY_SWITCH) === "1") return;
@@ -103,7 +103,7 @@ export function checkTelemetryOff(): void {
   throw new AppError("unsupported", `ONNX Runtime would report usage to its vendor: ${how}`);
 }
 
-/** Whether native functions can be called from here: not in every build of Bun, nor where policy forbids it. */
+/** Returns whether native functions can be called: some builds of Bun cannot, and policies may forbid it. */
 export function canCallNative(): boolean {
   try {
     openLibc();
@@ -126,7 +126,7 @@ function openLibc() {
   return dlopen(libc, { getenv: { args: [FFIType.cstring], returns: FFIType.ptr } }).symbols;
 }
 
-/** The environment that this process was started with, as Linux keeps it; empty elsewhere. */
+/** The environment with which this process was started, as Linux keeps it; empty elsewhere. */
 function startEnvironment(): ReadonlyMap<string, string> {
   if (process.platform !== "linux") return new Map();
   const entries = readFileSync("/proc/self/environ", "utf8").split("\0");

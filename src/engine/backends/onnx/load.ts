@@ -1,6 +1,6 @@
 /**
- * Loading: lower the program to a graph, pack its weights, and open a session on it. Large models go through the cache
- * of packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
+ * Loads a program: lowers it to a graph, packs its weights, and opens a session on it. Large models go through the
+ * cache of packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
  */
 import type { Pointer } from "bun:ffi";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -27,9 +27,9 @@ import { makeSession } from "./session.ts";
 import { physicalCores } from "./threads.ts";
 import { createWeightFile, planWeightFile } from "./weight-file.ts";
 
-/** Below this, packing takes a moment and an entry would only be clutter. */
+/** Smaller models are packed quickly, and an entry would only be clutter. */
 const CACHED_BYTES_MIN = 64 * 2 ** 20;
-/** Share of a first load that is packing; the rest is ONNX Runtime's and cannot be watched. */
+/** Share of packing in a first load; the rest is ONNX Runtime's and reports no progress. */
 const PACKING_SHARE = 0.5;
 
 interface Opening {
@@ -47,17 +47,17 @@ interface Loading {
   readonly threads: number;
 }
 
-/** What the tests change. */
+/** Settings for tests. */
 export interface LoadSettings {
-  /** False goes through the JavaScript binding; undefined: where native functions cannot be called. */
+  /** False uses the JavaScript binding; undefined: uses it only if native functions cannot be called. */
   readonly native?: boolean;
-  /** Packed weights of this many bytes are kept in `cacheDir`. */
+  /** From so many bytes on, packed weights are kept in `cacheDir`. */
   readonly cachedBytesMin?: number;
 }
 
 /**
- * Loads a program. Throws `unsupported` where ONNX Runtime cannot be used here, `runner` where it refuses the graph,
- * `too_large` where the disk has no room for the packed weights.
+ * Loads a program. Throws `unsupported` if ONNX Runtime cannot be used here, `runner` if it refuses the graph,
+ * `too_large` if the disk has no room for the packed weights.
  */
 export async function loadSession(
   program: Program,
@@ -113,7 +113,7 @@ async function openFallback({ program, options, threads, cache }: Opening): Prom
   }
 }
 
-/** Opens a session on files that are gone when it is open: the library has packed or mapped what it needs. */
+/** Opens a session on temporary files: afterwards the library has packed or mapped what it needs. */
 function openDirect({ program, options, runtime, threads }: Loading): Pointer {
   const folder = makeFolder();
   try {
@@ -124,7 +124,7 @@ function openDirect({ program, options, runtime, threads }: Loading): Pointer {
   }
 }
 
-/** Opens a session on a cache entry, made first where there is none or where the library refuses the one there is. */
+/** Opens a session on a cache entry, which is created if it is missing or the library refuses it. */
 function openCached(loading: Loading, cacheDir: string): Pointer {
   const name = entryName(loading.program, { libraryVersion: loading.libraryVersion, precise: loading.options.precise });
   const found = findEntry(cacheDir, name);
@@ -181,11 +181,11 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
     throw new AppError("too_large", `${folder}: no room for the packed weights: ${messageOf(error)}`, { cause: error });
   } finally {
     file.close();
-    Bun.gc(true); // the packed chunks: hundreds of megabytes that would stay until something else needs memory
+    Bun.gc(true); // frees the packed chunks: hundreds of megabytes that would otherwise stay
     makePageDropper(program.steps.flatMap(packedMatrices).map((w) => program.weights.read(w.name)))();
   }
 }
 
-/** The matrices of a step that are packed, and their low-rank changes. */
+/** The packed matrices of a step, and their low-rank changes. */
 const packedMatrices = (step: Program["steps"][number]): readonly Weight[] =>
   weightsOf(step, "matrix", "experts").flatMap(withChanges);

@@ -1,6 +1,7 @@
 /**
- * Runs a graph through ONNX Runtime's C API. Every input and output is memory of ours that the library reads and writes
- * in place; past and present of the KV cache are the same memory, so a run costs the same at every cache size.
+ * Runs a graph through ONNX Runtime's C API. The library reads and writes every input and output in place in our
+ * memory; past and present of the KV cache are the same memory, so the cost of a run does not depend on the cache's
+ * size.
  */
 import { ptr, type Pointer } from "bun:ffi";
 import { assert } from "../../../base/index.ts";
@@ -15,16 +16,16 @@ const ALLOCATOR_DEVICE = 0; // OrtAllocatorType
 const MEMORY_DEFAULT = 0; // OrtMemType
 
 /**
- * Smaller weights are packed again at each load: the library aligns only larger ones in the file it saves (1.30.0), and
- * its kernels find their way in a packed weight by its address modulo 64.
+ * Smaller weights are packed again at each load: in the file it saves, the library aligns only larger ones (1.30.0),
+ * and its kernels locate data in a packed weight by its address modulo 64.
  */
 const SAVED_BYTES_MIN = 1024 * 1024;
 
 interface SessionSettings {
   readonly threads: number;
-  /** Where to save the optimized graph and its packed weights instead of running it. */
+  /** Destination of the optimized graph and its packed weights; then the graph is not run. */
   readonly saveTo?: { readonly model: string; readonly weightsName: string };
-  /** The graph is one that was saved so. */
+  /** The graph is a saved one. */
   readonly optimized?: boolean;
 }
 
@@ -60,7 +61,7 @@ export function createSession({ api, env }: Runtime, modelPath: string, settings
   }
 }
 
-/** Runs a session over a KV cache; owns both handles from then on. */
+/** Runs a session over a KV cache; owns both handles afterwards. */
 export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cache: KvCache): Executor {
   const memory = handleOf((out) => api.CreateCpuMemoryInfo(ALLOCATOR_DEVICE, MEMORY_DEFAULT, out));
   const shrink = handleOf((out) => api.CreateRunOptions(out));

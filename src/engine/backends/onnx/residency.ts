@@ -1,12 +1,12 @@
 /**
- * Gives back the memory of mapped files that only loading touched: the GGUF, and in a cache entry the weights as they
- * were before packing. Pages that are needed after all come back from the page cache. Linux only: elsewhere the system
- * takes them when it is short of memory.
+ * Frees the memory of mapped files that only loading touched: the GGUF, and in a cache entry the weights before
+ * packing. Pages that are needed later come back from the page cache. Linux only: other systems reclaim them when
+ * memory is short.
  */
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
 
-const MADV_DONTNEED = 4; // bits/mman-linux.h: drops the pages; an unwritten file mapping reads them again
+const MADV_DONTNEED = 4; // bits/mman-linux.h: drops the pages; an unmodified file mapping reads them again
 
 /** A mapping of this process, as /proc/self/smaps lists it. */
 interface Mapping {
@@ -20,10 +20,10 @@ export function dropFilePages(path: string): void {
   for (const mapping of fileMappings()) if (mapping.path === path) dropRange(mapping.start, mapping.end);
 }
 
-/** A function that drops the resident pages below views; it passes over those that are not on a mapped file. */
+/** Makes a function that drops the resident pages below views; skips views outside file mappings. */
 export function makePageDropper(views: readonly Uint8Array[]): () => void {
   const mappings = fileMappings();
-  const page = 65_536; // the largest page of any Linux we run on; ranges are rounded inwards
+  const page = 65_536; // the largest page size of supported Linux systems; ranges are rounded inwards
   const ranges = views.flatMap((view) => {
     const start = view.length > 0 ? ptr(view) : 0;
     const end = start + view.length;
@@ -35,7 +35,7 @@ export function makePageDropper(views: readonly Uint8Array[]): () => void {
   };
 }
 
-/** Mappings of files whose content is the file's: what was written to a private mapping exists nowhere else. */
+/** Mappings that equal their file's content: modified pages of a private mapping exist nowhere else. */
 function fileMappings(): readonly Mapping[] {
   if (process.platform !== "linux") return [];
   return readFileSync("/proc/self/smaps", "utf8")

@@ -1,10 +1,10 @@
 /**
- * A loaded model on the ONNX graph: batches of rows to passes of the graph, and the KV cache between them.
+ * A loaded model on the ONNX graph: turns batches of rows into passes of the graph, and keeps the KV cache between
+ * them.
  *
- * One pass runs either some tokens of one sequence, or one token of each of several neighbouring slots. Slots between
- * those that are wanted take part with a token of no meaning: it lands behind their last one, where their next run
- * overwrites it. An encoder, which keeps nothing, runs all sequences of a batch as one pass, each filled with tokens of
- * no meaning up to the longest.
+ * One pass runs either some tokens of one sequence, or one token each of several neighbouring slots. Unwanted slots in
+ * between take part with a padding token: it is stored after their last one, where their next run overwrites it. An
+ * encoder, which has no cache, runs all sequences of a batch as one pass, each padded to the longest.
  */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { Lowered } from "../../../../kernels/onnx/lowering.ts";
@@ -18,11 +18,11 @@ import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
 
-/** Slots that a shared pass carries along unasked before it is cheaper to run twice. */
+/** Unwanted slots in a shared pass up to which it is cheaper than two passes. */
 const GAP_SLOTS_MAX = 2;
-/** From this many tokens on, a pass gives its memory back when it is done. */
+/** A pass with so many tokens frees its memory when it is done. */
 const LARGE_TOKENS = 64;
-/** After this many embeddings, the pages of the table that were read are dropped: reading one row brings in many. */
+/** After this many embeddings, the table's pages are dropped: reading one row brings in many. */
 const EMBEDDINGS_KEPT_MAX = 64;
 
 export interface SessionParts {
@@ -49,7 +49,7 @@ export function makeSession(parts: SessionParts): Session {
   const ropes = lowered.ropes.map((rope) => ropeTable(rope, cache.ctxLen));
   const constants = ropeFeeds(lowered, ropes, cache.ctxLen);
   const begin = lowered.embed ? makeEmbed(program, lowered.embed) : placeInputs;
-  const inputDim = writtenBy(program.steps[0]!).dim; // of an embed or input step
+  const inputDim = writtenBy(program.steps[0]!).dim; // for an embed or input step
   const discarded = new Float32Array(program.states.dim);
   let results = new Float32Array(0);
   let embeds = new Float32Array(0);
@@ -120,7 +120,9 @@ interface Result {
   readonly dim: number;
 }
 
-/** Where a pass writes. Some kernels divide by the number of rows: where none is wanted, one is thrown away. */
+/**
+ * Destination of a pass. Some kernels divide by the number of rows: if no row is wanted, one is computed and discarded.
+ */
 function targetOf(
   { name, dim }: Result,
   at: { row: number; wanted: readonly number[]; results: Float32Array; discarded: Float32Array },
@@ -133,19 +135,19 @@ function targetOf(
 const wantedRows = ({ states, tokens }: StateRows): number =>
   states === "all" ? tokens.length : states === "none" ? 0 : 1;
 
-/** Which slots a pass spans, and what each of them adds. All have the same number of tokens. */
+/** The slots of a pass, and the tokens of each. All have the same number of tokens. */
 interface Layout {
   readonly lowSlot: number;
   /** Per slot: tokens in its cache. */
   readonly starts: Int32Array;
-  /** (slots · tokensEach), −1 for a token of no meaning */
+  /** (slots · tokensEach), −1 for padding */
   readonly tokens: Int32Array;
-  /** Per slot: how many of its tokens mean something. */
+  /** Per slot: number of tokens without padding. */
   readonly counts: Int32Array;
   readonly tokensEach: number;
   /** Per member: the row of its first token. */
   readonly firsts: readonly number[];
-  /** Rows that are wanted, in the order of the members. */
+  /** Wanted rows, in the order of the members. */
   readonly rows: readonly number[];
 }
 
@@ -167,7 +169,7 @@ function layoutOf(members: readonly StateRows[], lengths: Int32Array): Layout {
   return { lowSlot, starts, tokens, counts: new Int32Array(count).fill(tokensEach), tokensEach, firsts, rows };
 }
 
-/** One sequence after the other, whatever its slot, and each as long as the longest. */
+/** Sequences one after another, in any slots, each padded to the longest. */
 function raggedLayoutOf(members: readonly StateRows[]): Layout {
   const counts = Int32Array.from(members, ({ tokens }) => tokens.length);
   const tokensEach = Math.max(0, ...counts);
@@ -193,7 +195,7 @@ interface Inputs {
   readonly layout: Layout;
   readonly dim: number;
   readonly embeds: Float32Array;
-  /** Which of the wanted rows go on to the logits; undefined where there are none. */
+  /** The wanted rows for the logits; undefined if the result is not logits. */
   readonly head: readonly number[] | undefined;
   readonly ctxLen: number;
 }
@@ -240,7 +242,7 @@ function ropeFeeds(lowered: Lowered, tables: readonly GrowingRopeTable[], ctxLen
   });
 }
 
-/** Fills what the steps begin with, (tokens, dim); zeros for tokens of no meaning. */
+/** Fills the initial rows, (tokens, dim); zeros for padding. */
 type Begin = (members: readonly StateRows[], layout: Layout, out: Float32Array) => void;
 
 const placeInputs: Begin = (members, { tokens, firsts }, out) => {
@@ -252,7 +254,7 @@ const placeInputs: Begin = (members, { tokens, firsts }, out) => {
   }
 };
 
-/** Writes the embeddings of tokens, dequantizing their rows where they lie in the file. */
+/** Writes the embeddings of tokens, dequantizing their rows from the file. */
 function makeEmbed({ weights }: Program, { table, scale }: NonNullable<Lowered["embed"]>): Begin {
   const rowBytes = rowBytesOf(table);
   const bytes = weights.read(table.name);
@@ -310,7 +312,7 @@ function* groupsOf(
   function isStep({ tokens, states }: StateRows): boolean {
     return tokens.length === 1 && states !== "none";
   }
-  /** Whether the slots between two can take part: not many, and each has room for a token that means nothing. */
+  /** Returns whether the slots between two can take part: few enough, and each with room for a padding token. */
   function reaches(from: number, to: number): boolean {
     if (to <= from || to - from - 1 > GAP_SLOTS_MAX) return false;
     for (let slot = from + 1; slot < to; slot++) if (lengths[slot]! >= ctxLen) return false;
@@ -318,7 +320,7 @@ function* groupsOf(
   }
 }
 
-/** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
+/** Throws `runner` at the first NaN or infinite value: otherwise broken weights would be sampled from. */
 function checkFinite(values: Float32Array, { name, dim }: Result): void {
   for (let i = 0; i < values.length; i++) {
     const x = values[i]!;

@@ -1,11 +1,11 @@
-/** How many threads are worth starting: physical cores that this process may use. */
+/** The number of useful threads: physical cores that this process may use. */
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { windowsCores } from "./windows-cores.ts";
 
 const CPU_FOLDER = "/sys/devices/system/cpu";
 
-/** Two hardware threads of one core share its vector units, so a second one per core does not pay. */
+/** Two hardware threads of one core share its vector units, so a second one per core does not help. */
 export function physicalCores(folder = CPU_FOLDER): number {
   const allowed = availableParallelism();
   if (process.platform === "win32") return Math.min(allowed, windowsCores() ?? allowed);

@@ -1,10 +1,13 @@
-/** The file of packed weights beside a graph: written once, front to back or anywhere, then mapped by ONNX Runtime. */
+/**
+ * The file of packed weights beside a graph: written once, sequentially or with random access, then mapped by ONNX
+ * Runtime.
+ */
 import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import type { WeightFile } from "../../../../kernels/onnx/graph.ts";
 
-const ALIGNMENT = 64; // a cache line; every element type is happy with it
+const ALIGNMENT = 64; // a cache line, valid for every element type
 
-/** Sets offsets aside without a file: to learn what a graph needs before its weights are wanted. */
+/** Reserves offsets without a file, to find out a graph's size before its weights are needed. */
 export function planWeightFile(name: string): WeightFile & { readonly byteLength: () => number } {
   let end = 0;
   return {
@@ -20,7 +23,7 @@ export function planWeightFile(name: string): WeightFile & { readonly byteLength
   };
 }
 
-/** Creates the file; `close` when everything is written. */
+/** Creates the file; call `close` when everything is written. */
 export function createWeightFile(path: string, name: string): WeightFile & { close(): void } {
   const file = openSync(path, "wx", 0o600);
   const plan = planWeightFile(name);

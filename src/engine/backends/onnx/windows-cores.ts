@@ -1,18 +1,18 @@
-/** The processor's cores as Windows lists them: not its logical processors, of which a core may have two. */
+/** The processor's cores on Windows, as opposed to its logical processors, of which a core may have two. */
 import { dlopen, ptr } from "bun:ffi";
 
 const RELATION_PROCESSOR_CORE = 0;
 /** Offsets and sizes of SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX, in bytes. */
 const [SIZE_AT, CLASS_AT, ENTRY_BYTES_MIN] = [4, 9, 32];
 
-/** Undefined where Windows does not say. */
+/** Undefined if Windows does not say. */
 export function windowsCores(): number | undefined {
   const { symbols, close } = dlopen("kernel32.dll", {
     GetLogicalProcessorInformationEx: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   });
   try {
     const length = new Uint32Array(1);
-    symbols.GetLogicalProcessorInformationEx(RELATION_PROCESSOR_CORE, null, ptr(length)); // says how long the list is
+    symbols.GetLogicalProcessorInformationEx(RELATION_PROCESSOR_CORE, null, ptr(length)); // returns the list's length
     const list = new Uint8Array(length[0]!);
     if (list.length === 0) return undefined;
     const isThere = symbols.GetLogicalProcessorInformationEx(RELATION_PROCESSOR_CORE, ptr(list), ptr(length)) !== 0;
@@ -23,8 +23,8 @@ export function windowsCores(): number | undefined {
 }
 
 /**
- * Cores of the fastest kind, or half of all where those are fewer: the slow ones of a laptop's processor hold the fast
- * ones up, unless there are hardly any fast ones. Undefined for a list that cannot be read.
+ * Cores of the fastest kind, or half of all if those are fewer: the slow cores of a laptop's processor delay the fast
+ * ones, unless there are hardly any fast ones. Undefined for an invalid list.
  */
 export function countCores(list: Uint8Array): number | undefined {
   const view = new DataView(list.buffer, list.byteOffset, list.byteLength);

@@ -1,4 +1,4 @@
-/** What convolutions and recurrences keep of a slot, put aside and taken back. */
+/** Saves and restores a slot's convolution and recurrent states. */
 import { assert } from "../../../base/index.ts";
 import type { Checkpoint, Checkpoints, PackedCheckpoints, StateRows } from "../../program/backend.ts";
 import type { Block } from "./memory.ts";
@@ -8,7 +8,7 @@ interface SimdCheckpoint extends Checkpoint {
 }
 
 export interface SlotStates extends Checkpoints, PackedCheckpoints {
-  /** Throws where a run does not go on from what is kept. */
+  /** Throws if a run does not continue from the kept states. */
   check(batch: readonly StateRows[]): void;
   ran(batch: readonly StateRows[]): void;
   shifted(slot: number, length: number): void;
@@ -16,7 +16,7 @@ export interface SlotStates extends Checkpoints, PackedCheckpoints {
 
 /** @param kept (slots, values of the state) each */
 export function makeSlotStates(kept: readonly Block[], slots: number): SlotStates {
-  const lengths = new Int32Array(slots); // tokens that each slot holds
+  const lengths = new Int32Array(slots); // length of each slot in tokens
   const of = ({ view }: Block, slot: number): Uint8Array => {
     const bytes = view.length / slots;
     return view.subarray(slot * bytes, (slot + 1) * bytes);
@@ -42,11 +42,11 @@ export function makeSlotStates(kept: readonly Block[], slots: number): SlotState
       return { length, values, bytes: values.reduce((sum, { byteLength }) => sum + byteLength, 0) };
     },
     restore(slot, checkpoint) {
-      const { values, length } = checkpoint as SimdCheckpoint; // it came from `save`
+      const { values, length } = checkpoint as SimdCheckpoint; // made by `save`
       for (const [i, block] of kept.entries()) of(block, slot).set(values[i]!);
       lengths[slot] = length;
     },
-    pack: (checkpoint) => joined((checkpoint as SimdCheckpoint).values), // it came from `save` or `unpack`
+    pack: (checkpoint) => joined((checkpoint as SimdCheckpoint).values), // made by `save` or `unpack`
     unpack(length, bytes): SimdCheckpoint | undefined {
       const sizes = kept.map(({ view }) => view.length / slots);
       if (bytes.length !== sizes.reduce((sum, size) => sum + size, 0)) return undefined;

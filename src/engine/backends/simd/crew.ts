@@ -1,18 +1,18 @@
 /**
- * Threads that run passes together: one calls, the others are Workers that make one call per pass and sleep between
- * passes. A late one finds everything done. None is terminated while it is inside of a call.
+ * The thread pool for passes: the calling thread and Workers, which make one call per pass and sleep between passes. A
+ * late Worker finds everything done. A Worker is never terminated within a call.
  */
 
 export interface Crew {
-  /** Runs the pass that the header holds. */
+  /** Runs the pass in the header. */
   run(): void;
-  /** The same by the calling thread, while the others sleep. */
+  /** Runs it on the calling thread alone, while the others sleep. */
   runAlone(): void;
-  /** Lets the Workers go; `whenGone` is called when none of them can touch memory any more. */
+  /** Dismisses the Workers; calls `whenGone` when none of them can touch memory any more. */
   dismiss(whenGone: () => void): void;
 }
 
-/** [0]: number of the pass, −1 to leave. Only one that is shared can be sent to a Worker. */
+/** [0]: number of the pass, −1 to leave. Only a shared one can be sent to a Worker. */
 export const makeSignal = (isShared: boolean): Int32Array =>
   new Int32Array(isShared ? new SharedArrayBuffer(4) : new ArrayBuffer(4));
 
@@ -36,7 +36,7 @@ export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: ()
         if (--left === 0) whenGone();
       };
       for (const worker of workers) {
-        worker.onmessage = () => gone(worker); // it says that it has left its loop
+        worker.onmessage = () => gone(worker); // its message says that it has left its loop
         worker.onerror = () => gone(worker);
       }
       wake(-1);
@@ -46,8 +46,8 @@ export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: ()
 }
 
 /**
- * A Worker's life: its part of each pass, until it is dismissed; then it must send any message.
- * @param idle does a little of what there is to do before the first pass; false: nothing is left
+ * A Worker's loop: its part of each pass, until it is dismissed; then it must send any message.
+ * @param idle does a little of other work before the first pass; false: there is no more
  */
 export function takePart(signal: Int32Array, run: () => void, idle: () => boolean = () => false): void {
   let seen = 0;

@@ -1,24 +1,24 @@
-/** Matrices of q8_0 whose rows lie eight beside each other: kernels/simd/interleaved.h. */
+/** Matrices of q8_0 with eight interleaved rows: kernels/simd/interleaved.h. */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import type { Memory } from "./memory.ts";
 
-/** Are added to the number of a matrix's type: what kind of numbers its products are of. */
+/** Added to the number of a matrix's type: the arithmetic of its products. */
 const [INTEGERS, FLOATS] = [256, 512];
 const ROWS = 8;
 const BLOCK_BYTES = 34;
 
-/** Where it lies; its view is the memory's to keep. */
+/** The address; the memory keeps the view. */
 export interface Tensor {
   readonly byteLength: number;
   readonly address: number;
 }
 
-/** Places a matrix so, once. Undefined where its type, its shape or a scale forbids it. */
+/** Places an interleaved copy of a matrix, once. Undefined if its type, its shape or a scale prevents it. */
 export type Interleave = (w: Weight) => { readonly tensor: Tensor; readonly type: number } | undefined;
 
-/** Of small models, and where weights are copied anyway; in precise runs products have no kernel for it. */
+/** For small models, and if weights are copied anyway; precise runs have no kernel for it. */
 export function makeInterleaved(
   source: WeightSource,
   { memory, precise, small }: { memory: Memory; precise: boolean; small: boolean },
@@ -43,7 +43,7 @@ export function makeInterleaved(
   };
 }
 
-/** Whether products with matrices of this type are of floats. */
+/** Returns whether products with matrices of this type use floats. */
 export const hasFloatProducts = (type: number): boolean => (type & FLOATS) !== 0;
 
 function hasFiniteScales(blocks: Uint8Array): boolean {
@@ -56,7 +56,9 @@ const wordsOf = (bytes: Uint8Array): Uint16Array =>
     ? new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
     : new Uint16Array(bytes.slice().buffer);
 
-/** Of each eight rows of `width` words the first words, then the second ones …; behind the last row, rows of zeros. */
+/**
+ * For each eight rows of `width` words: their first words, then their second ones …; rows of zeros after the last row.
+ */
 function interleave(from: Uint16Array, width: number, to: Uint16Array): void {
   for (let first = 0; first < from.length; first += width * ROWS) {
     for (let row = 0; row < ROWS; row++) {

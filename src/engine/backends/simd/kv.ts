@@ -1,4 +1,4 @@
-/** The KV cache of a session: what the layers keep, and where. ops/attend.h has the layout of positions. */
+/** The KV cache of a session: its layers and their memory. ops/attend.h has the layout of positions. */
 import { assert } from "../../../base/index.ts";
 import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
@@ -6,7 +6,7 @@ import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import type { KvState, RopeScaling, Step } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 
-/** Positions are filled up to this: scores are made for so many at once. */
+/** Positions are padded to this: scores are computed for so many at once. */
 const TILE = 32;
 const VALUE_FILL = 16;
 
@@ -16,7 +16,7 @@ export interface KvLayer {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly valueDim: number;
-  /** How keys were rotated, which a shift turns on. */
+  /** RoPE of the keys, which a shift continues. */
   readonly rope?: RopeScaling | undefined;
   readonly keys: Block;
   readonly values: Block;
@@ -24,7 +24,7 @@ export interface KvLayer {
 
 export interface KvShape {
   readonly slots: number;
-  /** Filled up to whole tiles. */
+  /** Padded to whole tiles. */
   readonly ctxLen: number;
   readonly type: KvType;
 }
@@ -35,11 +35,11 @@ const fillHead = (headDim: number): number => Math.ceil(headDim / VALUE_FILL) * 
 const kvBytes = (type: KvType, count: number): number =>
   type === "q8_0" ? count + 4 * Math.ceil(count / 32) : count * (type === "f32" ? 4 : 2);
 
-/** Encoders keep nothing: their keys and values are those of a pass. */
+/** Encoders have no cache: keys and values last for a pass. */
 export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
   precise || (small && kvType !== "q8_0") ? "f32" : encodes ? "f16" : kvType;
 
-/** What a slot takes; the latent values of a key lie a second time as values. */
+/** Bytes of a slot; latent values are stored a second time as values. */
 export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
   const type = kvTypeOf(options, false);
   let [perToken, once] = [0, 0];
@@ -73,7 +73,7 @@ export function allocateLayer(
   };
 }
 
-/** Copies the first `length` tokens of one slot to another, and up to a tile more, which mean nothing there. */
+/** Copies the first `length` tokens of one slot to another, plus up to a tile of padding. */
 export function copyLayers(
   layers: readonly KvLayer[],
   shape: KvShape,
@@ -104,7 +104,7 @@ function copyLayer(
   }
 }
 
-/** Undefined where memory cannot be given back. */
+/** Undefined if memory cannot be freed. */
 export function makeGrowth(layers: readonly KvLayer[], { ctxLen, type }: KvShape, memory: Memory): Growth | undefined {
   if (!memory.discard) return undefined;
   const sides = layers.flatMap(({ keys, values, kvHeads, headDim, valueDim }) => [
@@ -119,10 +119,10 @@ export function makeGrowth(layers: readonly KvLayer[], { ctxLen, type }: KvShape
   };
 }
 
-/** Positions of a block: enough for copies of some KB at once, few enough for prompts to share some. */
+/** Positions per block: enough for copies of several KB, few enough for prompts to share blocks. */
 const BLOCK_LENGTH = 64;
 
-/** @param engine whose kernels made them: others differ in rounding, and in how they lie */
+/** @param engine identifies the kernels: others differ in rounding and layout */
 export function makeKvBlocks(
   layers: readonly KvLayer[],
   shape: KvShape,
@@ -169,7 +169,7 @@ export function makeKvBlocks(
   };
 }
 
-/** What each head of each layer has of some positions of a slot, filled up to whole tiles. */
+/** The memory of some positions of a slot per layer and head, padded to whole tiles. */
 function* pieces(
   layers: readonly KvLayer[],
   { ctxLen, type }: KvShape,

@@ -1,4 +1,4 @@
-/** The attention steps as records: keys and values to their places, then the scores of every row. */
+/** Lowers attention steps to records: store keys and values, then the scores of every row. */
 import { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../cpu/attention.ts";
@@ -7,13 +7,13 @@ import type { Buf, Ops, Step } from "../../program/step.ts";
 import { allocateLayer, type KvLayer } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
 
-/** As many as `HEAD_MAX` of ops/attend.h. */
+/** Equals `HEAD_MAX` of ops/attend.h. */
 const HEAD_DIM_MAX = 1024;
-/** As in ops/attend-words.h: queries that share keys and values as 16-bit integers, and positions of a block. */
+/** As in ops/attend-words.h: queries that share keys and values as 16-bit integers, and positions per block. */
 const SWEEP = 512;
 const QUERY_FLOATS = 16;
 const SPAN = 128;
-/** Key of the layer whose keys are not kept. */
+/** Key of the layer without a cache. */
 const UNKEPT = -1;
 
 type AttentionOp = "rope" | "attention" | "sharedAttention" | "latentAttention" | "bidirectionalAttention";
@@ -59,7 +59,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   latentAttention(step, lowering) {
     const { headDim, valueDim, k } = step;
     const cache = cacheOf(step.layer, lowering);
-    // Values are the last part of each key; they are kept once more, as values lie.
+    // Values are the last part of each key; they are also stored in the layout of values.
     const v = { buf: k, offset: headDim - valueDim, stride: headDim };
     store({ k, v }, { cache, heads: 1, kept: 1 }, lowering);
     attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
@@ -162,7 +162,7 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
   });
 }
 
-/** Room for a sweep: queries, sums, keys and values of a block, of 16 positions as floats, words of queries. */
+/** Scratch for a sweep: queries, sums, keys and values of a block, 16 positions as floats, and words of queries. */
 function wordFloats(headDim: number, valueDim: number): number {
   const wide = Math.ceil(valueDim / 64) * 64;
   const pairs = Math.ceil(headDim / 2);

@@ -1,4 +1,4 @@
-/** A mixture of experts as records: scores, rows by expert, products of those, and the weighted sum. */
+/** Lowers a mixture of experts to records: scores, sorting rows by expert, their products, and the weighted sum. */
 import { SCORES } from "../../../../kernels/simd/layout.ts";
 import type { Ops, Step, Weight } from "../../program/step.ts";
 import { expertProducts, gate, linear, type Lowering } from "./lowering.ts";
@@ -6,7 +6,7 @@ import type { Activation } from "./records.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;
 
-/** Where a row's experts and their weights are, and the rows of each expert. */
+/** The experts and weights of each row, and the rows of each expert. */
 interface Choice {
   readonly shares: number;
   readonly groups: number;
@@ -42,7 +42,7 @@ function choose(step: Moe, lowering: Lowering): Choice {
   const { list, buffers, memory, maxRows, weights } = lowering;
   const { router, routerB, selectB, nUsed: used, normalize, scale, routing } = step;
   const experts = router.outDim;
-  // Scores, wishes, and counts of both kinds of rows twice.
+  // Scores, selection scores, and counts of both kinds of rows twice.
   lowering.scratchFloats = Math.max(lowering.scratchFloats, 6 * experts);
   const out = { name: "moe.router", dim: experts };
   const logits = linear(step.routed ?? step.x, { out, w: router, b: routerB }, lowering);

@@ -1,4 +1,4 @@
-/** Norms, steps that work value by value or move values, and steps that keep what the last row left, as records. */
+/** Lowers norms, elementwise steps, copies, and recurrent steps to records. */
 import { ACTS } from "../../../../kernels/simd/layout.ts";
 import { assert } from "../../../base/index.ts";
 import type { Activation as Act, Buf, Ops, Step, Weight } from "../../program/step.ts";
@@ -25,7 +25,7 @@ type PartOp =
   | "slice"
   | "join";
 
-/** As many as a kernel's scratch on the stack holds. */
+/** Limit of a kernel's scratch on the stack. */
 const STATE_DIM_MAX = 1024;
 
 export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
@@ -74,7 +74,7 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
     list.add("causalConv", y, {
       x: from.address,
       out: y.address,
-      state: 0, // nothing is kept
+      state: 0, // no state
       weight: weights.vector(w),
       bias: b ? weights.vector(b) : 0,
       n: x.dim,
@@ -191,7 +191,7 @@ interface Norm {
   readonly eps: number;
   readonly w?: Weight;
   readonly b?: Weight;
-  /** 1: by the sum of squares instead of their mean. */
+  /** 1: by the sum of squares instead of the mean. */
   readonly sum?: number;
 }
 

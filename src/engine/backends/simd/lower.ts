@@ -1,6 +1,5 @@
 /**
- * Step[] → records: what each step becomes for the kernels. Memory is asked for here and nowhere later: a pass
- * allocates nothing.
+ * Step[] → records: the lowering of each step for the kernels. All memory is allocated here: a pass allocates nothing.
  */
 import { RESULT, ROWS } from "../../../../kernels/simd/layout.ts";
 import { assert } from "../../../base/index.ts";
@@ -13,10 +12,10 @@ import { partOps } from "./lower-parts.ts";
 import { changed, gate, inPlace, linear, product, transposed, type Lowering, type Shared } from "./lowering.ts";
 import { makeRecordList, type Lowered } from "./records.ts";
 
-/** What an embedding gives rows that are given as vectors: that vector, or nothing. */
+/** An embedding's output for rows given as vectors: that vector, or zeros. */
 const [VECTOR, ZEROS] = [-1, -2];
 
-/** Variants that are lowered, see describe.ts. */
+/** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "embed: a second table",
   "attention: sinks",
@@ -42,16 +41,16 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "sigmoid or tanh",
 ]);
 
-/** Lowers the steps, whose last one writes `result` or what it becomes. */
+/** Lowers the steps; the last one writes `result`, or the buffer it is derived from. */
 export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowered {
   const list = makeRecordList(shared, { maxRows: shared.maxRows, result });
   const lowering: Lowering = { ...shared, list };
   for (const step of takeRowsEarly(steps)) {
-    // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
+    // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
     (ops[step.op] as (step: Step, lowering: Lowering) => void)(step, lowering);
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
-  assert(list.get(result).address === RESULT, `the result '${result.name}' is no row that is wanted`);
+  assert(list.get(result).address === RESULT, `the result '${result.name}' is not in the wanted rows`);
   return list.finish();
 }
 

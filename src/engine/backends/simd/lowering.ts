@@ -1,4 +1,4 @@
-/** What lowerings of steps share: the programs' common memory, products, activations in place. */
+/** Common parts of lowerings: the programs' shared memory, products, in-place activations. */
 import { ACTS, type MatrixValues } from "../../../../kernels/simd/layout.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { GrowingRopeTable } from "../../program/rope.ts";
@@ -12,32 +12,32 @@ import type { WeightPlaces } from "./weights.ts";
 
 const MATRICES_MAX = 3;
 
-/** What the programs of a session share. */
+/** Shared by the programs of a session. */
 export interface Shared {
   readonly memory: Memory;
   readonly source: WeightSource;
   readonly weights: WeightPlaces;
   readonly buffers: Buffers;
   readonly kv: KvShape;
-  /** Room for keys and values that are not kept: positions of all sequences of a pass. */
+  /** Scratch rows for uncached keys and values: positions of all sequences of a pass. */
   readonly places: number;
-  /** Of a pass; grows where a span is longer. */
+  /** Rows of a pass; grows if a span is longer. */
   maxRows: number;
   readonly ctxLen: number;
-  /** Values of a row that is given as a vector. */
+  /** Values of a row given as a vector. */
   readonly vectorDim: number;
   readonly precise: boolean;
   /** Prompts are multiplied with float weights as 16-bit integers. */
   readonly words: boolean;
   readonly layers: Map<number, KvLayer>;
-  /** What convolutions and recurrences keep, (slots, values of the state). */
+  /** States of convolutions and recurrences, (slots, values of the state). */
   readonly kept: Map<Step, Block>;
   readonly ropes: Map<RopeScaling, GrowingRopeTable>;
-  /** Floats that a thread needs for itself. */
+  /** Private scratch floats per thread. */
   scratchFloats: number;
 }
 
-/** What lies in slots: not the layer whose keys last for a pass. */
+/** The cached layers, without the one whose keys last for a pass. */
 export const keptLayers = ({ layers }: Shared): KvLayer[] =>
   [...layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
 
@@ -45,14 +45,14 @@ export interface Lowering extends Shared {
   readonly list: RecordList;
 }
 
-/** An activation that is changed where it lies. */
+/** An activation that is updated in place. */
 export function changed(list: RecordList, x: Buf): Activation {
   const y = list.get(x);
   list.wrote(y);
   return y;
 }
 
-/** `out`, which may be what it is made from. */
+/** `out`, which may be its own input. */
 export function inPlace(list: RecordList, out: Buf, from: Activation): Activation {
   return out.name === from.name ? changed(list, out) : list.make(out, from);
 }
@@ -84,7 +84,7 @@ interface Product {
   readonly out: Activation;
 }
 
-/** y = W · x + b, and what changes of low rank add to it. */
+/** y = W · x + b, plus low-rank changes. */
 export function linear(
   x: Buf,
   { out, w, b }: { out: Buf; w: Weight; b?: Weight | undefined },
@@ -127,10 +127,10 @@ export function expertProducts(
   }
 }
 
-/** ggml's numbers of F32, F16 and BF16. */
+/** ggml's ids of F32, F16 and BF16. */
 const hasFloats = (type: number): boolean => type === 0 || type === 1 || type === 30;
 
-/** One record for the products, or a part of the record before where that has the same input. */
+/** Adds a record for the products, or extends the previous record if that has the same input. */
 export function product(
   x: Activation,
   products: readonly Product[],
@@ -181,7 +181,7 @@ export function product(
 /** A panel of `PANEL_ROWS` rows (32 at most), packed or as floats. */
 const panelFloats = (n: number): number => (Math.ceil(n / 256) * 256 + 64) * 32;
 
-/** (inDim, outDim) of a small matrix, as ours. */
+/** (inDim, outDim) of a small matrix, in our memory. */
 export function transposed(w: Weight, { source, weights }: Lowering): MatrixValues {
   const rows = unpackRows(source, w, { expert: 0, first: 0, out: new Float32Array(w.outDim * w.inDim) });
   const turned = new Float32Array(rows.length);

@@ -1,19 +1,21 @@
-/** Memory that kernels see by address. Another implementation may keep it elsewhere than in this process's own. */
-/** What a lowering needs to know of memory. */
+/** Memory that kernels access by address. An implementation may place it outside this process's own memory. */
+/** Memory services for a lowering. */
 export interface Memory {
-  /** Zeros, aligned to 64 bytes; `what` names them where there is no room. */
+  /** Zeros, aligned to 64 bytes; `what` names them in the error if there is not enough memory. */
   allocate(bytes: number, what: string): Block;
-  /** Where a view lies: as it is, not a copy. It must not go away as long as the memory is used. */
+  /** The address of a view, without copying if possible. The view must stay valid as long as the memory is used. */
   place(view: Placed): number;
-  /** Its kernels multiply 8-bit activations with interleaved rows too: where views are copied anyway. */
+  /** Its kernels also multiply 8-bit activations with interleaved rows, because views are copied anyway. */
   readonly interleaves?: true;
-  /** Gives the pages of a range back, which then holds zeros, but for a page at each end; left out: cannot be done. */
+  /**
+   * Frees the pages of a range, which then reads as zeros except for partial pages at the ends; omitted: not supported.
+   */
   discard?(block: Block, offset: number, bytes: number): void;
-  /** Says that placed views may have new contents; left out where they are seen as they are. */
+  /** Announces new contents of placed views; omitted if views are not copied. */
   refresh?(views: readonly Placed[]): void;
   /** Bytes allocated so far. */
   readonly bytes: number;
-  /** Lets go of all of it. */
+  /** Releases everything. */
   release(): void;
 }
 

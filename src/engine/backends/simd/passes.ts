@@ -14,38 +14,38 @@ import type { Lowered } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
 import type { Crew } from "./crew.ts";
 
-/** Looks at a counter before a thread sleeps: about 50 µs. */
+/** Checks of a counter before a thread sleeps: about 50 µs. */
 const SPIN = 2000;
 
 /**
- * Of a small model so many steps behind a prompt run on one thread, which loses little: the first token is on its way
- * to the client through other processes, and with two processors it would wait for these very threads.
+ * For a small model, so many steps after a prompt run on one thread, which costs little: the first token is on its way
+ * to the client through other processes, and with two processors it would wait for these threads.
  */
 const STEPS_ALONE = 2;
-/** Rows of such a step. */
+/** Maximum rows of such a step. */
 const ROWS_ALONE = 8;
 
-/** Addresses of the functions that `pass.h` calls to sleep and to wake who sleeps. */
+/** Addresses of the functions by which `pass.h` sleeps and wakes threads. */
 export interface SleepFunctions {
   readonly waitOn: number;
   readonly wakeAll: number;
 }
 
-/** What runs passes, and the memory that it sees. */
+/** Runs passes, with the memory that it accesses. */
 export interface Engine {
-  /** As sessions name it. */
+  /** The sessions' backend name. */
   readonly backend: string;
   /** For people: "AVX-512 VNNI". */
   readonly level: string;
-  /** Tells one build of the kernels from another. */
+  /** Identifies the build of the kernels. */
   readonly build: string;
-  /** What the kernels may use beyond that for which they are built: `FEATURES`. */
+  /** Features that the kernels may use beyond their build target: `FEATURES`. */
   readonly features: number;
   readonly threads: number;
   readonly memory: Memory;
   /** Its kernels multiply prompts with float weights as 16-bit integers. */
   readonly words?: boolean;
-  /** Left out: the kernels call the system by themselves, or do not sleep in a pass. */
+  /** Omitted: the kernels make system calls themselves, or do not sleep in a pass. */
   readonly sleep?: SleepFunctions | undefined;
   /** @param header address of the header of passes */
   start(header: number): Crew;
@@ -54,10 +54,13 @@ export interface Engine {
 type Records = Pick<Lowered, "ops" | "count">;
 
 export interface Passes {
-  /** Runs a pass; the wanted rows come to their places in the results. @param part of its records, as cut by `cuts` */
+  /**
+   * Runs a pass; the wanted rows are written to their places in the results. @param part of its records, as cut by
+   * `cuts`
+   */
   run(rows: PassRows, lowered: Records, results: Block & { dim: number }, part?: { from: number; to: number }): void;
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
-  /** Lets threads and memory go. */
+  /** Releases threads and memory. */
   close(): void;
 }
 
@@ -84,17 +87,17 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;
-  let stepsBehind = 0; // the last prompt
+  let stepsBehind = 0; // the steps since the last prompt
 
   const go = (values: PassValues, isAlone = false): void => {
     Atomics.store(stampWord, 0, 0);
     putPass(view, values);
-    stamp = (stamp + 1) | 0 || 1; // 0 says that the header is being written
+    stamp = (stamp + 1) | 0 || 1; // 0 means that the header is being written
     Atomics.store(stampWord, 0, stamp);
     if (isAlone) crew.runAlone();
     else crew.run();
   };
-  /** Memory for results that are not in the order of the batch. */
+  /** Memory for results that are not in batch order. */
   const aside = (bytes: number): Block => {
     if (!unordered || unordered.view.byteLength < bytes) unordered = memory.allocate(bytes, "results");
     return unordered;
@@ -139,7 +142,7 @@ const countsOf = (rows: PassRows): PassValues => ({
   blockCount: rows.blocks.length / 4,
 });
 
-/** Room for what is told of each row, and what fills it. */
+/** Arrays with the data of each row, and the function that fills them. */
 function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: PassRows) => void {
   const { maxRows, inputDim, vectorDim } = limits;
   const array = (name: keyof PassValues, width: number): Int32Array => {

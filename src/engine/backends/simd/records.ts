@@ -1,6 +1,6 @@
 /**
- * A list of records in the making: buffers and their packed forms, and what may be merged. Knows nothing of steps; how
- * each of those becomes records is in `lower.ts`.
+ * A list of records under construction: buffers and their packed forms, and merging of records. Independent of steps,
+ * which `lower.ts` turns into records.
  */
 import {
   KINDS,
@@ -15,14 +15,14 @@ import { assert } from "../../../base/index.ts";
 import type { Buf } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 
-/** Activations in 8 bits, of one row, and in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
+/** Bytes of a row's activations in 8 bits, or in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
 const packedBytes = (n: number, memory: Memory): number =>
   Math.ceil(n / 256) * 256 * (memory.interleaves ? 3.5 : 1.875);
 
-/** The same as words of 16 bits: `WORD_BYTES` of words.h. */
+/** The same as 16-bit words: `WORD_BYTES` of words.h. */
 const wordBytes = (n: number): number => Math.ceil(n / 256) * (256 * 2 + 4);
 
-/** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
+/** Ops that are divided in other ways. All others treat every row separately: a thread runs several ops on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
   ...(["linear", "headLinear", "attend", "group"] as const),
   ...(["causalConv", "deltaRule", "selectiveScan", "shift"] as const),
@@ -36,17 +36,17 @@ interface Draft<K extends OpKind = OpKind> {
   values: RecordValues<K>;
 }
 
-/** An activation: where it lies, and which rows it has. */
+/** An activation: its address, and its rows. */
 export interface Activation {
   readonly name: string;
   readonly address: number;
   readonly dim: number;
   readonly rowSet: number;
-  /** Rows that it has for each row of its set. */
+  /** Its rows per row of its set. */
   readonly perRow: number;
 }
 
-/** Where buffers lie, shared by the programs of a session. */
+/** Addresses of buffers, shared by the programs of a session. */
 export interface Buffers {
   of(name: string, bytes: number): number;
 }
@@ -69,23 +69,23 @@ export function makeBuffers(memory: Memory): Buffers {
 export interface Lowered {
   readonly ops: number;
   readonly count: number;
-  /** Records before which a pass may end and another go on, the end of all included. */
+  /** Indexes of records between which passes can be interrupted, including the end. */
   readonly cuts: readonly number[];
 }
 
 export interface RecordList {
-  /** A new activation, or what there was of that name. The result of the program lies where each pass says. */
+  /** A new activation, or the existing one of that name. Each pass sets the address of the program's result. */
   make(buf: Buf, rows: { rowSet: number; perRow?: number }): Activation;
   get(buf: Buf): Activation;
   /** Adds a record over the rows of an activation. */
   add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
-  /** The last record, if it is of that kind: to be changed in place. */
+  /** The last record, if it has that kind: to be changed in place. */
   last<K extends OpKind>(kind: K): Draft<K> | undefined;
-  /** Where the packed form of an activation is, made by a record of its own unless the last one can make it along. */
+  /** Address of the packed form of an activation, made by a separate record unless the previous one can make it too. */
   packed(x: Activation): number;
-  /** Where the words of an activation are, made by a record of its own. */
+  /** Address of an activation's words, made by a separate record. */
   words(x: Activation): number;
-  /** Says that an activation was written: its packed forms are no longer right. */
+  /** Invalidates the packed forms of an activation that was written. */
   wrote(x: Activation): void;
   finish(): Lowered;
 }
@@ -118,7 +118,7 @@ export function makeRecordList(
     },
     last<K extends OpKind>(kind: K) {
       const draft = drafts.at(-1);
-      return draft?.kind === kind ? (draft as unknown as Draft<K>) : undefined; // its kind was looked at
+      return draft?.kind === kind ? (draft as unknown as Draft<K>) : undefined; // kind checked above
     },
     packed(x) {
       const known = packed.get(x.name);
@@ -159,7 +159,7 @@ export function makeRecordList(
   return list;
 }
 
-/** How many records behind this one are done along with it. */
+/** The number of following records that run together with this one. */
 function joinedFrom(drafts: readonly Draft[], index: number): number {
   const first = drafts[index]!;
   if (!ROW_KINDS.has(first.kind)) return 0;
@@ -170,9 +170,8 @@ function joinedFrom(drafts: readonly Draft[], index: number): number {
 }
 
 /**
- * Not among records that are done along with others, not between the rows of each expert, which only the pass that
- * sorted them can read, and their products, and not where rows are those that are wanted: what passes between would
- * write where their results lie.
+ * Excludes places among records that run together, between sorting the rows by expert and their products (only the
+ * sorting pass can read it), and where rows are the wanted ones: interleaved passes would overwrite their results.
  */
 function cutsOf(drafts: readonly Draft[]): number[] {
   const wanted = drafts.findIndex(({ rowSet }) => rowSet === ROWS.wanted);

@@ -1,58 +1,58 @@
 /**
- * Batches as passes. Rows of a pass come in two kinds, those of decode first: a row of decode is the only token of its
- * sequence in the batch, or one that was drafted, and its result is wanted; all others belong to prompts. The kind
- * decides how a row is multiplied, so that its bits depend neither on its company nor on how many rows there are.
+ * Turns batches into passes. A pass has two kinds of rows, decode rows first: a decode row is its sequence's only token
+ * in the batch, or a drafted one, and its result is wanted; all other rows belong to prompts. The kind determines the
+ * kernel, so a row's bits depend neither on the other rows nor on their number.
  */
 import { AppError, assert } from "../../../base/index.ts";
 import type { StateRows } from "../../program/backend.ts";
 import { checkBatch, type BatchLimits } from "../check-batch.ts";
 
-/** Places of a sequence begin at multiples of this. */
+/** The scratch rows of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
 
-/** Queries of so many rows always fill tiles. */
+/** So many query rows always fill tiles. */
 const STEP = 8;
 
 export interface RowLimits extends BatchLimits {
-  /** Learned positions that there are. */
+  /** Number of learned positions. */
   readonly positions: number;
   readonly maxRows: number;
   readonly places: number;
-  /** Rows of one sequence whose attention is one chunk: they share keys and values that were converted once. */
+  /** Rows of one sequence whose attention is one chunk: they share converted keys and values. */
   readonly blockRows: number;
-  /** Values of each row that the caller gives; 0: none. */
+  /** Values per row from the caller; 0: none. */
   readonly inputDim: number;
 }
 
-/** What one pass runs. All arrays are by row. */
+/** The data of one pass. All arrays are by row. */
 export interface PassRows {
   readonly tokens: Int32Array;
   readonly slots: Int32Array;
   readonly cells: Int32Array;
-  /** The first cell of a row's span, or its own, and the one behind the last. */
+  /** The first cell of a row's span, or its own, and the one after the last. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** Three of each row. */
+  /** Three per row. */
   readonly positions: Int32Array;
   readonly places: Int32Array;
-  /** What rows begin with, (rows, dim) from the first of them on. */
+  /** Initial values of rows, (rows, dim) from the first one on. */
   readonly inputs: readonly { readonly row: number; readonly values: Float32Array }[];
   readonly decodeRows: number;
-  /** Rows whose result is wanted, those to be multiplied as in decode first. */
+  /** Wanted rows, decode rows first. */
   readonly wanted: Int32Array;
   readonly wantedDecode: number;
-  /** Of each wanted row, its place in the result of the batch. */
+  /** By wanted row: its place in the result of the batch. */
   readonly targets: Int32Array;
-  /** (blocks, 4): first row, rows; the place of their sequence, its length */
+  /** (blocks, 4): first row, number of rows; scratch row of their sequence, its length */
   readonly blocks: Int32Array;
 }
 
-/** Some rows of one entry of a batch. */
+/** Some rows of one batch entry. */
 interface Piece {
   readonly entry: StateRows;
   readonly from: number;
   readonly count: number;
-  /** Of the entry's first wanted row. */
+  /** Place of the entry's first wanted row. */
   readonly target: number;
   readonly decode: boolean;
 }
@@ -60,7 +60,7 @@ interface Piece {
 export const wantedRows = ({ states, tokens }: StateRows): number =>
   states === "all" ? tokens.length : states === "none" ? 0 : 1;
 
-/** Throws as every backend does, and `too_large` at a position that was not learned. */
+/** Throws like every backend, and `too_large` for a position beyond the learned ones. */
 export function checkRows(batch: readonly StateRows[], limits: RowLimits): void {
   checkBatch(batch, limits);
   const { positions, inputDim } = limits;
@@ -72,15 +72,15 @@ export function checkRows(batch: readonly StateRows[], limits: RowLimits): void 
   }
 }
 
-/** The position behind the last one of some rows. */
+/** The position after the last one of some rows. */
 export const positionsEnd = ({ start, tokens, positions }: StateRows): number =>
   positions ? positions.reduce((most, position) => Math.max(most, position + 1), 0) : start + tokens.length;
 
-/** Rows of the longest span: so many must fit in a pass. */
+/** Rows of the longest span, which must fit into a pass. */
 export const longestSpan = (batch: readonly StateRows[]): number =>
   batch.reduce((most, { spans = [] }) => spans.reduce((more, { first, end }) => Math.max(more, end - first), most), 0);
 
-/** Splits a batch where it has more rows than a pass. */
+/** Divides a batch that has more rows than a pass. */
 export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Generator<PassRows> {
   let target = 0;
   const pieces = batch.map((entry): Piece => {
@@ -119,7 +119,7 @@ export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Gener
 const isDecode = ({ tokens, states, drafted = false }: StateRows, { keeps }: RowLimits): boolean =>
   keeps && (tokens.length === 1 || drafted) && states !== "none";
 
-/** As many of `count` rows from `from` on as do not end within a span. */
+/** The largest number of rows, up to `count` from `from` on, that does not end within a span. */
 function withoutCut({ spans = [] }: StateRows, from: number, count: number): number {
   const cut = spans.find(({ first, end }) => first < from + count && from + count < end);
   return cut ? Math.max(0, cut.first - from) : count;
@@ -177,13 +177,13 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
   };
 }
 
-/** Rows of a block, where some are split into as few as there may be, which are all about as large. */
+/** Rows per block for dividing rows into the fewest blocks of similar size. */
 function evenStep(rows: number, blockRows: number): number {
   const blocks = Math.ceil(rows / blockRows);
   return Math.min(blockRows, Math.ceil(rows / blocks / STEP) * STEP);
 }
 
-/** What the span that a row is in sees, or the row itself. */
+/** The range that a row's span attends to, or the row itself. */
 function spanOf({ spans = [] }: StateRows, at: number): { first: number; end: number } {
   const span = spans.find(({ first, end }) => first <= at && at < end);
   return span?.seen ?? span ?? { first: at, end: at + 1 };
@@ -198,7 +198,9 @@ function positionsOf({ start, tokens, positions }: StateRows, from: number, coun
   });
 }
 
-/** What some rows of an entry, which are laid out from `row` on, begin with: all of them, or those without an id. */
+/**
+ * Initial values of some rows of an entry, which are laid out from `row` on: all of them, or the ones without an id.
+ */
 function* inputsOf(
   { tokens, input, vectors }: StateRows,
   { from, count, row }: { from: number; count: number; row: number },
@@ -213,7 +215,7 @@ function* inputsOf(
   }
 }
 
-/** Which rows of an entry are wanted. */
+/** The wanted rows of an entry. */
 function wantedOf({ states, tokens }: StateRows): number[] {
   if (states === "none") return [];
   if (states === "first") return [0];

@@ -1,4 +1,4 @@
-/** Runs of a session: batches to passes, and what comes of them. */
+/** Runs of a session: turns batches into passes, and returns their results. */
 import { AppError } from "../../../base/index.ts";
 import type { Program, StateRows } from "../../program/backend.ts";
 import type { SlotStates } from "./checkpoints.ts";
@@ -8,7 +8,7 @@ import type { Passes } from "./passes.ts";
 import type { Lowered } from "./records.ts";
 import { longestSpan, passesOf, wantedRows, type RowLimits } from "./rows.ts";
 
-/** How long others wait for a part of a long run, about. */
+/** Approximate time of a part of a long run, for which others wait. */
 const PART_MS = 100;
 
 type Result = "logits" | "states";
@@ -33,7 +33,7 @@ export function makeRuns(
   { passes, lowered, slotStates, prepare }: RunOptions,
 ): Runs {
   let results: Block | undefined;
-  /** Room for the results of a batch, and its passes. */
+  /** Memory for the results of a batch, and its passes. */
   const begin = (batch: readonly StateRows[], name: Result) => {
     prepare(batch);
     const { dim } = name === "logits" ? program.logits! : program.states;
@@ -73,7 +73,7 @@ export function makeRuns(
   };
 }
 
-/** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
+/** Throws `runner` at the first NaN or infinite value: otherwise broken weights would be sampled from. */
 export function checkFinite(
   values: Float32Array,
   { path, name, dim }: { path: string; name: string; dim: number },
@@ -87,7 +87,7 @@ export function checkFinite(
   }
 }
 
-/** Four sums of zeros: each by itself would wait for its last addition. */
+/** Four sums of zeros: a single one would wait for its last addition. */
 function areNumbers(values: Float32Array): boolean {
   let a = 0;
   let b = 0;
@@ -95,7 +95,7 @@ function areNumbers(values: Float32Array): boolean {
   let d = 0;
   const whole = values.length - (values.length % 4);
   for (let i = 0; i < whole; i += 4) {
-    a += values[i]! - values[i]!; // of what is no number, or infinite, not a number
+    a += values[i]! - values[i]!; // NaN for NaN and infinite values, else 0
     b += values[i + 1]! - values[i + 1]!;
     c += values[i + 2]! - values[i + 2]!;
     d += values[i + 3]! - values[i + 3]!;

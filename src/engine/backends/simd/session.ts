@@ -1,4 +1,4 @@
-/** A loaded model on the kernels: batches to passes, and the KV cache between them. */
+/** A loaded model on the kernels: turns batches into passes, and keeps the KV cache between them. */
 import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
 import { batchLimits } from "../check-batch.ts";
@@ -17,19 +17,21 @@ import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
 import { makeWeightPlaces } from "./weights.ts";
 
 /**
- * Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. Fewer where
- * all slots together hold fewer.
+ * Rows of one pass: enough to unpack weights rarely, few enough for activations to stay in caches. Fewer if all slots
+ * together hold fewer.
  */
 const PASS_ROWS = 512;
-/** Nothing waits for a part of an encoder's run: all of a run's texts share what is unpacked of the weights. */
+/**
+ * Larger for encoders, because nothing waits for a part of their run: all of a run's texts share the unpacked weights.
+ */
 const ENCODER_ROWS = 1024;
-/** Places for keys and values of the sequences of an encoder's pass. */
+/** Scratch rows for keys and values of an encoder's pass. */
 const PLACES = 8192;
 
-/** So few share the attention of a prompt evenly in large chunks. */
+/** Up to this many threads, large attention chunks still balance. */
 const FEW_THREADS = 4;
 
-/** Loads a program: lowers it, and starts threads. Nothing of its weights is copied but vectors. */
+/** Loads a program: lowers it, and starts threads. Copies only vectors of its weights. */
 export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
   const parts = makeParts(program, options, engine);
   const { shared, limits, memory } = parts;
@@ -107,7 +109,7 @@ function slicesOf(
   });
 }
 
-/** Makes rotations for the positions of a batch. */
+/** Computes RoPE tables for the positions of a batch. */
 function reachPositions({ ropes, memory }: Shared, batch: readonly StateRows[]): void {
   const end = batch.reduce((most, entry) => Math.max(most, positionsEnd(entry)), 0);
   for (const table of ropes.values()) {
@@ -126,7 +128,7 @@ function checkShift(
   assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
 }
 
-/** Bytes of what is kept of sequences. */
+/** Bytes of sequence states. */
 function bytesHeld({ layers, kept }: Shared): number {
   const held = [...layers.values()].flatMap(({ keys, values }) => [keys, values]).concat([...kept.values()]);
   return held.reduce((sum, { view }) => sum + view.length, 0);
@@ -185,7 +187,7 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
   return { memory, shared, limits };
 }
 
-/** What gives logits and what gives states, lowered when it is first run, and again when passes have grown. */
+/** The lowered programs for logits and for states, lowered on first use, and again when passes have grown. */
 function makeLowered(program: Program, shared: Shared): (name: "logits" | "states") => Lowered {
   const known = new Map<string, { lowered: Lowered; maxRows: number }>();
   return (name) => {
@@ -199,7 +201,7 @@ function makeLowered(program: Program, shared: Shared): (name: "logits" | "state
   };
 }
 
-/** The part of a program that another backend goes on with takes no rows by itself: its states are taken behind it. */
+/** The first part of a divided program does not select rows: its states are selected afterwards. */
 function lowerStates(program: Program, shared: Shared): Lowered {
   const { states } = program;
   const steps = program.steps.slice(0, statesEnd(program));

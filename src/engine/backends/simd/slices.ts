@@ -1,4 +1,4 @@
-/** Runs of prompts in parts: between two records other passes may run, since these have buffers of their own. */
+/** Prompt runs in parts: other passes may run between two records, because these runs have separate buffers. */
 import { assert } from "../../../base/index.ts";
 import type { SlicedRuns, StateRows } from "../../program/backend.ts";
 import type { SlotStates } from "./checkpoints.ts";
@@ -7,9 +7,9 @@ import type { Passes } from "./passes.ts";
 import type { Lowered } from "./records.ts";
 import { passesOf, type PassRows, type RowLimits } from "./rows.ts";
 
-/** Rows of a run: enough for products to be as fast as they get, few enough for buffers to stay small. */
+/** Rows per run: enough for full speed of products, few enough for small buffers. */
 export const SLICED_ROWS = 256;
-/** How much a new measurement of a record counts. */
+/** Weight of a new measurement of a record. */
 const NEWEST = 0.5;
 
 export interface SliceOptions {
@@ -17,20 +17,20 @@ export interface SliceOptions {
   readonly passes: Passes;
   readonly limits: RowLimits;
   readonly slotStates: SlotStates | undefined;
-  /** Values of a result. */
+  /** Values per result. */
   readonly dim: number;
-  /** Checks rows as every run does. */
+  /** Checks rows like every run. */
   readonly prepare: (batch: readonly StateRows[]) => void;
-  /** Lowers the program with buffers of its own. */
+  /** Lowers the program with separate buffers. */
   readonly lower: () => Lowered;
-  /** Throws where a result is no number. */
+  /** Throws if a result is NaN or infinite. */
   readonly check: (values: Float32Array) => void;
 }
 
 export function makeSlices(options: SliceOptions): SlicedRuns {
   const { memory, passes, limits, slotStates, dim, prepare, lower, check } = options;
   let made: { lowered: Lowered; results: Block } | undefined;
-  const perRow: number[] = []; // by cut: nanoseconds of what ends there, for each row
+  const perRow: number[] = []; // by cut: nanoseconds per row of the records up to it
   return {
     rowsMax: SLICED_ROWS,
     start({ logits, ...rows }) {

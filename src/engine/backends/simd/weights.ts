@@ -1,4 +1,4 @@
-/** Weights as kernels take them: matrices where they lie in the file, vectors and small models as float32. */
+/** Weights for kernels: matrices in place in the file, vectors and small models as float32. */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import { f32 } from "../../formats/quant/f32.ts";
 import type { MatrixValues } from "../../../../kernels/simd/layout.ts";
@@ -10,19 +10,22 @@ import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 
 export interface WeightPlaces {
-  /** A matrix or a stack of them. Throws `runner` where the file has fewer bytes than its shape says. */
+  /** A matrix or a stack of matrices. Throws `runner` if the file has fewer bytes than its shape needs. */
   matrix(w: Weight): MatrixValues;
-  /** A matrix of products, which may lie in an order that only they and `embed` know. */
+  /** A matmul weight; its rows may be interleaved, which only `linear` and `embed` can read. */
   factor(w: Weight): MatrixValues;
-  /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
+  /** A vector times its factor: (outDim · inDim), stacked ones in sequence. */
   vector(w: Weight): number;
-  /** Numbers of ours. */
+  /** Constants of the lowering. */
   constant(values: Float32Array | Int32Array): number;
-  /** Of tensors that kernels read where the file is mapped. */
+  /** Bytes of tensors that kernels read from the mapped file. */
   mappedBytes(): number;
 }
 
-/** Of a small model matrices are interleaved, or unpacked, which float32 products in place would do for each token. */
+/**
+ * Matrices of a small model are interleaved or unpacked at load time; otherwise float32 products would unpack them for
+ * each token.
+ */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
@@ -94,7 +97,7 @@ export function makeWeightPlaces(
   };
 }
 
-/** Places views, and counts the bytes of those that lie where the file is mapped: there are memories that copy. */
+/** Places views, and counts the mapped bytes: some memories copy. */
 function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => number; readonly bytes: number } {
   let bytes = 0;
   return {
@@ -110,7 +113,7 @@ function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => num
   };
 }
 
-/** Throws where a tensor of so many bytes has no room for what is looked for in it. */
+/** Throws if a tensor has too few bytes for a weight. */
 function checkBytes(w: Weight, byteLength: number): void {
   const rowBytes = rowBytesOf(w);
   const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;

@@ -1,6 +1,6 @@
 /**
- * The SIMD kernels as WebAssembly: for pages, and for hosts where no library of ours runs. The lowering, the session
- * and the KV cache are those of the SIMD backend; weights are copied into the module's memory.
+ * The SIMD kernels as WebAssembly: for pages, and for hosts without a usable library. Lowering, session and KV cache
+ * are the SIMD backend's; weights are copied into the module's memory.
  */
 import type { Backend } from "../../program/backend.ts";
 import { checkOps, missingOps } from "../missing.ts";
@@ -11,16 +11,16 @@ import { makeWasmMemory } from "./memory.ts";
 import { startWasmCrew, type StartThread } from "./threads.ts";
 
 export interface WasmHost {
-  /** The kernels' module (`kernels/simd/lib/simd.wasm`), and what tells it from other builds. */
+  /** The kernels' module (`kernels/simd/lib/simd.wasm`), and the id of its build. */
   readonly kernels: () => Promise<{ bytes: Uint8Array<ArrayBuffer>; build: string }>;
-  /** Undefined where memory cannot be shared: one thread then. */
+  /** Undefined if memory cannot be shared: then there is one thread. */
   readonly startThread: StartThread | undefined;
-  /** Threads where nobody says how many. */
+  /** Default number of threads. */
   readonly cores: () => number;
 }
 
 export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Backend {
-  /** Compiled once for all sessions, which share the machine code that the engine makes of it while it runs. */
+  /** Compiled once for all sessions, which share the machine code that the engine optimizes at run time. */
   let compiled: Promise<{ module: WebAssembly.Module; build: string }> | undefined;
   const compile = async () => {
     const { bytes, build } = await kernels();
@@ -33,7 +33,7 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
     async load(program, options) {
       checkOps(program, { name: "wasm", ops, variants });
       compiled ??= compile().catch((error: unknown) => {
-        compiled = undefined; // kernels that could not be fetched can be there the next time
+        compiled = undefined; // a failed download may succeed the next time
         throw error;
       });
       const { module, build } = await compiled;

@@ -1,21 +1,21 @@
-/** A WebAssembly memory as the kernels' memory: what they see lies in it, so weights are copied there. */
+/** A WebAssembly memory for the kernels: weights are copied into it. */
 import { AppError } from "../../../base/index.ts";
 import type { Block, Memory, Placed } from "../simd/memory.ts";
 
 const PAGE_BYTES = 65_536;
-const PAGES_MAX = 65_536; // 4 GiB, what 32 bits address
+const PAGES_MAX = 65_536; // 4 GiB, the range of 32-bit addresses
 const ALIGNMENT = 64;
-/** What the linker puts at the beginning: constants, and the stack of the first thread. */
+/** The linker's part at the beginning: constants, and the stack of the first thread. */
 const RESERVED_BYTES = 2 ** 20;
-/** Memory grows by at least this much: each time costs a call into the system. */
+/** Minimum growth of the memory, because each growth is a system call. */
 const GROWTH_PAGES = 256;
 
 export interface WasmMemory extends Memory {
-  /** Shared, so that threads can have it. */
+  /** Shared between threads. */
   readonly linear: WebAssembly.Memory;
 }
 
-/** Throws `too_large`, now or when it grows, where there is no room. */
+/** Throws `too_large`, now or on growth, if there is not enough memory. */
 export function makeWasmMemory(): WasmMemory {
   const linear = makeLinear();
   const placed = new WeakMap<Placed, Block>();
@@ -24,7 +24,7 @@ export function makeWasmMemory(): WasmMemory {
     const address = Math.ceil(next / ALIGNMENT) * ALIGNMENT;
     reach(linear, address + size, what);
     next = address + size;
-    const view = new Uint8Array(linear.buffer, address, size); // zeros: none was given back before
+    const view = new Uint8Array(linear.buffer, address, size); // zeros: memory is never reused
     return { address, view };
   };
   const copy = (from: Placed, { view }: Block): void =>
@@ -48,7 +48,7 @@ export function makeWasmMemory(): WasmMemory {
         if (block) copy(view, block);
       }
     },
-    release() {}, // the collector's
+    release() {}, // the collector frees it
   };
 }
 

@@ -2,7 +2,7 @@
 import { makeCrew, makeSignal, takePart, type Crew } from "../simd/crew.ts";
 import type { WasmMemory } from "./memory.ts";
 
-const STACK_BYTES = 262_144; // as kernels/simd/build.sh gives the first thread
+const STACK_BYTES = 262_144; // the size of the first thread's stack in kernels/simd/build.sh
 
 /** A thread's first message. */
 export interface ThreadOrders {
@@ -24,7 +24,7 @@ interface Exports {
 }
 
 const instantiate = (module: WebAssembly.Module, memory: WebAssembly.Memory): Exports =>
-  new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as Exports; // what build.sh exports
+  new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as Exports; // the exports of build.sh
 
 export interface CrewOptions {
   readonly module: WebAssembly.Module;
@@ -49,7 +49,7 @@ export function startWasmCrew(header: number, { module, memory, threads, startTh
   return makeCrew(workers, signal, () => kernels.hearth_run(header, 0));
 }
 
-/** A thread's life, until it is dismissed. */
+/** A thread's main function, until it is dismissed. */
 export function runThread({ module, memory, header, index, stackEnd, signal }: ThreadOrders): void {
   const kernels = instantiate(module, memory);
   kernels.__stack_pointer.value = stackEnd;

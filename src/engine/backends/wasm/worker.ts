@@ -1,4 +1,4 @@
-/** A thread of a session in a process; pages start their own script again. */
+/** A thread of a session in a process; pages start their own script again instead. */
 import { runThread, type ThreadOrders } from "./threads.ts";
 
 declare const self: Worker;

@@ -1,19 +1,19 @@
-/** The adapters of this machine: which there are, which one to take, and whether it is a GPU at all. */
+/** The adapters of this machine: lists them, chooses one, and tells GPUs from software adapters. */
 import { AppError, messageOf } from "../../../base/index.ts";
 import type { GpuProvider } from "./provider.ts";
 
-/** What `hearth devices` shows of an adapter. */
+/** Facts on an adapter for `hearth devices`. */
 export interface AdapterFacts {
   readonly name: string;
   readonly vendor: string;
   readonly architecture: string;
-  /** A CPU that plays a GPU: slower than the CPU backends, good for tests. */
+  /** True for a CPU that emulates a GPU: slower than the CPU backends, useful for tests. */
   readonly software: boolean;
   readonly features: readonly string[];
   readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
 }
 
-/** Limits that decide what a model may be. */
+/** Limits that matter for models. */
 export const LIMITS = [
   "maxBufferSize",
   "maxStorageBufferBindingSize",
@@ -23,11 +23,13 @@ export const LIMITS = [
   "maxComputeWorkgroupsPerDimension",
 ] as const satisfies readonly (keyof GPUSupportedLimits)[];
 
-/** Storage buffers that our kernels bind at most. */
+/** Maximum storage buffers that our kernels bind. */
 export const STORAGE_BUFFERS = 10;
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|\bwarp\b|basic render/i;
-/** An adapter that runs nothing and gives zeros: Dawn's null adapter, offered on request where no driver is found. */
+/**
+ * An adapter that computes nothing and returns zeros: Dawn's null adapter, offered on request if there is no driver.
+ */
 const NULL_DEVICE = "null-backend";
 
 export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFacts {
@@ -38,12 +40,12 @@ export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFac
     architecture: info.architecture,
     software: info.isFallbackAdapter === true || SOFTWARE.test(words.join(" ")),
     features: [...features].toSorted(),
-    // The entries are those of the type, by construction.
+    // The entries match the type by construction.
     limits: Object.fromEntries(LIMITS.map((name) => [name, limits[name]])) as AdapterFacts["limits"],
   };
 }
 
-/** Why an adapter cannot run our kernels; undefined where it can. */
+/** Why an adapter cannot run our kernels; undefined: it can. */
 export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined {
   if (info.device === NULL_DEVICE) return "its driver computes nothing";
   const buffers = limits.maxStorageBuffersPerShaderStage;
@@ -51,7 +53,7 @@ export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined
   return undefined;
 }
 
-/** Why no adapter of a provider is one to run models on; `automatic` where nobody asked for a GPU. */
+/** Why no adapter of a provider can run models; `automatic`: the user did not request a GPU. */
 export async function adapterRefuses(
   provider: GpuProvider,
   { automatic }: { automatic: boolean },
@@ -65,7 +67,7 @@ export async function adapterRefuses(
   }
 }
 
-/** The best adapter. An adapter makes one device: ask again for another. Throws `unsupported`. */
+/** The best adapter. An adapter makes one device: request it again for another. Throws `unsupported`. */
 export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter> {
   const gpu = await provider.open();
   const best: GPURequestAdapterOptions = { powerPreference: "high-performance" };
@@ -76,7 +78,7 @@ export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter>
   return adapter;
 }
 
-/** Every adapter that can be asked for, best first. Empty where there is none. */
+/** All adapters, best first. Empty if the machine has no adapter. */
 export async function listAdapters(provider: GpuProvider): Promise<AdapterFacts[]> {
   const gpu = await provider.open();
   const wishes: GPURequestAdapterOptions[] = [

@@ -1,17 +1,17 @@
 /**
- * Which activations share memory. Every write begins a new value; a value's memory is free again after its last reader,
- * so that no dispatch reads and writes one buffer, and scratch is as small as what is alive at once.
+ * Assigns memory to activations. Every write begins a new value; a value's memory is free again after its last reader,
+ * so that a dispatch never reads and writes one buffer, and scratch is as small as the live values.
  */
 import type { Activation, Dispatch, Operand, RowKind } from "../../../../kernels/wgsl/dispatch.ts";
 import { assert } from "../../../base/index.ts";
 
-/** A result: what a buffer holds when the dispatches before `end` have run. */
+/** A result: the content of a buffer after the dispatches before `end`. */
 export interface Result {
   readonly name: string;
   readonly end: number;
 }
 
-/** Rows of each kind that a run has at most. */
+/** Maximum rows of each kind in a run. */
 export type Capacity = Readonly<Record<RowKind, number>>;
 
 export interface Allocation {
@@ -77,7 +77,7 @@ export function allocate(
   };
 }
 
-/** Gives every value a place; returns the bytes of each place. */
+/** Assigns a place to every value; returns the bytes of each place. */
 function placeValues(written: readonly (readonly Value[])[]): number[] {
   const sizes: number[] = [];
   const free = new Set<number>();

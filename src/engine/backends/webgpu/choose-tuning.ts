@@ -1,4 +1,4 @@
-/** Which kernels a program runs: the requested ones, the fastest here, or the plain ones. */
+/** Chooses a program's kernels: the requested ones, the fastest here, or the plain ones. */
 import { AppError, formatTuning, PLAIN, type Tuning } from "../../../base/index.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { LoadOptions, TuningStore } from "../../program/backend.ts";
@@ -12,9 +12,8 @@ import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
 const DIMS = [1024, 4096, 8192];
 
 /**
- * Never less precise than `options` allow. Searches once for a device, and keeps what it found in `tunings`; without
- * those, and on software adapters, nothing is searched. Throws `unsupported` where the device cannot run what was
- * asked for.
+ * Never less precise than `options` allow. Searches once per device, and stores the result in `tunings`; without that,
+ * and on software adapters, there is no search. Throws `unsupported` if the device cannot run the requested kernels.
  */
 export async function chooseTuning(
   device: Device,
@@ -27,11 +26,11 @@ export async function chooseTuning(
     const found = await tuningsOf(device, shape, { store: tunings, signal });
     tuning = gpuKernels === "fast" ? found.fast : found.exact;
   }
-  const exact = precise || (small && typeof gpuKernels === "string"); // whoever names kernels gets them
+  const exact = precise || (small && typeof gpuKernels === "string"); // explicitly requested kernels are used
   return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 
-/** What was found before, or is found now. A search that cannot be made is no reason not to run. */
+/** The stored result, or that of a search now. A failed search does not prevent a run. */
 export async function tuningsOf(
   device: Device,
   shape: ShapeClass,
@@ -42,7 +41,7 @@ export async function tuningsOf(
   if (known && canRun(device, known.exact) && canRun(device, known.fast)) return known;
   try {
     const found = await searchTunings(device, shape, options);
-    await writeTunings(store, key, found).catch(() => {}); // it is searched again another time
+    await writeTunings(store, key, found).catch(() => {}); // it is searched again later
     return found;
   } catch (error) {
     if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN };
@@ -50,17 +49,17 @@ export async function tuningsOf(
   }
 }
 
-/** What most of a program's bytes are: the kind of matrix that its speed depends on. */
+/** The kind of matrix that has most of a program's bytes, and so determines its speed. */
 export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
   const bytes = new Map<string, number>();
   let largest: ShapeClass | undefined;
   for (const { quant, inDim, outDim } of matrices) {
-    const dim = DIMS.find((each) => inDim <= 1.5 * each) ?? DIMS.at(-1)!; // there are some
+    const dim = DIMS.find((each) => inDim <= 1.5 * each) ?? DIMS.at(-1)!; // there is at least one
     const key = `${quant.name} ${dim}`;
     const total = (bytes.get(key) ?? 0) + (outDim * inDim * quant.blockBytes) / quant.blockLen;
     bytes.set(key, total);
     if (total >= Math.max(...bytes.values()) && Object.hasOwn(quants, quant.name))
-      largest = { quant: quant.name as QuantName, dim }; // it is one of theirs
+      largest = { quant: quant.name as QuantName, dim }; // a registered type
   }
   return largest;
 }

@@ -1,6 +1,6 @@
 /**
- * Chooses candidates on the device: uploads what rows wish for, replays the search behind a run, and reads answers.
- * Made once for a plan; a run makes nothing but its pass.
+ * Selects top-k candidates on the device: uploads requests, replays the search after a run, and reads results. Made
+ * once per plan; a run creates only its pass.
  */
 import {
   ANSWER_WORDS,
@@ -24,33 +24,33 @@ import { PARAMS_STRIDE } from "./memory.ts";
 import type { Pass } from "./record.ts";
 import { USAGE } from "./usage.ts";
 
-/** A dispatch with everything bound: workgroups `groups` for each row with a wish. */
+/** A dispatch with everything bound: `groups` workgroups per row with a request. */
 interface Bound {
   readonly pipeline: GPUComputePipeline;
   readonly bindings: GPUBindGroup;
   readonly groups: number;
 }
 
-/** The searches of one pass, whose logits are in a buffer of their own. */
+/** The searches of one pass, whose logits are in a separate buffer. */
 interface Way {
   readonly apart: Bound;
-  /** One for each of KEEPS. */
+  /** One per entry of KEEPS. */
   readonly searches: readonly (readonly Bound[])[];
 }
 
-/** A wanted row that gives candidates only. */
+/** A wanted row that returns candidates only. */
 export interface Asked {
-  /** Which of the wanted rows of its chunk. */
+  /** Its index among the wanted rows of its chunk. */
   readonly row: number;
   readonly wish: OfferWish;
 }
 
 export interface Chooser {
-  /** Encodes the search behind a pass for some rows, at most as many as slots, having uploaded their wishes. */
+  /** Uploads the requests of some rows, at most as many as slots, and encodes the search after a pass. */
   encode(encoder: GPUCommandEncoder, pass: Pass, asked: readonly Asked[]): void;
-  /** Where the answer to the `index`th of them is then, in bytes. */
+  /** The place of the `index`-th result, in bytes. */
   answerAt(index: number, wish: OfferWish): { buffer: GPUBuffer; offset: number; size: number };
-  /** Of all its buffers. */
+  /** Bytes of all its buffers. */
   readonly bytes: number;
   destroy(): void;
 }
@@ -65,7 +65,7 @@ function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
   return { searches, stages: [apartStage(vocabSize), ...searches.flat()] };
 }
 
-/** Makes the chooser of a program with logits. @param rows most rows that wish for candidates in one run */
+/** Makes the chooser of a program with logits. @param rows maximum rows with requests in one run */
 export async function makeChooser(
   device: Device,
   program: Program,
@@ -73,12 +73,12 @@ export async function makeChooser(
 ): Promise<Chooser> {
   assert(program.logits, "candidates of a program without logits");
   const { searches, stages } = stagesOf(program.logits.dim);
-  for (const { kernel } of stages) await device.pipeline(kernel); // what is refused is refused before buffers are made
+  for (const { kernel } of stages) await device.pipeline(kernel); // first: a refused kernel must not leave buffers
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
   for (const pass of new Set([plan.few, plan.many]))
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
-  await device.flush(); // a bind group that the device refuses shows here
+  await device.flush(); // reports bind groups that the device refuses
   const words = new Uint32Array(WISH_WORDS * rows);
   return {
     encode(encoder, pass, asked) {
@@ -93,7 +93,7 @@ export async function makeChooser(
       }
       device.gpu.queue.writeBuffer(buffers.wishes, 0, words, 0, WISH_WORDS * asked.length);
       const { apart, searches: bound } = ways.get(pass)!; // both passes have one
-      const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // wishes were checked
+      const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // requests were checked
       search(encoder, anyApart ? [apart, ...found] : found, asked.length);
     },
     answerAt(index, wish) {
@@ -119,7 +119,7 @@ type Stages = readonly Omit<SearchStage, "listWords">[];
 type Searches = readonly (readonly SearchStage[])[];
 type Buffers = Record<"wishes" | "answers" | "even" | "odd" | "params", GPUBuffer>;
 
-/** Lists go from one buffer to the other and back. */
+/** Lists alternate between the two buffers. */
 function sizesOf(parts: { searches: Searches; stages: Stages; rows: number }): Record<keyof Buffers, number> {
   const { searches, stages, rows } = parts;
   const listBytes = (parity: number): number => {
@@ -165,7 +165,7 @@ async function bindWay(
   { searches, stages, buffers }: { searches: Searches; stages: Stages; buffers: Buffers },
 ): Promise<Way> {
   const { wishes, answers, even, odd, params } = buffers;
-  const logits = pass.logits!.buffer; // the program has some
+  const logits = pass.logits!.buffer; // the program has logits
   const bind = async (stage: Stages[number], ...resources: GPUBuffer[]): Promise<Bound> => {
     const pipeline = await device.pipeline(stage.kernel);
     const entries: GPUBindGroupEntry[] = resources.map((buffer, binding) => ({ binding, resource: { buffer } }));
@@ -187,7 +187,7 @@ async function bindWay(
   return { apart: await bind(stages[0]!, logits, wishes, answers), searches: bound };
 }
 
-/** What an answer says; undefined where the row had a logit that is NaN or infinite. */
+/** The result of a row; undefined if the row had a NaN or infinite logit. */
 export function readAnswer(words: Uint32Array, { k, apart }: OfferWish): Offer | undefined {
   const logits = new Float32Array(apart.length + k);
   const ids = new Int32Array(apart.length + k);
@@ -206,7 +206,7 @@ export function readAnswer(words: Uint32Array, { k, apart }: OfferWish): Offer |
   return { ids: ids.subarray(0, n), logits: logits.subarray(0, n) };
 }
 
-/** Whether a wish is one that the kernels can fulfil. */
+/** Throws if the kernels cannot fulfil a request. */
 export function checkWish({ k, apart }: OfferWish, vocabSize: number): void {
   assert(k >= 1 && k <= OFFER_LIMITS.k, `${k} candidates, expected 1 to ${OFFER_LIMITS.k}`);
   assert(apart.length <= OFFER_LIMITS.apart, `${apart.length} tokens apart, expected at most ${OFFER_LIMITS.apart}`);

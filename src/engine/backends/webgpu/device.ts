@@ -1,6 +1,6 @@
 /**
- * The device of this process: opened once, shared by its sessions, with the pipelines that were compiled on it. What
- * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
+ * The device of this process: opened once, shared by its sessions, with its compiled pipelines. Its failures, from a
+ * lost driver to a missing answer, become `AppError`s.
  */
 import { kernelSource, type KernelName } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, messageOf, PLAIN, type Tuning } from "../../../base/index.ts";
@@ -8,10 +8,10 @@ import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapt
 import type { Pump } from "./pace.ts";
 import type { GpuProvider } from "./provider.ts";
 
-/** Features that kernels have variants for, taken where an adapter has them. */
+/** Features with kernel variants, enabled if an adapter has them. */
 const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
 
-/** A run is a fraction of a second on a GPU, and may be minutes on a CPU that plays one. */
+/** A run takes a fraction of a second on a GPU, but may take minutes on a CPU that emulates one. */
 const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
 
 interface DeviceParts {
@@ -22,7 +22,7 @@ interface DeviceParts {
   readonly deadlineMs: number;
 }
 
-/** Owns the GPU device; there is one per process, and it lives as long as that. */
+/** Owns the GPU device, one per process, for the life of the process. */
 export class Device {
   readonly gpu: GPUDevice;
   readonly facts: AdapterFacts;
@@ -46,7 +46,7 @@ export class Device {
     gpu.addEventListener("uncapturederror", ({ error }) => this.#fail(error.message));
   }
 
-  /** Resolves with what made this device unusable. */
+  /** Resolves with the failure that made this device unusable. */
   get lost(): Promise<AppError> {
     return this.#failure.promise;
   }
@@ -58,8 +58,8 @@ export class Device {
   }
 
   /**
-   * Starts something that the device does, and waits for it; throws `runner` where the device fails first or takes too
-   * long. Nothing is hung on a promise that lives as long as the device: that would grow with every run.
+   * Starts an operation of the device and awaits it; throws `runner` if the device fails first or takes too long.
+   * Attaches nothing to a promise that lives as long as the device, which would grow with every run.
    */
   wait<T>(start: () => Promise<T>): Promise<T> {
     if (this.#failed) return Promise.reject(this.#failed);
@@ -81,15 +81,15 @@ export class Device {
     return promise;
   }
 
-  /** Waits until everything submitted is done, and what was written on the way there is given back. */
+  /** Waits until all submitted work is done, which also frees the staging memory of writes. */
   async flush(): Promise<void> {
     this.submit(this.gpu.createCommandEncoder().finish());
     await this.wait(() => this.gpu.queue.onSubmittedWorkDone());
   }
 
   /**
-   * Runs `make`, which creates buffers. Throws `too_large` where the device has no room for them, having
-   * destroyed those that it returned.
+   * Runs `make`, which creates buffers. Throws `too_large` if the device has no room for them, and destroys the
+   * returned ones.
    */
   async allocate<T extends readonly GPUBuffer[]>(what: string, make: () => T): Promise<T> {
     this.gpu.pushErrorScope("out-of-memory");
@@ -100,7 +100,7 @@ export class Device {
     if (!problem && !full) return buffers;
     const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
     for (const buffer of buffers) buffer.destroy();
-    const reason = (full ?? problem)!.message; // one of them is there
+    const reason = (full ?? problem)!.message; // one of them exists
     throw new AppError("too_large", `${what}: GPU '${this.facts.name}' has no room for ${bytes} bytes: ${reason}`);
   }
 
@@ -138,11 +138,11 @@ export class Device {
 }
 
 export interface DeviceOptions {
-  /** Features not to request though the adapter has them. */
+  /** Features not to request even if the adapter has them. */
   readonly without?: readonly string[];
 }
 
-/** The provider's device, opened on first use. Throws `unsupported` where there is no adapter. */
+/** The provider's device, opened on first use. Throws `unsupported` if there is no adapter. */
 export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): Promise<Device> {
   const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // nothing else is put there
   opened.catch(() => delete provider.device);

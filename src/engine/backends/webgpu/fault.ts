@@ -1,4 +1,4 @@
-/** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
+/** Finds the origin of NaN values: runs once more, and checks the output of each dispatch. */
 import type { Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import type { KernelName } from "../../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../../base/index.ts";
@@ -8,15 +8,15 @@ import type { Device } from "./device.ts";
 import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
-/** Kernels that write which experts are meant, not how much. */
+/** Kernels that write indexes of experts instead of values. */
 const WHOLE_NUMBERS: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group"]);
 
 interface FaultParts {
   readonly device: Device;
   readonly program: Program;
-  /** The pass that gave them. */
+  /** The pass that returned them. */
   readonly pass: Pass;
-  /** Of the run whose batch is still on the device. */
+  /** Counts of the run whose batch is still on the device. */
   readonly counts: Counts;
 }
 
@@ -26,14 +26,14 @@ export async function findFault({ device, program, pass, counts }: FaultParts): 
   for (const recorded of pass.dispatches) {
     const bad = await firstBad(device, pass, recorded, counts);
     if (!bad) continue;
-    const step = program.steps[recorded.source.step]!; // lowering counted them
+    const step = program.steps[recorded.source.step]!; // recorded by the lowering
     const what = `step ${recorded.source.step} (${stepName(step, tensorsOf(recorded.source))})`;
     return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
   }
   return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
 }
 
-/** Runs one dispatch and looks at what it wrote. */
+/** Runs one dispatch and checks its output. */
 async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: Counts) {
   const { source, splits } = recorded;
   const encoder = device.gpu.createCommandEncoder();
@@ -42,7 +42,7 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   pass.end();
   if (!runs) return undefined;
   const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
-  // Of a row with several splits the result is not there before they are joined.
+  // The result of a row with several splits is incomplete until they are joined.
   const isWhole = splits === undefined || counts.splits === 1;
   if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel) || !isWhole) {
     device.submit(encoder.finish());

@@ -1,6 +1,6 @@
 /**
  * The WebGPU backend: a step list lowered to a recorded sequence of dispatches of our own kernels (`kernels/wgsl/`),
- * which read GGUF blocks as they are. `auto` takes it on a GPU only; by name it runs on a software adapter too.
+ * which read GGUF blocks directly. `auto` uses it on GPUs only; requested by name, it also runs on a software adapter.
  */
 import type { Backend } from "../../program/backend.ts";
 import { makeChooser } from "./chooser.ts";
@@ -12,7 +12,7 @@ import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 
-/** On what a provider gives, which is asked for at the first use. */
+/** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
   missing: (program) => missingOps(program, { ops, variants }),

@@ -1,4 +1,4 @@
-/** What happens to the KV cache between runs: copying a prefix to another slot, and the context shift. */
+/** Operations on the KV cache between runs: copying a prefix to another slot, and the context shift. */
 import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
 import type { Program } from "../../program/backend.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
@@ -12,11 +12,11 @@ import { GRID_MAX } from "./record.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
 import { USAGE } from "./usage.ts";
 
-/** Tokens of a cache that move at once: WebGPU copies between different buffers only, so they pass through another. */
+/** Bytes of a cache that move at once, through another buffer: WebGPU copies between different buffers only. */
 const MOVED_BYTES = 4 * 2 ** 20;
 const WG = 64;
 
-/** A layer's cache and how its keys are rotated. */
+/** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
   readonly buffers: NonNullable<ReturnType<Plan["caches"]["get"]>>;
 }
@@ -25,12 +25,12 @@ export interface ShiftParts {
   readonly device: Device;
   readonly layers: readonly CacheLayer[];
   readonly ctxLen: number;
-  /** Bytes of a value of the cache. */
+  /** Bytes per value of the cache. */
   readonly valueBytes: number;
   readonly pipeline: GPUComputePipeline;
-  /** What tokens pass through. */
+  /** The intermediate buffer for moves. */
   readonly passage: GPUBuffer;
-  /** Cosines and sines of one turn for each layer, and its parameters. */
+  /** Cosines and sines of one rotation per layer, and its parameters. */
   readonly turns: readonly {
     readonly angles: GPUBuffer;
     readonly params: GPUBuffer;
@@ -39,7 +39,7 @@ export interface ShiftParts {
   destroy(): void;
 }
 
-/** Makes ready what a shift needs, so that it allocates nothing. */
+/** Prepares everything for a shift, which then allocates nothing. */
 export async function makeShift(
   device: Device,
   { steps, weights }: Program,
@@ -57,7 +57,7 @@ export async function makeShift(
   ]);
   const [passage, ...rest] = buffers;
   const turns = layers.map(({ buffers: { keys } }, i) => {
-    const [angles, params] = [rest[2 * i]!, rest[2 * i + 1]!]; // two for each layer
+    const [angles, params] = [rest[2 * i]!, rest[2 * i + 1]!]; // two per layer
     const resources = [keys, angles, params].map((buffer) => ({ buffer }));
     const entries = resources.map((resource, binding) => ({ binding, resource }));
     const bindings = device.gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
@@ -98,7 +98,7 @@ export function copyTokens(
   parts.device.submit(encoder.finish());
 }
 
-/** Drops `discard` tokens after the first `keep`, and turns the keys that move down. */
+/** Drops `discard` tokens after the first `keep`, and rotates the keys that move down. */
 export function shiftTokens(
   parts: ShiftParts,
   { slot, keep, discard, length }: { slot: number; keep: number; discard: number; length: number },
@@ -116,7 +116,7 @@ export function shiftTokens(
   device.submit(encoder.finish());
 }
 
-/** Moves tokens piece by piece, the lowest first: what moves down never overwrites what has still to move. */
+/** Moves tokens piece by piece, the lowest first, so that a move never overwrites tokens still to move. */
 function moveTokens(
   encoder: GPUCommandEncoder,
   { passage, valueBytes }: ShiftParts,
@@ -124,7 +124,7 @@ function moveTokens(
   buffer: GPUBuffer,
   { from, to, count }: { from: number; to: number; count: number },
 ): void {
-  const tokenBytes = valueBytes * nKvHeads * keyDim; // values are as large
+  const tokenBytes = valueBytes * nKvHeads * keyDim; // values have the same size
   const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
   for (let done = 0; done < count; done += each) {
     const size = Math.min(each, count - done) * tokenBytes;
@@ -139,7 +139,7 @@ function turnKeys(
   index: number,
   { rope, first, count, discard }: { rope: RopeScaling; first: number; count: number; discard: number },
 ): void {
-  const { angles, params, bindings } = turns[index]!; // one for each layer
+  const { angles, params, bindings } = turns[index]!; // one per layer
   const { nKvHeads, keyDim } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;

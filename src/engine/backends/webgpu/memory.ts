@@ -1,4 +1,4 @@
-/** Everything that a plan keeps on the device beside the weights: KV cache, activations, rotations, parameters. */
+/** A plan's memory on the device besides the weights: KV cache, activations, RoPE tables, parameters. */
 import { CACHE_BYTES, type CacheType } from "../../../../kernels/wgsl/cache.ts";
 import { batchWords } from "../../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
@@ -13,10 +13,10 @@ import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
 import { PADDING_BYTES } from "./weights.ts";
 
-/** Parameters of each dispatch lie this far apart. (WebGPU, minUniformBufferOffsetAlignment) */
+/** Distance between the parameters of two dispatches. (WebGPU, minUniformBufferOffsetAlignment) */
 export const PARAMS_STRIDE = 256;
 
-/** Rotations of all positions, on the device as far as `known`. */
+/** RoPE table of all positions; the device has the ones below `known`. */
 export interface DeviceRope {
   readonly table: GrowingRopeTable;
   readonly pairs: number;
@@ -24,15 +24,15 @@ export interface DeviceRope {
   known: number;
 }
 
-/** All buffers of a plan but those of the weights. */
+/** All buffers of a plan except the weights'. */
 export interface Memory {
   readonly all: readonly GPUBuffer[];
   readonly scratch: readonly GPUBuffer[];
   /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim). */
   readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
-  /** What a run is given for its rows, (rows, dim) float32, where the program begins with that. */
+  /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
   readonly input: GPUBuffer | undefined;
-  /** What their values are kept as. */
+  /** The format of their values. */
   readonly cacheType: CacheType;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
   readonly batch: GPUBuffer;
@@ -44,7 +44,7 @@ export interface MemoryParts {
   readonly program: Program;
   readonly options: LoadOptions;
   readonly cacheType: CacheType;
-  /** Of all passes. */
+  /** Dispatches of all passes together. */
   readonly dispatchCount: number;
   /** Bytes of each shared buffer of activations. */
   readonly scratchSizes: readonly number[];
@@ -56,17 +56,17 @@ export interface MemoryPlan {
   readonly what: string;
   readonly wishes: readonly GPUBufferDescriptor[];
   readonly bytes: number;
-  /** @param all one for each wish */
+  /** @param all one buffer per request */
   memoryOf(all: readonly GPUBuffer[]): Memory;
 }
 
-/** Makes it. Throws `too_large` where all buffers together are more than there is room for. */
+/** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
   const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));
   return plan.memoryOf(await device.allocate(plan.what, make));
 }
 
-/** Throws `too_large` where a buffer is larger than a binding. */
+/** Throws `too_large` if a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const { program, options, cacheType, dispatchCount, scratchSizes, capacity } = parts;
   const { path } = program.weights;
@@ -98,7 +98,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const memoryOf = (all: readonly GPUBuffer[]): Memory => {
-    const at = (index: number): GPUBuffer => all[index]!; // one for each wish
+    const at = (index: number): GPUBuffer => all[index]!; // one per request
     return {
       all,
       scratch: scratch.map(at),

@@ -1,6 +1,6 @@
 /**
- * A program made ready on a device: every buffer there, every kernel compiled, every bind group made. A run writes one
- * small buffer and replays the dispatches, those for few rows or those for many.
+ * A program prepared for a device: all buffers, compiled kernels and bind groups. A run writes one small buffer and
+ * replays the dispatches, either the list for few rows or the one for many.
  */
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
@@ -22,19 +22,22 @@ import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan }
 import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
 import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
 
-/** Rows of one chunk of a run: enough to fill a GPU, little enough that others wait for milliseconds. */
+/** Rows per chunk of a run: enough to fill a GPU, few enough that others wait only for milliseconds. */
 const CHUNK_ROWS = 512;
-/** Bytes of results of one chunk: bounds its wanted rows where the vocabulary is large. */
+/** Bytes of one chunk's results: limits its wanted rows if the vocabulary is large. */
 const RESULT_BYTES_MAX = 32 * 2 ** 20;
-/** Share of a load that is upload; the rest is compiling. */
+/** Share of the upload in a load; the rest is compilation. */
 const UPLOAD_SHARE = 0.9;
-/** Up to here each row is multiplied for itself: a decode step of several sequences reads as one alone, to the bit. */
+/**
+ * Up to this number, rows are multiplied separately: a decode step of several sequences gives each the same bits as
+ * alone.
+ */
 const FEW_ROWS = 4;
 
 export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
   /** For runs of at most `fewRows` rows. */
   readonly few: Pass;
-  /** For other runs; the same one where the context is too short for those. */
+  /** For other runs; the same pass if the context is too short for those. */
   readonly many: Pass;
   readonly fewRows: number;
   readonly capacity: Capacity;
@@ -43,7 +46,7 @@ export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "cac
   destroy(): void;
 }
 
-/** A program lowered for a device, and what it takes there, before any of it is there. */
+/** A program lowered for a device, and its needs there, before any allocation. */
 interface Draft extends Pick<Plan, "capacity"> {
   readonly few: PassParts;
   readonly many: PassParts;
@@ -51,12 +54,12 @@ interface Draft extends Pick<Plan, "capacity"> {
   readonly weights: WeightsPlan;
 }
 
-/** Rows of one run that candidates may be chosen of. */
+/** Maximum rows with requests for candidates in one run. */
 export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number => Math.min(slots, capacity.wanted);
 
 /**
- * Bytes that a plan takes on the device, and the choice of candidates behind it. Throws as `makePlan` does, where no
- * room would be enough.
+ * Bytes of a plan on the device, including the selection of candidates. Throws as `makePlan` does if no memory would be
+ * enough.
  */
 export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
   const { memory, weights, capacity } = draftPlan(device, program, options);
@@ -96,7 +99,7 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
 
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
-  const plain = draftPlan(device, program, options); // refuses what no kernels could run
+  const plain = draftPlan(device, program, options); // refuses programs that no kernels can run
   const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
   const { few, many, capacity, ...draft } = tuning === PLAIN ? plain : draftPlan(device, program, options, tuning);
   const { signal } = options;
@@ -153,12 +156,12 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   };
 }
 
-/** Two passes never run at once: they share their buffers. */
+/** The two passes share their buffers, because they never run at the same time. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => Math.max(a[i] ?? 0, b[i] ?? 0));
 }
 
-/** Every weight that is read as blocks, and its changes. */
+/** Every weight that is read as blocks, and its low-rank changes. */
 const matricesOf = (steps: readonly Step[]): Weight[] =>
   steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table")).flatMap(withChanges);
 
@@ -172,13 +175,13 @@ function checkQuants({ steps, weights }: Program): void {
 }
 
 function capacityOf({ steps, logits, states }: Program, { ctxLen }: LoadOptions): Capacity {
-  // Rows that look at all others of their sequence cannot be run in chunks.
+  // Rows with attention in both directions cannot run in chunks.
   const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, CHUNK_ROWS);
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };
 }
 
-/** The states, then the logits where there are some, each with the number of dispatches that make it. */
+/** The states, then the logits if there are any, each with the number of dispatches that compute it. */
 function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts["results"] {
   const last = statesEnd(program);
   const end = dispatches.filter(({ step }) => step < last).length;

@@ -1,6 +1,5 @@
 /**
- * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
- * replay it.
+ * Prepares a list of dispatches: compiles kernels, writes parameters, makes bind groups. A run then only replays it.
  */
 import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../../kernels/wgsl/dispatch.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
@@ -12,10 +11,10 @@ import type { DeviceWeights } from "./weights.ts";
 
 /** The largest `Params` of a kernel. */
 const PARAMS_BYTES = 128;
-/** Workgroups that a dispatch has at most in one dimension, on every device. */
+/** Maximum workgroups of a dispatch per dimension, on every device. */
 export const GRID_MAX = 65_535;
 
-/** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, `times` for each row. */
+/** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, times `times` per row. */
 export interface Recorded extends Grid {
   readonly source: Dispatch;
   readonly pipeline: GPUComputePipeline;
@@ -23,36 +22,36 @@ export interface Recorded extends Grid {
   readonly z: number;
 }
 
-/** A buffer of results, (rows, dim), and how many of the dispatches make it. */
+/** A buffer of results, (rows, dim), and the number of dispatches that compute it. */
 export interface PlannedResult {
   readonly buffer: GPUBuffer;
   readonly dim: number;
   readonly end: number;
 }
 
-/** A lowered program and which buffers it uses. */
+/** A lowered program and its buffers. */
 export interface PassParts {
   readonly dispatches: readonly Dispatch[];
   readonly allocation: Allocation;
-  /** The states, then the logits where there are some. */
+  /** The states, then the logits if there are any. */
   readonly results: readonly (Result & { readonly dim: number })[];
 }
 
-/** A way through the whole program. */
+/** A recorded list of dispatches for the whole program. */
 export interface Pass {
   readonly dispatches: readonly Recorded[];
   readonly logits: PlannedResult | undefined;
   readonly states: PlannedResult;
-  /** The buffer that an operand of a dispatch is in. */
+  /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
 }
 
 interface RecordOptions {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
-  /** What the dispatches were lowered for. */
+  /** The tuning that the dispatches were lowered for. */
   readonly tuning: Tuning;
-  /** Where the parameters of the dispatches begin, counted in dispatches. */
+  /** Index of the parameters of the first dispatch. */
   readonly first: number;
   /** Ends the recording with `cancelled`, between two kernels. */
   readonly signal: AbortSignal | undefined;
@@ -80,18 +79,18 @@ export async function recordPass(
     const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
     recorded.push({ source, pipeline, bindings, ...grid, ...sizes });
   }
-  await device.flush(); // a bind group that the device refuses shows here
+  await device.flush(); // reports bind groups that the device refuses
   const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
-    return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // there is a place for each
+    return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // one place per result
   });
   assert(states, "a program without states");
   return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
 }
 
-/** What a run has: rows of each kind, and splits of what its longest row sees. */
+/** Counts of a run: rows of each kind, and splits of its longest row's context. */
 export type Counts = Readonly<Record<RowKind | "splits", number>>;
 
-/** Replays a dispatch; false where there is nothing to do. Nothing is made here. */
+/** Replays a dispatch; false if there is nothing to do. Allocates nothing. */
 export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
   const { pipeline, bindings, x, z, splits, joins } = recorded;
   const groups = groupsOf(recorded, counts);
@@ -102,7 +101,7 @@ export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: 
   return true;
 }
 
-/** Where an operand lies. */
+/** Makes a function that finds the buffer of an operand. */
 function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeights) {
   return (operand: Operand): GPUBufferBinding => {
     switch (operand.kind) {
@@ -125,7 +124,7 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         return { buffer: layer[operand.part] };
       }
       case "rope":
-        return { buffer: memory.ropes.get(operand.rope)!.turns }; // there is one for each rope of the steps
+        return { buffer: memory.ropes.get(operand.rope)!.turns }; // one per RoPE of the steps
       case "batch":
         return { buffer: memory.batch };
       default:

@@ -1,5 +1,6 @@
 /**
- * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
+ * A loaded model on a device: divides batches of rows into chunks that fit the plan, each with one submit and one
+ * readback.
  */
 import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
 import { OFFER_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
@@ -26,7 +27,7 @@ export interface SessionParts {
   readonly options: LoadOptions;
   readonly plan: Plan;
   readonly shift: ShiftParts;
-  /** Where there are logits. */
+  /** Set if there are logits. */
   readonly chooser: Chooser | undefined;
 }
 
@@ -34,7 +35,7 @@ type ResultName = "logits" | "states";
 
 type WantedRows = StateRows & Pick<OfferRows, "wish">;
 
-/** Rows that run at once, and what each of those that are wanted gives: candidates, or all values. */
+/** Rows that run at once, and the result of each wanted one: candidates, or all values. */
 interface Chunk {
   readonly rows: BatchRow[];
   readonly wishes: (OfferWish | undefined)[];
@@ -52,9 +53,9 @@ export class WebGpuSession implements Session {
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
   readonly #limits: BatchLimits;
-  /** Whether a sequence may go through in several chunks. */
+  /** True if a sequence may be divided into several chunks. */
   readonly #splits: boolean;
-  /** Values of an input for each row; 0 where the program begins with tokens. */
+  /** Values per input row; 0 if the program begins with tokens. */
   readonly #inputDim: number;
   #inputs = new Float32Array(0);
   #results = new Float32Array(0);
@@ -91,7 +92,7 @@ export class WebGpuSession implements Session {
   async #runOffers(batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
     for (const { wish, logits, slot } of batch) {
       assert(!wish || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
-      if (wish) checkWish(wish, this.#parts.program.logits!.dim); // there is a chooser
+      if (wish) checkWish(wish, this.#parts.program.logits!.dim); // a chooser exists
     }
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
     const { values, offers } = await this.#run(rows, "logits");
@@ -125,7 +126,7 @@ export class WebGpuSession implements Session {
     return { values: this.#results.subarray(0, size), offers };
   }
 
-  /** Puts what the rows of a batch are given one after another. */
+  /** Concatenates the input rows of a batch. */
   #gather(batch: readonly StateRows[]): void {
     const size = batch.reduce((sum, { tokens }) => sum + tokens.length * this.#inputDim, 0);
     if (this.#inputs.length < size) this.#inputs = new Float32Array(size);
@@ -138,7 +139,7 @@ export class WebGpuSession implements Session {
     }
   }
 
-  /** Uploads what `count` rows from `first` on are given. */
+  /** Uploads `count` input rows from `first` on. */
   #give(first: number, count: number): void {
     const { plan, device } = this.#parts;
     const dim = this.#inputDim;
@@ -155,7 +156,7 @@ export class WebGpuSession implements Session {
     const encoder = device.gpu.createCommandEncoder();
     encodeDispatches(encoder, pass, counts, result.end);
     const asked = wishes.flatMap((wish, row) => (wish ? [{ row, wish }] : []));
-    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a wish is only accepted where a chooser exists
+    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(wishes, { result, chooser });
     const size = copyParts(encoder, parts, plan.readback);
     device.submit(encoder.finish());
@@ -194,21 +195,21 @@ export class WebGpuSession implements Session {
   }
 }
 
-/** Records the dispatches before `end`. Nothing is made here but the pass. */
+/** Records the dispatches before `end`. Creates only the pass. */
 function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts, end: number): void {
   const pass = encoder.beginComputePass();
   for (let i = 0; i < end; i++) replay(pass, dispatches[i]!, counts);
   pass.end();
 }
 
-/** Positions that the row sees which sees the most. */
+/** The longest context of a row. */
 function longestOf(rows: readonly BatchRow[]): number {
   let most = 0;
   for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.position + 1);
   return most;
 }
 
-/** Uploads the rotations of positions below `end` that the device has not seen. */
+/** Uploads the RoPE table of positions below `end` that the device lacks. */
 function reachRope(device: Device, rope: DeviceRope, end: number): void {
   if (end <= rope.known) return;
   rope.table.reach(end);
@@ -223,7 +224,7 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
   rope.known = until;
 }
 
-/** The rows of a batch in order, as many at once as there is room for. An encoder's sequences stay whole. */
+/** The rows of a batch in order, in chunks that fit. An encoder's sequences stay whole. */
 function chunksOf(
   batch: readonly WantedRows[],
   capacity: Plan["capacity"],
@@ -262,7 +263,7 @@ function chunksOf(
   return chunks;
 }
 
-/** How many of the wanted rows give all their values. */
+/** The number of wanted rows that return all their values. */
 const wholeRows = ({ wishes }: Chunk): number => wishes.reduce((sum, wish) => sum + (wish ? 0 : 1), 0);
 
 function isFinite(values: Float32Array): boolean {

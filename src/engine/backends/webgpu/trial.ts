@@ -1,6 +1,6 @@
 /**
- * One product on a device, with numbers of its own, run and timed in any tuning: what a search for the fastest
- * measures. Its matrix is larger than most caches, as a model's are.
+ * One product on a device, with random data, run and timed in any tuning: the measurement of a search. Its matrix is
+ * larger than most caches, like a model's.
  */
 import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
@@ -16,24 +16,24 @@ import { PADDING_BYTES } from "./weights.ts";
 
 const MIB = 2 ** 20;
 /**
- * The matrix for few rows, where a binding holds as much; the one for many rows is smaller: arithmetic decides there,
- * and reading little. A CPU that plays a GPU gets what it can do in milliseconds.
+ * The matrix for few rows, if a binding can hold it; the one for many rows is smaller, because arithmetic dominates
+ * there. A CPU that emulates a GPU gets a size that takes milliseconds.
  */
 const TRIAL_SIZES = {
   hardware: { matrixBytes: 64 * MIB, columns: 512, rows: 256 },
   software: { matrixBytes: 32 * 1024, columns: 32, rows: 8 },
 };
-/** Results that two tunings are compared by. */
+/** Number of results by which two tunings are compared. */
 const COMPARED = 4096;
 const PARAMS_BYTES = 64;
 
-/** A matrix's block type and the length of its rows, a multiple of 256. */
+/** A matrix's block type and row length, a multiple of 256. */
 export interface ShapeClass {
   readonly quant: QuantName;
   readonly dim: number;
 }
 
-/** For few rows, which memory limits, or for many. */
+/** For few rows, limited by memory, or for many. */
 export type TrialKind = "few" | "many";
 
 interface Buffers {
@@ -42,9 +42,9 @@ interface Buffers {
   readonly y: GPUBuffer;
   readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
-  /** For operands that are not looked at. */
+  /** For unused operands. */
   readonly none: GPUBuffer;
-  /** Two times in nanoseconds. */
+  /** Two timestamps in nanoseconds. */
   readonly stamps: GPUBuffer;
   readonly readback: GPUBuffer;
 }
@@ -76,7 +76,7 @@ export class Trial {
     this.#stamps = canStamp ? device.gpu.createQuerySet({ type: "timestamp", count: 2 }) : undefined;
   }
 
-  /** Throws `too_large` where the device has no room for it. */
+  /** Throws `too_large` if the device has no room for it. */
   static async make(device: Device, shape: ShapeClass): Promise<Trial> {
     const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
     const { blockLen, blockBytes } = quants[shape.quant];
@@ -88,7 +88,7 @@ export class Trial {
     return new Trial(device, shape, extents, await makeBuffers(device, { dim: shape.dim, rowBytes, extents }));
   }
 
-  /** Milliseconds of `repeats` runs, one after another. Throws `unsupported` where the device refuses the kernel. */
+  /** Milliseconds of `repeats` runs in sequence. Throws `unsupported` if the device refuses the kernel. */
   async time(kind: TrialKind, tuning: Tuning, repeats: number): Promise<number> {
     const bound = await this.#bind(kind, tuning);
     const { stamps, readback } = this.#buffers;
@@ -169,7 +169,7 @@ function encodeRuns(pass: GPUComputePassEncoder, { pipeline, bindings, groups }:
   pass.end();
 }
 
-/** y = W · x, as a program's would be lowered. */
+/** y = W · x, lowered as in a program. */
 function dispatchOf(
   { quant, dim }: ShapeClass,
   { kind, tuning, outDim }: { kind: TrialKind; tuning: Tuning; outDim: number },
@@ -220,7 +220,7 @@ async function makeBuffers(
   return buffers;
 }
 
-/** Random numbers. Bytes of the matrix make small float16 scales, and no block type decodes to NaN. */
+/** Random data. The matrix's bytes make small float16 scales, and no block type decodes to NaN. */
 function fill({ gpu }: Device, { matrix, x }: Buffers): void {
   const rng = makeRng(1);
   const bytes = Uint8Array.from({ length: MIB }, () => 0x20 | (rng.uint32() & 15));

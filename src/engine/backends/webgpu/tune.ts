@@ -1,20 +1,20 @@
 /**
- * The search for the fastest kernels of a device: one number after another, each kept where it is faster by enough.
- * What is found computes what the plain kernels do, or it is not taken.
+ * The search for a device's fastest kernels: changes one number at a time, and keeps a change if it is faster by a
+ * margin. A tuning is only accepted if its results agree with the plain kernels'.
  */
 import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 
-/** No trial begins later than this; a trial takes some milliseconds, compiling its kernel some tens. */
+/** No trial begins later; a trial takes some milliseconds, compiling its kernel some tens. */
 const BUDGET_MS = 1500;
-/** Of one measurement: some devices tell time in steps of 0.1 ms. */
+/** Minimum time of one measurement: some devices' clocks have steps of 0.1 ms. */
 const MEASURED_MS = 4;
 const REPEATS_MAX = 64;
 const SAMPLES = 3;
-/** A change is kept below this share of the time before. */
+/** A change is kept if it is below this share of the previous time. */
 const FASTER = 0.97;
-/** Between results of two tunings of float32, and of one whose x is rounded to 8 bits. */
+/** Maximum error between two float32 tunings, and for one that rounds x to 8 bits. */
 const NMSE_MAX = { exact: 1e-6, fast: 1e-3 };
 
 /** The fastest whose results agree as float32 does, and the fastest of all. */
@@ -23,7 +23,7 @@ export interface Tunings {
   readonly fast: Tuning;
 }
 
-/** What is to be tried, in order: each is a change of the best before. */
+/** The changes to try, in order: each modifies the best so far. */
 const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
   { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
   { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
@@ -33,7 +33,7 @@ const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }
   },
   { kind: "many", changes: [{ f16: true }] },
 ];
-/** Rounding x costs each workgroup the same, so that more columns pay. */
+/** Rounding x costs each workgroup the same, so more columns help. */
 const PACKED_CHANGES: readonly Partial<Tuning>[] = [
   { packed: true },
   { packed: true, columns: 8 },
@@ -46,7 +46,7 @@ export interface TuneOptions {
   readonly budgetMs?: number;
 }
 
-/** Searches for at most two seconds. Throws `cancelled`, or `too_large` where there is no room for trials. */
+/** Searches for at most two seconds. Throws `cancelled`, or `too_large` if there is no room for trials. */
 export async function searchTunings(device: Device, shape: ShapeClass, options: TuneOptions = {}): Promise<Tunings> {
   const trial = await Trial.make(device, shape);
   try {
@@ -61,7 +61,7 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
   }
 }
 
-/** Owns the times that were measured. */
+/** Owns the measured times. */
 class Search {
   readonly #device: Device;
   readonly #trial: Trial;
@@ -76,7 +76,7 @@ class Search {
     this.#endMs = performance.now() + budgetMs;
   }
 
-  /** `best`, or the fastest of its changes that the device can run, as far as there is time to try. */
+  /** `best`, or the fastest of its changes that the device can run, as far as time allows. */
   async fastest(kind: TrialKind, best: Tuning, changes: readonly Partial<Tuning>[]): Promise<Tuning> {
     let found = best;
     let bestMs = await this.#measure(kind, best);
@@ -91,12 +91,12 @@ class Search {
     return found;
   }
 
-  /** Milliseconds of a run, the best of some; undefined: there is no time left, or the device refuses the kernel. */
+  /** Milliseconds of a run, the best of some; undefined: no time is left, or the device refuses the kernel. */
   async #measure(kind: TrialKind, tuning: Tuning): Promise<number | undefined> {
     checkNotCancelled(this.#signal);
     if (performance.now() > this.#endMs) return undefined;
     try {
-      await this.#trial.time(kind, tuning, 1); // what a driver compiles or clears at first use
+      await this.#trial.time(kind, tuning, 1); // warms up: a driver compiles or clears at first use
       const repeats = (this.#repeats[kind] ??= repeatsFor(await this.#trial.time(kind, tuning, 1)));
       const times: number[] = [];
       for (let i = 0; i < SAMPLES; i++) times.push((await this.#trial.time(kind, tuning, repeats)) / repeats);
@@ -113,12 +113,12 @@ const repeatsFor = (ms: number): number => Math.max(1, Math.min(REPEATS_MAX, Mat
 const isSame = (a: Tuning, b: Tuning): boolean =>
   Object.entries(a).every(([key, value]) => b[key as keyof Tuning] === value);
 
-/** Whether a device has what a tuning wants. */
+/** Returns whether a device has the features of a tuning. */
 export function canRun({ facts, gpu, subgroups }: Device, tuning: Tuning): boolean {
   return (!tuning.f16 || gpu.features.has("shader-f16")) && fits(tuning, { limits: facts.limits, subgroups });
 }
 
-/** `tuning` where its results are those of the plain kernels, `other` where a driver makes something else of it. */
+/** `tuning` if its results equal the plain kernels', `other` if a driver miscompiles it. */
 export async function checkedOr(
   other: Tuning,
   trial: Pick<Trial, "results">,

@@ -1,4 +1,4 @@
-/** The fastest kernels of devices that were searched before: under which key they are found again, and as what text. */
+/** Stored results of searches for the fastest kernels: their keys and their text form. */
 import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
 import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/index.ts";
 import { utf8Bytes } from "../../text/utf8.ts";
@@ -7,7 +7,7 @@ import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
 import type { Tunings } from "./tune.ts";
 
-/** What is found again: the same device and driver, the same kernels, the same kind of matrix. */
+/** The key of a result: the same device and driver, the same kernels, the same kind of matrix. */
 export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
   const { vendor, architecture, device: model, description } = device.gpu.adapterInfo;
   const { subgroups } = device;
@@ -19,7 +19,7 @@ export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Pro
   return [vendor, architecture, model, description, quant, dim, version].join("|");
 }
 
-/** undefined: nothing is known, or what is stored cannot be read. */
+/** undefined: missing or invalid */
 export async function readTunings(store: TuningStore, key: string): Promise<Tunings | undefined> {
   const stored = await store.read(key);
   if (typeof stored !== "object" || stored === null) return undefined;

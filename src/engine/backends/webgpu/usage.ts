@@ -1,4 +1,4 @@
-/** What buffers are for, as numbers: outside browsers `GPUBufferUsage` is no global. (WebGPU, § 5.1) */
+/** Usage flags of buffers as numbers: outside browsers `GPUBufferUsage` is not a global. (WebGPU, § 5.1) */
 export const USAGE = {
   mapRead: 0x1,
   copySrc: 0x4,

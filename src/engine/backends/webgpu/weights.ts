@@ -1,6 +1,6 @@
 /**
- * Weights on the device: tensors as the raw blocks of their file, in pieces that a binding can hold, uploaded straight
- * from the mapped file; and vectors, unpacked to float32, in one buffer.
+ * Weights on the device: tensors as the raw blocks of their file, in pieces that fit a binding, uploaded straight from
+ * the mapped file; and vectors, unpacked to float32, in one buffer.
  */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { Dispatch, Piece, Vector } from "../../../../kernels/wgsl/dispatch.ts";
@@ -11,21 +11,21 @@ import { readRange } from "../../program/weight-range.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
 
-/** A dequantizer may read this far behind the last block: a straddling word, or the rest of eight weights. */
+/** A dequantizer may read so far beyond the last block: a straddling word, or the rest of eight weights. */
 export const PADDING_BYTES = 64;
 /** Byte addresses inside kernels are 32-bit. */
 const PIECE_BYTES_MAX = 2 ** 32 - 4096;
 const WRITE_BYTES = 16 * 2 ** 20;
-/** After this much the queue is emptied: what was written waits in staging memory until something is submitted. */
+/** The queue is flushed after so many bytes: writes stay in staging memory until a submit. */
 const FLUSH_BYTES = 64 * 2 ** 20;
 /** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
 const BINDING_ALIGN = 256;
 
 const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
-/** What follows the rows of a piece: padding, and the grid that its blocks name points of. */
+/** Bytes after the rows of a piece: padding, and the grid of block types that have one. */
 const tailBytesOf = ({ quant }: Weight): number => PADDING_BYTES + (quant.grid?.byteLength ?? 0);
 
-/** How tensors are cut for a device: a function of the weight, the same for all that lie in one tensor. */
+/** Divides tensors for a device: the result depends on the weight only, and is the same for all weights of a tensor. */
 export function makePieces(limits: Device["facts"]["limits"], path: string): (weight: Weight) => Piece[] {
   const bindingMax = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize, PIECE_BYTES_MAX);
   const known = new Map<string, Piece[]>();
@@ -67,14 +67,14 @@ export interface DeviceWeights {
   destroy(): void;
 }
 
-/** What of the weights goes where, before anything is there. */
+/** The places of all weights, before any allocation. */
 export interface WeightsPlan {
   readonly vectors: Vectors;
   readonly pieces: readonly (Omit<Part, "buffer"> & { readonly size: number })[];
   readonly bytes: number;
 }
 
-/** @param matrices those of the program: every weight that a dispatch reads as blocks */
+/** @param matrices the program's: every weight that a dispatch reads as blocks */
 export function planWeights(
   dispatches: readonly Dispatch[],
   { piecesOf, matrices }: { piecesOf: (weight: Weight) => readonly Piece[]; matrices: readonly Weight[] },
@@ -96,8 +96,8 @@ export interface UploadOptions {
 }
 
 /**
- * Makes room for all weights, then uploads them. Throws `too_large` before anything is uploaded where they do not fit,
- * `cancelled` between two pieces; nothing stays then.
+ * Allocates all weights, then uploads them. Throws `too_large` before any upload if they do not fit, and `cancelled`
+ * between two pieces; then everything is freed.
  */
 export async function uploadWeights(
   device: Device,
@@ -112,7 +112,7 @@ export async function uploadWeights(
   ]);
   const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
   const [vectorBuffer, ...rest] = buffers;
-  const parts = pieces.map((each, i) => ({ ...each, buffer: rest[i]! })); // one for each
+  const parts = pieces.map((each, i) => ({ ...each, buffer: rest[i]! })); // one per piece
   try {
     device.gpu.queue.writeBuffer(vectorBuffer!, 0, vectors.unpack(source));
     await uploadParts(device, parts, options);
@@ -170,10 +170,10 @@ async function uploadParts(
   checkNotCancelled(signal);
 }
 
-/** Writes bytes of any length: only whole words can be written. */
+/** Writes bytes of any length, although only whole words can be written. */
 function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; bytes: Uint8Array }): void {
   const whole = bytes.length & ~3;
-  // A mapped file is no SharedArrayBuffer.
+  // The buffer of a mapped file is not a SharedArrayBuffer.
   if (whole > 0) queue.writeBuffer(buffer, at, bytes.subarray(0, whole) as Uint8Array<ArrayBuffer>);
   if (whole === bytes.length) return;
   const rest = new Uint8Array(4);
@@ -181,7 +181,7 @@ function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; 
   queue.writeBuffer(buffer, at + whole, rest);
 }
 
-/** All vectors and constants of a program, one after another at places that a binding can begin at. */
+/** All vectors and constants of a program, in sequence at offsets where a binding can begin. */
 interface Vectors {
   readonly places: ReadonlyMap<unknown, { readonly offset: number; readonly size: number }>;
   readonly byteLength: number;
@@ -191,7 +191,7 @@ interface Vectors {
 function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   const places = new Map<unknown, { offset: number; size: number }>();
   const fills: ((data: ArrayBuffer, source: WeightSource) => void)[] = [];
-  let end = BINDING_ALIGN; // what is not there is bound to zeros
+  let end = BINDING_ALIGN; // missing ones are bound to zeros
   const place = (key: unknown, length: number, fill: (out: Float32Array, source: WeightSource) => void): void => {
     if (places.has(key)) return;
     const offset = end;
@@ -223,7 +223,7 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
 
 export const vectorLength = (vector: Vector): number => (vector instanceof Float32Array ? vector.length : vector.inDim);
 
-/** One behind the other. */
+/** In sequence. */
 function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Float32Array): void {
   let at = 0;
   for (const weight of weights) {

@@ -1,6 +1,6 @@
 /**
- * Keys and values of sequences as the library has them: tensors that a run reads and makes anew, one position longer
- * for each token. Nothing is overwritten, so that slots share what they have in common.
+ * Keys and values of sequences in the library's form: tensors that a run reads and creates anew, one position longer
+ * per token. Tensors are never overwritten, so that slots can share them.
  */
 import { AppError } from "../../../../base/index.ts";
 import type { SlotBytes } from "../../../program/backend.ts";
@@ -12,14 +12,14 @@ export interface Past {
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
-/** Of each input of the cache, the axis of positions. */
+/** The axis of positions of each cache input. */
 export type PastAxes = ReadonlyMap<string, number>;
 
 export const EMPTY: Past = { length: 0, tensors: {} };
 
 const VALUE_BYTES: Readonly<Record<string, number>> = { float32: 4, float16: 2, bfloat16: 2, int8: 1, uint8: 1 };
 
-/** Throws `unsupported` where the axis of positions cannot be told from the names of the graph. */
+/** Throws `unsupported` if the graph's names do not reveal the axis of positions. */
 export function pastAxes({ sessions }: Pick<LibraryModel, "sessions">, what: string): PastAxes {
   const axes = new Map<string, number>();
   for (const { name, shape } of Object.values(sessions).flatMap(({ inputMetadata }) => inputMetadata)) {
@@ -35,7 +35,7 @@ export function pastAxes({ sessions }: Pick<LibraryModel, "sessions">, what: str
   return axes;
 }
 
-/** What a token takes: sizes with names are 1 then. */
+/** Bytes per token; named sizes count as 1. */
 export function pastBytes({ sessions }: Pick<LibraryModel, "sessions">): SlotBytes {
   let perToken = 0;
   for (const { name, shape, type } of Object.values(sessions).flatMap(({ inputMetadata }) => inputMetadata)) {
@@ -46,7 +46,7 @@ export function pastBytes({ sessions }: Pick<LibraryModel, "sessions">): SlotByt
   return { perToken, once: 0 };
 }
 
-/** The first `length` positions, or all where there are fewer. */
+/** The first `length` positions, or all if there are fewer. */
 export function shortened(
   past: Past,
   { length, axes, make }: { length: number; axes: PastAxes; make: Library["Tensor"] },
@@ -59,7 +59,7 @@ export function shortened(
   return { length, tensors: Object.fromEntries(tensors) };
 }
 
-/** What a run made of a past. Throws `bad_file` where it left something out. */
+/** The past that a run returned. Throws `bad_file` if a part is missing. */
 export function pastOf(
   outputs: Readonly<Record<string, Tensor>>,
   { length, axes, what }: { length: number; axes: PastAxes; what: string },

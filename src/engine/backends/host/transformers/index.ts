@@ -1,6 +1,6 @@
 /**
- * Models in ONNX files, run by `@huggingface/transformers`: a backend for the one model that it was opened for, whose
- * program has no steps of ours. Files are blobs with names in a manifest; the library gets a folder of links to them.
+ * Models in ONNX files, run by `@huggingface/transformers`: a backend for the single model it was opened for, whose
+ * program has none of our steps. Files are blobs with names in a manifest; the library gets a folder of links to them.
  */
 import { link, mkdir, mkdtemp, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,13 +17,13 @@ import { openLibrary, type LibraryModel } from "./library.ts";
 import { LibrarySession } from "./session.ts";
 
 interface OpenOptions {
-  /** 0: as many as there are physical cores. */
+  /** 0: the number of physical cores. */
   readonly threads: number;
 }
 
 /**
- * Loads a model of these files. Throws `unsupported` without the package, for a model that it has no class for or a
- * graph that is of no use; `bad_file` where a file is missing or not what it should be.
+ * Loads a model of these files. Throws `unsupported` without the package, for an unknown model class or an unusable
+ * graph, and `bad_file` if a file is missing or invalid.
  */
 export async function openTransformers(files: readonly NamedFile[], { threads }: OpenOptions): Promise<Backend> {
   const graph = files.find(({ name }) => /\.onnx$/i.test(name));
@@ -33,7 +33,7 @@ export async function openTransformers(files: readonly NamedFile[], { threads }:
     files: new Map(files.map(({ name, path }) => [name, path])),
   };
   const header = readOnnxHeader(graph.path);
-  for (const name of header.external) pathBeside(folder, graph.name, name); // the runtime would open any file
+  for (const name of header.external) pathBeside(folder, graph.name, name); // the runtime would open any path
   const task = taskOf(header, graph.path);
   const library = await openLibrary();
   const cores = threads || physicalCores();
@@ -56,12 +56,12 @@ export async function openTransformers(files: readonly NamedFile[], { threads }:
   };
 }
 
-/** The file as it is called, on the CPU: whatever the configuration says. */
+/** The exact file, on the CPU, whatever the configuration says. */
 function graphOptions(name: string, threads: number): Record<string, unknown> {
   return {
     subfolder: name.includes("/") ? dirname(name) : "",
     model_file_name: name.slice(name.lastIndexOf("/") + 1).replace(/\.onnx$/i, ""),
-    dtype: "fp32", // adds no ending to the name
+    dtype: "fp32", // adds no suffix to the name
     device: "cpu",
     local_files_only: true,
     use_external_data_format: false, // the runtime finds them beside the graph
@@ -69,7 +69,7 @@ function graphOptions(name: string, threads: number): Record<string, unknown> {
   };
 }
 
-/** Runs with the path of a folder where the files have their names; it is gone afterwards. */
+/** Calls a function with a temporary folder in which the files have their names. */
 async function withLinks(
   files: readonly NamedFile[],
   work: (folder: string) => Promise<LibraryModel>,
@@ -79,7 +79,7 @@ async function withLinks(
     for (const { name, path } of files) {
       const target = join(folder, name);
       await mkdir(dirname(target), { recursive: true });
-      await symlink(path, target).catch(() => link(path, target)); // not every user of Windows may make symbolic ones
+      await symlink(path, target).catch(() => link(path, target)); // on Windows, few users may create symbolic ones
     }
     return await work(folder);
   } catch (error) {
@@ -97,7 +97,7 @@ async function sizeOf(files: readonly NamedFile[]): Promise<number> {
   return bytes;
 }
 
-/** What the engine must know of a program that it sees no steps of. */
+/** The engine's view of a program without steps. */
 function programOf(gguf: Gguf, task: "completion" | "embedding"): Program {
   const count = (key: string): number => {
     const value = getNumber(gguf.metadata, `onnx.${key}`);

@@ -1,6 +1,6 @@
 /**
- * What we use of `@huggingface/transformers`: a model's forward pass, and tensors. It is an optional package: who
- * serves no folders of ONNX needs none of it.
+ * The used part of `@huggingface/transformers`: a model's forward pass, and tensors. The package is optional: only
+ * folders of ONNX need it.
  */
 import { AppError, messageOf } from "../../../../base/index.ts";
 import { packageFolder } from "../../../../base/system.ts";
@@ -17,7 +17,7 @@ export interface Tensor {
 
 interface TensorInfo {
   readonly name: string;
-  /** A name stands for a size that is known when it runs. */
+  /** A name stands for a size that is known at run time. */
   readonly shape: readonly (number | string)[];
   readonly type: string;
 }
@@ -40,14 +40,14 @@ export interface Library {
   readonly env: Record<string, unknown>;
 }
 
-/** Loads the package, and keeps it from fetching anything. Throws `unsupported` where it is not installed. */
+/** Loads the package, with downloads disabled. Throws `unsupported` if it is not installed. */
 export async function openLibrary(load = (name: string): Promise<unknown> => import(name)): Promise<Library> {
   let library: Library;
   try {
     packageFolder(PACKAGE);
-    library = (await load(PACKAGE)) as Library; // of the version in package.json, whose parts are used above
+    library = (await load(PACKAGE)) as Library; // in the version in package.json, which has the parts above
   } catch (error) {
-    const isCompiled = error instanceof AppError; // such a program takes no packages
+    const isCompiled = error instanceof AppError; // such a program cannot load packages
     const how = `${isCompiled ? "run Hearth from its npm package, and " : ""}install it beside Hearth (npm install ${PACKAGE})`;
     const what = `models in ONNX files need the optional package '${PACKAGE}', which cannot be loaded here`;
     throw new AppError("unsupported", `${what}: ${how}: ${messageOf(error).split("\n")[0]}`, { cause: error });
@@ -57,19 +57,19 @@ export async function openLibrary(load = (name: string): Promise<unknown> => imp
   return library;
 }
 
-/** `make` may be the library's own tensors' class. A copy of the first `length` positions of an axis. */
+/** A copy of the first `length` positions of an axis. `make` may be the library's own tensor class. */
 export function firstOf(
   tensor: Tensor,
   { axis, length, make }: { axis: number; length: number; make: Library["Tensor"] },
 ): Tensor {
   const { type, dims, data } = tensor;
-  const had = dims[axis]!; // the axis is one of its own
+  const had = dims[axis]!; // a valid axis
   const outer = dims.slice(0, axis).reduce((product, size) => product * size, 1);
   const inner = dims.slice(axis + 1).reduce((product, size) => product * size, 1);
   const kept = new (data.constructor as new (length: number) => Values)(outer * length * inner);
   for (let i = 0; i < outer; i++) {
     const part = data.subarray(i * had * inner, (i * had + length) * inner);
-    (kept as Float32Array).set(part as Float32Array, i * length * inner); // both are of one class
+    (kept as Float32Array).set(part as Float32Array, i * length * inner); // both have the same class
   }
   return new make(type, kept, dims.with(axis, length));
 }

@@ -1,6 +1,6 @@
 /**
- * A session on the library's forward pass: one sequence after the other, ids and what is kept of a sequence in, logits
- * out. Sampling, batching of requests, prefixes and statistics stay the engine's.
+ * A session on the library's forward pass: one sequence at a time, ids and the sequence's past in, logits out. The
+ * engine does sampling, batching, prefixes and statistics.
  */
 import { AppError, assert } from "../../../../base/index.ts";
 import { halfToFloat } from "../../../formats/half.ts";
@@ -9,7 +9,7 @@ import { checkBatch } from "../../check-batch.ts";
 import { EMPTY, pastOf, shortened, type Past, type PastAxes } from "./cache.ts";
 import type { Library, LibraryModel, Tensor } from "./library.ts";
 
-/** Where a graph has no input that says how many logits are wanted, it makes those of all rows: no more at once. */
+/** A graph without an input for the number of wanted logits computes them for all rows: limits the bytes of a run. */
 const LOGITS_BYTES_MAX = 256 * 2 ** 20;
 const STATES = ["last_hidden_state", "token_embeddings"];
 
@@ -24,7 +24,7 @@ export interface SessionParts {
 }
 
 interface Slot {
-  /** All tokens that the sequence has, of which `past` holds the first: after a shift none. */
+  /** All tokens of the sequence, of which `past` holds the first ones: none after a shift. */
   tokens: number[];
   past: Past;
 }
@@ -66,8 +66,8 @@ export class LibrarySession implements Session {
   }
 
   /**
-   * Runs what the slot has not kept yet of its tokens.
-   * @param take gets the logits of the last `wanted` rows, in order
+   * Evaluates the tokens of a slot that are not in its past.
+   * @param take receives the logits of the last `wanted` rows, in order
    */
   async #advance(
     slot: Slot,
@@ -76,7 +76,7 @@ export class LibrarySession implements Session {
     const { axes, library } = this.#parts;
     const { tokens } = slot;
     let past = shortened(slot.past, { length: start, axes, make: library.Tensor });
-    slot.past = EMPTY; // where this fails, nothing is kept
+    slot.past = EMPTY; // after a failure, nothing is kept
     while (past.length < tokens.length) {
       const piece = tokens.slice(past.length, past.length + this.#rowsMax);
       const end = past.length + piece.length;
@@ -110,14 +110,14 @@ export class LibrarySession implements Session {
     return all;
   }
 
-  /** Keys know their positions, and not how they were turned: the rest is read again, as a text of its own. */
+  /** Keys contain their positions but not their rotation: the remaining tokens are evaluated again as a new text. */
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
-    const { tokens } = this.#slots[slot]!; // the engine's
+    const { tokens } = this.#slots[slot]!; // the engine's slot
     this.#slots[slot] = { tokens: [...tokens.slice(0, keep), ...tokens.slice(keep + discard, length)], past: EMPTY };
   }
 
   copy({ from, to, length }: { from: number; to: number; length: number }): void {
-    const { tokens, past } = this.#slots[from]!; // the engine's
+    const { tokens, past } = this.#slots[from]!; // the engine's slot
     this.#slots[to] = { tokens: tokens.slice(0, length), past };
   }
 
@@ -164,7 +164,10 @@ export class LibrarySession implements Session {
     return values.subarray((made - rows) * vocabSize);
   }
 
-  /** The values of an output of one sequence. Throws `bad_file` for another shape, `runner` where one is no number. */
+  /**
+   * The values of an output for one sequence. Throws `bad_file` for another shape, `runner` if a value is NaN or
+   * infinite.
+   */
   #floats(tensor: Tensor | undefined, shape: readonly [number, number], name: string): Float32Array {
     if (!tensor || tensor.dims.join() !== [1, ...shape].join()) {
       const found = tensor ? `(${tensor.dims.join(", ")})` : "none";
