@@ -1,6 +1,6 @@
 /**
- * Takes constants of 64 bytes out of clang's assembly for x86-64: those that no instruction reads any more, and of
- * equal ones all but the first. The linker does so itself up to 32 bytes.
+ * Removes constants of 64 bytes from clang's assembly for x86-64: unused ones, and all but the first of equal ones. The
+ * linker does so itself up to 32 bytes.
  *
  *   bun constants.ts < IN.s > OUT.s
  */
@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 
 const NAME = /\.LCPI\d+_\d+/;
 
-/** The lines of an assembly, which is one unit, without the constants it can do without. */
+/** The lines of an assembly, which is one unit, without removable constants. */
 function withoutCopies(lines: readonly string[]): string[] {
   const read = new Set(lines.filter((line) => /^\t[a-z]/.test(line)).flatMap((line) => NAME.exec(line) ?? []));
   const kept = new Map<string, string>();

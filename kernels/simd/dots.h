@@ -1,23 +1,24 @@
-// dots: rows of weights times a few tokens, in place. For decode.
+// dots: W (rows, n) · x (n, tokens) → (rows, tokens) for a few tokens, in place. For decode.
 //
-// What is summed in float32 is the same for one token and for many: the whole product of a group of 32 weights, or of 16, is
-// scaled and added to the sum of its place in a unit; with AVX-512 units of even and of odd numbers have their own sums
-// where groups are of 32. So the bits of a row do not depend on its company. One token has those sums in the lanes of one
-// register; of several tokens a register has two tokens' with AVX-512, elsewhere two groups' sums of each. Every weight is
-// unpacked once.
+// The order of float32 sums is the same for one token and for many: the whole product of a group of 32 weights, or of
+// 16, is scaled and added to the sum of its place in a unit; with AVX-512 even and odd units have separate sums if
+// groups are of 32. So the bits of a row do not depend on other rows. One token has those sums in the lanes of one
+// register; for several tokens a register has two tokens' sums with AVX-512, elsewhere two groups' sums of each token.
+// Every weight is unpacked once.
 #pragma once
 #include "types.h"
 
-// How one token goes through rows: one after another, some with each call; or, with FEATURE_HALVES, two halves of them in
-// turns of so many units, an even number for PAIRS. A processor of Intel brings two streams 1.3 to 1.4 times as fast as one.
+// The order in which one token goes through rows: several rows per call; or, with FEATURE_HALVES, two halves of them in
+// turns of so many units, an even number for PAIRS. An Intel processor reads two streams 1.3 to 1.4 times as fast as
+// one.
 #define SOME_ROWS 8
 #define TURN 4
-#define DOTS_FEW (W == 16 ? 2 : 1) // tokens that are faster one by one
-#define NEAR 1152 // bytes between what is read of a half and what is fetched
+#define DOTS_FEW (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
+#define NEAR 1152 // bytes between the read and the fetched part of a half
 
-// Asks for what lies `ahead` of a unit of `bytes` in a stream of weights. With one stream that is a page, as a processor
-// does so by itself only within a page; where a unit takes as many bytes as it has weights one stream is as fast without,
-// and where two units are multiplied at once it is faster without.
+// Prefetches the weights `ahead` of a unit of `bytes` in a stream. With one stream the distance is a page, because a
+// processor prefetches by itself only within a page; for units with as many bytes as weights one stream is as fast
+// without it, and where two units are multiplied at once it is faster without it.
 INL void fetch_ahead(const u8 *p, int bytes, i64 ahead) {
   if (bytes >= UNIT && ahead == AHEAD) return;
   UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + ahead + i);
@@ -73,7 +74,7 @@ INL i32x8 products32(int is_signed, const Unit *u, const i8 *q) {
 #define MIXED16(a, b) \
   (SHUFFLE(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + \
    SHUFFLE(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
-// Of its sixteen groups of 16.
+// Products of a unit's sixteen groups of 16.
 INL i32x16 products16(const Unit *u, const i8 *q) {
 #if W == 16
   vi a = dot_add(0, (vi){}, u->v[0], LOAD(vs, q)), b = dot_add(0, (vi){}, u->v[2], LOAD(vs, q + 128));
@@ -113,8 +114,8 @@ INL i32x16 products16(const Unit *u, const i8 *q) {
 #endif
 }
 
-// Adds unit b of a row times one token. With AVX-512 two units whose groups are of 32 have a register: those with an even
-// number its low half.
+// Adds unit b of a row times one token. With AVX-512, two units with groups of 32 share a register: the even one has
+// the low half.
 #if W == 16
 typedef f32x16 Sums_0;
 #define OF_UNIT(sums, b) ((b) & 1 ? HIGH8(sums) : LOW8(sums))
@@ -177,7 +178,7 @@ INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 s
 #define PAIRS_1(name, each)
 #endif
 
-// Of the types that most files have units stay in registers.
+// For types that most files have: their units stay in registers.
 #if defined(__wasm__) // where each costs five times the bytes
 #define COMMON(X) \
   X(q4_0, 2, 32, 18, 0, 0) X(q8_0, 8, 32, 34, SIGNED_UNITS, 0) X(q4_k, 12, 256, 144, 0, 0) X(q6_k, 14, 256, 210, 0, 1)
@@ -219,11 +220,11 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
 COMMON(DEFINE)
 #undef DEFINE
 
-// Rows `stride` apart times each of `count` tokens, DOTS_FEW at most, which take turns as well: y[token · to + row]. An even
-// number of rows where halves of them take turns.
+// Rows `stride` apart times each of `count` tokens, at most DOTS_FEW, which also take turns: y[token · to + row]. An
+// even number of rows if halves take turns.
 NOINL void dot(TypeInfo t, int type, const u8 *w, i64 stride, int rows, int halves, const i8 *grid, const Packed *x, int count,
                int n, f32 *y, i64 to) {
-  const int apart = halves ? rows / 2 : 1; // rows that are added up side by side
+  const int apart = halves ? rows / 2 : 1; // distance of rows that are summed together
   const i64 units = n / UNIT, turn = halves ? TURN : units, ahead = halves ? NEAR : AHEAD;
   for (int r = 0, some; r < (halves ? apart : rows); r += halves ? 1 : some) {
     f32x16 all[DOTS_FEW * SOME_ROWS], *sums;

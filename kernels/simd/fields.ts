@@ -1,14 +1,14 @@
-/** The fields of the header of a pass and of the record of each op, and what their numbers mean. */
+/** The fields of a pass's header and of each op's record, and the meaning of their numbers. */
 export const SIZES = { i32: 4, u32: 4, f32: 4, i64: 8, u64: 8 } as const;
 export type Scalar = keyof typeof SIZES;
 /** Fields in order, each with its type; `matrix` is a nested one. */
 export type Fields = Readonly<Record<string, Scalar | "matrix" | readonly ["matrix", number]>>;
 
-/** Which rows an op works on. */
+/** The rows that an op works on. */
 export const ROWS = {
-  /** All of the pass. */
+  /** All rows of the pass. */
   all: 0,
-  /** Those that `take` has picked. */
+  /** The rows that `take` has selected. */
   wanted: 1,
 } as const;
 
@@ -24,13 +24,13 @@ export const ACTS = {
   swiglu_oai: 7,
   softplus: 8,
 } as const;
-/** How experts are scored: `Routing` of step.ts. */
+/** Scores of experts: `Routing` of step.ts. */
 export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
-/** How the KV cache keeps its values. */
+/** Formats of the KV cache. */
 export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2 } as const;
-/** What a processor has beyond that for which a library is built, or does better; bits. */
+/** Features of a processor beyond a library's build target; bits. */
 export const FEATURES = { avxvnni: 1, i8mm: 2, halves: 4 } as const;
-/** In place of an address: where the result of the pass goes, which the header says. */
+/** Placeholder for an address: the result of the pass, whose address is in the header. */
 export const RESULT = 1;
 
 export const MATRIX = {
@@ -41,55 +41,55 @@ export const MATRIX = {
   rowBytes: "i64",
   expertBytes: "i64",
   rows: "i32",
-  type: "i32", // ggml's number
+  type: "i32", // ggml's id
   outDim: "i32",
   pad: "i32",
-  grid: "u64", // of a type whose blocks name points of one
+  grid: "u64", // grid of a type whose blocks reference points
 } as const satisfies Fields;
 
-/** What every record begins with. */
+/** The common beginning of records. */
 export const HEAD = {
   kind: "i32",
   rowSet: "i32",
-  perRow: "i32", // how many rows the op has for each of its row set: experts used, or 1
-  joined: "i32", // records behind this one whose rows are done along with it
+  perRow: "i32", // rows of the op per row of its row set: experts used, or 1
+  joined: "i32", // number of following records whose rows run together with this one
   next: "u64", // stamp << 32 | chunks claimed
   done: "u64", // stamp << 32 | chunks finished
 } as const satisfies Fields;
 
-/** The header of a pass: all that changes between passes. A thread works on its own copy. */
+/** The header of a pass: everything that changes between passes. A thread works on its own copy. */
 export const PASS = {
   stamp: "u32", // number of the pass; 0 while the rest is being written
   threads: "i32",
   ops: "u64", // records of RECORD_BYTES
   opCount: "i32",
-  spin: "i32", // looks at a counter before a thread sleeps
-  wake: "i32", // counts ops that were finished; sleepers wait for it to change
+  spin: "i32", // checks of a counter before a thread sleeps
+  wake: "i32", // counts finished ops; sleepers wait for a change
   sleepers: "i32",
   waitOn: "u64", // address of the system's function, as pass.h declares it; 0: threads do not sleep; unused on Linux
   wakeAll: "u64", // address of the function that wakes them
   scratch: "u64",
-  scratchBytes: "i64", // of each thread
+  scratchBytes: "i64", // per thread
   rows: "i32",
-  decodeRows: "i32", // the first rows are one token each of a sequence that goes on
+  decodeRows: "i32", // the first rows are decode rows: one token each
   wanted: "i32",
   wantedDecode: "i32",
   blockCount: "i32",
-  slot: "i32", // of a context shift, with the three behind it
+  slot: "i32", // for a context shift, like the three fields after it
   keep: "i32",
   discard: "i32",
   length: "i32",
   features: "i32", // `FEATURES`
   tokens: "u64", // i32 (rows)
   slots: "u64", // i32 (rows)
-  cells: "u64", // i32 (rows): where the keys and values of a row lie in its slot
+  cells: "u64", // i32 (rows): cell of a row's keys and values in its slot
   starts: "u64", // i32 (rows): the first cell of a row's span, or its own
-  ends: "u64", // i32 (rows): the cell behind the last one of a row's span, or behind its own
+  ends: "u64", // i32 (rows): the cell after the last one of a row's span, or after its own
   positions: "u64", // i32 (rows, 3): time, height, width
-  places: "u64", // i32 (rows): where the keys of a row go that are not kept
-  input: "u64", // f32 (rows, dim): what rows begin with that are given as vectors
+  places: "u64", // i32 (rows): scratch row for uncached keys
+  input: "u64", // f32 (rows, dim): initial rows given as vectors
   wantedRows: "u64", // i32 (wanted)
-  blocks: "u64", // i32 (blockCount, 4): first row, rows; the place of their sequence, its length
+  blocks: "u64", // i32 (blockCount, 4): first row, number of rows; scratch row of their sequence, its length
   result: "u64",
 } as const satisfies Fields;
 
@@ -104,9 +104,9 @@ const NORM = {
   eps: "f32",
 } as const satisfies Fields;
 
-/** One record per op. An address of 0 is a part that is not there. */
+/** One record per op. An address of 0 means absent. */
 export const RECORDS = {
-  /** vectorToken: whose row those get that are given as vectors of vectorDim; −1: that vector; −2: zeros. */
+  /** vectorToken: token whose row replaces vectors of vectorDim; −1: the vector itself; −2: zeros. */
   embed: {
     table: "matrix",
     out: "u64",
@@ -117,30 +117,30 @@ export const RECORDS = {
     vectorDim: "i32",
   },
   input: { out: "u64", dim: "i32" },
-  /** Over each of `runs` runs of a row. Run i has row i of `weightRows` weights, again from the first; 0: none. */
+  /** Over each of `runs` runs of a row. Run i uses row i of `weightRows` weights, cyclically; 0: no weights. */
   rmsNorm: { ...NORM, sum: "i32" },
   layerNorm: { ...NORM, bias: "u64" },
   pack: { x: "u64", packed: "u64", n: "i32" },
-  /** Rows of prompts as 16-bit integers; those of decode, which are multiplied as floats, are left out. */
+  /** Prompt rows as 16-bit integers; decode rows, which are multiplied as floats, are skipped. */
   packWords: { x: "u64", words: "u64", n: "i32" },
-  /** y = W · x + b for up to three matrices of one input, or of the experts that `group` has counted. */
+  /** y = W · x + b for up to three matrices with one input, or for the experts that `group` has counted. */
   linear: {
     x: "u64",
     packed: "u64",
-    words: "u64", // of float weights; 0: their prompts are multiplied as floats
+    words: "u64", // for float weights; 0: prompts are multiplied as floats
     groups: "u64",
     n: "i32",
     count: "i32",
     accumulate: "i32",
     floats: "i32",
-    inputPerRow: "i32", // inputs of each row: 1, or one for each of its experts
+    inputPerRow: "i32", // inputs per row: 1, or one per expert
     matrices: ["matrix", 3],
   },
   rope: {
     x: "u64",
     cos: "u64", // f32 (positions, rotaryDim / 2)
     sin: "u64",
-    axes: "u64", // i32 (rotaryDim / 2): which of three positions turns a pair; 0: the first turns all
+    axes: "u64", // i32 (rotaryDim / 2): which of three positions rotates a pair; 0: the first rotates all
     dim: "i32",
     heads: "i32",
     headDim: "i32",
@@ -156,7 +156,7 @@ export const RECORDS = {
     heads: "i32",
     headDim: "i32",
     valueDim: "i32",
-    valueStride: "i32", // from one head of v to the next
+    valueStride: "i32", // distance of v's heads
     ctxLen: "i32",
     kept: "i32",
     type: "i32",
@@ -174,24 +174,24 @@ export const RECORDS = {
     valueDim: "i32",
     window: "i32",
     chunked: "i32",
-    spans: "i32", // 1: rows of a span see all of it; of keys that are not kept, nothing else
+    spans: "i32", // 1: rows of a span attend to all of it, and without a cache to nothing else
     scale: "f32",
     softCap: "f32",
     type: "i32",
     sinks: "u64", // f32 (heads)
     slopes: "u64", // f32 (heads)
   },
-  /** The `used` experts with the best scores, and the weights of what they say. */
+  /** The `used` experts with the best scores, and the weights of their outputs. */
   route: {
     logits: "u64",
-    bias: "u64", // f32 (experts), added to scores where experts are chosen
+    bias: "u64", // f32 (experts), added to scores for the choice of experts
     chosen: "u64",
     shares: "u64",
     experts: "i32",
     used: "i32",
     score: "i32",
-    perExpert: "i32", // outputs of the router that stand for one expert
-    groups: "i32", // of experts; 0: all in one
+    perExpert: "i32", // outputs of the router per expert
+    groups: "i32", // groups of experts; 0: one
     groupsUsed: "i32",
     normalize: "i32",
     scale: "f32",
@@ -199,22 +199,22 @@ export const RECORDS = {
   /** Each row times each of its shares. */
   weigh: { x: "u64", shares: "u64", out: "u64", n: "i32", used: "i32" },
   /**
-   * Sorts the (row, expert) pairs by expert. groups: stamp << 32 | experts that have some, of each of those i32
-   * (expert, where its pairs begin, of decode, of prompts), then the pairs. Each layer has its own, as late threads
-   * look there.
+   * Sorts the (row, expert) pairs by expert. groups: stamp << 32 | number of experts with pairs; for each of them i32
+   * (expert, start of its pairs, decode pairs, prompt pairs); then the pairs. Each layer has its own, because late
+   * threads read it.
    */
   group: { chosen: "u64", groups: "u64", experts: "i32", used: "i32" },
   combine: { x: "u64", shares: "u64", out: "u64", dim: "i32", used: "i32" },
-  /** out = a ⊙ act(b); each value of b meets n / narrow of a. act −1: none */
+  /** out = a ⊙ act(b); each value of b applies to n / narrow values of a. act −1: none */
   multiply: { a: "u64", b: "u64", out: "u64", n: "i32", narrow: "i32", act: "i32" },
-  /** x ⊙= vector; each of its `narrow` values meets n / narrow of x. */
+  /** x ⊙= vector; each of its `narrow` values applies to n / narrow values of x. */
   multiplyVector: { x: "u64", vector: "u64", n: "i32", narrow: "i32" },
   matchLength: { x: "u64", like: "u64", n: "i32", likeN: "i32" },
   keepLargest: { x: "u64", n: "i32", factor: "f32" },
   clamp: { x: "u64", n: "i32", min: "f32", max: "f32" },
   slice: { x: "u64", out: "u64", heads: "i32", from: "i32", to: "i32", at: "i32" },
   join: { a: "u64", b: "u64", out: "u64", heads: "i32", first: "i32", second: "i32" },
-  /** Each head by a matrix of its own. */
+  /** A separate matrix per head. */
   headLinear: { x: "u64", out: "u64", matrix: "matrix", n: "i32", heads: "i32", transposed: "i32" },
   /** State (slots, taps − 1, n). */
   causalConv: { x: "u64", out: "u64", state: "u64", weight: "u64", bias: "u64", n: "i32", taps: "i32", act: "i32" },
@@ -232,7 +232,7 @@ export const RECORDS = {
     heads: "i32",
     keyHeads: "i32",
     headDim: "i32",
-    alphas: "i32", // of each head: 1, or headDim
+    alphas: "i32", // per head: 1, or headDim
     repeat: "i32",
     scale: "f32",
     bound: "f32", // 0: none
@@ -252,7 +252,7 @@ export const RECORDS = {
     headDim: "i32",
     stateDim: "i32",
     groups: "i32",
-    decays: "i32", // of each head: 1, or stateDim
+    decays: "i32", // per head: 1, or stateDim
   },
   /** act(gate) ⊙ up, limited where the limits are above 0. */
   gate: {
@@ -273,7 +273,7 @@ export const RECORDS = {
   softCap: { x: "u64", n: "i32", cap: "f32" },
   scale: { x: "u64", n: "i32", by: "f32" },
   take: { x: "u64", out: "u64", n: "i32" },
-  /** Context shift of one slot: its keys and values move down, the keys turned back. */
+  /** Context shift of one slot: its keys and values move down, and the keys are rotated back. */
   shift: {
     keys: "u64",
     values: "u64",

@@ -1,7 +1,7 @@
-// floats: rows of weights times tokens in float32, for float weights and for precise runs.
+// floats: W (rows, n) · x (n, tokens) → (rows, tokens) in float32, for float weights and for precise runs.
 //
-// In rows, for decode and all precise runs: a sum runs along a row in two chains of registers, whatever the tile: one token
-// gives the same bits as many. In panels, for prompts with float weights: a sum runs value by value.
+// In rows, for decode and all precise runs: a sum runs along a row in two chains of registers for any tile, so one
+// token gives the same bits as many. In panels, for prompts with float weights: a sum runs value by value.
 #pragma once
 #include "panel.h"
 #include "words.h"
@@ -21,7 +21,7 @@ INL vf load_weights(int type, const u8 *p) {
   return (vf)(CONVERT(LOAD(words, p), wide) << 16);
 }
 
-// y[t · stride + r] for `tokens` rows of x and `rows` rows of w. What is left of a row is filled up with zeros.
+// y[t · stride + r] for `tokens` rows of x and `rows` rows of w. The end of a row is padded with zeros.
 INL void float_tile(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) {
   enum { STEP = 2 * W };
   const int size = type == F32 ? 4 : 2;
@@ -98,8 +98,8 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
 #define FLOAT_TILE 8
 #endif
 
-// to: (n filled up to 8, PANEL_ROWS). Rows behind the last are that one again. As words: (n / 2 filled up to 8, PANEL_ROWS,
-// 2), and behind the units that they fill, the scales (n / UNIT, PANEL_ROWS).
+// to: (n padded to 8, PANEL_ROWS). Rows after the last repeat it. As words: (n / 2 padded to 8, PANEL_ROWS, 2), and
+// after the units that they fill, the scales (n / UNIT, PANEL_ROWS).
 NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, int as_words) {
   const TypeInfo t = type_info(type);
   f32 *scales = to + FILLED(n) / 2 * PANEL_ROWS;
@@ -124,7 +124,7 @@ NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, 
   }
 }
 
-// `count` tokens times the panel: out[token][row]. The tokens behind them, which come next, are fetched on the way.
+// `count` tokens times the panel: out[token][row]. Prefetches the following tokens.
 INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
   vf acc[FLOAT_TILE][PANEL_REGS];
   const f32 *from[FLOAT_TILE];
@@ -155,7 +155,7 @@ DEFINE(few, FLOAT_TILE / 3)
 #undef DEFINE
 
 #if WORD_PANELS
-// The same of words: sums of a unit are integers. x: as row_words makes them
+// The same with words: sums of a unit are integers. x: from row_words
 INL void words_tile(int count, const f32 *panel, int n, const u8 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
   const f32 *scales = panel + FILLED(n) / 2 * PANEL_ROWS;
   const u8 *from[FLOAT_TILE];
@@ -202,7 +202,7 @@ WITH_AVXVNNI DEFINE(vnni, FLOAT_TILE) // a step is one instruction: the compiler
 #undef DEFINE
 #endif
 
-// `count` tokens of x (FLOAT_TILE, the last again where there are fewer), as floats or as words.
+// `count` tokens of x (FLOAT_TILE pointers; the last is repeated if there are fewer), as floats or as words.
 INL void multiply_panel(int count, int as_words, int vnni, const f32 *panel, int n, const u8 *const *x,
                         vf out[FLOAT_TILE][PANEL_REGS]) {
 #if WORD_PANELS

@@ -20,7 +20,7 @@ INL vf vexp(vf x) {
   vi number = x == x;
   return (vf)(((vi)value & number) | ((vi)x & ~number));
 }
-// The same of what is not above 0; no number stays none.
+// The same for arguments up to 0; NaN stays NaN.
 INL vf exp_below(vf x) { return exp_within(vmax(splat(-87.3f), x)); }
 
 // Small arguments by a series: 1 − e^x would lose their digits.
@@ -51,7 +51,7 @@ INL vf verf(vf x) {
   return (vf)((vi)size | ((vi)x & 0x80000000));
 }
 
-// Gate and up of an MLP: how they meet in models of gpt-oss.
+// Combines gate and up of gpt-oss's MLP.
 INL vf swiglu_oai(vf gate, vf up) {
   vf g = vmin(gate, splat(7)), u = vmax(vmin(up, splat(7)), splat(-7));
   return g / (1 + vexp(g * -1.702f)) * (u + 1);
@@ -63,7 +63,7 @@ INL f32 softplus(f32 x) {
   f32 e = vexp(splat(x))[0];
   return e < 1e-4f ? e - e * e / 2 : log_of(1 + e);
 }
-// Natural logarithm of a number from 1 on: of its exponent, and a series of atanh for the rest.
+// Natural logarithm of a number ≥ 1: of its exponent, plus a series of atanh for the rest.
 INL f32 log_of(f32 x) {
   union { f32 f; u32 u; } v = {x};
   int exponent = (int)(v.u >> 23) - 127;
@@ -78,7 +78,7 @@ NOINL vf activate(int act, vf x) {
     case ACT_SILU: return x / (1 + vexp(-x));
     case ACT_GELU: return 0.5f * x * (1 + vtanh(0.7978845608f * x * FMA(x * 0.044715f, x, splat(1.0f))));
     case ACT_GELU_ERF: return 0.5f * x * (1 + verf(x * 0.7071067812f));
-    case ACT_RELU: return vmax(splat(0), x); // the second where x is no number
+    case ACT_RELU: return vmax(splat(0), x); // the second argument for NaN
     case ACT_SIGMOID: return 1 / (1 + vexp(-x));
     case ACT_TANH: return soft_capped(x, 1);
     case ACT_SOFTPLUS: {

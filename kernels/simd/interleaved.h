@@ -1,17 +1,17 @@
-// interleaved: rows of q8_0 eight at a time, word by word, times tokens: in WebAssembly, where weights are copied anyway,
-// and of small models everywhere.
+// interleaved: products with q8_0 rows interleaved word by word in groups of eight: in WebAssembly, where weights are
+// copied anyway, and for small models everywhere.
 //
-// Of eight rows there are the first 16 bits of each, then the second, and so on: eight scales of a block, then 16 times two
-// values of every row. A register holds two values of four rows, so products of 16 bits need no sum across it. Every row
-// adds up its blocks one after another, whatever the number of tokens. Scales are finite: who interleaves sees to that.
+// Each group of eight rows has the first 16 bits of each row, then the second, and so on: eight scales of a block, then
+// 16 times two values of every row. A register holds two values of four rows, so 16-bit products need no sum across it.
+// Every row sums its blocks in sequence, for any number of tokens. The interleaver guarantees finite scales.
 #pragma once
 #include "unit.h"
 
-// Is added to the type's number: for products of integers, of floats (interleaved_floats.h).
+// Added to the type's number: for products of integers, or of floats (interleaved_floats.h).
 enum { INTERLEAVED = 256, INTERLEAVED_FLOATS = 512 };
 #define INTERLEAVED_ROWS 8
 
-// Row `row` of a matrix, as blocks one after another.
+// Row `row` of a matrix, as consecutive blocks.
 INL void interleaved_row(const u8 *w, i64 row, i64 bytes, u8 *to) {
   const u8 *from = w + row / INTERLEAVED_ROWS * INTERLEAVED_ROWS * bytes + row % INTERLEAVED_ROWS * 2;
   for (i64 i = 0; i < bytes; i += 2) STORE(to + i, LOAD(u16, from + i * INTERLEAVED_ROWS));
@@ -19,7 +19,7 @@ INL void interleaved_row(const u8 *w, i64 row, i64 bytes, u8 *to) {
 
 #if defined(__wasm__)
 #define INTERLEAVED_TOKENS 3
-#define INTERLEAVED_BYTES (34 * INTERLEAVED_ROWS) // of a block of each row
+#define INTERLEAVED_BYTES (34 * INTERLEAVED_ROWS) // for a block of each row
 
 // As half4, but infinities become numbers.
 INL f32x4 finite4(u16x4 h) {
@@ -27,8 +27,8 @@ INL f32x4 finite4(u16x4 h) {
   return (f32x4)((CONVERT((i16x4)h, i32x4) << 13) & (i32)0x8fffe000) * 5.192296858534828e+33f; // 2^112
 }
 
-// Two loops by hand: `step` pairs of values at once are what engines have registers for, and no more addresses than fold
-// into loads. y[t · stride + row]
+// Two loops by hand: with `step` pairs of values at once, sums fit into registers and addresses into loads. y[t ·
+// stride + row]
 INL void interleaved_tile(int tokens, int step, const u8 *w, int n, const Packed *x, f32 *y, i64 stride) {
   const i16 *q[INTERLEAVED_TOKENS];
   vf low[INTERLEAVED_TOKENS], high[INTERLEAVED_TOKENS];
@@ -73,7 +73,7 @@ DEFINE(2, 2)
 DEFINE(3, 1)
 #undef DEFINE
 
-// Eight rows times `tokens`, INTERLEAVED_TOKENS at most.
+// Eight rows times `tokens`, at most INTERLEAVED_TOKENS.
 INL void multiply_interleaved(int tokens, const u8 *w, int n, const Packed *x, f32 *y, i64 stride) {
   (tokens == 1 ? interleaved_1 : tokens == 2 ? interleaved_2 : interleaved_3)(w, n, x, y, stride);
 }

@@ -1,16 +1,17 @@
-// interleaved_floats: rows of q8_0 eight at a time, as in interleaved.h, times tokens in float32. For small models.
+// interleaved_floats: products with q8_0 rows interleaved in groups of eight, as in interleaved.h, in float32. For
+// small models.
 //
-// A register holds two values of each of W / 2 rows, as floats with their scale applied, which is exact. It is multiplied
-// by the same two values of a token. So a row has two sums, of its even and of its odd values: one token, for which weights
-// stay in registers, gives the same bits as many, for which they are unpacked to a panel.
+// A register holds two values of each of W / 2 rows, as floats with their scale applied, which is exact. It is
+// multiplied by the same two values of a token. So a row has two sums, over even and odd values: one token, for which
+// weights stay in registers, gives the same bits as many, for which they are unpacked to a panel.
 #pragma once
 #include "floats.h"
 #include "interleaved.h"
 
-#define INTERLEAVED_REGS (16 / W) // of eight rows
-#define PAIRS_ROWS (W == 16 ? 16 : 8) // of a panel: two registers of every pair of values, of one half after the other where W is 4
-#define ALONE_GROUPS (W == 4 ? 1 : 4) // groups of eight rows at once for one token: sums that do not wait for each other
-#define PAIRS_STRIDE 16 // of results
+#define INTERLEAVED_REGS (16 / W) // for eight rows
+#define PAIRS_ROWS (W == 16 ? 16 : 8) // rows of a panel: two registers per pair of values, first halves first if W is 4
+#define ALONE_GROUPS (W == 4 ? 1 : 4) // groups of eight rows at once for one token: independent sums
+#define PAIRS_STRIDE 16 // stride of results
 
 typedef u64 vpair VEC(4 * W);
 INL vf splat_pair(const f32 *p) { return (vf)((vpair){} + LOAD(u64, p)); }
@@ -44,7 +45,7 @@ INL void interleaved_floats(const u8 *w, const vf s[INTERLEAVED_REGS], vf v[INTE
   UNROLL for (int r = 0; r < INTERLEAVED_REGS; r++) v[r] = CONVERT(LOAD(narrow, w + r * W), vf) * s[r];
 #endif
 }
-// Of each of W rows the sum of its two sums.
+// For each of W rows, the total of its two sums.
 INL vf both_sums(vf a, vf b) {
 #if W == 16
   return SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
@@ -56,7 +57,7 @@ INL vf both_sums(vf a, vf b) {
 #endif
 }
 
-// `groups` times eight rows, `bytes` from one group to the next, times one token: y[row], filled up to W
+// `groups` times eight rows, `bytes` apart, times one token: y[row], padded to W
 INL void alone_tile(int groups, const u8 *w, i64 bytes, int n, const f32 *x, f32 *y) {
   vf acc[ALONE_GROUPS * INTERLEAVED_REGS + 1];
   UNROLL for (int r = 0; r < groups * INTERLEAVED_REGS + 1; r++) acc[r] = (vf){};

@@ -1,7 +1,7 @@
 /**
- * What TypeScript and C tell each other: the header of a pass, and one record per op. Written once, in `fields.ts`;
- * `layoutHeader` gives the C of it, which `layout.h` keeps (a test compares them). Addresses are 64 bits
- * wide everywhere.
+ * The data layout shared by TypeScript and C: the header of a pass, and one record per op. Defined once, in
+ * `fields.ts`; `layoutHeader` generates the C form, which `layout.h` holds (a test compares them). Addresses have 64
+ * bits everywhere.
  */
 import {
   ACTS,
@@ -30,7 +30,7 @@ const fieldSize = (type: Fields[string]): number =>
 
 const alignOf = (type: Fields[string]): number => (typeof type === "string" && type !== "matrix" ? SIZES[type] : 8);
 
-/** Where each field lies: aligned as a C compiler does it. */
+/** The offset of each field, aligned as by a C compiler. */
 function offsetsOf(fields: Fields): { offsets: Record<string, number>; size: number } {
   const offsets: Record<string, number> = {};
   let at = 0;
@@ -46,13 +46,13 @@ function sizeOf(fields: Fields): number {
   return offsetsOf(fields).size;
 }
 
-/** Of every table, found once: headers are written for each pass. */
+/** Offsets of all tables, computed once, because headers are written for each pass. */
 const OFFSETS: ReadonlyMap<Fields, Readonly<Record<string, number>>> = new Map(
   [MATRIX, HEAD, PASS, ...Object.values(RECORDS)].map((fields: Fields) => [fields, offsetsOf(fields).offsets]),
 );
 const MATRIX_BYTES = sizeOf(MATRIX);
 const HEAD_BYTES = sizeOf(HEAD);
-/** Of every record: a multiple of a cache line. */
+/** Size of every record: a multiple of a cache line. */
 export const RECORD_BYTES =
   Math.ceil((HEAD_BYTES + Math.max(...Object.values(RECORDS).map((fields) => sizeOf(fields)))) / 64) * 64;
 export const PASS_BYTES = Math.ceil(sizeOf(PASS) / 64) * 64;
@@ -101,7 +101,7 @@ export function putRecord<K extends OpKind>(
 /** Writes some fields of the header. */
 export const putPass = (view: DataView, values: PassValues): void => put(view, PASS, 0, values);
 
-/** The C of all this. */
+/** The C form of the layout. */
 export function layoutHeader(): string {
   const body = (fields: Fields): string =>
     Object.entries(fields)

@@ -1,17 +1,17 @@
-// panel: PANEL_ROWS rows of weights times many tokens. For prompts.
+// panel: W (PANEL_ROWS, n) · x (n, tokens) → (PANEL_ROWS, tokens) for many tokens. For prompts.
 //
-// The rows are unpacked once to a panel, small enough for the second-level cache: words of four bytes of a row, the rows
-// side by side, so that a register holds one word of each of its rows. Then every token is multiplied by it in tiles.
-// A row's sum does not depend on how many tokens there are.
+// The rows are unpacked once to a panel that fits the second-level cache: words of four bytes of a row, interleaved by
+// row, so that a register holds one word of each of its rows. Then every token is multiplied with it in tiles. A row's
+// sum does not depend on the number of tokens.
 #pragma once
 #include "types.h"
 
 typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
-  f32 *s, *m; // (groups, PANEL_ROWS); m where `how_of` says MINS
-  Unit *units; // (W), of rows on their way
+  f32 *s, *m; // (groups, PANEL_ROWS); m if `how_of` says MINS
+  Unit *units; // (W), of rows being unpacked
   int shift; // sums begin with −2^shift · Σx
-  int dots; // the feature that multiplies it, AVX-VNNI or I8MM, or 0: for AVX-VNNI signed words are moved to 0 … 255
+  int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
@@ -20,11 +20,11 @@ INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
   return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM)};
 }
-// Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
+// Returns whether sums begin with the part that minimums subtract, and otherwise do not fit 16 bits.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
 INL int moves_to_middle(TypeInfo t) { return SHIFTED && NARROW && t.shift < 0 && t.bits > 4; }
 
-// Which word of a unit lies at i.
+// Index of the unit's word at i.
 INL int word_at(int i) {
 #if defined(__AVX512VNNI__)
   return i / 2 % 8 * 8 + i / 16 * 2 + i % 2;
@@ -32,7 +32,7 @@ INL int word_at(int i) {
   return i;
 #endif
 }
-// What is fetched to a cache meanwhile: with each step so many 256ths of a byte.
+// Addresses to prefetch meanwhile: so many 256ths of a byte per step.
 typedef struct {
   const u8 *from;
   i64 each;
@@ -42,7 +42,7 @@ INL void fetch_step(Ahead next, i64 i) {
   for (i64 at = (i * next.each >> 8) & -64; at < end; at += 64) __builtin_prefetch(next.from + at, 0, 2);
 }
 
-// Whole rows of q4_0, whose words are turned before they are unpacked.
+// Whole rows of q4_0, whose words are transposed before they are unpacked.
 NOINL void fill_q4_0(Panel to, const u8 *w, i64 row_bytes, int n, Ahead next) {
   for (i64 g = 0; g < n / 32; g++, w += 18) {
     fetch_step(next, g);
@@ -63,7 +63,7 @@ NOINL void fill_q4_0(Panel to, const u8 *w, i64 row_bytes, int n, Ahead next) {
     }
   }
 }
-// Rows behind the last of the matrix are that one again. `next`: with each group of a row.
+// Rows after the last of the matrix repeat it. `next`: prefetched with each group of a row.
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, Ahead next) {
   if (type == TYPE_q4_0 && rows == PANEL_ROWS && n % UNIT == 0) return fill_q4_0(to, w, row_bytes, n, next);
   const TypeInfo t = type_info(type);
@@ -93,24 +93,24 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
 }
 
 INL vs four(const i8 *p) { return (vs)((vi){} + LOAD(i32, p)); }
-// Where the activations of a group begin; word k of it is UNIT_AT(k · 4) further.
+// Start of a group's activations; word k is UNIT_AT(k · 4) after it.
 INL const i8 *group_at(const i8 *q, i64 g, int by16) {
   const i64 at = g * (by16 ? 16 : 32);
   return UNIT_AT(8) == 8 ? q + at : q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
 }
 
-// With AVX-512 two instructions for each product: unrolled, loads that the compiler moves up push sums to memory.
+// With AVX-512, products take two instructions: unrolled, the compiler would move loads up and spill sums.
 #if W == 16
 #define WORDS _Pragma("clang loop unroll(disable)")
 #else
 #define WORDS UNROLL
 #endif
-// How sums of a panel are made: in 16 bits over a group, beginning with −2^shift · Σx, with minimums.
+// Variants of a panel's sums: in 16 bits over a group, beginning with −2^shift · Σx, with minimums.
 enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16 };
 // `count` tokens times the panel: out[t][register]
 INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
-#if W == 8 // sixteen registers: sums of a group, and what it is multiplied from
+#if W == 8 // sixteen registers: sums of a group, and their operands
   vf(*acc)[PANEL_REGS] = out;
 #else
   vf acc[TILE][PANEL_REGS];
@@ -179,7 +179,7 @@ TILES(DEFINE)
 #undef DEFINE
 #define TILE_OF(name) (count <= TILE / 2 ? tile_half_##name : tile_##name)
 #else
-#define TILE_OF(name) tile_##name // a small tile costs little where tokens are few
+#define TILE_OF(name) tile_##name // a small tile wastes little if tokens are few
 #endif
 INL int how_of(TypeInfo t) {
   if (t.is_signed) return SIGNED;
@@ -188,12 +188,12 @@ INL int how_of(TypeInfo t) {
   return by16 | is_short | MINS | (moves_to_middle(t) ? BEGUN : 0);
 }
 #if AVXVNNI
-#define TILE_MAX 6 // so many sums are on their way that none is waited for
-// The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers, and push others to memory.
+#define TILE_MAX 6 // so many sums are in flight that none is waited for
+// The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers and spill others.
 #define IN_MEMORY __asm__ volatile("" ::: "memory")
 WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0;
-  const i64 filled = FILLED(n), group = by16 ? 16 : 32; // what is packed lies at the same places of each token
+  const i64 filled = FILLED(n), group = by16 ? 16 : 32; // packed data has the same offsets in each token
   const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
   const vh factor = (vh){} + (i16)(how & BEGUN ? 1 << panel->shift : 0);
   const u8 *words = panel->words;
@@ -239,7 +239,7 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
 }
 #elif I8MM
 #define TILE_MAX 8
-// The same with I8MM, and with the same bits: of two words of each row and of each token a register holds two rows' or tokens'.
+// The same with I8MM, and with the same bits: a register holds two rows' or tokens' results, from two words of each.
 WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0;
   const i64 filled = FILLED(n), group = by16 ? 16 : 32;
@@ -280,7 +280,7 @@ WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed 
 #define TILE_MAX TILE
 #endif
 INL int tile_tokens(Panel panel) { return panel.dots ? TILE_MAX : TILE; }
-// `count` tokens of x (tile_tokens, the last again where there are fewer).
+// `count` tokens of x (tile_tokens pointers; the last is repeated if there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
   if (panel.dots) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, next, out);

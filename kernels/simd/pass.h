@@ -1,8 +1,8 @@
 // pass: how threads share the ops of a pass.
 //
-// An op is a number of chunks. A thread claims some, does them, and counts them as done; an op is over when all its chunks
-// are, not when every thread has come by. So a thread that the system has put aside holds nobody up unless it holds a
-// chunk. Counters carry the number of the pass, which only grows: who comes late finds everything taken and goes on.
+// An op consists of chunks. A thread claims some, runs them, and counts them as done; an op is over when all its chunks
+// are done, even if some threads never arrived. So a preempted thread delays the others only if it holds a chunk.
+// Counters carry the number of the pass, which only grows: a late thread finds everything taken and continues.
 #pragma once
 #include "layout.h"
 
@@ -10,7 +10,7 @@
 #define LOAD_ATOMIC(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 
 typedef struct {
-  Pass p; // a copy: the header may be written anew while a late thread reads
+  Pass p; // a copy: the header may be rewritten while a late thread reads
   Pass *shared;
   u8 *scratch;
   u32 stamp;
@@ -54,7 +54,7 @@ typedef i32 OsSyncWait(void *word, u64 expected, u64 bytes, u32 flags);
 typedef i32 OsSyncWakeAll(void *word, u64 bytes, u32 flags);
 #endif
 
-// Returns when the word is no longer what was expected, or for no reason.
+// Returns when the word has changed, or spuriously.
 INL void sleep_on(Thread *t, i32 *word, i32 expected) {
 #if defined(__wasm__)
   __builtin_wasm_memory_atomic_wait32(word, expected, -1);
@@ -83,8 +83,8 @@ INL void wake_all(Thread *t, i32 *word) {
 
 // --- chunks ---
 
-// Takes one chunk, or a `share`th of what is left: long runs first, so that memory is read in long streams. Returns the
-// first, or −1 where nothing is left.
+// Takes one chunk, or a `share`th of the rest: long runs first, so that memory is read in long streams. Returns the
+// first chunk, or −1 if no chunk is left.
 INL int claim(Thread *t, Head *op, int total, int share, int *count) {
   u64 seen = LOAD_ATOMIC(&op->next);
   for (;;) {

@@ -1,4 +1,4 @@
-// products: those of integers, of every instruction set. With vec.h the only file with intrinsics.
+// products: integer products for every instruction set. With vec.h the only file with intrinsics.
 #pragma once
 #include "vec.h"
 
@@ -23,7 +23,7 @@ INL i32x8 dot32(u8x32 u, i8x32 x) {
 #endif
 }
 
-// The same for any int8 in place of u. With AVX-512 nobody asks: units are made unsigned.
+// The same for any int8 in place of u. Unused with AVX-512: units are made unsigned.
 INL i32x8 dot32s(i8x32 s, i8x32 x) {
 #if defined(__AVX2__)
   return dot32((u8x32)_mm256_abs_epi8((__m256i)s), (i8x32)_mm256_sign_epi8((__m256i)x, (__m256i)s));
@@ -69,7 +69,7 @@ INL vi dot_add(int is_signed, vi acc, vu u, vs x) {
 #endif
 }
 
-// The same where only the sum of all lanes is asked for.
+// The same if only the sum of all lanes matters.
 INL vi dot_add_any(int is_signed, vi acc, vu u, vs x) {
 #if defined(__wasm__)
   if (is_signed) {
@@ -81,7 +81,8 @@ INL vi dot_add_any(int is_signed, vi acc, vu u, vs x) {
   return dot_add(is_signed, acc, u, x);
 }
 
-// acc + products of 16-bit words, by twos. WORD_PRODUCTS: a register has twice as many of them as of floats in the same time.
+// acc + products of 16-bit words, in pairs. WORD_PRODUCTS: a register does twice as many of them as of floats in the
+// same time.
 INL vi dot_words(vi acc, vh a, vh b) {
 #if defined(__AVX512VNNI__)
   return (vi)_mm512_dpwssd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
@@ -98,20 +99,21 @@ INL vi dot_words(vi acc, vh a, vh b) {
 #else
 #define WORD_PRODUCTS 0
 #endif
-// Whether panels of float weights may be words too: where two steps of words cost less than two of floats.
+// Enables panels of float weights as words, where two steps of words cost less than two of floats.
 #if defined(__x86_64__)
 #define WORD_PANELS 1
 #else
 #define WORD_PANELS 0
 #endif
 
-// Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127,
-// and those of weights that lie within ±2^k of 2^k where sums begin with −2^k · Σx: 8 · 2 · 16 · 127, 4 · 2 · 32 · 127.
+// If a product takes two instructions, products of weights up to 15 are summed in 16 bits over a group of 32: 8 · 2 ·
+// 15 · 127, and so are products of weights within ±2^k of 2^k if sums begin with −2^k · Σx: 8 · 2 · 16 · 127, 4 · 2 ·
+// 32 · 127.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 #define NARROW 1
 INL vh dot_narrow(vh acc, vu u, vs x) { return acc + (vh)_mm256_maddubs_epi16((__m256i)u, (__m256i)x); }
 INL vi widen(vh a) { return (vi)_mm256_madd_epi16((__m256i)a, _mm256_set1_epi16(1)); }
-// Ends a step: the compiler would sum several as a tree, and push half of it to memory.
+// Ends a step: otherwise the compiler sums several as a tree, and spills half of it.
 #define HOLD(v) __asm__("" : "+x"(v))
 #elif defined(__wasm__)
 #define NARROW 1
@@ -123,8 +125,8 @@ INL vh dot_narrow(vh acc, vu u, vs x) { return acc; }
 INL vi widen(vh a) { return (vi)a; }
 #endif
 
-// AVX-VNNI, which a processor of that level may have besides: functions WITH_AVXVNNI are called where the header of passes says
-// so. On Linux: no Mac has it, and on Windows nothing looks for it.
+// AVX-VNNI, which a processor of that level may have too: functions WITH_AVXVNNI are called if the header of passes
+// says so. On Linux only: Macs do not have it, and on Windows it is not detected.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__) && defined(__linux__)
 #define AVXVNNI 1
 #define WITH_AVXVNNI __attribute__((target("avxvnni")))

@@ -1,4 +1,4 @@
-// run: a pass over a list of records, by as many threads as call it. Freestanding: no library, nothing imported.
+// run: a pass over a list of records, by all threads that call it. Freestanding: no library, no imports.
 #include "ops/attend.h"
 #include "ops/experts.h"
 #include "ops/linear.h"
@@ -111,7 +111,7 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
 #undef ROW_OP
 }
 
-// How many chunks an op has; −1 where a thread is too late to know.
+// Number of an op's chunks; −1 if the thread is too late to know.
 INL int chunks_of(Thread *t, Head *op) {
   switch (op->kind) {
     case OP_LINEAR: {
@@ -149,8 +149,8 @@ NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
         for (int i = 0; i <= op->joined; i++) run_row(t, (const Head *)((u8 *)op + i * RECORD_BYTES), row);
   }
 }
-// Long runs first for what streams weights, one chunk at a time for what takes long. Rows of a prompt that are neighbours
-// store keys to the same cache lines, so each thread takes as many of them at once as it can.
+// Long runs first for ops that stream weights, one chunk at a time for slow ops. Neighbouring prompt rows store keys to
+// the same cache lines, so each thread takes as many of them at once as possible.
 INL int share_of(Thread *t, const Head *op) {
   const int is_prompt = rows_of(t, op) > decode_rows_of(t, op);
   switch (op->kind) {
@@ -164,7 +164,7 @@ INL int share_of(Thread *t, const Head *op) {
   }
 }
 
-// A copy of the header as it was at one moment. Returns 0 while another is being written: who writes it will call again.
+// A consistent copy of the header. Returns 0 while another one is being written: its writer will call again.
 INL int read_header(Pass *shared, Pass *copy) {
   for (;;) {
     u32 stamp = __atomic_load_n(&shared->stamp, __ATOMIC_ACQUIRE);
@@ -178,7 +178,7 @@ INL int read_header(Pass *shared, Pass *copy) {
   }
 }
 
-// Runs the pass of the header, along with every other thread that calls this. Returns when it is done.
+// Runs the pass of the header, together with all other threads that call this. Returns when it is done.
 EXPORT void hearth_run(Pass *shared, int index) {
   Thread t;
   if (!read_header(shared, &t.p)) return;
@@ -200,7 +200,7 @@ EXPORT void hearth_run(Pass *shared, int index) {
 }
 
 #if defined(__x86_64__)
-// What the processor says of itself: eax, ebx, ecx, edx of a leaf; leaf −1: which registers the system saves.
+// CPUID: eax, ebx, ecx, edx of a leaf; leaf −1: XCR0, the registers that the system saves.
 EXPORT void hearth_cpuid(u32 leaf, u32 subleaf, u32 *out) {
   if (leaf == 0xffffffff) __asm__ volatile("xgetbv" : "=a"(out[0]), "=d"(out[1]) : "c"(0));
   else __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(subleaf));

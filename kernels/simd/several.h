@@ -1,12 +1,13 @@
-// several: rows of weights times up to 8 tokens, in place, with the bits that each has alone (dots.h).
+// several: W (rows, n) · x (n, tokens) → (rows, tokens) for up to 8 tokens, in place, with the same bits as each token
+// alone (dots.h).
 #pragma once
 #include "dots.h"
 
 #define DOTS_TOKENS 8 // at once
 
 #if W == 16
-// Two rows at once, whose units stay in registers, and pairs of tokens: a register has the sums of both where groups are
-// of 32, of one where they are of 16.
+// Two rows at once, whose units stay in registers, and pairs of tokens: a register has the sums of both if groups are
+// of 32, of one if they are of 16.
 #define DOTS_ROWS 2
 typedef f32x16 PairSums[2 * DOTS_ROWS];
 
@@ -21,7 +22,7 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
     const Packed left = x[2 * pair], right = x[2 * pair + 1];
     const f32x8 d = LOAD(f32x8, left.d + b * 8), e = LOAD(f32x8, right.d + b * 8);
     f32x16 *to = sums[pair];
-    vi p[DOTS_ROWS][2], q[DOTS_ROWS][2]; // of the left one and the right
+    vi p[DOTS_ROWS][2], q[DOTS_ROWS][2]; // the left and the right token
     UNROLL for (int r = 0; r < DOTS_ROWS; r++) UNROLL for (int half = 0; half < 2; half++) p[r][half] = q[r][half] = (vi){};
     UNROLL for (int j = 0; j < 4; j++) {
       const vs a = LOAD(vs, left.q + b * UNIT + j * 64), c = LOAD(vs, right.q + b * UNIT + j * 64);
@@ -46,8 +47,8 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
     }
   }
 }
-// Rows `stride` apart times `count` tokens, the last once more where they are odd: y[token · PANEL_ROWS + row]. `unpack`
-// fills u[r] from p.
+// Rows `stride` apart times `count` tokens (the last repeated if odd): y[token · PANEL_ROWS + row]. `unpack` fills u[r]
+// from p.
 #define DOTS(name, by16, bytes, unpack) \
   NOINL void dots_##name(int type, const u8 *w, i64 stride, const i8 *grid, const Packed *x, int count, int n, f32 *y) { \
     const int pairs = (count + 1) / 2; \
@@ -69,7 +70,7 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
       y[t * PANEL_ROWS + r] = by16 ? sum16(LOAD(f32x16, at + (2 * r + t % 2) * 16)) : sum8(LOAD(f32x8, even) + LOAD(f32x8, odd)); \
     } \
   }
-// Of COMMON those that are worth their size here.
+// The types of COMMON that are worth their code size here.
 #define RESIDENT(X) \
   X(q4_0, 32, 18, 0) X(q8_0, 32, 34, 0) X(q4_k, 256, 144, 0) X(q5_k, 256, 176, 0) X(q6_k, 256, 210, 1) X(iq4_xs, 256, 136, 0) \
   X(mxfp4, 32, 17, 0)
@@ -88,19 +89,19 @@ INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, con
   (t.by16 ? dots_by16 : dots_by32)(type, w, stride, grid, x, count, n, y);
 }
 #else
-// Side by side: a register has W/2 tokens, with two words of each while bytes are multiplied, then with the sums of two
-// groups: those of 32 that are four apart in a unit, or a group's halves. Of each pair of groups there are the registers
-// of values, then one of scales and one of sums, all one after the other.
+// Interleaved: a register has W/2 tokens, with two words of each during byte products, then the sums of two groups: two
+// of 32 that are four apart in a unit, or a group's halves. Each pair of groups has the registers of values, then one
+// of scales and one of sums, all in sequence.
 #if W == 8 || defined(__wasm__)
 #define DOTS_ROWS 1
 #else
 #define DOTS_ROWS 2
 #endif
 #define BESIDE_TOKENS (W / 2)
-#define BESIDE_PAIRS(by16) ((by16) ? 8 : 4) // of a unit
-#define BESIDE_BYTES(by16) (4 * W * ((by16) ? 48 : 40)) // of a unit
+#define BESIDE_PAIRS(by16) ((by16) ? 8 : 4) // per unit
+#define BESIDE_BYTES(by16) (4 * W * ((by16) ? 48 : 40)) // per unit
 
-// Tokens behind the last of `count` are that one again.
+// Tokens after the last of `count` repeat it.
 INL void lay_beside(int by16, const Packed *x, int count, i64 units, u8 *to) {
   const int words = by16 ? 4 : 8;
   for (i64 b = 0; b < units; b++) for (int i = 0; i < BESIDE_PAIRS(by16); i++) {
@@ -119,7 +120,7 @@ INL void lay_beside(int by16, const Packed *x, int count, i64 units, u8 *to) {
   }
 }
 
-// One of each half of the lanes.
+// One from each half of the lanes.
 #if W == 8
 #define HALVES(v, a, b) SHUFFLE(v, v, a, a, a, a, b, b, b, b)
 #define PAIRED(a, b) (EVEN8(a, b) + ODD8(a, b))
@@ -129,14 +130,14 @@ INL void lay_beside(int by16, const Packed *x, int count, i64 units, u8 *to) {
 #endif
 typedef f32 f32x2 VEC(8);
 
-// Units of rows `stride` apart times tokens beside each other: y[token · PANEL_ROWS + row].
+// Units of rows `stride` apart times interleaved tokens: y[token · PANEL_ROWS + row].
 INL void multiply_units(int is_signed, int by16, int narrow, const Unit *units, i64 stride, i64 count, const u8 *x,
                         int tokens, f32 *y) {
   typedef u64 words VEC(4 * W);
   vf sums[DOTS_ROWS][8];
   UNROLL for (int r = 0; r < DOTS_ROWS; r++) UNROLL for (int i = 0; i < BESIDE_PAIRS(by16); i++) sums[r][i] = (vf){};
   for (i64 b = 0; b < count; b++) UNROLL for (int i = 0; i < BESIDE_PAIRS(by16); i++) {
-    const int each = by16 ? 2 : 4; // registers of a group
+    const int each = by16 ? 2 : 4; // registers per group
     UNROLL for (int r = 0; r < DOTS_ROWS; r++) {
       const Unit *u = units + r * stride + b;
       vi parts[2];
@@ -206,9 +207,10 @@ INL void multiply_beside(TypeInfo t, const Unit *units, i64 stride, i64 count, c
 }
 
 #if AVXVNNI
-// With AVX-VNNI a register has a word of each of eight tokens, whose sums need no step across it, and have the same bits. Of
-// each group there are the registers of words, then one of scales, and one of sums, or of `less32` where weights are signed.
-// Eight words of each token: those of a place to `to`, those of the next `step` further, from the fifth on `gap` more.
+// With AVX-VNNI a register has one word of each of eight tokens, whose sums need no step across it and have the same
+// bits. Each group has the registers of words, then one of scales, and one of sums, or of `less32` if weights are
+// signed. Eight words per token: a place's words go to `to`, the next place's `step` further, from the fifth on `gap`
+// more.
 NOINL void lay_eight(const i8 *const *tokens, i64 at, u8 *to, i64 step, i64 gap) {
   i32x8 v[8];
   UNROLL for (int t = 0; t < 8; t++) v[t] = LOAD(i32x8, tokens[t] + at);
@@ -231,7 +233,7 @@ NOINL void lay_words(TypeInfo type, const Packed *x, int count, i64 units, u8 *t
   }
 }
 #define WORDS_ROWS 2 // at once
-// Signed weights to 0 … 255.
+// Shifts signed weights to 0 … 255.
 INL void raise_signed(Unit *u, i64 count) {
   for (; count > 0; count--, u++) UNROLL for (int i = 0; i < 4; i++) u->v[i] ^= 0x80;
 }

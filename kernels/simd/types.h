@@ -26,9 +26,8 @@
 #include "types/tq1_0.h"
 #include "types/tq2_0.h"
 
-// name, ggml's number, weights and bytes of a block, whether bytes are signed, groups of 16, how many bits bytes have, 0
-// where products of some add up to more than 16 bits, and k where, on x86-64, every minimum is 2^k times its scale, −1
-// elsewhere
+// Columns: name, ggml's id, weights and bytes per block, signed bytes, groups of 16, bits per byte (0 if sums of
+// products exceed 16 bits), and k if, on x86-64, every minimum is 2^k times its scale, else −1.
 #define TYPES(X) \
   X(q4_0, 2, 32, 18, 0, 0, 4, 3) \
   X(q4_1, 3, 32, 20, 0, 0, 4, -1) \
@@ -75,7 +74,7 @@ NOINL TypeInfo type_info(int type) {
 }
 INL int is_narrow(TypeInfo t) { return t.bits > 0 && t.bits <= 4; }
 INL int is_float(int type) { return type == F32 || type == F16 || type == BF16; }
-#define UNIT_BYTES_MAX 272 // of a type whose blocks are shorter than a unit
+#define UNIT_BYTES_MAX 272 // for a type whose blocks are shorter than a unit
 
 #define DEFINE(name, number, len, bytes, sgn, by16, bits, shift) \
   NOINL void unpack_units_##name(const u8 *p, i64 count, const i8 *grid, Unit *u) { \
@@ -92,7 +91,7 @@ NOINL void unpack_units(int type, const u8 *p, i64 count, const i8 *grid, Unit *
 #undef CASE
   }
 }
-// The unit that begins at p of a row of which `left` weights are there, not a whole one: filled up with zeros.
+// The partial unit at p of a row with `left` remaining weights, padded with zeros.
 NOINL void unpack_last(int type, const u8 *p, i64 left, const i8 *grid, Unit *u) {
   TypeInfo t = type_info(type);
   u8 last[UNIT_BYTES_MAX];
@@ -109,7 +108,7 @@ INL void unpack_unit(int type, const u8 *row, i64 b, int n, const i8 *grid, Unit
   if (b * UNIT + UNIT > n) unpack_last(type, p, n - b * UNIT, grid, u);
   else unpack_units(type, p, 1, grid, u);
 }
-// All units of it.
+// All units of a row.
 INL void unpack_row(int type, const u8 *row, int n, const i8 *grid, Unit *u) {
   TypeInfo t = type_info(type);
   const i64 whole = n / UNIT;

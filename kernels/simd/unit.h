@@ -1,8 +1,8 @@
-// unit: what every block type is unpacked to, and activations packed to 8 bits.
+// unit: the common unpacked form of block types, and activations packed to 8 bits.
 //
-// A unit is 256 weights of a row: w = s · u − m, with u a byte (0 … 127, or any int8 of a signed type; with AVX-512
-// 0 … 255), and s and m shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last
-// unit is filled up with blocks of zeros, activations with zeros: they add nothing.
+// A unit is 256 weights of a row: w = s · u − m, with u a byte (0 … 127, or any int8 of a signed type; with AVX-512 0 …
+// 255), and s and m shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last unit
+// is padded with blocks of zeros, and so are activations: they add nothing.
 #pragma once
 #include "products.h"
 
@@ -13,15 +13,15 @@ typedef struct {
   f32x16 m;
 } Unit;
 
-// Where value i of a unit lies, and of packed activations. With AVX-512 as (4, 8 groups of 32, 8 values): a register has
-// eight values of each group, so that products need no sum across it.
+// The position of value i in a unit, and in packed activations. With AVX-512 (4, 8 groups of 32, 8 values): a register
+// has eight values of each group, so products need no sum across it.
 #if defined(__AVX512VNNI__)
 #define UNIT_AT(i) ((i) / 8 % 4 * 64 + (i) / 32 * 8 + (i) % 8)
 #else
 #define UNIT_AT(i) (i)
 #endif
 typedef u64 u64x8 VEC(64);
-// From one value after the other to that.
+// Reorders consecutive values to that layout.
 INL void order_unit(Unit *u) {
 #if defined(__AVX512VNNI__)
   u64x8 half[4];
@@ -82,7 +82,7 @@ INL void scales_k4(const u8 *p, f32x8 *scales, f32x8 *mins) {
   *mins = CONVERT(LOAD(u8x8, m), f32x8);
 }
 #if defined(__AVX512VNNI__)
-// The same of two blocks at once, times d and dmin: words 1, 2 and 3 are those bytes, d and dmin lie before them.
+// The same for two blocks at once, times d and dmin: words 1, 2 and 3 are those bytes, d and dmin come before them.
 INL void scales_pair_k4(const u8 *p, const u8 *next, f32x16 times, f32x16 *s, f32x16 *m) {
   typedef _Float16 half16_t VEC(32);
   const u8x32 head = JOIN16(LOAD(u8x16, p), LOAD(u8x16, next));
@@ -91,7 +91,7 @@ INL void scales_pair_k4(const u8 *p, const u8 *next, f32x16 times, f32x16 *s, f3
                                             0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f};
   const u32x8 low = SHUFFLE(words, words, 1, 3, 2, 3, 5, 7, 6, 7) >> (u32x8){0, 0, 0, 4, 0, 0, 0, 4} & masks;
   const u32x8 high = SHUFFLE(words, (u32x8){}, 8, 1, 8, 2, 8, 5, 8, 6) >> 2 & 0x30303030;
-  const u32x8 all = low | high; // of each block eight scales, then eight minimums
+  const u32x8 all = low | high; // per block eight scales, then eight minimums
   const f32x16 scales = CONVERT((u8x16)SHUFFLE(all, all, 0, 1, 4, 5), f32x16);
   const f32x16 mins = CONVERT((u8x16)SHUFFLE(all, all, 2, 3, 6, 7), f32x16);
   *s = scales * times * CONVERT((half16_t)SHUFFLE(halves, halves, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8), f32x16);
@@ -114,7 +114,7 @@ INL void nibbles_k4(const u8 *p, Unit *u) {
   }
 #endif
 }
-// The last step of a signed type: with AVX-512 its values are moved to 0 … 255.
+// The last step of a signed type: with AVX-512 its values are shifted to 0 … 255.
 INL void finish_signed(Unit *u) {
 #if defined(__AVX512VNNI__)
   UNROLL for (int j = 0; j < 4; j++) u->v[j] ^= 0x80;
@@ -129,13 +129,13 @@ INL void finish_signed(Unit *u) {
 #define SIGNED_UNITS 1
 #endif
 #if defined(__x86_64__)
-#define SHIFTED 1 // sums of a panel may begin with what minimums take off
+#define SHIFTED 1 // sums of a panel may begin with the part that minimums subtract
 #else
 #define SHIFTED 0
 #endif
 
 // --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, on
-// x86-64 −Σq of 32 and of 16, and in WebAssembly q[n] once more, as int16 in order; n filled up to units ---
+// x86-64 −Σq of 32 and of 16, and in WebAssembly q[n] once more, as int16 in order; n padded to units ---
 
 #if defined(__wasm__)
 #define WIDE 1
@@ -148,8 +148,8 @@ INL void finish_signed(Unit *u) {
 typedef struct {
   const i8 *q;
   const f32 *d, *sum32, *sum16;
-  const i32 *less32, *less16; // where SHIFTED; where NARROW two of 16 bits: of values 0, 1 and of 2, 3 of each four
-  const i16 *wide; // where WIDE
+  const i32 *less32, *less16; // if SHIFTED; if NARROW, two 16-bit sums: of values 0, 1 and of 2, 3 of each four
+  const i16 *wide; // if WIDE
 } Packed;
 
 INL Packed packed_row(const u8 *base, int n) {
@@ -159,7 +159,7 @@ INL Packed packed_row(const u8 *base, int n) {
   return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, less, less + filled / 32, (const i16 *)less};
 }
 
-// −Σ of 16 values, `total` of them all, as a word of less16.
+// −Σ of 16 values, with the `total` of all, as a word of less16.
 INL i32 less_of(const i8 *values, i32 total) {
   if (!NARROW) return -total;
   const i16x16 v = CONVERT(LOAD(i8x16, values), i16x16);
@@ -185,7 +185,7 @@ INL void transpose8(i32x8 v[8]) {
   }
 }
 
-// A value that is no number, or infinite, makes the whole block so.
+// A NaN or infinite value makes the whole block NaN or infinite.
 NOINL void pack_row(u8 *base, const f32 *x, int n) {
   Packed to = packed_row(base, n);
   i8 *q = (i8 *)to.q;
@@ -200,9 +200,9 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
     }
     vi most = {};
     UNROLL for (int i = 0; i < 32; i += W) most = __builtin_elementwise_max(most, LOAD(vi, p + i) & 0x7fffffff);
-    i32 bits = largest_int(most); // of what is no number they are the largest
+    i32 bits = largest_int(most); // largest for NaN
     f32 amax = LOAD(f32, &bits), scale = amax / 127 + amax * 0, inverse = amax > 0 ? 127 / amax : 0;
-    if (bits >= 0x7f800000) { // the scale says it: the values may be zeros
+    if (bits >= 0x7f800000) { // only the scale shows it: the values may be zeros
       for (int i = 0; i < 32; i++) block[i] = 0;
       p = block;
     }

@@ -1,8 +1,7 @@
-// vec: lanes, loads and sums of every instruction set. With products.h the only file with intrinsics.
+// vec: lanes, loads and sums for every instruction set. With products.h the only file with intrinsics.
 //
-// Everything else is written in clang's vector types, which lower well on all of them. Sums of floats are written as
-// `fma` where they are meant to be one, and the compiler contracts nothing: so the same sum has the same bits in every
-// variant of a loop.
+// Everything else uses clang's vector types, which lower well on all of them. Fused sums are written as `fma`, and the
+// compiler contracts nothing, so a sum has the same bits in every variant of a loop.
 #pragma once
 #if defined(__wasm__)
 #include <wasm_simd128.h>
@@ -24,8 +23,8 @@ typedef float f32;
 
 #define VEC(bytes) __attribute__((vector_size(bytes)))
 #define INL static inline __attribute__((always_inline))
-// On Windows functions that only this library calls pass and keep registers as on other systems: its own convention has
-// each save ten registers of vectors.
+// On Windows, functions that only this library calls use other systems' calling convention: Windows' own would make
+// each of them save ten vector registers.
 #if defined(_WIN32) && defined(__x86_64__)
 #define NOINL static __attribute__((noinline, sysv_abi))
 #else
@@ -35,9 +34,9 @@ typedef float f32;
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-#define AHEAD 4096 // bytes between what is read and what is fetched: a page
+#define AHEAD 4096 // prefetch distance in bytes: a page
 
-// W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied by it at once.
+// W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied with it at once.
 #if defined(__AVX512VNNI__)
 #define W 16
 #define PANEL_REGS 2
@@ -111,7 +110,7 @@ typedef u64 u64x8 VEC(64);
 INL u64x8 rotate_left(u64x8 v, u64x8 by) { return (u64x8)_mm512_rolv_epi64((__m512i)v, (__m512i)by); }
 #endif
 
-// Each byte of v, 0 … 15, is replaced by what the table has there.
+// Replaces each byte of v, 0 … 15, by that entry of the table.
 INL u8x32 look_up(u8x16 table, u8x32 v) {
 #if defined(__AVX2__)
   u8x32 both = JOIN16(table, table);
@@ -176,7 +175,7 @@ INL void to_halves(u16 *p, vf v) {
 
 // --- floats ---
 
-// W values from p, or as many as there are and zeros.
+// W values from p, or the existing ones and zeros.
 #if W == 16
 #define FIRST(there) ((__mmask16)((1u << (there)) - 1))
 INL vf load_part(const f32 *p, int there) { return (vf)_mm512_maskz_loadu_ps(FIRST(there), p); }
@@ -196,7 +195,7 @@ INL void store_some(f32 *p, vf v, int there) {
   if (there >= W) STORE(p, v);
   else store_part(p, v, there);
 }
-INL vf splat(f32 x) { return x - (vf){}; } // which is x even for −0, so that no sum is made
+INL vf splat(f32 x) { return x - (vf){}; } // equals x even for −0, so no addition is made
 INL f32 sum4(f32x4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INL f32 sum8(f32x8 a) { return sum4(SHUFFLE(a, a, 0, 1, 2, 3) + SHUFFLE(a, a, 4, 5, 6, 7)); }
 INL f32 sum16(f32x16 a) { return sum8(LOW8(a) + HIGH8(a)); }
@@ -224,7 +223,7 @@ INL f32 largest(vf a) {
   for (int i = 1; i < W; i++) most = a[i] > most ? a[i] : most;
   return most;
 }
-// The same of integers; `how` joins two registers.
+// The same for integers; `how` combines two registers.
 #define ACROSS(how) \
   union { vi v; i32x4 quarters[W / 4]; } all = {a}; \
   i32x4 v = all.quarters[0]; \
@@ -257,13 +256,14 @@ INL vh pack_words(vi a, vi b) {
 }
 #if W == 16
 INL vf fraction(vf x) { return (vf)_mm512_reduce_ps((__m512)x, 1); } // x − ⌊x⌋
-// a · 2^⌊x⌋; 0 where x is less than −126, as numbers so small take a hundred times as long.
+// a · 2^⌊x⌋; 0 for x < −126, because subnormal numbers take a hundred times as long.
 INL vf times_power(vf a, vf x) {
   const __mmask16 large = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-126), _CMP_NLT_UQ);
   return (vf)_mm512_maskz_scalef_ps(large, (__m512)a, (__m512)x);
 }
 #endif
-// Of each four lanes the first two of a and of b in turns, the last two in turns, the first two one after another, the last two.
+// For each four lanes: the first two of a and b interleaved, the last two interleaved, the first two in sequence, the
+// last two.
 #if W == 16
 #define TURNS_LOW(a, b) (vi)_mm512_unpacklo_epi32((__m512i)(a), (__m512i)(b))
 #define TURNS_HIGH(a, b) (vi)_mm512_unpackhi_epi32((__m512i)(a), (__m512i)(b))
@@ -280,7 +280,7 @@ INL vf times_power(vf a, vf x) {
 #define BOTH_LOW(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
 #define BOTH_HIGH(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
 #endif
-// Four words at each of W places, `step` bytes apart, to (4 words, W places).
+// Four words at each of W places, `step` bytes apart, transposed to (4 words, W places).
 INL void turn_words(const void *p, i64 step, vi to[4]) {
   vi v[4];
   UNROLL for (int i = 0; i < 4; i++) {

@@ -1,32 +1,32 @@
 // words: rows as 16-bit integers, of whose products a register holds twice as many as of floats.
 //
-// A block of UNIT values of a row has a scale of its own. It is the smallest with which no integer is above WORD_LARGEST and
-// the length of the block as a vector is at most WORD_LENGTH: then by Cauchy and Schwarz the products of two blocks add up
-// exactly in 32 bits, in any order, and rounding leaves 256/12/46300² = 1e-8 of a block's squares at most. That of half
-// floats leaves 3e-8.
+// A block of UNIT values of a row has its own scale: the smallest one with which each integer is at most WORD_LARGEST
+// and the length of the block as a vector at most WORD_LENGTH. Then by Cauchy and Schwarz the products of two blocks
+// sum exactly in 32 bits, in any order, and rounding leaves at most 256/12/46300² = 1e-8 of a block's squares. Half
+// floats leave 3e-8.
 #pragma once
 #include "unit.h"
 
 #define WORD_LARGEST 32767
 #define WORD_LENGTH 46300 // rounded to integers, at most 8 more: (46300 + 8)² < 2^31
-#define WORD_SCALED_MIN 1e-33f // of values below, the inverse of the scale would be infinite
+#define WORD_SCALED_MIN 1e-33f // for smaller values, the inverse of the scale would be infinite
 
 #define ROUNDING 12582912.0f
-// Rounds a · x to words: where 1.5 · 2^23 is added, the lowest bits are the integer.
+// Rounds a · x to words: after adding 1.5 · 2^23, the lowest bits are the integer.
 INL void store_words(i16 *to, vf a, vf x) {
   typedef i16 narrow VEC(2 * W);
   STORE(to, CONVERT((vi)FMA(a, x, splat(ROUNDING)), narrow));
 }
 
 #define WORD_STEP (4 * W)
-// The words of UNIT values; `to` may be where they lie. Returns their scale, which is no number where one of them is none or
-// infinite, and 0 where they are too small.
+// Converts UNIT values to words; `to` may be their own place. Returns their scale: NaN if one is NaN or infinite, 0 if
+// they are too small.
 NOINL f32 unit_words(i16 *to, const f32 *x) {
   vi most[4] = {};
   for (int i = 0; i < UNIT; i += WORD_STEP) UNROLL for (int k = 0; k < 4; k++)
     most[k] = __builtin_elementwise_max(most[k], LOAD(vi, x + i + k * W) & 0x7fffffff);
   UNROLL for (int k = 1; k < 4; k++) most[0] = __builtin_elementwise_max(most[0], most[k]);
-  const i32 bits = largest_int(most[0]); // of what is no number they are the largest
+  const i32 bits = largest_int(most[0]); // largest for NaN
   const f32 amax = LOAD(f32, &bits), by = amax > WORD_SCALED_MIN ? 1 / amax : 0;
   vf squares[4] = {};
   for (int i = 0; i < UNIT; i += WORD_STEP) UNROLL for (int k = 0; k < 4; k++) {

@@ -1,5 +1,6 @@
 // fuzz: ops with random shapes and hostile ids, positions, weights and router scores, in a build with sanitizers. Every
-// tensor is a block of exactly its own size, so that a read outside of it ends the program. Usage: fuzz SEED ROUNDS, or --broken
+// tensor is a block of exactly its own size, so that a read outside it ends the program. Usage: fuzz SEED ROUNDS, or
+// --broken
 #define HOSTED // memset and memcpy are the library's, which the sanitizer watches
 #include "../run.c"
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void *random_block(i64 bytes) {
   for (i64 i = 0; i < bytes; i++) p[i] = (u8)any();
   return p;
 }
-// Sometimes what is no number, or so small that it has few bits.
+// Sometimes NaN, or so small that it has few bits.
 static f32 *random_floats(i64 count) {
   f32 *p = block(count * 4);
   const int kind = below(8), hostile = kind == 0, tiny = kind == 1;
@@ -38,7 +39,7 @@ static f32 *random_floats(i64 count) {
   }
   return p;
 }
-// In bounds, at their ends, and anywhere.
+// In bounds, at the bounds, and anywhere.
 static i32 hostile_index(int length) {
   switch (below(4)) {
     case 0: return (i32)(any() << 1 | (any() & 1));
@@ -52,7 +53,7 @@ static const int TYPES_ALL[] = {
 #undef NUMBER
   F32, F16, BF16,
 };
-// Bytes of what a type's blocks name points of.
+// Bytes of a type's grid.
 static i64 grid_bytes(int type) {
   switch (type) {
     case 16: return 256 * 8;
@@ -81,7 +82,7 @@ static Matrix random_matrix(int n, int rows, int experts, f32 *out) {
   m.out = (u64)out;
   return m;
 }
-// One of products, which may be interleaved.
+// A matrix for products, possibly interleaved.
 static Matrix random_factor(int n, int rows, int experts, f32 *out) {
   Matrix m = random_matrix(n, rows, experts, out);
   if (below(4) || (experts > 1 && rows % INTERLEAVED_ROWS)) return m;
@@ -102,7 +103,7 @@ static void *add_op(int kind, int per_row) {
   return head;
 }
 
-// Rows of x as words where the level has them; 0 where prompts are to be multiplied as floats.
+// Rows of x as words if the level has them; 0 if prompts are to be multiplied as floats.
 static u64 random_words(const f32 *x, int rows, int n) {
   if (!WORD_PANELS || below(2)) return 0;
   PackWords *pack = add_op(OP_PACK_WORDS, 1);
@@ -110,7 +111,7 @@ static u64 random_words(const f32 *x, int rows, int n) {
   return pack->words = (u64)block((i64)rows * WORD_BYTES(n));
 }
 
-// Look up, turn, add a position, pack, multiply.
+// Embed, RoPE, add a position, pack, multiply.
 static void dense(Pass *p, int rows) {
   const int n = 256 * (1 + below(3)), heads = 1 + below(4), dim = n / 4 / heads * 4 / 4, out_dim = 1 + below(70);
   const int positions = 1 + below(40), pairs = 2 * (1 + below(dim / 4 ? dim / 4 : 1)) / 2;
@@ -170,7 +171,7 @@ static void experts(int rows) {
   combine->out = (u64)block((i64)rows * out_dim * 4);
 }
 
-// Keys and values to their places, and attention over them, in every type of cache.
+// Stores keys and values, and attends to them, in every type of cache.
 static void attention(Pass *p, int rows) {
   const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), dim = 1 + below(below(4) ? 100 : 300);
   const int value_dim = 1 + below(100);
@@ -207,7 +208,7 @@ static u64 packed_or_none(int rows, int n) {
   return n % 256 || below(2) ? 0 : (u64)block((i64)rows * PACKED_BYTES(n));
 }
 
-// Norms, gates and what else treats every row by itself, from one activation to the next, of any width.
+// Norms, gates and other rowwise ops, one after another, at any width.
 static void each_row(Pass *p, int rows) {
   const int runs = 1 + below(3), each = below(3) ? 1 + below(90) : 256, n = runs * each;
   f32 *x = block((i64)rows * n * 4), *y = block((i64)rows * n * 4);
@@ -266,7 +267,7 @@ static void each_row(Pass *p, int rows) {
   take->head.rowSet = ROWS_WANTED, take->x = (u64)x, take->n = n, take->out = (u64)block((i64)p->wanted * n * 4);
 }
 
-// What is kept of a sequence between passes: the last rows, or a matrix for each head.
+// Recurrent states: the last rows, or a matrix per head.
 static void recurrent(Pass *p, int rows) {
   const int heads = 1 + below(5), key_heads = heads % 2 ? 1 : heads / 2, dim = 1 + below(70), state_dim = 1 + below(70);
   i32 *cells = block(rows * 4), *slots = AT(i32, p->slots);
@@ -296,7 +297,7 @@ static void recurrent(Pass *p, int rows) {
   scan->stateDim = state_dim, scan->groups = groups;
 }
 
-// Each head of a row by a matrix of its own, one way and the other.
+// A separate matrix per head, plain and transposed.
 static void by_heads(Pass *p, int rows) {
   const int heads = 1 + below(4), n = 256 * (1 + below(2)), out_dim = 1 + below(40), transposed = below(2);
   HeadLinear *linear = add_op(OP_HEAD_LINEAR, 1);
@@ -323,7 +324,7 @@ static void shift(Pass *p) {
   if (below(4)) shift->cos = (u64)random_floats(pairs), shift->sin = (u64)random_floats(pairs);
 }
 
-// Some of what the processor has beyond the level of the build.
+// A subset of the processor's features beyond the level of the build.
 static int some_features(void) {
   int features = below(2) ? FEATURE_HALVES : 0;
 #if AVXVNNI
@@ -366,14 +367,14 @@ static void fuzz_round(u32 stamp) {
 }
 
 int main(int count, char **words) {
-  if (count > 1 && !strcmp(words[1], "--broken")) { // what a sanitizer is for: this ends the program
+  if (count > 1 && !strcmp(words[1], "--broken")) { // must end the program: a test of the sanitizer
     const f32 *x = block(40);
     return (int)sum(LOAD(vf, x + 8));
   }
   const u64 seed = count > 1 ? strtoull(words[1], 0, 10) : 1;
   const int rounds = count > 2 ? atoi(words[2]) : 1000;
   for (int i = 0; i < rounds; i++) {
-    state = (seed + (u64)i) * 0x9e3779b97f4a7c15ull; // so that one round can be had again
+    state = (seed + (u64)i) * 0x9e3779b97f4a7c15ull; // so that a single round can be repeated
     fuzz_round((u32)i + 1);
   }
   printf("%d rounds from seed %llu\n", rounds, seed);

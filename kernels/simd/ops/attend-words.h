@@ -1,46 +1,47 @@
-// attend-words: attention of prompts with products of 16-bit integers, of which a register holds twice as many as floats.
+// attend-words: attention of prompts with products of 16-bit integers, of which a register holds twice as many as of
+// floats.
 //
-// Every query, key and value is divided by a scale of its own, those of a position's values being powers of two: shares
-// of values are exponentials to the base of 2, where such a scale is a sum in front. Integer sums are exact, and blocks
-// begin at multiples of SPAN: a row's bits depend on no other row.
+// Every query, key and value is divided by its own scale; a position's value scale is a power of two, because shares
+// are exponentials to base 2, where such a scale is a term of the exponent. Integer sums are exact, and blocks begin at
+// multiples of SPAN, so a row's bits do not depend on other rows.
 #pragma once
 #include "../words.h"
 #include "kv.h"
 
 #define SPAN 128 // positions whose products add up in 32 bits: 128 · 4096 · 4095 < 2^31
 #define WORD_MAX 4095
-#define VALUE_MAX 4095.5f // below which values lie, before they are rounded
+#define VALUE_MAX 4095.5f // limit of values before rounding
 #define LOG2_SHARE_MAX 12 // a power of two, which vexp2 gives exactly
-#define SWEEP 512 // queries for which keys and values are made words once
+#define SWEEP 512 // queries per conversion of keys and values to words
 #define TILE_QUERIES 4
 #if W == 16
 #define WORD_REGS 4
-#define GROUP 8 // queries whose shares are made at once
+#define GROUP 8 // queries whose shares are computed together
 #else
 #define WORD_REGS 2
 #define GROUP 4
 #endif
-#define LANES (WORD_REGS * W) // positions whose scores are made at once
+#define LANES (WORD_REGS * W) // positions whose scores are computed together
 #define PACK (2 * W) // positions whose shares are packed together
 #define LOG2_E 1.44269504f
 #define NO_NUMBER __builtin_nanf("")
 
 typedef struct {
   f32 key_scales[SPAN];
-  f32 powers[SPAN]; // of two, by which values are divided
+  f32 powers[SPAN]; // exponents of two that divide the values
   f32 factors[SPAN]; // 2 to the power of −powers
   i16 *keys; // (SPAN / LANES, pairs, LANES, 2)
   i16 *values; // (SPAN / 2, wide, 2), pairs in the order of pack_words
   i16 *queries; // (SWEEP, pairs, 2)
   f32 *sums; // (SWEEP, wide)
-  int pairs; // of values of a head
-  int wide; // values filled up to whole registers
-  int vnni; // whether AVX-VNNI multiplies
-  f32 word_max; // of queries and keys: dim · word_max² < 2^31
+  int pairs; // pairs of values in a head
+  int wide; // values padded to whole registers
+  int vnni; // 1: uses AVX-VNNI
+  f32 word_max; // limit of queries and keys: dim · word_max² < 2^31
 } Words;
 typedef struct {
-  f32 factor; // makes scores of sums
-  f32 most, total; // so far, to the base of 2
+  f32 factor; // converts sums to scores
+  f32 most, total; // so far, to base 2
 } Running;
 
 INL int word_width(int filled) { return (filled + LANES - 1) / LANES * LANES; }
@@ -61,7 +62,7 @@ INL f32 tree_largest(vf a) {
 #undef LARGER
 }
 
-// 2^x within 1.1e-4, 2^0 exactly, and 0 below 2^−126. What is no number stays so.
+// 2^x within 1.1e-4, 2^0 exactly, and 0 below 2^−126. NaN stays NaN.
 INL vf vexp2(vf x) {
 #if W == 16
   const vf r = fraction(x);
@@ -79,7 +80,8 @@ INL vf vexp2(vf x) {
 #endif
 }
 
-// Of each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y. to: (TILE_QUERIES, to_step)
+// For each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y. to: (TILE_QUERIES,
+// to_step)
 INL void multiply_words(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, i32 *to, i64 to_step) {
   vi acc[TILE_QUERIES][WORD_REGS];
   UNROLL for (int i = 0; i < TILE_QUERIES; i++) UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = (vi){};
@@ -108,7 +110,7 @@ WITH_AVXVNNI NOINL DEFINE(word_products_vnni) // a step is one instruction: the 
 #endif
 #undef DEFINE
 
-// Keys, (dim, 16), and values, (16, filled), of 16 positions as floats; those SPAN behind them are fetched.
+// Keys, (dim, 16), and values, (16, filled), of 16 positions as floats; prefetches the ones SPAN positions later.
 INL void kv_floats(int type, const u8 *keys, int dim, const u8 *values, int filled, i64 at, f32 *k, f32 *v) {
   const u8 *next = keys + (at + SPAN) * kv_bytes(type, dim);
   for (int d = 0; d < dim; d++) {
@@ -128,7 +130,7 @@ DEFINE(f16, KV_F16)
 DEFINE(q8_0, KV_Q8_0)
 #undef DEFINE
 
-// Keys of the 16 positions from `at` of a block on.
+// Converts keys of the 16 positions from `at` of a block.
 NOINL void key_words(const f32 *k, int dim, int at, Words *w) {
   for (const int end = at + 16; at < end; at += W, k += W) {
     vi most = {};
@@ -150,7 +152,7 @@ INL vi most_of(const f32 *x, int n) {
 }
 #define POWER_MIN -40
 #define POWER_MAX 100
-// The same of values.
+// Converts values likewise.
 NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
   for (const int end = at + 16; at < end; at += 2, v += 2 * filled) {
     for (int i = 0; i < 2; i++) {
@@ -160,7 +162,7 @@ NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
       w->factors[at + i] = exponent > POWER_MAX ? NO_NUMBER : LOAD(f32, &bits);
     }
     const vf even = splat(w->factors[at] * VALUE_MAX), odd = splat(w->factors[at + 1] * VALUE_MAX);
-    const int pair = at % PACK / 2, half = W / 2; // the words of a quarter of one register lie before those of the other's
+    const int pair = at % PACK / 2, half = W / 2; // a quarter of one register comes before the other register's
     const int place = pair % half / 2 * 4 + pair / half * 2 + pair % 2;
     i16 *to = w->values + (i64)(at / PACK * W + place) * w->wide * 2;
     for (int d = 0; d < filled; d += W) STORE(to + 2 * d, word_pair(LOAD(vf, v + d), even, LOAD(vf, v + filled + d), odd));
@@ -179,11 +181,11 @@ NOINL void query_words(const Attend *op, const Query *q, Words *w, i16 *to, Runn
                    q->sink ? 1 << LOG2_SHARE_MAX : 0};
 }
 
-// What a group of queries gets of positions begin … end of the block at `block`, multiples of PACK.
+// The work of a group of queries on positions begin … end of the block at `block`, multiples of PACK.
 typedef struct {
-  i32 sums[GROUP][SPAN]; // of products of keys, then scores as f32, then sums of products of LANES values
+  i32 sums[GROUP][SPAN]; // sums of key products, then scores as f32, then sums of products of LANES values
   i16 shares[GROUP][SPAN];
-  f32 factors[2][GROUP]; // of sums so far, and of this block's
+  f32 factors[2][GROUP]; // factors of the sums so far, and of this block's
   int block, begin, end;
 } Tile;
 
@@ -195,7 +197,7 @@ INL void tile_scores(const Words *w, const i16 *queries, Tile *tile) {
       WORD_PRODUCTS_OF(w)(w->keys + (i64)at * step, LANES * 2, queries + (i64)i * step, step, w->pairs, &tile->sums[i][at], SPAN);
 }
 
-// Scores to the base of 2, with the powers of values added; the largest of each query.
+// Scores to base 2, plus the exponents of values; the maximum per query.
 INL void scale_scores(const Words *w, const Running *run, Tile *tile, f32 *most) {
   vf all[GROUP];
   UNROLL for (int i = 0; i < GROUP; i++) all[i] = splat(-__builtin_inff());
@@ -209,7 +211,7 @@ INL void scale_scores(const Words *w, const Running *run, Tile *tile, f32 *most)
   }
   for (int i = 0; i < GROUP; i++) most[i] = tree_largest(all[i]);
 }
-// The same of one query, where some positions are not seen or their distance counts.
+// The same for one query with masked positions or ALiBi.
 NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Tile *tile, f32 factor, i32 *sums) {
   vf all = splat(-__builtin_inff());
   for (int at = tile->begin; at < tile->end; at += W) {
@@ -227,7 +229,7 @@ NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Ti
   return tree_largest(all);
 }
 
-// Scores to shares, as words, and what the sums so far become beside them.
+// Converts scores to shares, as words, and rescales the sums so far.
 NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running *run, Tile *tile) {
   const int begin = tile->begin, end = tile->end;
   int plain = !(op->softCap > 0) && !op->slopes;
@@ -279,9 +281,9 @@ NOINL void attend_tile(const Attend *op, const Words *w, const Query *q, Running
   }
 }
 
-#define QUERY_FLOATS 16 // room for a Query
+#define QUERY_FLOATS 16 // size of a Query
 _Static_assert(sizeof(Query) <= 4 * QUERY_FLOATS, "a query has room");
-// Scratch of a thread, which begins with the queries; lower-attention.ts says the same.
+// Scratch of a thread, which begins with the queries; lower-attention.ts computes the same.
 INL i64 word_bytes(int dim, int value_dim) {
   const i64 wide = (value_dim + 63) / 64 * 64, pairs = (dim + 1) / 2;
   return 4 * (SWEEP * (QUERY_FLOATS + wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (dim + wide + 1));

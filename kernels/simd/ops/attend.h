@@ -1,14 +1,14 @@
 // attend: attention over the KV cache.
 //
-// Scores are made in blocks of positions with a running maximum (arXiv:2205.14135); blocks begin at multiples of BLOCK, so a
-// row's bits do not depend on the rows that share its pass.
+// Scores are computed in blocks of positions with a running maximum (arXiv:2205.14135); blocks begin at multiples of
+// BLOCK, so a row's bits do not depend on the other rows of its pass.
 #pragma once
 #include "attend-words.h"
 
 #define BLOCK 256
 #if W == 16
 #define QUERIES 8
-#define POSITIONS 32 // of scores at once
+#define POSITIONS 32 // scores computed at once
 #define FEW_QUERIES 4
 #else
 #define QUERIES 4
@@ -17,14 +17,14 @@
 #endif
 #define VALUE_REGS_MAX 4
 
-// Positions first … end of the block of BLOCK that begins at `block`; scores of those in front of `last` are made.
+// Positions first … end of the block of BLOCK that begins at `block`; scores before `last` are computed.
 typedef struct {
   int block, first, end, last;
 } Span;
 typedef f32 Scores[QUERIES][BLOCK];
 typedef f32 ValueSums[QUERIES][HEAD_MAX];
 
-// Keys times queries, (dim, count). Keys and values are fetched ahead, as weights are.
+// Keys times queries, (dim, count). Keys and values are prefetched like weights.
 INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *queries, Span span, Scores scores) {
   enum { REGS = POSITIONS / W };
   for (int at = span.first; at < span.end; at += POSITIONS) {
@@ -45,7 +45,7 @@ INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *qu
   }
 }
 
-// Scores of one query to shares of its values; their largest so far and their sum go along.
+// Converts scores of one query to shares of its values; updates their maximum and sum.
 NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
   vf m = splat(-__builtin_inff());
   const int plain = !(op->softCap > 0) && !q->slope && q->from <= span.first && q->to >= span.last;
@@ -60,7 +60,7 @@ NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 
     m = vmax(m, s);
   }
   f32 now = tree_largest(m);
-  if (now == -__builtin_inff()) { // sees nothing of this block
+  if (now == -__builtin_inff()) { // attends to no position of this block
     for (int at = span.first; at < span.last; at += W) STORE(scores + at - span.block, (vf){});
     return;
   }
@@ -120,12 +120,12 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
 ATTENDS(DEFINE)
 #undef DEFINE
 
-// `there` queries of one KV head as `count`: those that are not there are the first again.
+// `there` queries of one KV head, padded to `count` with the first one.
 NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   Scores scores __attribute__((aligned(64)));
   ValueSums sums __attribute__((aligned(64)));
-  f32 most[QUERIES], total[QUERIES], each[HEAD_MAX * QUERIES]; // values of queries side by side
+  f32 most[QUERIES], total[QUERIES], each[HEAD_MAX * QUERIES]; // values of the queries, interleaved
   int from = queries[0].from, to = queries[0].to;
   for (int i = 0; i < count; i++) {
     if (i >= there) queries[i] = queries[0];
@@ -193,7 +193,7 @@ INL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row,
 
 // One chunk: a KV head and a block of rows of one sequence.
 NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
-  const int count = t->p.blockCount; // of a KV head, whose keys stay in the cache; the last, which see most, go first
+  const int count = t->p.blockCount; // blocks per KV head, whose keys stay cached; the longest, last ones go first
   const i32 *block = AT(i32, t->p.blocks) + (i64)(count - 1 - chunk % count) * 4;
   const int head = chunk / count, dim = op->headDim, first = block[0], end = block[0] + block[1];
   const int begin = op->heads * head, shared = op->heads; // heads of this KV head: floor(h · kvHeads / heads) = head

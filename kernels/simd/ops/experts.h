@@ -1,10 +1,10 @@
-// experts: which experts a row goes to, and which rows an expert gets.
+// experts: chooses experts for each row, and groups rows by expert.
 #pragma once
 #include "../functions.h"
 #include "../pass.h"
 #include "linear.h"
 
-// Experts outside of the best groups, by the sums of their two best wishes, are wished for no more.
+// Excludes experts outside the groups with the best sums of their two best scores.
 INL void keep_groups(const Route *op, f32 *wishes) {
   const int size = op->experts / op->groups;
   f32 *sums = wishes + op->experts;
@@ -29,7 +29,7 @@ INL f32 largest_of(const f32 *x, int n) {
   for (int i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
   return most;
 }
-// The `used` best, the first of equals first.
+// The `used` best, the first one of equals first.
 INL void route_row(Thread *t, const Route *op, i64 row) {
   const f32 *logits = AT(f32, op->logits) + row * op->experts, *bias = AT(f32, op->bias);
   i32 *chosen = AT(i32, op->chosen) + row * op->used;
@@ -90,7 +90,7 @@ NOINL void group_pairs(Thread *t, const Group *op) {
   __atomic_store_n(AT(u64, op->groups), (u64)t->stamp << 32 | (u32)active, __ATOMIC_RELEASE);
 }
 
-// shares: 0 where inputs were weighed
+// shares: 0 if inputs were weighted
 INL void combine_row(Thread *t, const Combine *op, i64 row) {
   f32 *y = floats_at(t, op->out) + row * op->dim;
   const f32 *x = AT(f32, op->x) + row * op->used * op->dim, *shares = op->shares ? AT(f32, op->shares) + row * op->used : 0;

@@ -1,8 +1,8 @@
-// kv: where keys and values are kept, and who looks at them.
+// kv: the layout of keys and values, and queries on them.
 //
-// Keys lie in tiles of 16 positions, (positions/16, headDim, 16), so that scores need no sum across a register; values
-// as (positions, headDim filled up to 16). In 8 bits groups of 32 values of a position share a scale: of keys those lie
-// behind each tile, (groups, 16), of values behind each position.
+// Keys are stored in tiles of 16 positions, (positions/16, headDim, 16), so that scores need no sum across a register;
+// values as (positions, headDim padded to 16). In 8 bits, groups of 32 values of a position share a scale: the scales
+// of keys follow each tile, (groups, 16), those for values follow each position.
 #pragma once
 #include "../functions.h"
 #include "../pass.h"
@@ -17,7 +17,7 @@ typedef i8 small VEC(W);
 INL i64 kv_bytes(int type, i64 n) {
   return type == KV_F32 ? 4 * n : type == KV_F16 ? 2 * n : n + (n + KV_GROUP - 1) / KV_GROUP * 4;
 }
-// Value d of the keys of W positions from `at` on; `base` is where those of position 0 lie.
+// Value d of the keys of W positions from `at` on; `base` is the address of position 0's keys.
 INL vf load_keys(int type, const u8 *base, int dim, i64 at, int d) {
   const u8 *tile = base + at / 16 * 16 * kv_bytes(type, dim);
   const i64 i = (i64)d * 16 + at % 16;
@@ -25,16 +25,16 @@ INL vf load_keys(int type, const u8 *base, int dim, i64 at, int d) {
   if (type == KV_F16) return halves((const u16 *)tile + i);
   return CONVERT(LOAD(small, tile + i), vf) * LOAD(vf, tile + (i64)dim * 16 + (d / KV_GROUP * 16 + at % 16) * 4);
 }
-// W values from d on of a position's `filled`.
+// W values, beginning at d, of a position's `filled` values.
 INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
   const u8 *row = base + at * kv_bytes(type, filled);
   if (type == KV_F32) return LOAD(vf, row + 4 * d);
   if (type == KV_F16) return halves((const u16 *)row + d);
   return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
 }
-INL vf kept_half(vf v) { return vmax(splat(-HALF_MAX), vmin(splat(HALF_MAX), v)); } // the second where it is no number
-#define SCALED_MIN 1.5e-36f // below, a 127th has too few bits to divide by
-// What makes 8 bits of some values, 0 where they are too small; of those that are no numbers the scale is none either.
+INL vf kept_half(vf v) { return vmax(splat(-HALF_MAX), vmin(splat(HALF_MAX), v)); } // NaN gives the second argument
+#define SCALED_MIN 1.5e-36f // below this, a 127th has too few bits to divide by
+// The scale of some values in 8 bits: 0 if they are too small, NaN if one is NaN.
 INL f32 scale_of(const f32 *x, int n) {
   f32 most = 0;
   for (int i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ INL i8 small_of(f32 x, f32 scale) {
   f32 v = scale > 0 ? x / scale : 0;
   return (i8)(v < 0 ? v - 0.5f : v + 0.5f);
 }
-// A position's values: in 16 places, `step` apart, from `to` on, and their scales.
+// Writes a position's values, 16 places `step` apart, and their scales.
 INL void write_kv(int type, u8 *to, u8 *scales, i64 step, const f32 *x, int n) {
   for (int first = 0; first < n; first += KV_GROUP) {
     const int end = MIN(first + KV_GROUP, n);
@@ -78,7 +78,7 @@ INL void read_kv(int type, const u8 *from, const u8 *scales, i64 step, f32 *x, i
   }
 }
 INL i64 unit_bytes(int type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
-// Where a position's key begins, and its scales.
+// The address of a position's key, and of its scales.
 INL u8 *key_place(int type, u8 *base, int dim, i64 at) {
   return base + at / 16 * 16 * kv_bytes(type, dim) + at % 16 * unit_bytes(type);
 }
@@ -86,7 +86,7 @@ INL u8 *key_scales(int type, u8 *base, int dim, i64 at) {
   return base + at / 16 * 16 * kv_bytes(type, dim) + (i64)dim * 16 + at % 16 * 4;
 }
 
-// One row's keys and values, to where its position lies.
+// Stores one row's keys and values.
 INL void store_row(Thread *t, const Store *op, int row) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
@@ -102,7 +102,7 @@ INL void store_row(Thread *t, const Store *op, int row) {
   }
 }
 
-// One KV head of a slot: what lies behind `keep` + `discard` moves down by `discard`, its keys turned back.
+// One KV head of a slot: tokens after `keep` + `discard` move down by `discard`, and their keys are rotated back.
 NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), pairs = op->rotaryDim / 2;
   const i64 base = ((i64)t->p.slot * op->heads + head) * op->ctxLen;
@@ -126,10 +126,10 @@ NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
 typedef struct {
   const f32 *q;
   f32 *out;
-  int from, to; // positions that it sees
+  int from, to; // positions that it attends to
   int at; // its own
-  f32 slope; // what a position of distance takes off
-  const f32 *sink; // a score that has no value
+  f32 slope; // ALiBi slope per position of distance
+  const f32 *sink; // a score without a value
 } Query;
 
 INL vf mask_scores(vf s, int first, int from, int to) {
@@ -139,7 +139,7 @@ INL vf mask_scores(vf s, int first, int from, int to) {
   return (vf)(((vi)s & seen) | ((vi)splat(-__builtin_inff()) & ~seen));
 }
 
-// s − slope · distance, where the first lane is `from` away
+// s − slope · distance, with the first lane `from` away
 INL vf less_distance(vf s, int from, f32 slope) {
   vf away;
   UNROLL for (int i = 0; i < W; i++) away[i] = (f32)(from + i);

@@ -1,7 +1,7 @@
-// linear: products with matrices, of all rows or of the rows of each expert.
+// linear: W (outDim, n) · x (n, tokens) → (tokens, outDim), for all rows or for the rows of each expert.
 //
-// A chunk is PANEL_ROWS rows of a matrix. Rows of decode are multiplied in place, those of prompts by panels: the kind of
-// row decides, never how many there are, since the two round differently.
+// A chunk is PANEL_ROWS rows of a matrix. Decode rows are multiplied in place, prompt rows by panels: the kind of a row
+// decides, never the number of rows, because the two methods round differently.
 #pragma once
 #include "../several.h"
 #include "../floats.h"
@@ -9,12 +9,12 @@
 #include "../panel.h"
 #include "../pass.h"
 
-#define RUN_ROWS 256 // at once, of those in place
+#define RUN_ROWS 256 // matrix rows per step, in place
 
-// Who is multiplied by a matrix: pairs of a row and one of its experts, or rows where there are none.
+// The rows multiplied by a matrix: pairs of a row and one of its experts, or rows without experts.
 typedef struct {
   const i32 *pairs; // 0: 0, 1, 2, …
-  int decode, prompt; // how many; those of decode come first
+  int decode, prompt; // counts; decode rows come first
 } Members;
 typedef struct {
   const u8 *w;
@@ -46,7 +46,7 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
   }
 }
 
-// Some tokens of decode, each by itself.
+// Some decode tokens, one by one.
 NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   Packed x[DOTS_FEW];
@@ -61,7 +61,7 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
   }
 }
 
-// Some tokens beside each other: each row is unpacked once.
+// Some tokens together: each row is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   f32 out[DOTS_TOKENS * PANEL_ROWS];
@@ -84,7 +84,7 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
     for (int r = 0; r < part.rows; r += at_once, part.w += at_once * m->rowBytes) {
-      const int some = MIN(at_once, part.rows - r); // where it is less than that, the row is there twice
+      const int some = MIN(at_once, part.rows - r); // with fewer rows, a row is repeated
 #if W == 16
       dots(type, m->type, part.w, some == 1 ? 0 : m->rowBytes, part.grid, x, count, op->n, out + r);
 #else
@@ -119,14 +119,15 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 
-// Where values of `count` tokens go is fetched before they are multiplied.
+// Prefetches the destination of `count` tokens before they are multiplied.
 INL void fetch_out(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
   for (int i = 0; i < count; i++) {
     const f32 *out = output_at(t, m, part, pair_at(members, members.decode + first + i));
     UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
   }
 }
-// Of the rows that this thread is likely to take next a share: of `all` parts of the work those from `first`, in some steps.
+// Prefetches a share of the rows that this thread will probably take next: `all` parts of the work, from `first` on, in
+// some steps.
 INL Ahead share_ahead(const Thread *t, const Matrix *m, Part part, int first, int count, int all, i64 steps) {
   const i64 bytes = PANEL_ROWS * m->rowBytes;
   return (Ahead){part.w + t->p.threads * bytes + bytes * first / all, (bytes * count << 8) / (all * steps)};
@@ -150,7 +151,7 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
   }
 }
 
-// Each token by itself, in float32.
+// Tokens one by one, in float32.
 NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int all = members.decode, n = op->n;
   const f32 *x = floats_at(t, op->x);
@@ -179,7 +180,7 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
   }
 }
 
-// Prompts with float weights; where the record says so as words.
+// Prompts with float weights, as words if the record says so.
 NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int as_words = WORD_PANELS && op->words;
   const u8 *inputs = as_words ? AT(u8, op->words) : (const u8 *)floats_at(t, op->x);
@@ -198,7 +199,7 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 
-// Tokens of decode and of prompts alike.
+// Decode and prompt tokens alike.
 NOINL void linear_interleaved(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
 #if defined(__wasm__)
   const int all = members.decode + members.prompt;
@@ -232,7 +233,7 @@ NOINL void linear_alone(const Thread *t, const Linear *op, const Matrix *m, Memb
   }
 }
 
-// Tokens of decode and of prompts alike, in float32, with the bits that each has alone.
+// Decode and prompt tokens alike, in float32, with the same bits as alone.
 NOINL void linear_pairs(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int all = members.decode + members.prompt;
   f32 *panel = (f32 *)t->scratch;
@@ -258,7 +259,7 @@ INL int units_in(const Linear *op) {
   return units;
 }
 
-// Chunks `chunk` … + count: those of one matrix after those of another, and all of one expert after all of another.
+// Chunks `chunk` … + count: ordered by expert, then by matrix.
 NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count) {
   const int units = units_in(op);
   while (count > 0) {
@@ -278,7 +279,7 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
     if (floats) {
-      // A prompt's last chunk of one token is a row of decode: where activations are not rounded it has the bits of any other.
+      // A prompt's last chunk of one token counts as a decode row: without rounded activations it has the same bits.
       if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
       if (members.decode) float_dots(t, op, m, members, part);
       if (members.prompt) float_panel(t, op, m, members, part);

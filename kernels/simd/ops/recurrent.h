@@ -1,13 +1,13 @@
-// recurrent: steps that keep of a sequence what its last row left. A chunk is one head of all sequences, or some channels;
-// it goes through the rows of each sequence in order. A row at position 0 begins with zeros.
+// recurrent: steps with a state per sequence. A chunk is one head of all sequences, or some channels; it processes the
+// rows of each sequence in order. A row at position 0 begins with a zero state.
 #pragma once
 #include "../floats.h"
 #include "../functions.h"
 #include "../pass.h"
 
-#define CHANNELS 64 // of a convolution in a chunk
+#define CHANNELS 64 // channels of a convolution per chunk
 
-// Without a state, rows see those of their own sequence on both sides; out is not x then.
+// Without a state, rows read their sequence's rows on both sides; then out is not x.
 NOINL void centered_conv(Thread *t, const CausalConv *op, int first, int end) {
   const i32 *cells = AT(i32, t->p.cells);
   const int before = (op->taps - 1) / 2;
@@ -113,7 +113,7 @@ NOINL void selective_scan_chunk(Thread *t, const SelectiveScan *op, int head) {
   }
 }
 
-// Each head of the rows by its own matrix, unpacked row by row.
+// A separate matrix per head, unpacked row by row.
 NOINL void head_linear_chunk(Thread *t, const HeadLinear *op, int head) {
   const Matrix *m = &op->matrix;
   const int from = op->transposed ? m->rows : op->n, to = op->transposed ? op->n : m->rows;

@@ -1,4 +1,4 @@
-// rows: ops that treat every row by itself. Several that follow each other are done by whoever has claimed the row.
+// rows: ops that treat every row separately. The thread that has claimed a row runs several consecutive ones on it.
 #pragma once
 #include "../functions.h"
 #include "../interleaved.h"
@@ -12,7 +12,7 @@ INL void pack_to(u64 packed, i64 row, const f32 *x, int n) {
   if (packed) pack_row(AT(u8, packed) + row * PACKED_BYTES(n), x, n);
 }
 
-// Rows of decode are multiplied as floats.
+// Decode rows are skipped: they are multiplied as floats.
 INL void pack_words_row(Thread *t, const PackWords *op, i64 row) {
   if (row < decode_rows_of(t, &op->head)) return;
   row_words(AT(u8, op->words) + row * WORD_BYTES(op->n), row_at(t, op->x, row, op->n), op->n);
@@ -96,7 +96,7 @@ INL void layer_norm_row(Thread *t, const LayerNorm *op, i64 row) {
   pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
 
-// An index of an array of `length`, whatever it was.
+// A valid index of an array of `length`; 0 for an invalid one.
 INL i32 within(i32 at, i32 length) { return at < 0 || at >= length ? 0 : at; }
 INL void rope_row(Thread *t, const Rope *op, i64 row) {
   const int pairs = op->rotaryDim / 2;

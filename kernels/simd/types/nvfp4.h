@@ -2,7 +2,7 @@
 // low nibbles first. w = scale / 2 · (LEVELS[q] − 12)
 #pragma once
 #include "../unit.h"
-INL f32 half_scale(u8 code) { // 4 bits of exponent, 3 of mantissa; the sign means nothing, 0x7f is no number
+INL f32 half_scale(u8 code) { // 4 bits of exponent, 3 of mantissa; ignores the sign; 0x7f is NaN
   u32 e = code >> 3 & 15, m = code & 7, bits = (e + 119) << 23 | m << 20;
   if (code == 0 || code == 0x7f) return 0;
   return e ? LOAD(f32, &bits) : m * 0.0009765625f;

@@ -22,6 +22,6 @@ INL void unpack_q5_k(const u8 *p, const i8 *grid, Unit *u) {
   u->m = in_low8(m * half(LOAD(u16, p + 2)));
 }
 #if defined(__AVX512VNNI__)
-// Of two blocks.
+// For two blocks.
 INL void scales_q5_k(const u8 *p, const u8 *next, f32x16 *s, f32x16 *m) { scales_pair_k4(p, next, (f32x16){} + 1, s, m); }
 #endif
