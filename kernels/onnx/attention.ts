@@ -1,13 +1,13 @@
 /**
  * Attention. Causal over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
- * place. It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
+ * place. It rotates q and k itself if both wait for the same RoPE. Operator: ContribOperators.md, com.microsoft.
  */
 import type { RopeScaling, Step } from "../../src/engine/program/step.ts";
 import { AppError } from "../../src/base/index.ts";
 import { vectorOf } from "./matrix.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
 
-/** The operator's own conditions, in elements: heads of any, heads that it rotates, pairs that it rotates. */
+/** The operator's alignment requirements, in elements: heads, rotated heads, rotated pairs. */
 const HEAD_MULTIPLE = 8;
 const ROTATED_HEAD_MULTIPLE = 16;
 const PAIRS_MULTIPLE = 8;
@@ -36,7 +36,7 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
     graph.input("total", "int32", []),
     ...(rotates ? ropeInputs(lowering, ropeQ) : []),
   ];
-  // behind positions and a bias of the scores
+  // after positions and a bias of the scores
   if (step.sinks) inputs.push(...(rotates ? [] : ["", ""]), "", "", graph.floats(vectorOf(lowering, step.sinks)));
   const out = graph.fresh("attention");
   graph.nodes("GroupQueryAttention", inputs, {
@@ -69,7 +69,7 @@ export function bidirectionalAttention(
   setValue(lowering, step.out, graph.node("MultiHeadAttention", inputs, attributes));
 }
 
-/** Whether the operator rotates such heads; others are rotated before it. */
+/** Returns whether the operator can rotate such heads; others are rotated before it. */
 function canRotate({ headDim }: { headDim: number }, { rotaryDim }: RopeScaling): boolean {
   return headDim % ROTATED_HEAD_MULTIPLE === 0 && rotaryDim % (2 * PAIRS_MULTIPLE) === 0;
 }

@@ -7,14 +7,14 @@ import type { Attribute, DataType, Dim, Graph, Initializer, Node, ValueInfo } fr
 /** The file beside the graph. */
 export interface WeightFile {
   readonly name: string;
-  /** Sets aside bytes, aligned for any element type; returns their offset. */
+  /** Reserves bytes, aligned for any element type; returns their offset. */
   reserve(byteLength: number): number;
-  /** False while a graph is only planned: offsets are wanted, contents are not. */
+  /** False while a graph is only planned: offsets are needed, contents are not. */
   readonly wanted: boolean;
   write(offset: number, bytes: Uint8Array): void;
 }
 
-/** Where a tensor in the file lies. */
+/** The place of a tensor in the file. */
 interface External {
   readonly name: string;
   readonly offset: number;
@@ -30,15 +30,15 @@ const STANDARD = new Set(
 
 export interface GraphBuilder {
   readonly file: WeightFile;
-  /** Adds a node with one output and returns its name. "" stands for an input that is left out. */
+  /** Adds a node with one output and returns its name. "" stands for an omitted input. */
   node(op: string, inputs: readonly string[], attributes?: Readonly<Record<string, Attribute>>): string;
-  /** Adds a node with several outputs; "" for those that are not wanted. */
+  /** Adds a node with several outputs; "" for unwanted ones. */
   nodes(
     op: string,
     inputs: readonly string[],
     options: { outputs: readonly string[]; attributes?: Readonly<Record<string, Attribute>> },
   ): void;
-  /** A name that nothing else has. */
+  /** A unique name. */
   fresh(stem: string): string;
   input(name: string, type: DataType, shape: readonly Dim[]): string;
   output(name: string, type: DataType, shape: readonly Dim[]): void;

@@ -1,14 +1,14 @@
 /**
- * What low-rank changes add to a product: y + Σ b · (a · x), as two products whatever the number of matrices in the
- * stack and of changes to each. All `a` lie below each other in one matrix; in the other, every `b` has rows and
- * columns of its own, with zeros around. Rounded like float weights (`matrix.ts`), unless floats are wanted.
+ * Adds low-rank changes to a product: y + Σ b · (a · x), as two products for any number of stacked matrices and
+ * changes. All `a` are stacked in one matrix; in the other, every `b` has its own rows and columns, surrounded by
+ * zeros. Rounded like float weights (`matrix.ts`), unless floats are wanted.
  */
 import type { Weight } from "../../src/engine/program/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { readRows, type Matrix } from "./pack.ts";
 import { FLOAT_PACKING, packFloats } from "./weights.ts";
 
-/** Weights that are written at a time. */
+/** Weights written at a time. */
 const CHUNK_WEIGHTS = 1024 * 1024;
 const ACCURACY_INT8 = 4; // activations as 8-bit blocks
 
@@ -18,7 +18,7 @@ interface Tile extends Matrix {
   readonly column: number;
 }
 
-/** Tiles with zeros around them. */
+/** Tiles surrounded by zeros. */
 interface Mosaic {
   readonly rows: number;
   readonly columns: number;
@@ -28,13 +28,13 @@ interface Mosaic {
 interface Product {
   /** Value of rank 3. */
   readonly x: string;
-  /** What the matrices without their changes make of it. */
+  /** The product of the unchanged matrices. */
   readonly product: string;
   readonly matrices: readonly Matrix[];
   readonly isFloat: boolean;
 }
 
-/** The product with the changes of its matrices; the same value where they have none. */
+/** The product with the changes of its matrices; the same value if they have no changes. */
 export function addLowRank(lowering: Lowering, { x, product, matrices, isFloat }: Product): string {
   const inDim = matrices[0]!.w.inDim;
   const tilesA: Tile[] = [];
@@ -99,7 +99,7 @@ function blockMatMul(lowering: Lowering, x: string, mosaic: Mosaic): string {
   return graph.node("MatMulNBits", [x, data.name, scales.name], attributes);
 }
 
-/** Hands over the rows of a mosaic, some at a time, with the number of the first. */
+/** Yields the rows of a mosaic, some at a time, with the index of the first. */
 function writeMosaic(
   { graph, source, packed }: Lowering,
   { rows, columns, tiles }: Mosaic,

@@ -1,6 +1,6 @@
 /**
- * Step[] → one ONNX graph. One lowering per step; what several steps can do in one node is found here: projections of
- * one input (q/k/v) become one product, a sum and the norm after it one node, rotations become part of attention.
+ * Step[] → one ONNX graph. One lowering per step; combinations of steps are found here: projections of one input
+ * (q/k/v) become one product, a sum and the norm after it one node, RoPE becomes part of attention.
  */
 import type { Program } from "../../src/engine/program/backend.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
@@ -29,22 +29,22 @@ import { writeModel, type Graph } from "./proto.ts";
 type Linear = Extract<Step, { op: "linear" }>;
 
 export interface LowerOptions {
-  /** How many of the steps make the final hidden states. */
+  /** Number of steps that compute the final hidden states. */
   readonly statesEnd: number;
   readonly file: WeightFile;
   readonly precise: boolean;
-  /** Nothing is kept for later runs. */
+  /** No state is kept for later runs. */
   readonly encoder: boolean;
   readonly half: Float32Array;
   readonly packed: (weights: number) => void;
 }
 
 /**
- * Lowers a program. Packs its weights into the file where that wants them.
+ * Lowers a program. Packs its weights into the file if that wants them.
  * Graph inputs: `embeds` (batch, tokens, dim); `past` int32 (batch), tokens in the cache before the run's last one;
- * `total` int32, most tokens of any sequence after the run; `rows` int64, which rows are wanted; `head_rows` int64,
- * which of those go on to the logits; the caches; and what `Lowered` lists. Outputs: `states` (rows, dim), final hidden
- * states; `logits` (head_rows, vocabSize), where the program has them; and the caches.
+ * `total` int32, maximum tokens of a sequence after the run; `rows` int64, the wanted rows; `head_rows` int64, the ones
+ * among them for the logits; the caches; and the inputs listed in `Lowered`. Outputs: `states` (rows, dim), final
+ * hidden states; `logits` (head_rows, vocabSize), if the program has them; and the caches.
  */
 export function lower(program: Program, options: LowerOptions): { lowered: Lowered; model: () => Uint8Array } {
   const graph = makeGraph(options.file);
@@ -64,7 +64,7 @@ export function lower(program: Program, options: LowerOptions): { lowered: Lower
   return { lowered, model: () => writeModel(withResults(graph.finish(), results)) };
 }
 
-/** A value that the graph gives under a name of its own. */
+/** An output of the graph, with its name. */
 interface Result {
   readonly name: string;
   readonly value: string;
@@ -76,7 +76,7 @@ function resultOf(lowering: Lowering, name: string, buf: Buf): Result {
   return { name, value: graph.node("Reshape", [valueOf(lowering, buf), graph.ints([-1, buf.dim])]), dim: buf.dim };
 }
 
-/** Gives the results their names. */
+/** Names the outputs. */
 function withResults(graph: Graph, results: readonly Result[]): Graph {
   const names = new Map(results.map(({ name, value }) => [value, name]));
   const nodes = graph.nodes.map((node) => ({
@@ -87,14 +87,14 @@ function withResults(graph: Graph, results: readonly Result[]): Graph {
   return { ...graph, nodes, outputs: [...outputs, ...graph.outputs] };
 }
 
-/** Of the hidden states, those whose logits are wanted go on. */
+/** Selects the hidden states whose logits are wanted. */
 function takeHeadRows(lowering: Lowering, states: Buf): void {
   const { graph } = lowering;
   const rows = graph.input("head_rows", "int64", ["head_rows"]);
   setValue(lowering, states, graph.node("Gather", [valueOf(lowering, states), rows], { axis: 1 }));
 }
 
-/** Lowers the step at `i`, with those after it that it can take along; returns how many were lowered. */
+/** Lowers the step at `i`, together with following steps if possible; returns the number of lowered steps. */
 function lowerAt(steps: readonly Step[], i: number, lowering: Lowering): number {
   const step = steps[i]!;
   const next = steps[i + 1];
@@ -119,7 +119,7 @@ function lowerAt(steps: readonly Step[], i: number, lowering: Lowering): number 
 
 /** The longest run of linear steps from `i` that read the same input and can be one product. */
 function linearsOf(steps: readonly Step[], i: number, lowering: Lowering): readonly Linear[] {
-  const first = steps[i] as Linear; // the caller looked
+  const first = steps[i] as Linear; // the caller has checked
   const out: Linear[] = [first];
   for (let j = i + 1; j < steps.length; j++) {
     const step = steps[j]!;
@@ -143,7 +143,7 @@ function linears(steps: readonly Linear[], lowering: Lowering): void {
     );
 }
 
-/** The biases of several matrices end to end, zeros where one has none; undefined where none has. */
+/** The concatenated biases of several matrices, with zeros for missing ones; undefined if all are missing. */
 function biasOf(
   lowering: Lowering,
   rows: readonly { readonly w: Weight; readonly b?: Weight }[],
@@ -178,7 +178,7 @@ const lowerStep = (step: Step, lowering: Lowering): void => {
   op(step, lowering);
 };
 
-/** Variants that are lowered, see describe.ts. */
+/** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: sinks",
   "rmsNorm: several weights",

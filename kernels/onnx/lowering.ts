@@ -1,6 +1,6 @@
 /**
- * What the lowerings of all steps share: which graph value each activation buffer holds now, and what was put off
- * because a later node may do it for free (a split of stacked projections, a rotation inside attention).
+ * Common state of lowerings: the graph value of each activation buffer, and deferred operations that a later node may
+ * do for free (splitting stacked projections, RoPE inside attention).
  *
  * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
  */
@@ -12,11 +12,11 @@ import type { GraphBuilder } from "./graph.ts";
 interface Stack {
   readonly value: string;
   readonly sizes: readonly number[];
-  /** Its parts, once it was split. */
+  /** Its parts, once split. */
   parts: readonly string[] | undefined;
 }
 
-/** What a buffer holds: a value of its own, or a part of a stack; and a rotation that is still to be done. */
+/** The content of a buffer: a separate value, or a part of a stack; and a pending RoPE. */
 interface Held {
   readonly value: string | { readonly stack: Stack; readonly index: number };
   readonly rope: Extract<Step, { op: "rope" }> | undefined;
@@ -25,17 +25,17 @@ interface Held {
 /** Factors by position that the host computes: see the step of that name. */
 type PositionScale = Omit<Extract<Step, { op: "positionScale" }>, "op" | "x">;
 
-/** What the host must know to run the graph. */
+/** Information for the host that runs the graph. */
 export interface Lowered {
-  /** What gives input `embeds`; undefined where the run is given it. */
+  /** The source of input `embeds`; undefined if it is an input of the run. */
   readonly embed: Extract<Step, { op: "embed" }> | undefined;
-  /** Tables wanted as inputs `cos.i`, `sin.i`, (ctxLen, rotaryDim / 2). */
+  /** Tables for inputs `cos.i`, `sin.i`, (ctxLen, rotaryDim / 2). */
   readonly ropes: readonly RopeScaling[];
-  /** Wanted as inputs `position_scale.i`, (batch, tokens, 1). */
+  /** For inputs `position_scale.i`, (batch, tokens, 1). */
   readonly positionScales: readonly PositionScale[];
-  /** Whether input `positions`, int64 (batch, tokens), is wanted. */
+  /** True if the graph has input `positions`, int64 (batch, tokens). */
   readonly positions: boolean;
-  /** Whether input `lengths`, int32 (batch), is wanted: how many tokens of each sequence mean something. */
+  /** True if the graph has input `lengths`, int32 (batch): tokens of each sequence without padding. */
   readonly lengths: boolean;
   /** One entry per attention step, in order: inputs `pk.layer`, `pv.layer`, outputs `ok.layer`, `ov.layer`. */
   readonly caches: readonly {
@@ -50,7 +50,7 @@ export interface Lowering {
   readonly graph: GraphBuilder;
   readonly source: WeightSource;
   readonly precise: boolean;
-  /** Nothing is kept for later runs. */
+  /** No state is kept for later runs. */
   readonly encoder: boolean;
   /** Float32 value of each float16 bit pattern, (65,536). */
   readonly half: Float32Array;
@@ -64,7 +64,7 @@ export interface Lowering {
   lengths: boolean;
   readonly caches: Lowered["caches"][number][];
   rowsTaken: boolean;
-  /** Called with the number of weights that were packed. */
+  /** Called with the number of packed weights. */
   readonly packed: (weights: number) => void;
 }
 
@@ -88,14 +88,14 @@ export function makeLowering(
   };
 }
 
-/** The graph value of a buffer, with everything that was put off done. */
+/** The graph value of a buffer, after all deferred operations. */
 export function valueOf(lowering: Lowering, buf: Buf): string {
   const held = heldOf(lowering, buf);
   if (held.rope) setValue(lowering, buf, rotate(lowering, { value: unrotated(lowering, buf), rope: held.rope }));
   return unrotated(lowering, buf);
 }
 
-/** The graph value of a buffer before its pending rotation. */
+/** The graph value of a buffer before its pending RoPE. */
 export function unrotated(lowering: Lowering, buf: Buf): string {
   const { value, rope } = heldOf(lowering, buf);
   if (typeof value === "string") return value;
@@ -104,12 +104,12 @@ export function unrotated(lowering: Lowering, buf: Buf): string {
   return apart;
 }
 
-/** A buffer holds a value from now on. */
+/** Sets the value of a buffer. */
 export function setValue(lowering: Lowering, buf: Buf, value: string): void {
   lowering.held.set(buf.name, { value, rope: undefined });
 }
 
-/** As `setValue`, for a change that commutes with the rotation that is pending. */
+/** As `setValue`, for a change that commutes with the pending RoPE. */
 export function setUnrotated(lowering: Lowering, buf: Buf, value: string): void {
   lowering.held.set(buf.name, { value, rope: heldOf(lowering, buf).rope });
 }
@@ -133,7 +133,7 @@ export function stackOf(lowering: Lowering, bufs: readonly Buf[]): Stack | undef
   return whole ? stack : undefined;
 }
 
-/** The parts of a stack as values of their own. */
+/** The parts of a stack as separate values. */
 function partsOf({ graph }: Lowering, stack: Stack): readonly string[] {
   if (!stack.parts) {
     const outputs = stack.sizes.map(() => graph.fresh("part"));
@@ -147,13 +147,13 @@ export function pendingRope(lowering: Lowering, buf: Buf): Held["rope"] {
   return heldOf(lowering, buf).rope;
 }
 
-/** Remembers a rotation: attention does it for free, other ops get it through `valueOf`. */
+/** Defers a RoPE: attention does it for free, other ops get it through `valueOf`. */
 export function setRope(lowering: Lowering, step: Extract<Step, { op: "rope" }>): void {
   if (heldOf(lowering, step.x).rope) valueOf(lowering, step.x);
   lowering.held.set(step.x.name, { value: heldOf(lowering, step.x).value, rope: step });
 }
 
-/** Names of the cos and sin inputs for a rotation. */
+/** Names of the cos and sin inputs for a RoPE. */
 export function ropeInputs({ graph, ropes }: Lowering, rope: RopeScaling): readonly [string, string] {
   let index = ropes.findIndex((each) => sameRope(each, rope));
   if (index < 0) index = ropes.push(rope) - 1;
@@ -161,9 +161,7 @@ export function ropeInputs({ graph, ropes }: Lowering, rope: RopeScaling): reado
   return [graph.input(`cos.${index}`, "float", shape), graph.input(`sin.${index}`, "float", shape)];
 }
 
-/**
- * Whether two rotations are one: architectures share the object, and two that differ in any field must not be merged.
- */
+/** Returns whether two RoPEs are the same: architectures share the object, and different ones must not be merged. */
 export function sameRope(a: RopeScaling, b: RopeScaling): boolean {
   return a === b || Bun.deepEquals(a, b);
 }

@@ -1,10 +1,10 @@
 /**
- * y = W · x + b for weights of any block type: `MatMulNBits` on packed integers, plus a product of the input's block
- * sums with the minima where the type has them; or float32 `FusedMatMul`.
+ * y = W (outDim, inDim) · x + b for weights of any block type: `MatMulNBits` on packed integers, plus a product of the
+ * input's block sums with the minima if the type has them; or float32 `FusedMatMul`.
  *
  * Default: float weights of 16 bits are rounded to 8 (`weights.ts`), and activations to 8 bits per block inside the
- * operator (`accuracy_level` 4). An encoder's float weights are not: its vectors are compared with others' to the
- * fourth digit, and many texts at once are as fast. Precise: integer weights stay as they are, everything else is
+ * operator (`accuracy_level` 4). An encoder's float weights are not rounded: its vectors are compared with others to
+ * the fourth digit, and many texts at once are as fast. Precise: integer weights stay unchanged, everything else is
  * float32.
  */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
@@ -16,14 +16,14 @@ import { FLOAT_PACKING, PACKINGS, ROUNDED, type Packing } from "./weights.ts";
 
 export type { Matrix };
 
-/** How a matrix goes into the graph. Those of one form can be stacked. */
+/** The form of a matrix in the graph. Matrices of one form can be stacked. */
 type BlockForm = Pick<Packing, "bits" | "block" | "mins">;
 type Form = { readonly kind: "float" } | ({ readonly kind: "blocks" } & BlockForm);
 
 const ACCURACY_INT8 = 4; // activations as 8-bit blocks
 const ACCURACY_FLOAT = 0;
 
-/** Whether matrices can be applied as one. */
+/** Returns whether matrices can be applied as one. */
 export function stackable(lowering: Lowering, weights: readonly Weight[]): boolean {
   const [first, ...rest] = weights.map((w) => formOf(lowering, w));
   const same = (form: Form): boolean => Bun.deepEquals(form, first);
@@ -68,8 +68,8 @@ function packedMatMul(lowering: Lowering, x: string, matrix: Matrix): string {
 }
 
 /**
- * A float32 product whatever the mode, for routers, where a small error picks another expert: (1, rows, inDim) → (1,
- * rows, outDim).
+ * A float32 product in any mode, for routers, where a small error changes the expert: (1, rows, inDim) → (1, rows,
+ * outDim).
  */
 export function floatMatMul(lowering: Lowering, x: string, w: Weight): string {
   const { name, offset } = lowering.graph.external("float", [w.outDim, w.inDim]);
@@ -99,7 +99,7 @@ export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
 function formOf({ precise, encoder }: Lowering, w: Weight): Form {
   const packing = (!precise && ROUNDED[w.quant.name]) || PACKINGS[w.quant.name];
   if (packing) return { kind: "blocks", bits: packing.bits, block: packing.block, mins: packing.mins };
-  // Who made the file left few matrices in 32 bits: those of which a small error picks another expert, say.
+  // Files keep few matrices in 32 bits, such as MoE routers, where a small error changes the expert.
   return precise || encoder || w.quant.name === "f32" ? { kind: "float" } : { kind: "blocks", ...FLOAT_PACKING };
 }
 
@@ -139,9 +139,7 @@ function blockMatMul(lowering: Lowering, { x, matrices, form, b }: BlockMatMul):
 
 const accuracy = ({ precise }: Lowering) => ({ accuracy_level: precise ? ACCURACY_FLOAT : ACCURACY_INT8 });
 
-/**
- * Minima and the product with them, (n, blocks) · block sums: float32, or like float weights where that is the mode.
- */
+/** Minima and the product with them, (n, blocks) · block sums: float32, or rounded like float weights in that mode. */
 interface Minima {
   readonly place: MinimaPlace;
   matMul(sums: string): string;

@@ -1,6 +1,6 @@
 /**
- * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that no row chose costs
- * next to nothing (its operators see an empty input). The router is float32 in every mode.
+ * Mixture of experts, sparse: every expert runs on only the rows that chose it, so an unused expert costs next to
+ * nothing (its operators see an empty input). The router is float32 in every mode.
  */
 import type { Gating, Step, Weight } from "../../src/engine/program/step.ts";
 import { activate } from "./activation.ts";
@@ -13,7 +13,7 @@ type Moe = Extract<Step, { op: "moe" }>;
 
 /** The smallest normal float16 keeps a division by weights finite. (build_moe_ffn) */
 const WEIGHTS_LEAST = 2 ** -14;
-/** What takes an expert out of the choice. */
+/** Subtracted from scores to exclude an expert. */
 const NEVER = 1e30;
 const OAI_ALPHA = 1.702;
 const OAI_LIMIT = 7;
@@ -41,7 +41,7 @@ export function moe(step: Moe, lowering: Lowering): void {
   setValue(lowering, step.out, graph.node("Reshape", [sum, graph.node("Shape", [shaped])]));
 }
 
-/** Weight of every expert for every row, 0 where it was not chosen: one value (rows) per expert. */
+/** Weight of every expert for every row, 0 if not chosen: one value (rows) per expert. */
 function route(step: Moe, lowering: Lowering): readonly string[] {
   const { graph } = lowering;
   const experts = step.router.outDim;
@@ -56,7 +56,7 @@ function route(step: Moe, lowering: Lowering): readonly string[] {
   return columns.map((column) => graph.node("Reshape", [column, graph.ints([-1])]));
 }
 
-/** Which experts each row chooses, and their weights, (rows, nUsed) both. */
+/** The experts that each row chooses, and their weights, both (rows, nUsed). */
 function choose(step: Moe, lowering: Lowering, logits: string): { indices: string; weights: string } {
   const { graph } = lowering;
   const { score, groups } = step.routing ?? { score: "softmax" };
@@ -83,7 +83,7 @@ function choose(step: Moe, lowering: Lowering, logits: string): { indices: strin
   return { indices, weights };
 }
 
-/** Scores of experts outside the groups with the best sums of their two best become too small to be chosen. */
+/** Makes scores of experts outside the groups with the best sums of their two best too small to be chosen. */
 function keepGroups(
   { graph }: Lowering,
   wishes: string,
@@ -102,7 +102,7 @@ function keepGroups(
   graph.nodes("TopK", [sums, graph.ints([used])], { outputs: [top, group], attributes });
   const zeros = graph.node("Mul", [sums, graph.floats(Float32Array.of(0))]);
   const ones = graph.node("Add", [graph.node("Mul", [top, graph.floats(Float32Array.of(0))]), one(graph)]);
-  const kept = graph.node("ScatterElements", [zeros, group, ones], attributes); // 1 for a group that stays
+  const kept = graph.node("ScatterElements", [zeros, group, ones], attributes); // 1 for a kept group
   const cost = graph.node("Mul", [graph.node("Sub", [kept, one(graph)]), graph.floats(Float32Array.of(NEVER))]);
   const each = graph.node("Reshape", [cost, graph.ints([-1, count, 1])]);
   return graph.node("Reshape", [graph.node("Add", [grouped, each]), graph.ints([-1, experts])]);
@@ -110,7 +110,7 @@ function keepGroups(
 
 const one = (graph: Lowering["graph"]): string => graph.floats(Float32Array.of(1));
 
-/** One expert's row of stacked biases; undefined where there are none. */
+/** One expert's row of stacked biases; undefined without biases. */
 function biasOf({ source }: Lowering, w: Weight | undefined, expert: number): Float32Array | undefined {
   if (!w) return undefined;
   const values = readRows(source, { w, expert }, { first: 0, count: 1 });
@@ -147,7 +147,7 @@ function gateless(lowering: Lowering, act: Gating, up: string): string {
   return activate(lowering, act, up);
 }
 
-/** Gate and up to what goes into down. */
+/** Combines gate and up to the input of down. */
 export function meet(lowering: Lowering, act: Gating, { gate, up }: { gate: string; up: string }): string {
   const { graph } = lowering;
   if (act !== "swiglu_oai") return graph.node("Mul", [activate(lowering, act, gate), up]);

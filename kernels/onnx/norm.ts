@@ -18,7 +18,7 @@ function normRuns({ graph }: Lowering, x: string, { run, dim }: { run: number; d
   const attributes = { axis: -1, epsilon: { float: norm.eps }, stash_type: 1 };
   const runs = run === dim ? x : graph.node("Reshape", [x, graph.ints([0, 0, dim / run, run])]);
   const isOne = norm.w.length === run;
-  // several weights come behind the norm: the operator takes one
+  // several weights are applied after the norm: the operator takes one
   const vectors = isOne ? [norm.w, ...(norm.b ? [norm.b] : [])] : [new Float32Array(run).fill(1)];
   const inputs = [runs, ...vectors.map((values) => graph.floats(values))];
   let out = graph.node(norm.op, inputs, attributes);
@@ -30,7 +30,7 @@ function normRuns({ graph }: Lowering, x: string, { run, dim }: { run: number; d
   return run === dim ? out : graph.node("Reshape", [out, graph.ints([0, 0, dim])]);
 }
 
-/** The values over and over, `length` in all. */
+/** The values repeated to `length`. */
 const tiled = (values: Float32Array, length: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => values[i % values.length]!);
 

@@ -1,6 +1,6 @@
 /**
- * Writes the weights of a matrix to the file beside the graph: read from the GGUF, packed, written, a chunk of rows at
- * a time. Does nothing where the file is only planned.
+ * Writes the weights of a matrix to the file beside the graph: reads from the GGUF, packs and writes a chunk of rows at
+ * a time. Does nothing if the file is only planned.
  */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import type { WeightSource } from "../../src/engine/program/backend.ts";
@@ -9,18 +9,18 @@ import { AppError } from "../../src/base/index.ts";
 import type { Lowering } from "./lowering.ts";
 import { FLOAT_PACKING, packFloats, PACKINGS, ROUNDED, type Packed, type Packing } from "./weights.ts";
 
-/** One matrix: of a stack of experts, the one at `expert`. */
+/** One matrix; of a stack of experts, the one at `expert`. */
 export interface Matrix {
   readonly w: Weight;
   readonly expert: number;
 }
 
-/** Where minima go, (rows, blocks): as they are, or in the packing of float weights. Offsets in the file. */
+/** Destination of minima, (rows, blocks): as floats, or packed like float weights. Offsets in the file. */
 export type MinimaPlace =
   | { readonly kind: "float"; readonly offset: number }
   | { readonly kind: "blocks"; readonly data: number; readonly scales: number };
 
-/** Where a matrix goes: offsets in the file, and which row of the stack is its first. */
+/** Destination of a matrix: offsets in the file, and its first row in the stack. */
 export interface Place {
   readonly form: Pick<Packing, "bits" | "block" | "mins">;
   readonly data: number;
@@ -29,7 +29,7 @@ export interface Place {
   readonly firstRow: number;
 }
 
-/** Weights that are packed at a time: bounds what a load needs beyond the file. */
+/** Weights packed at a time: bounds a load's memory beyond the file. */
 const CHUNK_WEIGHTS = 4 * 1024 * 1024;
 
 /** Packs a matrix. */
@@ -146,10 +146,7 @@ function writeMinima({ graph }: Lowering, mins: Float32Array, { place, row, rowB
   graph.file.write(place.scales + row * count * 4, bytesOf(out.scales));
 }
 
-/**
- * Throws `bad_file` for weights that are NaN or Infinity: activations are rounded to 8 bits, and NaN would
- * come out as one.
- */
+/** Throws `bad_file` for weights that are NaN or infinite: activations are rounded to 8 bits, which would hide NaN. */
 export function checkFinite({ source }: Pick<Lowering, "source">, { name }: Weight, values: Float32Array): void {
   const found = values.find((value) => !Number.isFinite(value));
   if (found === undefined) return;

@@ -1,4 +1,4 @@
-/** Steps that work value by value or move values: products, limits, parts of rows. */
+/** Elementwise steps and copies: products, limits, parts of rows. */
 import type { Buf, Ops } from "../../src/engine/program/step.ts";
 import { activate } from "./activation.ts";
 import { setValue, valueOf, type Lowering } from "./lowering.ts";

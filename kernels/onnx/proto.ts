@@ -1,5 +1,5 @@
 /**
- * The part of ONNX's protobuf that a graph needs: a writer for ModelProto and everything below it. Not a reader, not
+ * The part of ONNX's protobuf that a graph needs: a writer for ModelProto and everything below it, neither a reader nor
  * complete. Field numbers: onnx/onnx.proto (IR version 10). Wire format: protobuf encoding, varint and length-delimited
  * fields only.
  */

@@ -1,24 +1,24 @@
 /**
- * GGUF blocks as `MatMulNBits` takes them: 4- or 8-bit integers in blocks of 16 or 32, one float32 scale each, and
- * where the type has them one float32 minimum per block. w = scale · (q − zero) + min with the operator's default zero
- * point, 8 or 128. Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md,
+ * Converts GGUF blocks for `MatMulNBits`: 4- or 8-bit integers in blocks of 16 or 32, one float32 scale each, and for
+ * some types one float32 minimum per block. w = scale · (q − zero) + min with the operator's default zero point, 8 or
+ * 128. Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md,
  * com.microsoft.MatMulNBits.
  */
 import { minK4, scaleK4 } from "../../src/engine/formats/quant/blocks.ts";
 import { IQ4_LEVELS } from "../../src/engine/formats/quant/iq4_nl.ts";
 import { E2M1_LEVELS } from "../../src/engine/formats/quant/mxfp4.ts";
 
-/** Where packed weights go; all three arrays are written from their start. */
+/** Destination of packed weights; all three arrays are written from their start. */
 export interface Packed {
   /** (weights · bits / 8) packed integers; at 4 bits the even weight of a pair is the low half. */
   readonly data: Uint8Array;
   /** (weights / block) */
   readonly scales: Float32Array;
-  /** (weights / block) added to every weight of the block; untouched where `mins` is false. */
+  /** (weights / block) added to every weight of the block; untouched if `mins` is false. */
   readonly mins: Float32Array;
 }
 
-/** How one block type is packed. */
+/** The packing of a block type. */
 export interface Packing {
   readonly bits: 4 | 8;
   /** Weights per scale. */
@@ -46,10 +46,7 @@ function squeeze(word: number): number {
   return (pairs | (pairs >>> 8)) & 0xffff;
 }
 
-/**
- * Splits `length` bytes whose low halves come first and whose high halves follow, as all of ggml's 4-bit types store
- * them.
- */
+/** Splits `length` bytes whose low halves come first and whose high halves follow, as in all of ggml's 4-bit types. */
 function nibbles(src: Uint8Array, from: number, data: Uint8Array, to: number, length: number): void {
   for (let i = 0; i < length; i += 4) {
     const word = src[from + i]! | (src[from + i + 1]! << 8) | (src[from + i + 2]! << 16) | (src[from + i + 3]! << 24);
@@ -121,7 +118,7 @@ function packQ8_0(src: Uint8Array, count: number, { data, scales }: Packed, half
 
 /**
  * block_q2_K: 16 bytes of (scale, min) nibbles, 64 bytes of 2-bit values, d, dmin. w = d · sc · q − dmin · m, per 16.
- * q − 1 is stored, near its mean, so that the minima stay small: outside of precise mode they are rounded.
+ * Stores q − 1, near its mean, so that the minima stay small: outside precise mode they are rounded.
  */
 function packQ2K(src: Uint8Array, count: number, { data, scales, mins }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
@@ -270,7 +267,7 @@ function packMxfp4(src: Uint8Array, count: number, { data, scales }: Packed): vo
   }
 }
 
-/** By ggml type name. Types that are not here are rounded (`packFloats`). */
+/** By ggml type name. Other types are rounded (`packFloats`). */
 export const PACKINGS: Readonly<Record<string, Packing>> = {
   q4_0: { bits: 4, block: 32, mins: false, pack: packQ4_0 },
   q4_1: { bits: 4, block: 32, mins: true, pack: packQ4_1 },
@@ -287,17 +284,17 @@ export const PACKINGS: Readonly<Record<string, Packing>> = {
   mxfp4: { bits: 8, block: 32, mins: false, pack: packMxfp4 },
 };
 
-/** How weights of other types are rounded, through float32: float16 and its kin to blocks of 32, as q8_0 does. */
+/** Packing of all other types, through float32: float16 and others to blocks of 32, like q8_0. */
 export const FLOAT_PACKING = { bits: 8, block: 32, mins: false } as const;
 
 /**
- * Types whose packing is exact but large, and what they are rounded to outside of precise mode. q6_K: 12 bits become 9,
- * which adds a twentieth to the error that the type has anyway and makes decode a tenth faster. llama.cpp rounds the
- * activations that meet it in blocks of 256.
+ * Types whose exact packing is large, and their rounding outside precise mode. q6_K: 12 bits become 9, which adds a
+ * twentieth to the type's own error and makes decode a tenth faster. llama.cpp rounds the activations multiplied with
+ * it in blocks of 256.
  */
 export const ROUNDED: Readonly<Record<string, Omit<Packing, "pack">>> = { q6_K: { bits: 8, block: 64, mins: false } };
 
-/** Rounds one row to 8 bits in blocks; a last short block is filled with zeros. A NaN makes the block's scale one. */
+/** Rounds one row to 8 bits in blocks; a last short block is filled with zeros. A NaN makes the block's scale NaN. */
 export function packFloats(row: Float32Array, out: Packed, { at, block }: { at: number; block: number }): void {
   for (let from = 0, b = at; from < row.length; from += block, b++) {
     const end = Math.min(from + block, row.length);
