@@ -1,4 +1,4 @@
-// activation: what stands between two matrices of an MLP, spliced where a kernel says so. `kind` as in lower.ts.
+// activation: the activation between two matrices of an MLP, spliced into kernels. `kind` as in lower.ts.
 
 /// The error function, |error| ≤ 1.5e-7 (Abramowitz and Stegun, 7.1.26); near 0 its series, for relative precision.
 fn erf(x: f32) -> f32 {

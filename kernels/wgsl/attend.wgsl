@@ -1,16 +1,16 @@
 // attend: online softmax over tiles of 64 positions (arXiv:1805.02867) for up to four heads that share keys, spliced
-// into the kernels for few rows. Eight neighbouring threads read one key, so that reads are whole lines of the cache.
+// into the kernels for few rows. Eight neighbouring threads read one key, so that reads are whole cache lines.
 
 const WG: u32 = 64u;
 const TILE: u32 = 64u;
 const LANES: u32 = 8u; // threads that share a key
-const STRIDE: u32 = 9u; // LANES and one to keep threads in different banks
-var<workgroup> query: array<vec4<f32>, 256>; // (4, 64): of each vec4 of a key, what its values are multiplied by
+const STRIDE: u32 = 9u; // LANES plus one, to keep threads in different banks
+var<workgroup> query: array<vec4<f32>, 256>; // (4, 64): factors for each vec4 of a key
 var<workgroup> scratch: array<vec4<f32>, 576>; // (TILE, STRIDE) parts of scores, then (4, WG) of sums
 var<workgroup> scores: array<vec4<f32>, 64>; // (TILE), then shares of the tile, then totals
 var<workgroup> peaks: array<vec4<f32>, 8>;
 
-/// The heads of a workgroup, a lane of every vec4 each; and how many vec4s one has.
+/// The heads of a workgroup, one per lane of every vec4, and the number of vec4s per head.
 struct Quad { row: u32, kv_head: u32, first: u32, count: u32, columns: u32 }
 
 fn quad_of(group: vec3<u32>) -> Quad {
@@ -21,7 +21,7 @@ fn quad_of(group: vec3<u32>) -> Quad {
   return Quad(group.y, kv_head, kv_head * shared_by + lead, min(4u, shared_by - lead), (p.head_dim + 3u) / 4u);
 }
 
-/// The positions of a split of what a row sees; none where `end` is not behind `start`.
+/// The positions of a split of a row's context; empty if `end` <= `start`.
 struct Span { start: u32, end: u32, whole: bool }
 
 fn span_of(position: u32, split: u32) -> Span {
@@ -31,10 +31,10 @@ fn span_of(position: u32, split: u32) -> Span {
   return Span(start, min(start + len, position + 1u), seen <= len);
 }
 
-/// What was found so far, by each thread for its column of the values.
+/// Running results of a thread for its column of the values.
 struct Found { most: vec4<f32>, total: vec4<f32>, sums: mat4x4<f32> }
 
-/// The scores of position `tile + t` for each head. Positions behind `end` are taken for the last.
+/// The scores of position `tile + t` for each head. Positions from `end` on repeat the last.
 fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, columns: u32, t: u32) -> vec4<f32> {
   let lane = t % LANES;
   for (var i = t / LANES; i < TILE; i += WG / LANES) {
@@ -52,7 +52,7 @@ fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, columns: u32, t: u32)
   return select(vec4<f32>(FLOOR), capped(score), tile + t < end);
 }
 
-/// The greatest of all threads' scores.
+/// The maximum of all threads' scores.
 fn peak_of(score: vec4<f32>, t: u32) -> vec4<f32> {
   scores[t] = score;
   workgroupBarrier();
@@ -67,7 +67,7 @@ fn peak_of(score: vec4<f32>, t: u32) -> vec4<f32> {
   return peak;
 }
 
-/// Adds up what the threads of a column found, and writes the result, or a part of it.
+/// Sums the results of a column's threads, and writes the total, or a part of it.
 fn store(quad: Quad, split: u32, whole: bool, peak: vec4<f32>, t: u32) {
   let turns = WG / quad.columns;
   for (var i = t; i < quad.count * quad.columns; i += WG) {
@@ -92,7 +92,7 @@ fn store(quad: Quad, split: u32, whole: bool, peak: vec4<f32>, t: u32) {
   }
 }
 
-/// What positions `start` to `end` add. The threads of a column take turns at positions.
+/// Adds positions `start` to `end`. The threads of a column take turns at positions.
 fn attend(found: ptr<function, Found>, base: u32, start: u32, end: u32, columns: u32, t: u32) {
   let kv_dim = p.kv_heads * p.head_dim;
   let turns = WG / columns;
@@ -110,7 +110,7 @@ fn attend(found: ptr<function, Found>, base: u32, start: u32, end: u32, columns:
   }
 }
 
-/// Measures what was found so far by a greater score.
+/// Rescales the results so far to a greater maximum.
 fn raise(found: ptr<function, Found>, peak: vec4<f32>) {
   let kept = exp((*found).most - peak);
   (*found).most = peak;
@@ -123,7 +123,7 @@ fn add_value(found: ptr<function, Found>, share: vec4<f32>, value: vec4<f32>) {
   (*found).sums += mat4x4<f32>(value * share.x, value * share.y, value * share.z, value * share.w);
 }
 
-/// Leaves what the threads found for `store`.
+/// Leaves the threads' results for `store`.
 fn gather(found: Found, t: u32) {
   for (var h = 0u; h < 4u; h++) { scratch[h * WG + t] = found.sums[h]; }
   scores[t] = found.total;

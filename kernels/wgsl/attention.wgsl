@@ -1,4 +1,4 @@
-// attention: up to four heads that share keys, of one row, over a split of what the row sees. A row's only split writes
+// attention: up to four heads that share keys, of one row, over a split of the row's context. A row's only split writes
 // the result, several leave parts for attention_reduce.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
@@ -20,7 +20,7 @@ struct Params {
   soft_cap: f32,
   whole_len: u32,
   least_len: u32,
-  splits: u32, // room in parts
+  splits: u32, // capacity of parts
 }
 @group(0) @binding(0) var<storage, read> q: array<f32>;
 @group(0) @binding(1) var<storage, read> keys: array<Four>;

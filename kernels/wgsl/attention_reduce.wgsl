@@ -1,4 +1,5 @@
-// attention_reduce: joins the splits of a row that attention left in parts. A row with one split has its result.
+// attention_reduce: joins the splits of a row that attention left in parts. A row with one split has its result
+// already.
 //
 //   binding 0  parts storage, read        f32 (rows, heads, splits, head_dim + 2): sums, peak, total
 //   binding 1  batch storage, read        see batch.ts
@@ -12,7 +13,7 @@ struct Params { heads: u32, head_dim: u32, window: u32, whole_len: u32, least_le
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<uniform> p: Params;
 const WG: u32 = 64u;
-var<workgroup> shares: array<f32, 64>; // of each split
+var<workgroup> shares: array<f32, 64>; // per split
 var<workgroup> totals: array<f32, 64>;
 //#splice splits
 

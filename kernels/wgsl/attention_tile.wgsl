@@ -1,5 +1,5 @@
-// attention_tile: one head of 32 neighbouring rows over all that they see, by online softmax over tiles of 64 keys
-// (arXiv:2307.08691): a key is read once for all rows. Rows of several sequences in one tile are taken one sequence
+// attention_tile: one head of 32 neighbouring rows over their whole context, by online softmax over tiles of 64 keys
+// (arXiv:2307.08691): a key is read once for all rows. Rows of several sequences in one tile are processed one sequence
 // after another. Tiles begin at multiples of 64, so that a row has the same bits in every chunk.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
@@ -14,7 +14,7 @@ struct Params {
   heads: u32,
   kv_heads: u32,
   head_dim: u32,
-  ctx_len: u32, // 0: there is no cache, a row sees all rows of its sequence in this run
+  ctx_len: u32, // 0: no cache; a row attends to all rows of its sequence in this run
   window: u32,
   scale: f32,
   soft_cap: f32,
@@ -29,14 +29,14 @@ const WG: u32 = 128u;
 const ROWS: u32 = 32u;
 const KEYS: u32 = 64u;
 const DEPTH: u32 = 8u; // vec4s of a key, or of a query, in workgroup memory at once
-const STRIDE: u32 = 9u; // DEPTH and one to keep threads in different banks
+const STRIDE: u32 = 9u; // DEPTH plus one, to keep threads in different banks
 var<workgroup> queries: array<vec4<f32>, 288>; // (ROWS, STRIDE)
 var<workgroup> tile: array<vec4<f32>, 576>; // (KEYS, STRIDE) of keys, then shares (KEYS, ROWS / 4)
 var<workgroup> peaks: array<vec4<f32>, 128>; // (ROWS / 4, 16)
 //#splice cache
 //#splice heads
 
-/// The keys that a row sees: `start` … `to − 1` of those that begin at row `base` of keys, where its sequence begins.
+/// The keys of a row: `start` … `to − 1`, relative to row `base` of keys, where its sequence begins.
 struct Reach { base: u32, start: u32, to: u32 }
 
 fn reach_of(row: u32) -> Reach {
@@ -49,7 +49,7 @@ fn reach_of(row: u32) -> Reach {
   return Reach(at.y * p.ctx_len, select(0u, end - min(end, p.window), p.window > 0u), end);
 }
 
-/// Where the rows of the sequence of `row` end, at most at `last`.
+/// The end of the sequence of `row`, at most `last`.
 fn sequence_end(row: u32, last: u32) -> u32 {
   let base = reach_of(row).base;
   for (var end = row + 1u; end < last; end++) {
@@ -65,7 +65,7 @@ fn query_four(at: u32, i: u32) -> vec4<f32> {
   return four;
 }
 
-/// Puts a part of the queries and keys into workgroup memory, zeros beyond their ends.
+/// Loads a part of the queries and keys into workgroup memory, zeros beyond their ends.
 fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t: u32) {
   let d = t % DEPTH;
   let i = 4u * (depth + d);
@@ -82,7 +82,7 @@ fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t
   }
 }
 
-/// Σ query · key of four rows (lanes) by four keys (columns), of what lies in workgroup memory.
+/// Σ query · key of four rows (lanes) by four keys (columns), from workgroup memory.
 fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
   var sums = mat4x4<f32>();
   for (var d = 0u; d < deep; d++) {
@@ -97,11 +97,11 @@ fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
   return sums;
 }
 
-/// The rows of a thread, lane by lane: what they see of the present sequence, their greatest score and total so far.
+/// The rows of a thread, by lane: their range of the current sequence, their maximum score and total so far.
 struct Rows { start: vec4<u32>, to: vec4<u32>, most: vec4<f32>, total: vec4<f32> }
 
-/// Turns scores into shares, which the tile then holds. What was summed before is to be multiplied by the result.
-/// @param live whether one of the thread's rows is of the present sequence
+/// Converts scores to shares, which replace keys in the tile. Earlier sums must be multiplied by the result.
+/// @param live true if one of the thread's rows is of the current sequence
 fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t: u32, live: bool) -> vec4<f32> {
   let quad = t / 16u;
   let k = t % 16u;
@@ -120,7 +120,7 @@ fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t:
   if (live) {
     for (var i = 0u; i < 16u; i++) { peak = max(peak, peaks[quad * 16u + i]); }
     for (var j = 0u; j < 4u; j++) {
-      // A row that has seen nothing yet has the floor for its peak.
+      // A row without any position so far has the floor as its maximum.
       let share = select(exp(masked[j] - peak), vec4<f32>(), masked[j] == vec4<f32>(FLOOR));
       tile[(k + 16u * j) * (ROWS / 4u) + quad] = share;
     }
@@ -159,10 +159,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let kv_dim = p.kv_heads * p.head_dim;
   let kv_at = (head * p.kv_heads / p.heads) * p.head_dim;
   let columns = (p.head_dim + 3u) / 4u;
-  // A thread has four rows, and of their results every sixteenth column of four values.
+  // A thread has four rows, and every sixteenth column of four values of their results.
   let quad = t / 16u;
   let column = t % 16u;
-  var a = mat4x4<f32>(); // a column for each row
+  var a = mat4x4<f32>(); // one column per row
   var b = mat4x4<f32>();
   var c = mat4x4<f32>();
   var d = mat4x4<f32>();

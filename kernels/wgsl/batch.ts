@@ -1,9 +1,9 @@
 /**
- * The one buffer that a run writes, as kernels see it: `array<vec4<u32>>`, element 0 the header, then two elements for
- * each row.
+ * The only buffer that a run writes, as kernels see it: `array<vec4<u32>>`, element 0 is the header, then two elements
+ * per row.
  *
  * - element 0: rows, wanted rows, 0, 0
- * - element 1 + 2r: token, slot, position, and of wanted row r (not of row r) which row it is
+ * - element 1 + 2r: token, slot, position, and the row index of wanted row r (not of row r)
  * - element 2 + 2r: first row and end of the row's sequence in this run, 0, 0
  */
 
@@ -23,7 +23,7 @@ const WORDS_PER_ROW = 8;
 /** Words of a batch of at most `rows` rows. */
 export const batchWords = (rows: number): number => 4 + WORDS_PER_ROW * rows;
 
-/** Fills `words` and returns how many of the rows are wanted. */
+/** Fills `words` and returns the number of wanted rows. */
 export function writeBatch(rows: readonly BatchRow[], words: Uint32Array): number {
   let wanted = 0;
   for (const [r, row] of rows.entries()) {

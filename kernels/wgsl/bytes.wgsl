@@ -1,7 +1,7 @@
 // bytes: reads of packed weights at any byte. Spliced into every kernel that takes a quantized matrix `w`.
 //
 // Blocks of 18, 34, 210 … bytes do not begin at multiples of 4, so every read may straddle two words. Buffers of
-// weights end with padding that such a read may touch; where blocks name points of a grid, the grid comes last.
+// weights end with padding that such a read may touch; for types with a grid, the grid comes last.
 
 /// Eight neighbouring weights.
 struct Eight { lo: vec4<f32>, hi: vec4<f32> }
@@ -56,12 +56,13 @@ fn scale_min(i: u32, k: u32) -> vec2<f32> {
   return vec2<f32>(vec2<u32>(scale, least));
 }
 
-/// Where the grid of so many words begins.
+/// The place of the grid, which has so many words.
 fn grid_word(words: u32) -> u32 {
   return arrayLength(&w) - words;
 }
 
-/// Signs of eight weights from 7 bits: the eighth makes their number even (`ksigns_iq2xs`, ggml-common.h).
+/// Signs of eight weights from 7 bits: the eighth makes the number of negative ones even (`ksigns_iq2xs`,
+/// ggml-common.h).
 fn even_signs(bits: u32) -> u32 {
   return bits | ((countOneBits(bits) & 1u) << 7u);
 }

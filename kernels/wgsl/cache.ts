@@ -1,4 +1,4 @@
-/** What the KV cache keeps its values as: cache_f32.wgsl and cache_f16.wgsl. Sums are float32 in any case. */
+/** Formats of the KV cache: cache_f32.wgsl and cache_f16.wgsl. Sums are always float32. */
 import type { Step } from "../../src/engine/program/step.ts";
 
 export type CacheType = "f32" | "f16";
@@ -6,10 +6,7 @@ export type CacheType = "f32" | "f16";
 /** Bytes of a value. */
 export const CACHE_BYTES: Readonly<Record<CacheType, number>> = { f32: 4, f16: 2 };
 
-/**
- * float16 unless numbers are to be precise, the model is small, or a head's values and those that turn together do not
- * come in fours.
- */
+/** float16, unless the run is precise, the model is small, or head size or rotated size is not a multiple of four. */
 export function cacheTypeOf(
   steps: readonly Step[],
   { precise, small = false }: { readonly precise: boolean; readonly small?: boolean | undefined },

@@ -1,38 +1,38 @@
 /**
- * How the likeliest tokens of rows of logits are found on a device, and how that is asked and answered. Of every 1,024
- * logits the best are kept, of every 1,024 of those the best again, until one list is left: two dispatches for one
- * token of a vocabulary of 200,000, three for 64.
+ * Top-k selection on the device, and the format of its requests and results. The best of every 1,024 logits are kept,
+ * then the best of every 1,024 of those, until one list is left: two dispatches for one token of a vocabulary of
+ * 200,000, three for 64.
  *
- * - A wish takes WISH_WORDS words: which of the wanted rows it is, how many ids are set apart, those ids.
- * - An answer takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `OFFER_LIMITS.apart`; from
- *   there on the best tokens, two words each: the bits of the logit in rising order, and the id.
+ * - A request takes WISH_WORDS words: the index of the wanted row, the number of separate ids, those ids.
+ * - A result takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `OFFER_LIMITS.apart`; from
+ * there on the best tokens, two words each: the bits of the logit in ascending order, and the id.
  */
 import type { OfferLimits, OfferWish } from "../../src/engine/text/sampling/offer.ts";
 import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 
 export const OFFER_LIMITS: OfferLimits = { k: 128, apart: 256 };
-/** How many tokens the searches keep: powers of two. A row takes the first that is enough. */
+/** Numbers of tokens that searches keep: powers of two. A row takes the first that is enough. */
 export const KEEPS = [1, 64, OFFER_LIMITS.k] as const;
 export const WISH_WORDS = 2 + OFFER_LIMITS.apart;
 export const ANSWER_WORDS = OFFER_LIMITS.apart + 2 * OFFER_LIMITS.k;
-/** Tokens that one workgroup looks through. (`LEN` of keep_best) */
+/** Tokens per workgroup. (`LEN` of keep_best) */
 const GROUP_TOKENS = 1024;
 const APART_WG = 64;
 const TOKEN_WORDS = 2;
-/** Where numbers stop being numbers, in rising order. */
+/** NaN and infinity, as ascending bits. */
 export const UNUSABLE = 0xffffffff;
 
 export interface SearchStage {
   readonly kernel: KernelName;
   readonly params: Params;
-  /** Workgroups for each row. */
+  /** Workgroups per row. */
   readonly groups: number;
-  /** Words of what it leaves of a row; the last stage writes answers. */
+  /** Words of its output per row; the last stage writes results. */
   readonly listWords: number;
 }
 
-/** Sets tokens apart. */
+/** Masks tokens and saves their logits. */
 export const apartStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
   kernel: "set_apart",
   params: { vocab: vocabSize, wishWords: WISH_WORDS, answerWords: ANSWER_WORDS, apartMax: OFFER_LIMITS.apart },
@@ -61,7 +61,7 @@ export function searchStages(vocabSize: number, keep: number): SearchStage[] {
   }
 }
 
-/** Writes the `index`th wish. @param row which of the wanted rows it is for */
+/** Writes the `index`-th request. @param row index of the wanted row */
 export function writeWish(words: Uint32Array, index: number, { row, wish }: { row: number; wish: OfferWish }): void {
   const at = index * WISH_WORDS;
   words[at] = row;
@@ -69,7 +69,7 @@ export function writeWish(words: Uint32Array, index: number, { row, wish }: { ro
   words.set(wish.apart, at + 2);
 }
 
-/** Which words of the `index`th answer hold what was wished for. */
+/** The words of the `index`-th result. */
 export const answerWords = (index: number, { k, apart }: OfferWish): { first: number; count: number } => ({
   first: index * ANSWER_WORDS + OFFER_LIMITS.apart - apart.length,
   count: apart.length + TOKEN_WORDS * k,

@@ -1,4 +1,4 @@
-/** What lowering writes down: a dispatch but for its step, and how its operands are made. */
+/** The output of lowering: a dispatch without its step, and helpers for its operands. */
 import type { CacheType } from "./cache.ts";
 import type { Activation as Act, Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
@@ -22,29 +22,29 @@ export interface LowerOptions {
   /** For runs of many rows: each workgroup takes several. */
   readonly many: boolean;
   readonly ctxLen: number;
-  /** How keys and values are kept; f32 where left out. */
+  /** Format of the KV cache; default f32. */
   readonly cacheType?: CacheType;
   /** The pieces of a tensor, in order. Experts are never split. */
   piecesOf(weight: Weight): readonly Piece[];
-  /** The kernels' sizes; left out: `PLAIN`. */
+  /** Sizes of kernels; default `PLAIN`. */
   readonly tuning?: Tuning;
 }
 
-/** What a lowering of one step works with. */
+/** State of the lowering of one step. */
 export interface Context extends LowerOptions {
   readonly tuning: Tuning;
-  /** Which rows the buffers hold now. */
+  /** The kind of rows in each buffer now. */
   readonly rows: Map<string, RowKind>;
 }
 
 export type Draft = Omit<Dispatch, "step">;
 
 export const batch: Operand = { kind: "batch" };
-/** No vector where a kernel may have one. */
+/** For an optional vector of a kernel. */
 export const NONE: Operand = { kind: "vectors", weights: [] };
 export const vector = (weight: Weight | undefined): Operand => ({ kind: "vector", weight });
 
-/** The present value of a buffer. */
+/** The current value of a buffer. */
 export function valueOf(buf: Buf, context: Context, times = 1): Activation {
   return { buf, rows: context.rows.get(buf.name) ?? "all", times };
 }
@@ -52,7 +52,7 @@ export function valueOf(buf: Buf, context: Context, times = 1): Activation {
 export const read = (value: Activation): Operand => ({ kind: "activation", value, access: "read" });
 export const update = (value: Activation): Operand => ({ kind: "activation", value, access: "update" });
 
-/** A new value of a buffer, for the same rows as what it is made from. */
+/** A new value of a buffer, for the same rows as its inputs. */
 export function write(
   buf: Buf,
   like: Activation,
@@ -63,7 +63,7 @@ export function write(
   return { kind: "activation", value: { buf, rows: like.rows, times }, access: "write" };
 }
 
-/** Workgroups of a kernel with one thread, or with one of eight values, for each value of a row. */
+/** Workgroups of a kernel with one thread per value of a row, or per eight values. */
 export const grid = (value: Activation, perThread = 1): Dispatch["grid"] => ({
   x: Math.ceil(value.buf.dim / perThread / WG),
   rows: value.rows,

@@ -3,7 +3,7 @@
 
 /// Threads of a workgroup.
 const WG: u32 = 64u; // tuned: threads
-/// Neighbouring rows of w, and so columns of y, that a workgroup makes.
+/// Neighbouring rows of w, and so columns of y, per workgroup.
 const COLUMNS: u32 = 4u; // tuned: columns
 
 /// The first column of a workgroup.

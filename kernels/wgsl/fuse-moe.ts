@@ -1,11 +1,11 @@
-/** The MLP that every row passes beside its experts, in the same dispatch as those. */
+/** Fuses the shared expert's MLP into the dispatch of the other experts. */
 import type { Dispatch, Operand } from "./dispatch.ts";
 import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
 
-/** Where moe_gated_shared has its second MLP. */
+/** Bindings of the second MLP in moe_gated_shared. */
 const PLACES = { w: 3, y: 8 };
 
-/** What its parameters are called there. */
+/** Names of its parameters there. */
 const SHAPE = {
   sharedCount: "count",
   first3: "first",
@@ -15,8 +15,8 @@ const SHAPE = {
 };
 
 /**
- * gated_linear and the product with its result, then a router and moe_gated of the same rows: what gated_linear does
- * goes into moe_gated_shared, and the product behind it.
+ * gated_linear and the product with its result, then a router and moe_gated of the same rows: gated_linear moves into
+ * moe_gated_shared, and the product after it.
  */
 export const fuseSharedExpert: Fusion = (list, results) =>
   replace(list, ([mlp, down, router, experts, ...rest]) => {
@@ -25,7 +25,7 @@ export const fuseSharedExpert: Fusion = (list, results) =>
     const [x, w, w2, , , y] = mlp.operands as [Value, Operand, Operand, Operand, Operand, Value];
     if (!isSame(x, experts.operands[0]) || !isSame(x, router.operands[0]) || !isSame(y, down.operands[0]))
       return undefined;
-    // What changes place must not meet what it is made from, or what it is read by.
+    // Moved dispatches must not pass their inputs or readers.
     const made = down.operands[4]!; // see linear.wgsl
     if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
     if (isRead(nameOf(y), rest, results)) return undefined;

@@ -1,12 +1,14 @@
 /**
- * Norms whose readers are products for few rows go into those: each workgroup reads its rows anyway. A norm by itself
- * is one workgroup a row, for which a whole GPU waits.
+ * Fuses norms into products for few rows: each workgroup reads its rows anyway. A separate norm is one workgroup per
+ * row, for which a whole GPU waits.
  */
 import type { Dispatch } from "./dispatch.ts";
 import { isSame, nameOf, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
-/** Where kernels that norm what they read bind the norm, and the parameters that say where more vectors begin. */
+/**
+ * Kernels that can norm their input: the binding of the norm, and the parameters with the offsets of further vectors.
+ */
 const NORMED: Partial<Record<KernelName, { norm: number; behind?: readonly string[] }>> = {
   linear: { norm: 6 },
   linear_3: { norm: 8, behind: ["hasBias", "hasBias2", "hasBias3"] },
@@ -27,7 +29,7 @@ export const fuseNorm: Fusion = (list, results) => {
   return out;
 };
 
-/** Who reads what a norm of whole rows makes, where all of them can do it themselves; undefined where it must stay. */
+/** The readers of a norm of whole rows, if all of them can norm their input; undefined if the norm must stay. */
 function readersOf(list: readonly Dispatch[], at: number, results: ReadonlySet<string>): number[] | undefined {
   const { kernel, operands, params } = list[at]!;
   if (kernel !== "rms_norm") return undefined;
@@ -54,15 +56,15 @@ function takesNorm({ kernel, operands, params }: Dispatch, h: Value): boolean {
   return NORMED[kernel] !== undefined && isSame(operands[0], h) && params["hasNorm"] === 0;
 }
 
-/** A product that norms its rows as `norm` did. */
+/** A product that norms its rows like `norm`. */
 function withNorm(product: Dispatch, norm: Dispatch): Dispatch {
-  const places = NORMED[product.kernel]!; // `takesNorm` has looked
+  const places = NORMED[product.kernel]!; // `takesNorm` has checked
   const [x, w] = norm.operands;
   const vectors = product.operands[places.norm];
   const weights = w?.kind === "vector" && w.weight ? [w.weight] : [];
   const more = vectors?.kind === "vectors" ? vectors.weights : [];
   const { len = 0 } = norm.params;
-  // Biases and factors lie behind the norm; 0 says that there are none.
+  // Biases and factors follow the norm; 0 means absent.
   const behind = (places.behind ?? []).map((name) => {
     const begin = product.params[name]!; // NORMED names parameters of the kernel
     return [name, begin === 0 ? 0 : begin + len];

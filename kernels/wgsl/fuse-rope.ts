@@ -1,9 +1,9 @@
-/** What happens to queries and keys between their matrices and attention, as one dispatch. */
+/** Fuses the work on queries and keys between their matrices and attention into one dispatch. */
 import type { Dispatch, Operand, Params } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
 import { isRead, isSame, nameOf, renamed, replace, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 
-/** Norms of q and k as `rope_store` does them: what they read, their weights, over what, and eps. */
+/** Norms of q and k for `rope_store`: their inputs, weights, runs, and eps. */
 interface Norms {
   readonly q: Value;
   readonly k: Value;
@@ -11,7 +11,7 @@ interface Norms {
   readonly params: Params;
 }
 
-/** Norms of q and k where there are such, their rotations, the scale of q where there is one, the store of k and v. */
+/** Optional norms of q and k, their RoPE, an optional scale of q, the store of k and v. */
 export const fuseRopeStore: Fusion = (list, results) =>
   replace(list, (from) => {
     const at = from[0]?.kernel === "rms_norm" && from[1]?.kernel === "rms_norm" ? 2 : 0;
@@ -53,7 +53,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     return { length, dispatches: [dispatch] };
   });
 
-/** `rope_store` and attention of few rows, whose own keys then need not go through the cache. */
+/** `rope_store` and attention of few rows, whose own keys then do not go through the cache. */
 export const fuseRopeAttention: Fusion = (list, results) =>
   replaceRuns(list, 2, ([roped, attention], rest) => {
     if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
@@ -67,14 +67,14 @@ export const fuseRopeAttention: Fusion = (list, results) =>
       ...attention,
       kernel: "rope_attention",
       operands: [q!, k!, v!, turns!, norms!, keys!, values!, batch!, y!, parts!],
-      params: { ...attention.params, ...roped.params }, // those of the heads and the cache are the same
+      params: { ...attention.params, ...roped.params }, // the parameters of heads and cache are equal
     };
   });
 
 const isSameCache = (a: Operand | undefined, b: Operand | undefined): boolean =>
   a?.kind === "cache" && b?.kind === "cache" && a.layer === b.layer && a.part === b.part;
 
-/** The norms that a list begins with, where they are those of q and k and alike. */
+/** The norms at the beginning of a list, if they belong to q and k and are alike. */
 function normsOf(
   [a, b]: readonly Dispatch[],
   { q, k, headDim }: { q: Value; k: Value; headDim: number },
@@ -84,7 +84,7 @@ function normsOf(
     const { dim, len, eps, hasResidual } = params;
     return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: hasResidual === 0 };
   });
-  const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // as many as went in
+  const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // same number as inputs
   if (!isSame(left.y, q) || !isSame(right.y, k) || !left.alone || !right.alone) return undefined;
   if (left.over === 0 || left.over !== right.over || left.eps !== right.eps) return undefined;
   const weights = [left.w, right.w].flatMap((w) => (w.kind === "vector" && w.weight ? [w.weight] : []));

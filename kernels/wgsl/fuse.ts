@@ -1,7 +1,7 @@
 /**
- * Dispatch[] → Dispatch[]: neighbours that one kernel does at once. Each function here is one such fusion; what it does
- * not recognize it leaves alone. A decode step of a plain llama then takes five dispatches a layer,
- * and one more where a long context is split.
+ * Dispatch[] → Dispatch[]: replaces neighbours that one kernel can do at once. Each function here is one such fusion;
+ * other dispatches stay unchanged. A decode step of a plain llama then takes five dispatches per layer, and one more if
+ * a long context is split.
  */
 import type { Dispatch } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
@@ -11,14 +11,14 @@ import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";
 import { isRead, isSame, nameOf, renamed, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
-/** All fusions, in order. @param results buffers that are read when the dispatches are done */
+/** All fusions, in order. @param results buffers that are read after the dispatches */
 export function fuse(dispatches: readonly Dispatch[], results: readonly string[]): Dispatch[] {
   return [fuseResidual, fuseGated, fuseRopeStore, fuseRopeAttention, fuseThree, fuseSharedExpert, fuseNorm].reduce<
     Dispatch[]
   >((list, fusion) => fusion(list, new Set(results)), [...dispatches]);
 }
 
-/** Kernels that can add what they make to something: where that and the sum are bound, and what says so. */
+/** Kernels that can add their result to a value: the bindings of that and of the sum, and the flag. */
 const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: string }>> = {
   linear: { residual: 3, out: 4, flag: "hasResidual" },
   matmul: { residual: 3, out: 4, flag: "hasResidual" },
@@ -26,7 +26,7 @@ const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: st
   rms_norm: { residual: 2, out: 3, flag: "hasResidual" },
 };
 
-/** y = f(x), then z = a + y · s, where nothing else reads y. */
+/** y = f(x), then z = a + y · s, if y has no other reader. */
 const fuseResidual: Fusion = (list, results) =>
   replaceRuns(list, 2, ([made, add], rest) => {
     const places = made && SUMS[made.kernel];
@@ -76,7 +76,7 @@ const fuseThree: Fusion = (list) =>
     const outs = three.map(({ operands }) => operands[4] as Value); // a product's, see linear.wgsl
     if (outs.some((out) => isSame(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3) return undefined;
     const biases = three.flatMap(({ operands: [, , b] }) => (b?.kind === "vector" && b.weight ? [b.weight] : []));
-    let end = 1; // of the biases so far, and one
+    let end = 1; // one after the biases so far
     const begins = three.map(({ params: { hasBias, count = 0 } }) => (hasBias === 0 ? 0 : (end += count) - count));
     const shapes = three.map((product, i) => {
       const behind = i === 0 ? "" : String(i + 1);
@@ -95,13 +95,13 @@ const fuseThree: Fusion = (list) =>
       ],
       params: { ...some(first, ["inDim", "wanted"]), ...Object.assign({}, ...shapes), hasNorm: 0, eps: 0 },
       grid: { ...first.grid, x: three.reduce((sum, { grid }) => sum + grid.x, 0) },
-      step: three[2]!.step, // `replaceRuns` gives as many
+      step: three[2]!.step, // `replaceRuns` passes that many
     };
   });
 
 const isMatrix = ({ kernel }: Dispatch): boolean => kernel === "linear" || kernel === "matmul";
 
-/** A product of a whole matrix, with nothing added yet. */
+/** A product of a whole matrix, without additions so far. */
 function isPlain({ operands, params }: Dispatch): boolean {
   const out = operands[4];
   if (out?.kind !== "activation" || out.access !== "write") return false;

@@ -1,17 +1,17 @@
-/** What fusions are written with: how neighbours are replaced, and who reads what they leave. */
+/** Tools for fusions: replacing neighbours, and finding readers of values. */
 import { assert } from "../../src/base/index.ts";
 import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 
 export type Fusion = (dispatches: readonly Dispatch[], results: ReadonlySet<string>) => Dispatch[];
 export type Value = Extract<Operand, { kind: "activation" }>;
 
-/** What stands for the first `length` dispatches of a list. */
+/** The replacement of the first `length` dispatches of a list. */
 export interface Fused {
   readonly length: number;
   readonly dispatches: readonly Dispatch[];
 }
 
-/** Replaces every run that `make` makes fewer of. It gets all dispatches from the first of a run on. */
+/** Replaces every run for which `make` returns fewer dispatches. It gets all dispatches from the first of a run on. */
 export function replace(list: readonly Dispatch[], make: (from: readonly Dispatch[]) => Fused | undefined): Dispatch[] {
   const out: Dispatch[] = [];
   for (let i = 0; i < list.length;) {
@@ -22,7 +22,7 @@ export function replace(list: readonly Dispatch[], make: (from: readonly Dispatc
   return out;
 }
 
-/** As `replace`, of runs of one length that become one dispatch. `make` gets them, and all behind them. */
+/** As `replace`, for runs of one length that become one dispatch. `make` gets them, and all that follow. */
 export function replaceRuns(
   list: readonly Dispatch[],
   length: number,
@@ -39,7 +39,7 @@ export const nameOf = ({ value }: { value: Activation }): string => value.buf.na
 export const isSame = (a: Operand | undefined, b: Operand | undefined): boolean =>
   a?.kind === "activation" && b?.kind === "activation" && nameOf(a) === nameOf(b);
 
-/** Some of a dispatch's parameters, each under the name that another kernel has for it. */
+/** Some of a dispatch's parameters, renamed for another kernel. */
 export function renamed({ kernel, params }: Dispatch, names: Readonly<Record<string, string>>): Params {
   return Object.fromEntries(
     Object.entries(names).map(([name, own]) => {
@@ -54,7 +54,7 @@ export function renamed({ kernel, params }: Dispatch, names: Readonly<Record<str
 export const some = (dispatch: Dispatch, names: readonly string[]): Params =>
   renamed(dispatch, Object.fromEntries(names.map((name) => [name, name])));
 
-/** Whether a buffer's present value is read before the next one. */
+/** Returns whether a buffer's current value is read before the next one. */
 export function isRead(name: string, rest: readonly Dispatch[], results: ReadonlySet<string>): boolean {
   for (const { operands } of rest) {
     const uses = operands.filter((operand) => operand.kind === "activation" && nameOf(operand) === name) as Value[];

@@ -4,11 +4,11 @@
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
 //   binding 2  w_2    storage, read        raw blocks of up, rows of row_bytes_up
-//   binding 3  b      storage, read        f32 (count), looked at where has_bias
-//   binding 4  b_up   storage, read        f32 (count), looked at where has_bias_up
+//   binding 3  b      storage, read        f32 (count), read if has_bias
+//   binding 4  b_up   storage, read        f32 (count), read if has_bias_up
 //   binding 5  y      storage, read_write  f32 (rows, count)
 //   binding 6  batch  storage, read        see batch.ts
-//   binding 7  norm   storage, read        f32 (in_dim), looked at where has_norm
+//   binding 7  norm   storage, read        f32 (in_dim), read if has_norm
 //   binding 8  p      uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts rmsNorm and gatedMlp; tolerance 2e-5 abs + 2e-4 rel

@@ -1,6 +1,6 @@
-// heads: reads of one head's keys and values, and what becomes of a score, spliced into the attention kernels.
+// heads: reads of one head's keys and values, and transformations of scores, spliced into the attention kernels.
 
-/// Four values of a key from `i`, zeros beyond its end. @param at where the key begins
+/// Four values of a key from `i`, zeros beyond its end. @param at start of the key
 fn key_four(at: u32, i: u32) -> vec4<f32> {
   if (p.head_dim % 4u == 0u) { return four_of(keys[(at + i) / 4u]); }
   var four = vec4<f32>();
@@ -22,11 +22,11 @@ fn value_four(at: u32, i: u32) -> vec4<f32> {
   return four;
 }
 
-/// Beyond 15 the cap is reached; some drivers give NaN for tanh of large numbers.
+/// Beyond 15 the cap is reached; some drivers return NaN for tanh of large numbers.
 fn capped(score: vec4<f32>) -> vec4<f32> {
   if (p.soft_cap == 0.0) { return score; }
   return p.soft_cap * tanh(clamp(score / p.soft_cap, vec4<f32>(-15.0), vec4<f32>(15.0)));
 }
 
-/// What no score is below. Finite: there is no inf − inf.
+/// A lower bound of all scores. Finite, to avoid inf − inf.
 const FLOOR: f32 = -1e30;

@@ -1,9 +1,10 @@
 // keep_best: the best of 1,024 tokens in a workgroup's memory, best first, spliced into the top-k kernels. Runs of
-// `keep` are sorted bitonically, half of them falling and half rising; then each falling run meets a rising one, the
-// better of every pair stays, and what stays is sorted again (A. Shanbhag, H. Pirk and S. Madden, "Efficient Top-K
-// Query Processing on GPUs", 2018). For keep = 1 that is a plain tournament.
+// `keep` are sorted bitonically, half of them descending and half ascending; then each descending run meets an
+// ascending one, the better of every pair stays, and these are sorted again (A. Shanbhag, H. Pirk and S. Madden,
+// "Efficient Top-K Query Processing on GPUs", 2018). For keep = 1 that is a plain tournament.
 //
-// A token is its logit's bits in rising order, so that larger is likelier, and its id; equal logits go to the lower id.
+// A token is its logit's bits in ascending order, so that larger is likelier, and its id; equal logits are ordered by
+// id.
 
 const LEN: u32 = 1024u;
 const WG: u32 = 256u;
@@ -43,7 +44,7 @@ fn keep_best(keep: u32, t: u32) {
     for (var i = t; i < count; i += WG) {
       if (better(tokens[i + count], tokens[i])) { tokens[i] = tokens[i + count]; }
     }
-    // The last run that is left falls; before, those of the first half do.
+    // the last remaining run descends; before, the first half of the runs does
     let falling = select(count / 2u, count, count == keep);
     for (var apart = keep / 2u; apart > 0u; apart /= 2u) {
       workgroupBarrier();

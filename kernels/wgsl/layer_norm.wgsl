@@ -2,7 +2,7 @@
 //
 //   binding 0  x      storage, read        f32 (rows, dim)
 //   binding 1  w      storage, read        f32 (dim)
-//   binding 2  b      storage, read        f32 (dim), looked at where has_bias
+//   binding 2  b      storage, read        f32 (dim), read if has_bias
 //   binding 3  y      storage, read_write  f32 (rows, dim)
 //   binding 4  p      uniform              Params
 //   dispatch   (1, rows, 1), 64 threads each

@@ -3,11 +3,11 @@
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
-//   binding 2  b      storage, read        f32 (out), looked at where has_bias
-//   binding 3  residual storage, read      f32 (rows, y_dim), looked at where has_residual
+//   binding 2  b      storage, read        f32 (out), read if has_bias
+//   binding 3  residual storage, read      f32 (rows, y_dim), read if has_residual
 //   binding 4  y      storage, read_write  f32 (rows, y_dim), columns y_first … y_first + count − 1
 //   binding 5  batch  storage, read        see batch.ts
-//   binding 6  norm   storage, read        f32 (in_dim), looked at where has_norm
+//   binding 6  norm   storage, read        f32 (in_dim), read if has_norm
 //   binding 7  p      uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
@@ -21,8 +21,8 @@ struct Params {
   has_bias: u32,
   factor: f32,
   has_residual: u32,
-  scale: f32, // of the product, before the residual is added
-  wanted: u32, // 1 where the rows are the wanted ones
+  scale: f32, // scale of the product, before the residual is added
+  wanted: u32, // 1 if the rows are the wanted ones
   has_norm: u32,
   eps: f32,
 }

@@ -28,10 +28,10 @@ struct Params {
   first_3: u32,
   row_bytes_3: u32,
   factor_3: f32,
-  wanted: u32, // 1 where the rows are the wanted ones
+  wanted: u32, // 1 if the rows are the wanted ones
   has_norm: u32,
   eps: f32,
-  has_bias: u32, // 0 or where it begins, and one
+  has_bias: u32, // 0, or its offset plus one
   has_bias_2: u32,
   has_bias_3: u32,
 }
@@ -56,7 +56,7 @@ const ROWS: u32 = 4u;
 //#splice quant 3
 //#splice product 3
 
-/// A sum with what belongs to column i of its matrix.
+/// A sum, completed by the factor and bias of column i.
 fn finished(total: f32, inverse: f32, factor: f32, has_bias: u32, i: u32) -> f32 {
   let value = total * inverse * factor;
   if (has_bias == 0u) { return value; }

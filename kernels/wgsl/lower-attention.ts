@@ -5,14 +5,14 @@ import type { Operand, Params } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
-/** Heads that a workgroup of `attention` takes, and rows that one of `attention_tile` does. */
+/** Heads per workgroup of `attention`, and rows per workgroup of `attention_tile`. */
 const [HEADS, ROWS] = [4, 32];
-/** Largest head of the kernels: queries lie in workgroup memory, sums in registers. */
+/** Largest head of the kernels: queries are in workgroup memory, sums in registers. */
 const HEAD_DIM_MAX = 256;
 
 type Attention = Extract<Step, { op: "attention" }>;
 type BidirectionalAttention = Extract<Step, { op: "bidirectionalAttention" }>;
-/** What the scores depend on. */
+/** Parameters of the scores. */
 type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim" | "window" | "scale" | "softCap">;
 
 export function lowerAttention(step: Attention, context: Context): Draft[] {
@@ -58,13 +58,13 @@ const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads
   softCap,
 });
 
-/** Attention for many rows. @param ctxLen of the cache that the keys are in; 0 where they are rows of this run */
+/** Attention for many rows. @param ctxLen of the keys' cache; 0 if keys are rows of this run */
 function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): Draft {
   const grid = { x: heads.nHeads, rows: "all", times: 1, rowsEach: ROWS } as const;
   return { kernel: "attention_tile", quants: ["f32"], operands, params: headParams(heads, ctxLen), grid };
 }
 
-/** Attention for few rows, and what joins its splits. @param operands the last of them is the result */
+/** Attention for few rows, and the dispatch that joins its splits. @param operands the last one is the result */
 function inSplits(step: Attention, operands: readonly Operand[], context: Context): Draft[] {
   const { out, nHeads, nKvHeads, headDim, window } = step;
   const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;

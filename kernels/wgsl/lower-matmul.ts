@@ -1,10 +1,10 @@
-/** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
+/** Matrices of any size → dispatches: products with whole matrices, their low-rank changes, and sums. */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type Draft } from "./draft.ts";
 
-/** Rows that a workgroup of the kernel for few rows makes. */
+/** Rows per workgroup of the kernel for few rows. */
 const FEW_ROWS = 4;
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
@@ -18,7 +18,7 @@ export function partsOf(weight: Weight, context: Context) {
   });
 }
 
-/** y = W · x + b, W with its low-rank changes. */
+/** y = W · x + b, with the low-rank changes of W. */
 export function matmul(
   { out, x, w, b }: { out: Buf; x: Activation; w: Weight; b?: Weight | undefined },
   context: Context,

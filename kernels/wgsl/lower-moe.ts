@@ -23,15 +23,15 @@ import {
 } from "./draft.ts";
 import { lowRank, matmul } from "./lower-matmul.ts";
 
-/** Most experts that the kernels route between: their logits lie in workgroup memory. */
+/** Maximum number of experts: their logits are in workgroup memory. */
 const EXPERTS_MAX = 512;
-/** Choices that a workgroup of moe_matmul makes, see moe_group. */
+/** Choices per workgroup of moe_matmul, see moe_group. */
 const TILE_ROWS = 32;
 
 type Moe = ReturnType<typeof plainGating<Extract<Step, { op: "moe" }>>>;
 type Written = Operand & { value: Activation };
 
-/** What a row's experts are chosen by. */
+/** The inputs of the choice of experts. */
 interface Router {
   readonly input: Activation;
   readonly logits: Activation;
@@ -51,7 +51,10 @@ export function lowerMoe(given: Extract<Step, { op: "moe" }>, context: Context):
   return [...routed, ...experts(step, router, context)];
 }
 
-/** Whether gate and up are cut alike, so that a piece of each holds the same experts, and nothing has changes. */
+/**
+ * Returns whether gate and up are divided alike, so that a piece of each holds the same experts, and no weight has
+ * low-rank changes.
+ */
 function areFusible({ gate, up, down }: Moe, { piecesOf }: Context): boolean {
   if ([gate, up, down].some(({ lowRank: changes }) => changes)) return false;
   const cuts = (w: Weight): string =>
@@ -81,7 +84,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
   const upPieces = context.piecesOf(up);
   return [
     ...context.piecesOf(gate).map((piece, i): Draft => {
-      const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // cut alike
+      const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // divided alike
       const norm: Operand = { kind: "vectors", weights: factors };
       const outputs = [again(inner, i), again(shared, i), again(choices, i)];
       const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
@@ -110,7 +113,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
     }),
     ...context.piecesOf(down).map((piece, i): Draft => {
       const constant: Operand = { kind: "constant", values: down.scale };
-      const base = i === 0 ? 0 : 2; // nothing, or the experts of the pieces before
+      const base = i === 0 ? 0 : 2; // zero, or the experts of earlier pieces
       return {
         kernel: "moe_down",
         quants: [down.quant.name],
@@ -129,7 +132,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
   ];
 }
 
-/** Each product by itself. */
+/** Each product separately. */
 function apart(step: Moe, { input, logits, nExperts }: Router, context: Context): Draft[] {
   const { out, nUsed } = step;
   const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
@@ -175,7 +178,7 @@ function group(
   context: Context,
 ): Groups {
   const order = write({ name: "moe.order", dim: nUsed }, input, context);
-  // Every tile has a choice at least, so that there is room for one more, which says how many there are.
+  // Every tile has at least one choice, so there is room for one more, which holds their number.
   const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);
   const draft: Draft = {
     kernel: "moe_group",
@@ -186,7 +189,7 @@ function group(
   return { draft, order: order.value, tiles: tiles.value, nExperts };
 }
 
-/** What all kernels of one matrix of each expert want to know. */
+/** Parameters that all kernels with one matrix per expert share. */
 function expertParams(w: Weight, piece: Piece): Params {
   const { first, count } = expertsOf(piece, w);
   return {

@@ -1,6 +1,4 @@
-/**
- * Step → dispatches: one entry per op. Pure: what it needs to know of a device, the pieces of a tensor, it is given.
- */
+/** Step → dispatches: one entry per op. Pure: facts on the device, the pieces of a tensor, are parameters. */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
@@ -29,20 +27,20 @@ import { lowerMoe } from "./lower-moe.ts";
 
 /** More rows than any run has. */
 const ROWS_ALL = 2 ** 32 - 1;
-/** Weights that a dequantizer gives at once. */
+/** Weights per call of a dequantizer. */
 const EIGHT = 8;
 
 /** The dispatches of a whole list of steps. Throws `unsupported` for shapes that no kernel takes. */
 export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[] {
   const context: Context = { tuning: PLAIN, ...options, rows: new Map() };
   return steps.flatMap((step, index) => {
-    // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
+    // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
     const drafts = (ops[step.op] as (step: Step, context: Context) => Draft[])(step, context);
     return drafts.map((draft) => ({ ...draft, step: index }));
   });
 }
 
-/** The rows of a table that `by` of a row says, in every piece that may hold them. */
+/** Looks up rows of a table by a number of each row, in every piece that may hold them. */
 function lookUp(
   kernel: "embed" | "add_position",
   { table, out, scale }: { table: Weight; out: Operand & { value: Activation }; scale: number },
@@ -66,7 +64,7 @@ function lookUp(
   }));
 }
 
-/** A kernel that changes each value of a buffer for itself. */
+/** A kernel that changes each value of a buffer separately. */
 function inPlace(
   kernel: Dispatch["kernel"],
   { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: Params },
@@ -74,7 +72,7 @@ function inPlace(
   return [{ kernel, operands: [update(x), ...others], params: { dim: x.buf.dim, ...params }, grid: grid(x) }];
 }
 
-/** Variants that there are kernels for, see describe.ts. */
+/** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>(["embed: a second table", "sigmoid or tanh"]);
 
 export const ops: Ops<Draft[], Context, "unsupported"> = {
@@ -85,7 +83,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   input({ out }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const operands: Operand[] = [{ kind: "input" }, batch, y];
-    // a table whose row r is that of the run's row r
+    // a table whose row r is the run's row r
     const params = { dim: out.dim, first: 0, count: ROWS_ALL, rowStart: 0, rowBytes: 4 * out.dim, scale: 1 };
     return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },

@@ -4,9 +4,9 @@
 //   binding 0  x        storage, read        f32 (rows, used, in_dim)
 //   binding 1  w        storage, read        raw blocks of experts first_expert …, rows of row_bytes
 //   binding 2  choices  storage, read        u32 (rows, used, 2): expert, and its share as bits of a float
-//   binding 3  residual storage, read        f32 (rows, out_dim), looked at where base is 1
+//   binding 3  residual storage, read        f32 (rows, out_dim), read if base is 1
 //   binding 4  y        storage, read_write  f32 (rows, out_dim)
-//   binding 5  factors  storage, read        f32 (all experts), looked at where has_factors
+//   binding 5  factors  storage, read        f32 (all experts), read if has_factors
 //   binding 6  p        uniform              Params
 //   dispatch   (ceil(out_dim / COLUMNS), rows, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
@@ -14,12 +14,12 @@ struct Params {
   in_dim: u32,
   out_dim: u32,
   first_expert: u32,
-  experts: u32, // of this piece
+  experts: u32, // in this piece
   expert_rows: u32,
   row_start: u32,
   row_bytes: u32,
   used: u32,
-  base: u32, // what the sum is added to: 0 nothing, 1 residual, 2 what y holds of the experts before
+  base: u32, // the sum's initial value: 0 zero, 1 residual, 2 y with the earlier experts
   scale: f32,
   has_factors: u32,
 }

@@ -1,7 +1,6 @@
 // moe_gated: chooses the experts of each row, as moe_route does, and y[i] = act(f[e] · gate[e] · h) ⊙ (f_up[e] · up[e]
-// · h) with h = norm(x[r]), for each choice i of an expert e by row r. COLUMNS columns per workgroup; each of them
-// chooses for itself. moe_gated_shared is the same beside the MLP that every row passes: with `share` in place of
-// `unshared`.
+// · h) with h = norm(x[r]), for each choice i of an expert e by row r. COLUMNS columns per workgroup; each workgroup
+// repeats the choice. moe_gated_shared also computes the shared expert's MLP: with `share` in place of `unshared`.
 //
 //   binding 0  x       storage, read        f32 (rows, in_dim)
 //   binding 1  w       storage, read        raw blocks of gate of experts first_expert …, rows of row_bytes
@@ -22,7 +21,7 @@ struct Params {
   in_dim: u32,
   count: u32,
   first_expert: u32,
-  experts: u32, // of this piece
+  experts: u32, // in this piece
   expert_rows: u32,
   row_start: u32,
   row_bytes: u32,
@@ -36,8 +35,8 @@ struct Params {
   scale: f32,
   has_norm: u32,
   eps: f32,
-  has_factors: u32, // 0 or where they begin, and one
-  shared_count: u32, // 0 where there is no such MLP
+  has_factors: u32, // 0, or their offset plus one
+  shared_count: u32, // 0 without a shared expert
   first_3: u32,
   row_bytes_3: u32,
   first_4: u32,

@@ -1,5 +1,5 @@
-// moe_group: sorts the choices of a run by expert, and cuts each expert's into tiles of at most 32. The order of an
-// expert's choices is as it comes: what is made of one does not depend on its place.
+// moe_group: sorts the choices of a run by expert, and divides each expert's into tiles of at most 32. The order of an
+// expert's choices is arbitrary: a result does not depend on its place.
 //
 //   binding 0  ids    storage, read        u32 (rows, used)
 //   binding 1  order  storage, read_write  u32 (rows · used): choices by expert
@@ -12,7 +12,7 @@
 struct Params {
   experts: u32,
   used: u32,
-  wanted: u32, // 1 where the rows are the wanted ones
+  wanted: u32, // 1 if the rows are the wanted ones
 }
 @group(0) @binding(0) var<storage, read> ids: array<u32>;
 @group(0) @binding(1) var<storage, read_write> order: array<u32>;
@@ -26,7 +26,7 @@ var<workgroup> ends: array<atomic<u32>, 1024>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) t: u32) {
-  for (var e = t; e < p.experts; e += WG) { atomicStore(&counts[e], 0u); } // workgroup memory begins as anything
+  for (var e = t; e < p.experts; e += WG) { atomicStore(&counts[e], 0u); } // workgroup memory is not initialized
   workgroupBarrier();
   let choices = select(batch[0].x, batch[0].y, p.wanted == 1u) * p.used;
   for (var i = t; i < choices; i += WG) { atomicAdd(&counts[ids[i]], 1u); }

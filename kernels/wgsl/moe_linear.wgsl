@@ -3,7 +3,7 @@
 //   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
 //   binding 2  ids     storage, read        u32 (choices)
-//   binding 3  factors storage, read        f32 (experts), looked at where has_factors
+//   binding 3  factors storage, read        f32 (experts), read if has_factors
 //   binding 4  y       storage, read_write  f32 (choices, out_dim)
 //   binding 5  p       uniform              Params
 //   dispatch   (ceil(out_dim / COLUMNS), choices, 1), x folded into z beyond 65,535; WG threads each
@@ -12,7 +12,7 @@ struct Params {
   in_dim: u32,
   out_dim: u32,
   first_expert: u32,
-  experts: u32, // of this piece
+  experts: u32, // in this piece
   expert_rows: u32,
   row_start: u32,
   row_bytes: u32,

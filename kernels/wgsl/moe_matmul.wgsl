@@ -5,7 +5,7 @@
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
 //   binding 2  order   storage, read        u32 (choices), see moe_group
 //   binding 3  tiles   storage, read        u32 (1 + choices, 2), see moe_group
-//   binding 4  factors storage, read        f32 (all experts), looked at where has_factors
+//   binding 4  factors storage, read        f32 (all experts), read if has_factors
 //   binding 5  y       storage, read_write  f32 (choices, count)
 //   binding 6  p       uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(choices / 32) + experts, 1), x folded into z beyond 65,535; WG threads each
@@ -14,7 +14,7 @@ struct Params {
   in_dim: u32,
   count: u32,
   first_expert: u32,
-  experts: u32, // of this piece
+  experts: u32, // in this piece
   expert_rows: u32,
   row_start: u32,
   row_bytes: u32,
@@ -28,7 +28,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read> factors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<uniform> p: Params;
-const ROWS: u32 = 32u; // as moe_group cuts them
+const ROWS: u32 = 32u; // the tiles of moe_group
 //#splice quant
 //#splice tile
 

@@ -1,6 +1,6 @@
 /**
- * The parameters of a kernel, by name. Their order and types are those of `struct Params` in its source, where
- * `row_bytes` is what is called `rowBytes` here.
+ * The parameters of a kernel, by name. Their order and types follow `struct Params` in its source, where `rowBytes` is
+ * spelt `row_bytes`.
  */
 import { AppError } from "../../src/base/index.ts";
 import type { Params } from "./dispatch.ts";
@@ -22,8 +22,8 @@ export function fieldsOf(kernel: KernelName): Field[] {
 }
 
 /**
- * Writes parameters from byte `at` on, as the device finds them there. Devices are little-endian.
- * Throws `runner` where there are others than the kernel has, or they have no room in `view`.
+ * Writes parameters at byte `at`, in the device's format. Devices are little-endian.
+ * Throws `runner` if a parameter is unknown or missing, or there is no room in `view`.
  */
 export function writeParams(view: DataView, at: number, { kernel, params }: { kernel: KernelName; params: Params }) {
   const fields = fieldsOf(kernel);

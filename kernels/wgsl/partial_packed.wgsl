@@ -1,7 +1,7 @@
-// partial_packed: a thread's part of a product of bytes, for block types that have `unpack32` (packed/). Values of x
-// are rounded to 8 bits with a scale for each 32, and multiplied four at a time. Rounding is done here, in registers,
-// once for COLUMNS columns: what makes x knows nothing of it. Tolerance: each value of x moves by at most 1/254 of the
-// largest beside it. A row's sums do not depend on other rows.
+// partial_packed: a thread's part of a byte product, for block types that have `unpack32` (packed/). Values of x are
+// rounded to 8 bits with a scale per 32, and multiplied four at a time. Rounding happens here, in registers, once for
+// COLUMNS columns; the producer of x is not involved. Tolerance: each value of x moves by at most 1/254 of the largest
+// in its group. A row's sums do not depend on other rows.
 
 /// Thirty-two values of x, four signed bytes to a word: scale · q. And the sum of q over each half.
 struct Rounded { lo: vec4<u32>, hi: vec4<u32>, scale: f32, sums: vec2<f32> }
@@ -16,7 +16,7 @@ fn rounded(eight: Eight, inverse: f32) -> vec2<u32> {
   return vec2<u32>(round4(eight.lo, inverse), round4(eight.hi, inverse));
 }
 
-/// Without the sign, as a number that orders as the value does: what is no number is the largest.
+/// The magnitude as a number in the same order as the value; NaN is the largest.
 fn size_of(values: vec4<f32>) -> vec4<u32> {
   return bitcast<vec4<u32>>(values) & vec4<u32>(0x7fffffffu);
 }
@@ -25,11 +25,11 @@ fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
   return (dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y)) + (dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w));
 }
 
-/// The values from `i` of row r of x, which begins at `row`. What is no number makes the scale, and so all sums, none.
+/// The values from `i` of row r of x, which begins at `row`. A NaN makes the scale, and so all sums, NaN.
 fn round32(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Rounded {
   var eights: array<Eight, 4>;
   var sizes = vec4<u32>();
-  for (var k = 0u; k < 4u; k++) { // a loop, for compilers that copy what is called
+  for (var k = 0u; k < 4u; k++) { // a loop, for compilers that inline calls
     let eight = x_normed(sums, r, row, i + 8u * k);
     sizes = max(sizes, max(size_of(eight.lo), size_of(eight.hi)));
     eights[k] = eight;
@@ -47,7 +47,7 @@ fn dot32(a: Rounded, b: Run) -> f32 {
   return a.scale * (dot(b.scale, sums) - dot(b.least, a.sums));
 }
 
-/// What one thread has of the sum of each row of x with each row of w.
+/// A thread's part of the product of each row of x with each row of w.
 /// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
 fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
   var sums = Sums();
@@ -58,7 +58,7 @@ fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread
     }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
-      // Beyond the matrix its last row is read again: what is made of it is not stored.
+      // Beyond the matrix its last row is read again: the result is not stored.
       let run = unpack32((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
       for (var r = 0u; r < ROWS; r++) {
         if (r < rows) { sums[r * TERMS + c] += dot32(values[r], run); }

@@ -1,7 +1,7 @@
 // partial_plain: a thread's part of a product in float32. Threads take turns at groups of eight weights, which are
 // unpacked once for all rows of x. The sums of a row are added in an order that does not depend on other rows.
 
-/// Σ x · w of eight weights. Where a row ends inside them, what lies behind it must not count, not even as NaN · 0.
+/// Σ x · w of eight weights. If a row ends inside them, values after its end must not count, not even as NaN · 0.
 fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
   if (i + 8u <= p.in_dim) { return dot(a.lo, b.lo) + dot(a.hi, b.hi); }
   var sum = 0.0;
@@ -12,7 +12,7 @@ fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
   return sum;
 }
 
-/// What one thread has of the sum of each row of x with each row of w.
+/// A thread's part of the product of each row of x with each row of w.
 /// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
 fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
   var sums = Sums();
@@ -23,7 +23,7 @@ fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread
     }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
-      // Beyond the matrix its last row is read again: what is made of it is not stored.
+      // Beyond the matrix its last row is read again: the result is not stored.
       let eight = dequant8((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
       for (var r = 0u; r < ROWS; r++) {
         if (r < rows) { sums[r * TERMS + c] += dot8(values[r], eight, i); }

@@ -1,5 +1,5 @@
-// product: sums of up to ROWS rows of x with up to COLUMNS neighbouring rows of w, spliced into the matrix-vector
-// kernels, with what one thread does of them: `partial_plain` or `partial_packed`.
+// product: products of up to ROWS rows of x with up to COLUMNS neighbouring rows of w, spliced into the matrix-vector
+// kernels, on top of a thread's part: `partial_plain` or `partial_packed`.
 
 /// Eight values of x from `i`, zeros beyond the row, which begins at `row`.
 fn x_eight(row: u32, i: u32) -> Eight {
@@ -17,13 +17,13 @@ fn x_eight(row: u32, i: u32) -> Eight {
   return eight;
 }
 
-/// The same of row r of those that are multiplied, as `norm` or `unnormed` has it.
+/// The same for the r-th multiplied row, after `norm` or `unnormed`.
 fn x_normed(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Eight {
   let eight = x_eight(row, i);
   return Eight(normed(sums, r, i, eight.lo), normed(sums, r, i + 4u, eight.hi));
 }
 
-/// Thread r · COLUMNS + c gets the sum of row r of x and row c of w. A barrier must stand between two calls.
+/// Thread r · COLUMNS + c gets the product of row r of x and row c of w. A barrier must be between two calls.
 fn product(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> f32 {
   var sums = partial(x_row, rows, w_row, row_bytes, count, thread);
   return sum_all(&sums, rows, thread);

@@ -3,7 +3,7 @@
 //
 //   binding 0  x      storage, read        f32 (rows, dim)
 //   binding 1  w      storage, read        f32 (len)
-//   binding 2  residual storage, read      f32 (rows, dim), looked at where has_residual
+//   binding 2  residual storage, read      f32 (rows, dim), read if has_residual
 //   binding 3  y      storage, read_write  f32 (rows, dim)
 //   binding 4  p      uniform              Params
 //   dispatch   (dim / len, rows, 1), 256 threads each: a row alone has no more than one workgroup

@@ -1,6 +1,6 @@
-// rope_attention: rope_store and attention in one, for few rows: queries, and the keys of this run, are normed and
-// rotated by whoever needs them; a row's own key and value go into the cache, from which later runs read them. Keys and
-// values of earlier rows of a sequence in the same run are made anew: WGSL orders nothing between workgroups.
+// rope_attention: rope_store and attention in one, for few rows: each workgroup norms and rotates the queries and this
+// run's keys that it needs; a row's own key and value also go into the cache, for later runs. Keys and values of
+// earlier rows of a sequence in the same run are recomputed, because WGSL does not order workgroups.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
 //   binding 1  k      storage, read        f32 (rows, kv_heads · head_dim)
@@ -32,7 +32,7 @@ struct Params {
   apart: u32,
   norm: u32, // 0 none, 1 over each head, 2 over whole rows
   eps: f32,
-  coef: f32, // of the scale by position: see position_scale
+  coef: f32, // coefficient of the scale by position: see position_scale
   floor_scale: f32,
   offset: f32,
 }
@@ -54,7 +54,7 @@ struct Params {
 //#splice turned
 
 fn load_queries(quad: Quad, position: u32, t: u32) {
-  var mine = array<vec4<f32>, 4>(); // of values t, t + 64, …
+  var mine = array<vec4<f32>, 4>(); // values t, t + 64, …
   for (var h = 0u; h < quad.count; h++) {
     load_head(true, quad.row, quad.first + h, t);
     for (var j = 0u; j < 4u && t + j * WG < p.head_dim; j++) {
@@ -68,7 +68,7 @@ fn load_queries(quad: Quad, position: u32, t: u32) {
   }
 }
 
-/// Vec4 t of the key of a row of this run, as the cache has it; zeros beyond its end.
+/// Vec4 t of the key of a row of this run, in the cache's format; zeros beyond its end.
 fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> Four {
   load_head(false, row, kv_head, t);
   if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
@@ -78,7 +78,7 @@ fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> Four {
   );
 }
 
-/// As `key_of`, of the value.
+/// The same for the value.
 fn value_of(row: u32, kv_head: u32, t: u32) -> Four {
   if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
   let at = (row * p.kv_heads + kv_head) * p.head_dim + 4u * t;
@@ -106,7 +106,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   load_queries(quad, row.z, t);
   workgroupBarrier();
   var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
-  // From here on positions are rows of this run, which stand before this one.
+  // From here on positions are rows of this run before this one.
   let fresh = max(span.start, row.z - (group.y - batch[2u + 2u * group.y].x));
   attend(&found, base, span.start, min(span.end, fresh), quad.columns, t);
   for (var position = fresh; position < span.end; position++) {

@@ -25,7 +25,7 @@ struct Params {
   ctx_len: u32,
   norm: u32, // 0 none, 1 over each head, 2 over whole rows
   eps: f32,
-  coef: f32, // of the scale by position: see position_scale
+  coef: f32, // coefficient of the scale by position: see position_scale
   floor_scale: f32,
   offset: f32,
 }

@@ -1,16 +1,16 @@
 // route: the `used` largest of softmax(logits) of a row, best first, the lower index on a tie, spliced into the kernels
-// that choose experts. Each expert's place is the number of those that come before it.
+// that choose experts. Each expert's rank is the number of better experts.
 const EXPERTS_MAX: u32 = 512u;
 const LOWEST: f32 = -3.4e38;
 var<workgroup> row_logits: array<vec4<f32>, EXPERTS_MAX / 4u>;
 var<workgroup> chosen: array<u32, EXPERTS_MAX>;
-var<workgroup> each: array<f32, WG>; // what each thread found
+var<workgroup> each: array<f32, WG>; // each thread's result
 
 fn row_logit(e: u32) -> f32 {
   return row_logits[e / 4u][e % 4u];
 }
 
-/// Of all threads, the greatest or the sum. A barrier stands before and after.
+/// The maximum or the sum over all threads. Contains a barrier before and after.
 fn joined(part: f32, greatest: bool, t: u32) -> f32 {
   workgroupBarrier();
   each[t] = part;
@@ -21,7 +21,7 @@ fn joined(part: f32, greatest: bool, t: u32) -> f32 {
   return all;
 }
 
-/// How many experts come before e.
+/// The number of experts that rank before e.
 fn place_of(e: u32, experts: u32) -> u32 {
   let own = vec4<f32>(row_logit(e));
   var before = vec4<u32>();
@@ -42,7 +42,7 @@ fn choose(row: u32, experts: u32, used: u32, t: u32) {
     }
     row_logits[i] = four;
   }
-  for (var j = t; j < used; j += WG) { chosen[j] = 0u; } // where logits are NaN, some places stay as they are
+  for (var j = t; j < used; j += WG) { chosen[j] = 0u; } // if logits are NaN, some places stay unset
   workgroupBarrier();
   for (var e = t; e < experts; e += WG) {
     let place = place_of(e, experts);
@@ -51,7 +51,7 @@ fn choose(row: u32, experts: u32, used: u32, t: u32) {
   workgroupBarrier();
 }
 
-/// After `choose`: the greatest logit, and what exp of a logit less this is multiplied by to be a share of p.scale.
+/// After `choose`: the maximum logit, and the factor that turns exp(logit − maximum) into a share of p.scale.
 fn weigh(experts: u32, used: u32, t: u32) -> vec2<f32> {
   var part = LOWEST;
   for (var e = t; e < experts; e += WG) { part = max(part, row_logit(e)); }

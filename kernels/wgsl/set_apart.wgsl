@@ -1,11 +1,11 @@
-// set_apart: takes tokens out of the rows of logits: their bits go to the answer, a mark takes their place. Every id of
-// a row is there once.
+// set_apart: masks tokens in the rows of logits: their bits go to the result, and a mark replaces them. A row has every
+// id at most once.
 //
 //   binding 0  logits   storage, read_write  u32 (wanted rows, vocab), the bits of f32
 //   binding 1  wishes   storage, read        u32, see candidates.ts
 //   binding 2  answers  storage, read_write  u32, see candidates.ts
 //   binding 3  p        uniform              Params
-//   dispatch   (APART_MAX / 64, rows with a wish, 1), 64 threads of one id each
+//   dispatch   (APART_MAX / 64, rows with a request, 1), 64 threads of one id each
 //   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
 struct Params { vocab: u32, wish_words: u32, answer_words: u32, apart_max: u32 }
 @group(0) @binding(0) var<storage, read_write> logits: array<u32>;

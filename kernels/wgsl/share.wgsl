@@ -1,4 +1,4 @@
-// share: the MLP that every row passes, spliced into moe_gated where there is one.
+// share: the shared expert's MLP, spliced into moe_gated_shared.
 //#splice quant 3
 //#splice product 3
 //#splice quant 4

@@ -1,4 +1,4 @@
-// soft_cap: x = cap · tanh(x / cap). tanh of what is large is NaN on some devices: beyond 15 it is 1 in float32.
+// soft_cap: x = cap · tanh(x / cap). tanh of large numbers is NaN on some devices: beyond 15 it is 1 in float32.
 //
 //   binding 0  x      storage, read_write  f32 (rows, dim)
 //   binding 1  p      uniform              Params

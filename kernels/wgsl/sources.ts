@@ -1,6 +1,6 @@
 /**
- * The registry of kernels, of dequantizers, and of the snippets that several kernels share; and how a kernel's whole
- * source is put together. Nothing here needs more than a browser has.
+ * The registry of kernels, dequantizers and shared snippets, and the assembly of a kernel's source. Needs only a
+ * browser's features.
  */
 import type { CacheType } from "./cache.ts";
 import { AppError, PLAIN, type SizeName, type Tuning } from "../../src/base/index.ts";
@@ -102,7 +102,7 @@ import packed_q6_K from "./packed/q6_K.wgsl" with { type: "text" };
 import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
 import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
 
-/** Kernels by the name of their file; one has a second form, with twice as many matrices to compile. */
+/** Kernels by file name; one has a second form, with twice as many matrices to compile. */
 export const KERNELS = {
   activate,
   add,
@@ -142,7 +142,7 @@ export const KERNELS = {
 } as const satisfies Record<string, string>;
 export type KernelName = keyof typeof KERNELS;
 
-/** What unpacks eight weights of a block type: `fn dequant8(block: u32, at: u32) -> Eight`, by ggml's type name. */
+/** Unpackers of eight weights of a block type: `fn dequant8(block: u32, at: u32) -> Eight`, by ggml's type name. */
 export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   f32,
   f16,
@@ -174,7 +174,7 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   q2_0,
 };
 
-/** What unpacks 32 weights as bytes: `fn unpack32(block: u32, at: u32) -> Run`, for the block types that are some. */
+/** Unpackers of 32 weights as bytes: `fn unpack32(block: u32, at: u32) -> Run`, for block types that have one. */
 export const PACKED: Readonly<Record<string, string>> = {
   iq4_nl: packed_iq4_nl,
   iq4_xs: packed_iq4_xs,
@@ -192,7 +192,7 @@ export const PACKED: Readonly<Record<string, string>> = {
   tq2_0: packed_tq2_0,
 };
 
-/** How keys and values are kept. */
+/** Formats of the KV cache. */
 const CACHES: Readonly<Record<CacheType, string>> = { f32: cacheF32, f16: cacheF16 };
 
 /** Snippets that are the same for every matrix and device. */
@@ -216,21 +216,22 @@ const SPLICE = /^\/\/#splice ([a-z]+)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;
-/** How a tile keeps weights. */
+/** The type of a tile's weights. */
 const STORED = "alias Stored = vec4<f32>;";
 
-/** What a device offers beside the core of WGSL, that kernels have variants for, and what to make of it. */
+/** Optional features of a device that kernels have variants for, and the chosen tuning. */
 export interface Variant {
   /** `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
-  /** Left out: `PLAIN`. */
+  /** Default: `PLAIN`. */
   readonly tuning?: Tuning;
 }
 
 /**
  * A kernel's source with its snippets in place.
- * @param quants block types of its matrices, in order, or what the cache that it works on is kept as. Throws
- *   `unsupported` where nothing unpacks one
+ * @param quants block types of its matrices, in order, or the format of its cache. Throws `unsupported` if a type has
+ * no
+ *   unpacker
  */
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
   const { subgroups, tuning = PLAIN } = variant;
@@ -238,7 +239,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
-    if (what === "cache") return CACHES[quants[0] as CacheType]; // lowering gave it
+    if (what === "cache") return CACHES[quants[0] as CacheType]; // set by lowering
     if (what === "sum") {
       if (subgroups) features.add("subgroups");
       return subgroups ? sumSubgroups : sumShared;
@@ -255,7 +256,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   return [...features].map((feature) => `enable ${feature};\n`).join("") + halved;
 }
 
-/** What depends on a matrix's block type: how it is unpacked, and how it is multiplied with few rows. */
+/** The snippets for a matrix's block type: unpacking, and products with few rows. */
 function matrixSnippets(quant: string | undefined, packed: boolean): { unpacking: string; product: string } {
   const bytewise = packed && quant !== undefined ? PACKED[quant] : undefined;
   const unpacking = `${bytes}\n${dequantizer(quant)}`;
@@ -270,7 +271,7 @@ function dequantizer(quant: string | undefined): string {
   throw new AppError("unsupported", `block type ${quant}: the GPU kernels read ${known}`);
 }
 
-/** What a snippet declares, and the matrix that it works on. */
+/** Declared names of a snippet, and the name of its matrix. */
 const namesOf = (snippet: string): string[] => [
   "w",
   ...[...snippet.matchAll(/^(?:fn|const|struct) (\w+)/gm)].map(([, name]) => name!), // the group is not optional

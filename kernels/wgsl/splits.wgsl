@@ -1,7 +1,7 @@
-// splits: how what a row sees is split among workgroups, as in splits.ts, spliced into the kernels that make and join
-// the parts. It depends on the row alone, so that it has the same bits in company.
+// splits: how a row's context is split among workgroups, as in splits.ts, spliced into the kernels that make and join
+// the parts. It depends on the row alone, so that its bits do not depend on other rows.
 
-/// How many positions a row sees that stands at `position`.
+/// The number of positions that a row at `position` attends to.
 fn seen_from(position: u32) -> u32 {
   return select(position + 1u, min(position + 1u, p.window), p.window > 0u);
 }

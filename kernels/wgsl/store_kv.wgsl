@@ -1,4 +1,4 @@
-// store_kv: puts the keys and values of the rows where their slots and positions are in the cache.
+// store_kv: writes the keys and values of the rows to the cache, by slot and position.
 //
 //   binding 0  k      storage, read        f32 (rows, dim)
 //   binding 1  v      storage, read        f32 (rows, dim)

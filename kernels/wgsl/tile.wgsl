@@ -1,19 +1,19 @@
-// tile: sums of ROWS rows of x with COLUMNS neighbouring rows of w, spliced into the kernels for many rows. Thirty-two
-// weights of each column and values of each row at a time lie in workgroup memory, four columns or rows to a vector;
+// tile: products of ROWS rows of x with COLUMNS neighbouring rows of w, spliced into the kernels for many rows. 32
+// weights of each column and 32 values of each row at a time are in workgroup memory, four columns or rows per vector;
 // each thread sums four rows by eight columns in registers. A row's sums do not depend on its place or on other rows.
 //
-// A kernel says how many ROWS it takes, 32 or 64, and which row of x stands at a place: fn x_row_of(place: u32) -> u32.
-// Weights may wait as float16, which moves each by at most 1/2048 of itself, or 3e-8; values of x, which may be larger
-// than any float16, and all sums stay float32.
+// A kernel defines ROWS, 32 or 64, and the row of x at a place: fn x_row_of(place: u32) -> u32. Weights may be stored
+// as float16, which moves each by at most 1/2048 of itself, or 3e-8; values of x, which may exceed float16's range, and
+// all sums stay float32.
 const COLUMNS: u32 = 64u; // tuned: tileColumns
 const DEPTH: u32 = 32u;
 /// Columns and rows four at a time.
 const COLUMN_FOURS: u32 = COLUMNS / 4u;
 const ROW_FOURS: u32 = ROWS / 4u;
-/// Threads of a workgroup, and how many stand side by side.
+/// Threads of a workgroup, and threads per row of threads.
 const WG: u32 = ROW_FOURS * THREAD_COLUMNS;
 const THREAD_COLUMNS: u32 = COLUMNS / 8u;
-/// Four weights as they wait in workgroup memory.
+/// Four weights in workgroup memory.
 alias Stored = vec4<f32>;
 var<workgroup> xs: array<vec4<f32>, DEPTH * ROW_FOURS>; // (DEPTH, ROWS / 4)
 var<workgroup> ws: array<Stored, DEPTH * COLUMN_FOURS>; // (DEPTH, COLUMNS / 4)
@@ -94,7 +94,7 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
   let column = column_in_tile(t) / 4u;
   var low = mat4x4<f32>();
   var high = mat4x4<f32>();
-  let live = first_place + 4u * row < end && first_column + 4u * column < count; // else there is nothing to store
+  let live = first_place + 4u * row < end && first_column + 4u * column < count; // otherwise no result is stored
   for (var depth = 0u; depth < p.in_dim; depth += DEPTH) {
     load_x(first_place, end, depth, t);
     load_w(w_row, count, first_column, depth, t);

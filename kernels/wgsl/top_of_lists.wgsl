@@ -1,9 +1,9 @@
-// top_of_lists: the `keep` best of every 1,024 tokens that `top_of_logits` or this kernel left of a row, best first.
+// top_of_lists: the `keep` best of every 1,024 tokens in a row's lists from `top_of_logits` or this kernel, best first.
 //
 //   binding 0  x       storage, read        vec2 of rising bits and id, (rows, count)
 //   binding 1  y       storage, read_write  the same, (rows, y_stride), from y_first
 //   binding 2  p       uniform              Params
-//   dispatch   (ceil(count / 1024), rows with a wish, 1), 256 threads each
+//   dispatch   (ceil(count / 1024), rows with a request, 1), 256 threads each
 //   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
 struct Params { count: u32, keep: u32, y_stride: u32, y_first: u32 }
 @group(0) @binding(0) var<storage, read> x: array<vec2<u32>>;

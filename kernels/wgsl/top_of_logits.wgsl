@@ -1,11 +1,11 @@
-// top_of_logits: the `keep` best of every 1,024 logits of a row, best first. Tokens that were set apart are not among
-// them; NaN and what is infinite come before everything, so that they are seen.
+// top_of_logits: the `keep` best of every 1,024 logits of a row, best first. Excludes masked tokens; NaN and infinity
+// rank before everything, so that they are detected.
 //
 //   binding 0  logits  storage, read        u32 (wanted rows, vocab), the bits of f32
 //   binding 1  wishes  storage, read        u32, see candidates.ts
 //   binding 2  y       storage, read_write  vec2 of rising bits and id, (rows, y_stride), from y_first
 //   binding 3  p       uniform              Params
-//   dispatch   (ceil(vocab / 1024), rows with a wish, 1), 256 threads each
+//   dispatch   (ceil(vocab / 1024), rows with a request, 1), 256 threads each
 //   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
 struct Params { vocab: u32, wish_words: u32, keep: u32, y_stride: u32, y_first: u32 }
 @group(0) @binding(0) var<storage, read> logits: array<u32>;
@@ -16,7 +16,7 @@ struct Params { vocab: u32, wish_words: u32, keep: u32, y_stride: u32, y_first: 
 // As in set_apart.
 const MARK: u32 = 0xffa7a9a7u;
 
-/// The token, as `keep_best` compares them. Bits are looked at, never floats: a compiler may take it that there is no
+/// The token in the form that `keep_best` compares. Reads bits, never floats: a compiler may assume that there is no
 /// NaN.
 fn token(bits: u32, id: u32) -> vec2<u32> {
   if (bits == MARK) { return NONE; }

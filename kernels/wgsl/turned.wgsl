@@ -1,4 +1,4 @@
-// turned: one head of raw queries or keys, normed and rotated by its position, spliced into the kernels that do so.
+// turned: one head of raw queries or keys, normed and rotated by its position, spliced into kernels.
 
 var<workgroup> head: array<f32, 256>;
 var<workgroup> squares: array<f32, 64>;
@@ -8,7 +8,7 @@ fn raw_at(is_query: bool, at: u32) -> f32 {
   return k[at];
 }
 
-/// Puts head `h` of a row into `head`, normed, by all 64 threads.
+/// Loads head `h` of a row into `head`, normed, by all 64 threads.
 fn load_head(is_query: bool, row: u32, h: u32, t: u32) {
   let dim = select(p.kv_heads, p.heads, is_query) * p.head_dim;
   let base = row * dim;
@@ -34,7 +34,7 @@ fn load_head(is_query: bool, row: u32, h: u32, t: u32) {
   workgroupBarrier();
 }
 
-/// Value i of the head in `head`, turned by its position.
+/// Value i of the head in `head`, rotated by its position.
 fn turned(i: u32, position: u32) -> f32 {
   if (i >= 2u * p.pairs) { return head[i]; }
   let upper = (i / p.apart) % 2u == 1u;
@@ -43,7 +43,7 @@ fn turned(i: u32, position: u32) -> f32 {
   return head[i] * turn.x + select(-other, other, upper) * turn.y;
 }
 
-/// What queries are multiplied with, by their position.
+/// The factor on queries by their position.
 fn scale_at(position: u32) -> f32 {
   return 1.0 + p.coef * log(floor((f32(position) + p.offset) / p.floor_scale) + 1.0);
 }

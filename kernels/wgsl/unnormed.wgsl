@@ -1,6 +1,6 @@
-// unnormed: what `norm` is for kernels whose rows of x have no norm.
+// unnormed: replaces `norm` in kernels whose rows of x have no norm.
 
-/// Sums of a row of x: of each column.
+/// Sums per row of x: one per column.
 const TERMS: u32 = COLUMNS;
 
 fn is_summed(term: u32) -> bool {

@@ -1,4 +1,4 @@
-// unshared: what `share` is where no MLP stands beside the experts. It binds the same buffers.
+// unshared: replaces `share` without a shared expert. Binds the same buffers.
 
 fn share(row: u32, first: u32, thread: Thread) {
   _ = &w_3;

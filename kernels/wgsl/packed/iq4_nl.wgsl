@@ -1,4 +1,4 @@
-// iq4_nl: 32 weights at a time as bytes with their scales. What they are: quant/iq4_nl.wgsl.
+// iq4_nl: 32 weights at a time as bytes with their scales. Formula: quant/iq4_nl.wgsl.
 /// The levels of sixteen nibbles.
 fn levels16(words: vec4<u32>) -> vec4<u32> {
   let q = words & vec4<u32>(0x0f0f0f0fu);

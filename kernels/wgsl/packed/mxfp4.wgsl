@@ -1,4 +1,4 @@
-// mxfp4: 32 weights at a time as bytes with their scales. What they are: quant/mxfp4.wgsl.
+// mxfp4: 32 weights at a time as bytes with their scales. Formula: quant/mxfp4.wgsl.
 /// The levels of sixteen nibbles.
 fn levels16(words: vec4<u32>) -> vec4<u32> {
   let q = words & vec4<u32>(0x0f0f0f0fu);
@@ -12,7 +12,7 @@ fn levels16(words: vec4<u32>) -> vec4<u32> {
 
 fn unpack32(block: u32, at: u32) -> Run {
   let e = byte_at(block);
-  // The two smallest powers are no normal numbers.
+  // The two smallest powers are subnormal.
   let d = bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
   let words = words_at(block + 1u);
   return Run(levels16(words), levels16(words >> vec4<u32>(4u)), vec2<f32>(d), vec2<f32>());

@@ -1,4 +1,4 @@
-// q2_K: 32 weights at a time as bytes with their scales. What they are: quant/q2_K.wgsl.
+// q2_K: 32 weights at a time as bytes with their scales. Formula: quant/q2_K.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let scales = vec2<u32>(byte_at(block + (at >> 4u)), byte_at(block + (at >> 4u) + 1u));
   let i = block + 16u + (at >> 7u) * 32u;

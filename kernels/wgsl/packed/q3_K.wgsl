@@ -1,4 +1,4 @@
-// q3_K: 32 weights at a time as bytes with their scales. What they are: quant/q3_K.wgsl.
+// q3_K: 32 weights at a time as bytes with their scales. Formula: quant/q3_K.wgsl.
 fn scale_at(block: u32, group: u32) -> f32 {
   let low = (byte_at(block + 96u + (group & 7u)) >> ((group >> 3u) * 4u)) & 15u;
   let top = (byte_at(block + 104u + (group & 3u)) >> ((group >> 2u) * 2u)) & 3u;

@@ -1,4 +1,4 @@
-// q4_0: 32 weights at a time as bytes with their scales. What they are: quant/q4_0.wgsl.
+// q4_0: 32 weights at a time as bytes with their scales. Formula: quant/q4_0.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let d = half_at(block);
   let words = words_at(block + 2u);

@@ -1,4 +1,4 @@
-// q4_1: 32 weights at a time as bytes with their scales. What they are: quant/q4_1.wgsl.
+// q4_1: 32 weights at a time as bytes with their scales. Formula: quant/q4_1.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let words = words_at(block + 4u);
   let nibbles = vec4<u32>(0x0f0f0f0fu);

@@ -1,4 +1,4 @@
-// q4_K: 32 weights at a time as bytes with their scales. What they are: quant/q4_K.wgsl.
+// q4_K: 32 weights at a time as bytes with their scales. Formula: quant/q4_K.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let scales = scale_min(block + 4u, at >> 5u);
   let i = block + 16u + (at >> 6u) * 32u;

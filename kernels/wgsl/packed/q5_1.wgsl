@@ -1,4 +1,4 @@
-// q5_1: 32 weights at a time as bytes with their scales. What they are: quant/q5_1.wgsl.
+// q5_1: 32 weights at a time as bytes with their scales. Formula: quant/q5_1.wgsl.
 /// The fifth bits of sixteen weights, one in each byte.
 fn fifth_bits(bits: u32) -> vec4<u32> {
   return vec4<u32>(spread_bits(bits), spread_bits(bits >> 4u), spread_bits(bits >> 8u), spread_bits(bits >> 12u)) <<

@@ -1,4 +1,4 @@
-// q5_K: 32 weights at a time as bytes with their scales. What they are: quant/q5_K.wgsl.
+// q5_K: 32 weights at a time as bytes with their scales. Formula: quant/q5_K.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let scales = scale_min(block + 4u, at >> 5u);
   let i = block + 48u + (at >> 6u) * 32u;

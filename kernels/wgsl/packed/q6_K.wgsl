@@ -1,4 +1,4 @@
-// q6_K: 32 weights at a time as bytes with their scales. What they are: quant/q6_K.wgsl.
+// q6_K: 32 weights at a time as bytes with their scales. Formula: quant/q6_K.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let scales = unpack4xI8(word_at(block + 192u + (at >> 4u))).xy;
   let s = half_at(block + 208u) * vec2<f32>(scales);

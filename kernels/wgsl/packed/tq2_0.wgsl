@@ -1,4 +1,4 @@
-// tq2_0: 32 weights at a time as bytes with their scales. What they are: quant/tq2_0.wgsl.
+// tq2_0: 32 weights at a time as bytes with their scales. Formula: quant/tq2_0.wgsl.
 fn unpack32(block: u32, at: u32) -> Run {
   let d = half_at(block + 64u);
   let i = block + (at >> 7u) * 32u;

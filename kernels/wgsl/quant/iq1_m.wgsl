@@ -1,5 +1,5 @@
-// iq1_m: w = d · (2 · s + 1) · (point ± ⅛), with points of eight weights by number; d lies in the highest bits of the
-// scales. Layout: `block_iq1_m` in ggml-common.h; the points (`iq1s_grid`) lie behind the matrix.
+// iq1_m: w = d · (2 · s + 1) · (point ± ⅛), with grid points of eight weights; d lies in the highest bits of the
+// scales. Layout: `block_iq1_m` in ggml-common.h; the grid (`iq1s_grid`) follows the matrix.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 56u;
 const GRID_WORDS: u32 = 4096u;

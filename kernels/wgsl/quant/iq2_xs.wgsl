@@ -1,5 +1,5 @@
-// iq2_xs: w = d · (s + ½) / 4 · point · sign, with points of eight weights by number. Layout: `block_iq2_xs` in
-// ggml-common.h; the points (`iq2xs_grid`) lie behind the matrix.
+// iq2_xs: w = d · (s + ½) / 4 · point · sign, with grid points of eight weights. Layout: `block_iq2_xs` in
+// ggml-common.h; the grid (`iq2xs_grid`) follows the matrix.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 74u;
 const GRID_WORDS: u32 = 1024u;

@@ -1,5 +1,5 @@
-// iq2_xxs: w = d · (s + ½) / 4 · point · sign, with points of eight weights by number. Layout: `block_iq2_xxs` in
-// ggml-common.h; the points (`iq2xxs_grid`) lie behind the matrix.
+// iq2_xxs: w = d · (s + ½) / 4 · point · sign, with grid points of eight weights. Layout: `block_iq2_xxs` in
+// ggml-common.h; the grid (`iq2xxs_grid`) follows the matrix.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 66u;
 const GRID_WORDS: u32 = 512u;

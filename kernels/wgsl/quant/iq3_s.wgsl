@@ -1,5 +1,5 @@
-// iq3_s: w = d · (2 · s + 1) · point · sign, with points of four weights by number. Layout: `block_iq3_s` in
-// ggml-common.h; the points (`iq3s_grid`) lie behind the matrix.
+// iq3_s: w = d · (2 · s + 1) · point · sign, with grid points of four weights. Layout: `block_iq3_s` in
+// ggml-common.h; the grid (`iq3s_grid`) follows the matrix.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 110u;
 const GRID_WORDS: u32 = 512u;

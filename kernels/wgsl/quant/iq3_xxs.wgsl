@@ -1,5 +1,5 @@
-// iq3_xxs: w = d · (s + ½) / 2 · point · sign, with points of four weights by number. Layout: `block_iq3_xxs` in
-// ggml-common.h; the points (`iq3xxs_grid`) lie behind the matrix.
+// iq3_xxs: w = d · (s + ½) / 2 · point · sign, with grid points of four weights. Layout: `block_iq3_xxs` in
+// ggml-common.h; the grid (`iq3xxs_grid`) follows the matrix.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 98u;
 const GRID_WORDS: u32 = 256u;

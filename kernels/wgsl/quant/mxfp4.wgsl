@@ -13,7 +13,7 @@ fn levels_of(word: u32) -> vec4<f32> {
 
 fn dequant8(block: u32, at: u32) -> Eight {
   let e = byte_at(block);
-  // The two smallest powers are no normal numbers.
+  // The two smallest powers are subnormal.
   let d = bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
   let i = block + 1u + (at & 15u);
   let shift = (at >> 4u) * 4u;
