@@ -1,4 +1,4 @@
-/** Gated steps as backends know them that lack `swiglu_oai` and experts without a gate. */
+/** Gated steps for backends without `swiglu_oai` and without experts that lack a gate. */
 import type { Activation, Step, Weight } from "../src/engine/program/step.ts";
 
 type Gated = Extract<Step, { op: "moe" | "gatedMlp" }>;
