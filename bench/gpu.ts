@@ -45,7 +45,7 @@ const { values: flags, positionals } = parseArgs({
 /** A side's result, or the reason why it has no result. */
 type Outcome<T> = { readonly value: T } | { readonly reason: string };
 
-/** Of one file. */
+/** The results for one file. */
 interface Part {
   readonly name: string;
   readonly fileBytes: number;

@@ -64,7 +64,7 @@ function addLists(program: Command, does: Does): void {
   program
     .command("models")
     .description("list models to pull, and which fit this machine")
-    .option("--all", "those that do not fit, too")
+    .option("--all", "include models that do not fit")
     .option(...JSON_FLAG)
     .action(does(async () => (await import("./commands/models.ts")).models));
   program
@@ -209,7 +209,7 @@ function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void 
 /** Commands of other programs, for people who try them here. */
 const ELSEWHERE: readonly (readonly [names: readonly string[], what: string])[] = [
   [["signin", "login"], "there is nothing to sign in to: every model runs on this machine"],
-  [["signout", "logout"], "nobody is signed in: every model runs on this machine"],
+  [["signout", "logout"], "Hearth has no accounts: every model runs on this machine"],
 ];
 
 function addElsewhere(program: Command, parts: CliParts): void {

@@ -119,7 +119,7 @@ export function makeHandlers(parts: AppDeps) {
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
   makeHidePaths({ models: [store.root, ...library.others], home: config.home });
 
-/** What this server is, how it does, and its page. */
+/** The server's description, its health, and its page. */
 const serverRoutes = (deps: RouteDeps) =>
   new Elysia()
     .use(rootRoutes(deps))

@@ -293,7 +293,7 @@ test.each(["/v1/messages", "/v1/messages/count_tokens"])(
           type: "error",
           error: {
             type: "not_found_error",
-            message: "thread: expected all messages, got a thread to go on with, and none is kept here",
+            message: "thread: expected all messages, got a thread to continue, and this server keeps no threads",
             details: { error_code: "thread_not_found" },
           },
           request_id: expect.any(String),

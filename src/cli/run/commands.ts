@@ -42,15 +42,15 @@ const HELP_SET = `Available Commands:
   /set noformat                  Ask for text again
   /set verbose                   Show statistics after every answer
   /set quiet                     Stop showing statistics
-  /set think [level]             Let the model think first
-  /set nothink                   Let the model answer at once
+  /set think [level]             Let the model think before it answers
+  /set nothink                   Let the model answer without thinking
 `;
 
 const HELP_SHOW = `Available Commands:
   /show info         Show details of this model
   /show license      Show its license
   /show modelfile    Show its Modelfile
-  /show parameters   Show its parameters, and those of this session
+  /show parameters   Show its parameters, and this session's
   /show system       Show the system message
   /show template     Show the prompt template
 `;

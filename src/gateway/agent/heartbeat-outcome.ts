@@ -90,7 +90,8 @@ function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOu
     return { kind: "skipped", reason: "a reply is on its way to people already", ...said };
   }
   if (yield* wasSent({ ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
-  if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };
+  if (config.target === "none")
+    return { kind: "skipped", reason: "agents.defaults.heartbeat.target is 'none'", ...said };
   const target = yield* heartbeatTarget(config, delivery);
   if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
   yield* delivery.addReply({ groupId: runId, target, text, now });

@@ -111,7 +111,8 @@ function makeTokens(api: Api, { appId, password, tenantId, now }: TokenSettings)
     if (outcome.kind !== "sent") return outcome;
     const body = answer.kind === "answered" ? answer.body : undefined;
     const value = textField(body, "access_token") ?? "";
-    if (!/^[\x21-\x7e]+$/.test(value)) return { kind: "failed", reason: api.say("the token is no header text") };
+    if (!/^[\x21-\x7e]+$/.test(value))
+      return { kind: "failed", reason: api.say("the token contains characters that a header cannot hold") };
     const lifeMs = Number(field(body, "expires_in") ?? 0) * 1000 - TOKEN_MARGIN_MS;
     kept = { value, untilMs: now() + Math.max(0, lifeMs) };
     return { kind: "token", value };

@@ -16,7 +16,7 @@ export function auditMail({ hooks, folder }: GatewaySnapshot, document: Document
   if (!mail?.host) return;
   const path = (key: string) => ["hooks", "mail", key];
   if (!mail.enabled) {
-    report("info", "mail-off", { path: path("enabled"), message: "there is a mailbox, and nobody listens to it" });
+    report("info", "mail-off", { path: path("enabled"), message: "a mailbox is configured, but not watched" });
     return;
   }
   const account = mailAccount(mail, folder);

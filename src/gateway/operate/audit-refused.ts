@@ -23,7 +23,7 @@ export function auditRefused(
   }
   if (action === "wake") return;
   const problem = callbackUrl && urlProblem(callbackUrl, { allowPrivate: hooks.callbacks.allowPrivateAddresses });
-  if (problem) report("callback-impossible", "callbackUrl", `${problem}: no run of this mapping is told of`);
+  if (problem) report("callback-impossible", "callbackUrl", `${problem}: no outcome of this mapping is reported`);
   if (!hooksMayRun({ hooks, agents }, agentId)) {
     report("agent-not-allowed", "agentId", `no such agent, or hooks.allowedAgentIds leaves it out: every ${REFUSED}`);
   }

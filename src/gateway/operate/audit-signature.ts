@@ -69,8 +69,8 @@ function auditForm(auth: SignatureForm, { path, report }: Omit<AtMapping, "parts
   if (!signedContent.includes("{body}") && !signedContent.includes("{form}")) {
     const once = signedContent.includes("{id}") && placeOf(auth, "id") !== undefined;
     const message = once
-      ? "has no {body}: whoever catches a delivery on its way can change its body"
-      : "has no {body}: whoever has seen one signature can send any body with it";
+      ? "has no {body}: an attacker who intercepts a delivery can change its body"
+      : "has no {body}: an attacker who has seen one signature can send any body with it";
     report(once ? "warn" : "error", "body-unsigned", { path: at, message });
   }
   for (const key of ["header", "timestampHeader", "idHeader"] as const) {

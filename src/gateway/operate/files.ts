@@ -88,7 +88,7 @@ async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Doc
   const at = { key: "hooks.transformsDir", where: document.where(["hooks", "transformsDir"]) };
   const found = await stat(path).catch(() => undefined);
   if (!found?.isDirectory()) {
-    return [{ ...at, id: "transforms-missing", severity: "error", message: `'${path}' is no folder` }];
+    return [{ ...at, id: "transforms-missing", severity: "error", message: `'${path}' is not a folder` }];
   }
   if (process.platform === "win32" || (found.mode & OTHERS_WRITE) === 0) return [];
   const message = `everyone on this machine may put code into '${path}'`;

@@ -92,7 +92,7 @@ function refOf({ name, weights, adapters, files, ...rest }: ModelParts): ModelRe
   if (files)
     throw new AppError(
       "unsupported",
-      `'${rest.displayName}' is no GGUF, and Hearth's engine in this page runs no other`,
+      `'${rest.displayName}' is not a GGUF file, and Hearth's engine in this page runs no other format`,
     );
   const sizeBytes = [weights, ...adapters].reduce((sum, { size }) => sum + size, 0);
   const paths = {

@@ -56,7 +56,7 @@ export function requireMaxTokens(body: MessagesBody): void {
 export function checkThread(body: MessagesBody): void {
   const thread = optional(readFields)(body.thread, "thread");
   if (thread?.["type"] !== "continue") return;
-  const message = "thread: expected all messages, got a thread to go on with, and none is kept here";
+  const message = "thread: expected all messages, got a thread to continue, and this server keeps no threads";
   throw new AppError("not_found", message, { errorCode: "thread_not_found" });
 }
 

@@ -5,7 +5,7 @@ import { AppError, jsonExcess, messageOf, type JsonLimits } from "../../base/ind
 const LIMITS: JsonLimits = {
   depth: 1000, // schemas nest tens of levels; every walk over a body may recurse this deep
   texts: 100_000, // the longest conversations of agents have some ten thousand
-  values: 2_000_000, // a context of a million tokens is an array of as many numbers
+  values: 2_000_000, // a context of a million tokens is an array of a million numbers
 };
 
 const WHAT = { depth: "levels", texts: "keys and texts", values: "values" };

@@ -29,7 +29,7 @@ export function watchMail(gateway: WatchedMail, registers: Registry[]): void {
   });
   void new Counter({
     name: "hearth_mails_total",
-    help: "Mails by what became of them: accepted, repeated, nothing (the mapping wants none), refused",
+    help: "Mails by outcome: accepted, repeated, nothing (the mapping wants no action), refused",
     labelNames: ["outcome"],
     registers,
     collect() {

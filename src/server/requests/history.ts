@@ -107,7 +107,7 @@ export function readArguments(value: unknown, left: LeftOut): Record<string, unk
   if (text.trim() === "") return {};
   const whole = tryParse(text);
   if (isObject(whole)) return { ...whole };
-  left.push("arguments that are no JSON object");
+  left.push("arguments that are not a JSON object");
   return fieldsOfPrefix(text) ?? { [NO_JSON]: text };
 }
 

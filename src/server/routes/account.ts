@@ -30,15 +30,15 @@ export const accountRoutes = ({ answer }: RouteDeps) =>
     })
     .post("/api/me", ({ request }) => answer(request, notSignedIn), {
       parse: "none",
-      detail: describe({ api: "native", summary: "Who is signed in: nobody", reply: "json" }),
+      detail: describe({ api: "native", summary: "The signed-in user: Hearth has no accounts", reply: "json" }),
     })
     .post("/api/signout", ({ request }) => answer(request, notSignedIn), {
       parse: "none",
-      detail: describe({ api: "native", summary: "Sign out: nobody is signed in", reply: "json" }),
+      detail: describe({ api: "native", summary: "Sign out: no effect, Hearth has no accounts", reply: "json" }),
     })
     .delete("/api/user/keys/:key", ({ request }) => answer(request, notSignedIn), {
       parse: "none",
-      detail: describe({ api: "native", summary: "Sign out: nobody is signed in", reply: "json" }),
+      detail: describe({ api: "native", summary: "Sign out: no effect, Hearth has no accounts", reply: "json" }),
     })
     .get(
       "/api/experimental/model-recommendations",

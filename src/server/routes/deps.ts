@@ -1,4 +1,4 @@
-/** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
+/** Shared parts of the routes. `main.ts` builds them; `app.ts` adds `answer`. */
 import type { Config } from "../../base/config/index.ts";
 import type { Logger } from "../../base/index.ts";
 import type { Tracer } from "../../base/tracing.ts";
@@ -13,7 +13,7 @@ import type { Lifecycle } from "./lifecycle.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { RecentRequests } from "../http/recent.ts";
 
-/** What routes use of the gateway. */
+/** The part of the gateway that routes use. */
 export interface ServedGateway extends Pick<
   Gateway,
   "ingress" | "admin" | "observe" | "status" | "nodes" | "check" | "isDraining" | "backInMs"
@@ -21,7 +21,7 @@ export interface ServedGateway extends Pick<
   readonly mail: Pick<Gateway["mail"], "status">;
 }
 
-/** What a server runs on, and how it is set. */
+/** The server's hardware and settings. */
 export interface Machine {
   readonly backend: string;
   /** For people. */
@@ -30,29 +30,29 @@ export interface Machine {
   readonly memory: { readonly total: number; readonly available: number };
   /** Settings by name; none of them is a secret, or a path. */
   readonly settings: Readonly<Record<string, string | number | boolean>>;
-  /** Models that are being loaded: how far each is, from 0 to 1. */
+  /** Progress of each model being loaded, from 0 to 1. */
   readonly loading: readonly { readonly fraction: number }[];
 }
 
 export interface AppDeps {
   readonly runtime: Runtime;
   readonly store: Store;
-  /** Changes what `store` reads. */
+  /** Writes to the store. */
   readonly library: Library;
-  /** Brings models from elsewhere into `library`, and takes them there. */
+  /** Pulls models into `library`, and pushes them. */
   readonly registry: Registry;
   readonly config: Pick<Config, "home" | "host" | "hosts" | "origins" | "apiKeys" | "metricsDialect"> &
     Partial<Pick<Config, "gpuMemory">>;
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;
-  /** What it runs on; absent: nobody says. */
+  /** Facts about the machine; absent: unknown. */
   readonly machine?: () => Promise<Machine>;
-  /** Where it is between its start and its end; absent: it serves. */
+  /** The server's phase; absent: it serves. */
   readonly lifecycle?: Readonly<Lifecycle>;
-  /** Absent: nothing is traced. */
+  /** Absent: tracing is off. */
   readonly tracer?: Tracer | undefined;
-  /** Takes webhooks, where it is configured. */
+  /** Receives webhooks, if configured. */
   readonly gateway?: ServedGateway | undefined;
 }
 
@@ -61,6 +61,6 @@ export interface RouteDeps extends AppDeps {
   readonly inspect: Inspect;
   readonly metrics: Metrics;
   readonly recent: RecentRequests;
-  /** What the page is made of. */
+  /** Finds the files of the page. */
   readonly findAsset: FindAsset;
 }

@@ -93,7 +93,7 @@ async function describeApi(app: Described, version: string) {
     info: {
       title: "Hearth",
       version,
-      description: "Language models on this machine: the native API, those of OpenAI and Anthropic, and webhooks.",
+      description: "Language models on this machine: the native API, OpenAI's and Anthropic's, and webhooks.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "./" }], // relative to this description, below any proxy's path

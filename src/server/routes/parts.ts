@@ -28,7 +28,8 @@ function partsOf(model: ModelRef): ModelParts {
   const fileOf = (path: string): ModelParts["weights"] => {
     const digest = basename(path).replace("-", ":");
     const layer = model.layers.find((each) => each.digest === digest);
-    if (!layer) throw new AppError("unsupported", `${model.displayName}: its files are no blobs that can be fetched`);
+    if (!layer)
+      throw new AppError("unsupported", `${model.displayName}: its files are not blobs, so they cannot be fetched`);
     return { digest, size: layer.size };
   };
   const { name, displayName, digest, paths, config, parameters, messages, template, system } = model;

@@ -240,7 +240,10 @@ describe("a reply", () => {
     ]);
     const none = testHeart(() => ({ text: "hello" }), { settings: withHeartbeat({ target: "none" }) });
     await none.wake("a");
-    expect(await beatOnce(none)).toMatchObject({ kind: "skipped", reason: "agents.defaults.heartbeat.target is none" });
+    expect(await beatOnce(none)).toMatchObject({
+      kind: "skipped",
+      reason: "agents.defaults.heartbeat.target is 'none'",
+    });
   });
 
   test("that was cut off says so", async () => {

@@ -199,7 +199,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   test.each([
     ["mysql://root@localhost/x", "bad_request", /^database\.url: expected postgres:/],
     ["postgres://hearth@127.0.0.1:1/postgres", "storage", /^the database cannot be reached: /],
-    ["", "storage", /^the database lets nobody in: database "nowhere" does not exist$/],
+    ["", "storage", /^the database refuses the login: database "nowhere" does not exist$/],
   ])("an address that leads nowhere is one line: %s", async (url, code, message) => {
     const opening = open({ url: url || server.url.replace("/postgres?", "/nowhere?") });
     await expect(opening).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
@@ -246,7 +246,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await server.run("ALTER ROLE guest NOLOGIN");
     await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'");
     await Promise.allSettled(Array.from({ length: 4 }, () => store.read(words))); // broken connections report errors
-    await expectRefused(/^the database lets nobody in: /);
+    await expectRefused(/^the database refuses the login: /);
     await store.close();
     await holder.close({ timeout: 0 });
   }, 60_000);

@@ -181,7 +181,7 @@ test("a file that is cut, changed or not one of ours leaves the database as empt
       /all\.ndjson:2: expected an export of a gateway, got from there on rows that the tables refuse \(FOREIGN KEY/,
     ],
     ['{"format":"other","version":"1","at":""}\n', "format"],
-    ["\u0001\n", "no JSON"],
+    ["\u0001\n", "not JSON"],
     ["", "without its last line"],
   ];
   const target = sourcesOf(tempFolder());
@@ -336,7 +336,9 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     const target = sourcesOf(tempFolder(), onServer("stray"));
     writeFileSync(path, text.replace(/"delivery_id":"[^"]*"/, '"delivery_id":"elsewhere"'));
     const refusal = importGateway(target, path);
-    await expect(refusal).rejects.toThrow(/all\.ndjson: expected delivery 'elsewhere' of run '[^']+', there is none$/);
+    await expect(refusal).rejects.toThrow(
+      /all\.ndjson: expected delivery 'elsewhere' of run '[^']+', but it is missing$/,
+    );
     writeFileSync(path, text);
     expect(await importGateway(target, path)).toEqual(counts);
   }, 60_000);

@@ -1,4 +1,4 @@
-/** Adapters of new models: as GGUF and as safetensors, in both shapes of a request, and what does not fit. */
+/** Adapters of new models: as GGUF and as safetensors, in both shapes of a request, and mismatches. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -242,7 +242,7 @@ describe("an adapter that does not fit is refused, and nothing of it stays", () 
   });
 
   test("safetensors of a weight of another size", async () => {
-    const files = await uploaded(peft(2, "k_proj")); // whose matrix has half the rows
+    const files = await uploaded(peft(2, "k_proj")); // its matrix has half the rows
     const before = await blobsIn(root);
     const created = create(fields({ base: "base", adapter: files }));
     const message = "new: tensor 'blk.1.attn_k.weight.lora_b': expected (2, 32), got (2, 64)";

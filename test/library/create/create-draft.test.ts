@@ -1,4 +1,4 @@
-/** Draft models of new models: a layer of their own, and refused where they mean something else by an id. */
+/** Draft models of new models: a layer of their own; refused if their vocabulary differs. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";

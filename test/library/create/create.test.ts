@@ -72,7 +72,7 @@ describe("from a model", () => {
     expect(layers).toEqual(base.layers.map((layer) => ({ ...layer, from: "base:latest" })));
     expect(digest).not.toBe(base.digest);
     expect(await configOf()).toMatchObject({ renderer: "r", capabilities: ["completion"], model_family: "llama" });
-    expect(await configOf()).not.toHaveProperty("hearth_embedded"); // that was the base's
+    expect(await configOf()).not.toHaveProperty("hearth_embedded"); // belonged to the base
   });
 
   test("texts and messages are replaced, licences appended, parameters laid over those of the base", async () => {
@@ -361,7 +361,7 @@ describe("files of this machine", () => {
       await writeFile(join(allowed, "sub", "Modelfile"), `FROM ${from}\nSYSTEM ${from}`);
       const { text, folder: at } = await readModelfileAt(join(allowed, "sub", "Modelfile"), place());
       const request = await requestOfModelfile(text, { ...place(), folder: at });
-      expect((await create(request))[2]).toBe("writing layer D"); // what was copied into the store
+      expect((await create(request))[2]).toBe("writing layer D"); // the layer copied into the store
       expect((await create(request))[2]).toBe("using already created layer D");
       expect((await entry()).system).toBe(from);
     }

@@ -64,7 +64,7 @@ describe("copying", () => {
 
   test("replaces what was there, and drops what only that had", async () => {
     await copy("a", "B");
-    expect(await names()).toEqual(["a:latest", "b:latest"]); // under the spelling that was there
+    expect(await names()).toEqual(["a:latest", "b:latest"]); // under the existing spelling
     expect((await (await openStore(root)).load("b")).system).toBe("A");
     expect(await blobCount()).toBe(4); // weights, licence, A, configuration
   });
@@ -74,7 +74,7 @@ describe("copying", () => {
     const { ino } = await stat(pathOf("a"));
     expect([await copy("a", "a"), await copy("A", "a")]).toEqual([true, true]);
     expect(await readFile(pathOf("a"))).toEqual(before);
-    expect((await stat(pathOf("a"))).ino).toBe(ino); // not even written anew
+    expect((await stat(pathOf("a"))).ino).toBe(ino); // the file is not rewritten
     expect(await blobCount()).toBe(5);
   });
 
@@ -168,7 +168,7 @@ test("without pruning, blobs stay", async () => {
 });
 
 test("where the store takes no lock, a young blob stays: somebody may be about to publish it", async () => {
-  await mkdir(join(root, "hearth.lock")); // no file can have that name
+  await mkdir(join(root, "hearth.lock")); // makes a file of that name impossible
   const before = await blobCount();
   await remove("a");
   expect(await blobCount()).toBe(before);
@@ -176,7 +176,7 @@ test("where the store takes no lock, a young blob stays: somebody may be about t
   const { digest } = (await readManifest(pathOf("b"))).layers[0]!;
   const old = new Date(Date.now() - 2 * 3_600_000);
   await utimes(blobPath(root, digest), old, old);
-  await remove("b"); // by its time of change it is as young as the others
+  await remove("b"); // by its change time it is as recent as the others
   expect(await blobCount()).toBe(before);
 });
 

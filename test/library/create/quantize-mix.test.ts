@@ -1,5 +1,5 @@
 /**
- * Which block type every tensor gets, against what `llama-quantize` (ggml 0.25.1) chose for models of the same shapes.
+ * The block type of every tensor, against the choices of `llama-quantize` (ggml 0.25.1) for models of the same shapes.
  */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
@@ -11,12 +11,12 @@ interface Shapes {
   readonly arch: string;
   readonly nLayers: number;
   readonly keys: Readonly<Record<string, number>>;
-  /** Of a layer: names and row lengths. */
+  /** Tensors of a layer: names and row lengths. */
   readonly layer: Readonly<Record<string, number>>;
   readonly top: Readonly<Record<string, number>>;
 }
 
-/** Tensors in the order of a file that is not llama.cpp's own: the last layer first. */
+/** Tensors in an order that differs from llama.cpp's: the last layer first. */
 function modelOf({ arch, nLayers, keys, layer, top }: Shapes, quant: QuantName = "f16") {
   const metadata = new Map<string, MetadataValue>([
     ["general.architecture", arch],
@@ -51,7 +51,7 @@ const LETTERS: Readonly<Record<string, string>> = {
 interface Case {
   readonly what: string;
   readonly shapes: Shapes;
-  /** File type; the types of `COLUMNS`, a letter where all layers have the same and otherwise one per layer. */
+  /** File type; the types of `COLUMNS`, one letter if all layers have the same, else one per layer. */
   readonly expected: readonly (readonly [string, string])[];
 }
 
@@ -211,7 +211,7 @@ test("a file type that there is not is refused with those that there are", () =>
   }
 });
 
-/** What the table of cases holds. */
+/** A line in the format of the table of cases. */
 function summary(types: ReadonlyMap<string, QuantName>): string {
   const layer = (name: string): number => Number(name.split(".")[1]);
   return COLUMNS.map((column) => {

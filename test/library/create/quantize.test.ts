@@ -1,4 +1,4 @@
-/** Whole files: what is written, what is kept, and that a failure leaves nothing behind. */
+/** Whole files: written and kept parts, and no leftovers after a failure. */
 import { expect, test } from "bun:test";
 import { mkdir, mkdtemp, readdir, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -101,7 +101,7 @@ test("metadata keeps values and number types; only the file's own facts change",
     const { "general.alignment": _, ...kept } = METADATA;
     const own = { "general.file_type": { u32: 2 }, "general.quantization_version": { u32: 2 } };
     await writeGguf(expected, { metadata: { ...kept, ...own }, tensors: [] });
-    const header = (await Bun.file(expected).bytes()).subarray(16); // behind the tensor count
+    const header = (await Bun.file(expected).bytes()).subarray(16); // after the tensor count
     const keyCount = header.length - 32; // less the padding
     expect((await Bun.file(to).bytes()).subarray(16, 16 + keyCount)).toEqual(header.subarray(0, keyCount));
   }));
@@ -136,7 +136,7 @@ test("a split model becomes one file, also where its first part holds no tensors
     }
   }));
 
-/** Runs something that must fail, and checks that the target is as it was and nothing else appeared. */
+/** Runs something that must fail, and checks that the target is unchanged and no other file appeared. */
 async function expectUntouched(folder: string, run: (to: string) => Promise<unknown>): Promise<unknown> {
   const to = join(folder, "old", "out.gguf");
   await mkdir(join(folder, "old"), { recursive: true });

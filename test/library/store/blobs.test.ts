@@ -74,7 +74,7 @@ describe("content that is streamed into the store", () => {
 
 const onUnix = test.skipIf(process.platform === "win32");
 
-/** A file size limit fails writes as a full disk does, at the same place. */
+/** A file size limit fails writes like a full disk, at the same place. */
 onUnix("a full disk is an error that says so, and nothing stays", async () => {
   const program = `
     import { receiveBlob, writeBlob } from "${join(import.meta.dir, "../../../src/library/store/blobs.ts")}";

@@ -1,4 +1,4 @@
-/** What a model that never came to be leaves in the store: nothing of its own, and all that others have or count on. */
+/** A failed creation of a model leaves nothing of its own in the store, and everything that others have or rely on. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

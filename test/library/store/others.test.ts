@@ -35,7 +35,7 @@ beforeEach(async () => {
   before = await filesOf(theirs);
 });
 afterEach(async () => {
-  expect(await filesOf(theirs)).toEqual(before); // whatever was done
+  expect(await filesOf(theirs)).toEqual(before); // whatever the operation
   await rm(folder, { recursive: true });
 });
 
@@ -66,7 +66,7 @@ test("a copy is ours, with its blobs", async () => {
   const mine = await store.load("mine");
   expect([mine.root, mine.system]).toEqual([own, "theirs too"]);
   for (const { digest, size } of mine.layers) expect((await stat(blobPath(own, digest))).size).toBe(size);
-  expect(await library.remove(parseName("mine"))).toBe(true); // and goes again
+  expect(await library.remove(parseName("mine"))).toBe(true); // and is deleted again
   for (const { digest } of mine.layers) {
     const isShared = (await store.load("both")).layers.some((layer) => layer.digest === digest);
     expect(await Bun.file(blobPath(own, digest)).exists()).toBe(isShared);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Every file and folder below, to see that nothing was written. */
+/** Every file and folder below, to check that nothing was written. */
 const tree = async (path: string): Promise<string[]> => (await readdir(path, { recursive: true })).sort();
 
 describe("opening", () => {

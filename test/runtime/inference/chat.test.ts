@@ -1,4 +1,4 @@
-/** Chats through the runtime and a real runner of the embedded model: what crosses the border between the processes. */
+/** Chats through the runtime and a real runner of the embedded model: the messages between the processes. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -61,7 +61,7 @@ function request(more: Partial<ChatRequest> = {}): ChatRequest {
 
 const ask = (more?: Partial<ChatRequest>): Promise<InferenceEvent[]> => Array.fromAsync(runtime.chat(request(more)));
 
-/** Kinds of the messages since the last time, those of the server or those of the runner. */
+/** Kinds of the messages since the last call, the server's or the runner's. */
 function messages(of: "server" | "runner"): string[] {
   const lines = readFileSync(notes, "utf8").split("\n").slice(0, -1);
   return lines.filter((line) => line.startsWith("> ") === (of === "runner"));

@@ -1,4 +1,4 @@
-/** What a tool choice means for the model: which tools, and the schema of a call. */
+/** The effect of a tool choice on the model: the visible tools, and the schema of a call. */
 import { checkSize } from "../../../src/engine/text/sampling/schema/read.ts";
 import { describe, expect, test } from "bun:test";
 import { forcedCallSchema, requiredTools } from "../../../src/runtime/inference/forced-call.ts";
@@ -39,7 +39,7 @@ describe("the tools of a choice", () => {
   });
 });
 
-/** Whether a call fits, and whether the grammar can be made. */
+/** True if a call fits, and the grammar can be made. */
 const fits = (tools: readonly Tool[], name: string, args: unknown): boolean => {
   const schema = forcedCallSchema(tools, KEYS);
   expect(schemaGrammar(schema).closes).toBe(true);

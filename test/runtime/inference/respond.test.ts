@@ -1,4 +1,4 @@
-/** Answers as they are read from what a runner says. */
+/** Answers, read from a runner's messages. */
 import { expect, test } from "bun:test";
 import type { Loaded } from "../../../src/runtime/inference/lease.ts";
 import { respond } from "../../../src/runtime/inference/respond.ts";
@@ -20,16 +20,16 @@ interface Asked {
   readonly source?: string;
   /** Names of the tools. */
   readonly tools?: readonly string[];
-  /** Whether one of them must be called. */
+  /** True if one of them must be called. */
   readonly isRequired?: boolean;
 }
 
-/** What an answer gives that ends for a reason. */
+/** Events of an answer that ends for a reason. */
 function read(
   text: string,
   { reason, source = FACTS.source, tools: names = ["write"], isRequired = false }: Asked,
 ): InferenceEvent[] {
-  const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no more of it is looked at
+  const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
   const settings = { options: SAMPLING_DEFAULTS, shift: true };
   const tools = names.map((name) => ({ type: "function", function: { name } }));
   const phase = respond(

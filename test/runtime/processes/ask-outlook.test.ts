@@ -1,10 +1,10 @@
-/** What the server says at its start of the machine that models will run on. */
+/** The server's device probe at startup. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { askOutlook } from "../../../src/runtime/processes/ask-outlook.ts";
 
 setDefaultTimeout(60_000);
 
-/** A child in which a driver says this, or has another end. */
+/** A child with a driver's output, or another end. */
 const child = (program: string) => ({ command: [process.execPath, "-e", program], env: process.env });
 
 test("a backend without a GPU is asked of no driver", async () => {

@@ -23,7 +23,7 @@ const [first, second, third, fourth, fifth] = ["first", "second", "third", "four
 let pool: Pool | undefined;
 afterEach(() => pool?.close(0));
 
-/** A GPU with room for so many layers; undefined: nobody knows for how many. */
+/** A GPU with room for this many layers; undefined: unknown. */
 function makeGpu(gpuMemory: number | undefined): void {
   const spawn = { command: COMMAND, env: { PATH: process.env["PATH"] }, loadTimeoutMs: 20_000 };
   pool = new Pool({
@@ -44,10 +44,10 @@ function makeGpu(gpuMemory: number | undefined): void {
 const use = (model: PoolModel, num_gpu = -1): Promise<Lease> =>
   pool!.acquire(model, { options: { num_gpu }, keepAliveMs: undefined, signal: new AbortController().signal });
 
-/** Loads a model that is idle then. */
+/** Loads a model and leaves it idle. */
 const load = async (model: PoolModel, num_gpu?: number): Promise<void> => (await use(model, num_gpu)).release();
 
-/** What is loaded: bytes on the GPU by name. */
+/** Loaded models: bytes on the GPU by name. */
 const onGpu = (): Record<string, number> =>
   Object.fromEntries(pool!.loaded().map(({ name, vramBytes }) => [name, vramBytes]));
 

@@ -7,7 +7,7 @@ const LIMIT_MS = 200;
 let heartbeat: Heartbeat | undefined;
 afterEach(() => heartbeat?.stop());
 
-/** A runner that answers each ping with what `turns` gives; undefined: not at all. */
+/** A runner that answers each ping with the result of `turns`; undefined: not at all. */
 function watch(turns: () => number | undefined): { pings: number; hangs: number; awaited: boolean; beat: Heartbeat } {
   const seen = { pings: 0, hangs: 0, awaited: true, beat: undefined as unknown as Heartbeat };
   seen.beat = heartbeat = makeHeartbeat({

@@ -103,7 +103,7 @@ test("a context that nobody asked for is what memory and training allow; to ask 
   const lease = async (options: LoadingOptions): Promise<void> =>
     (await pool.acquire(first, { options, keepAliveMs: undefined, signal: new AbortController().signal })).release();
   await lease({});
-  await lease({ num_ctx: 8 }); // what the fake runner says it has
+  await lease({ num_ctx: 8 }); // the fake runner's own value
   expect(loads.map(({ ctxLen, cacheMemory }) => [ctxLen, cacheMemory])).toEqual([
     ["auto", (1e9 - 1e6 - 150 * 2 ** 20) / 2],
   ]);
@@ -121,7 +121,7 @@ test("what a runner says it keeps on a GPU is listed as that", async () => {
 describe("options.num_gpu", () => {
   const FAKE = [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")];
 
-  /** Asks for a model with one number after another; which of the runners that were started each request got. */
+  /** Requests a model with one number after another; returns the index of the runner that each request got. */
   async function runnersOf(pool: Pool, numbers: readonly (number | undefined)[]): Promise<number[]> {
     const used: number[] = [];
     for (const num_gpu of numbers) {
@@ -184,7 +184,7 @@ test("keep_alive 0 ends the runner when its last request is done, not before", a
   const pool = makePool();
   const [a, b] = [await acquire(pool, first), await acquire(pool, first, { keepAliveMs: 0 })];
   b.release();
-  b.release(); // twice is once
+  b.release(); // releasing twice counts once
   expect(names(pool)).toEqual(["first:latest"]);
   a.release();
   expect(names(pool)).toEqual([]); // at once: it is about to end
@@ -253,7 +253,7 @@ test("weights of loaded models count, though they lie in the file cache; so do t
   await load(third);
   expect(names(pool).toSorted()).toEqual(["second:latest", "third:latest"]);
   const own = 1e9 + 150 * 2 ** 20;
-  const [onGpu, kv] = [4, 2]; // as the fake runner says
+  const [onGpu, kv] = [4, 2]; // the fake runner's values
   expect(loads.map(({ cacheMemory }) => cacheMemory! * 2 + own)).toEqual([1.5e9, 2e9, 4e9 - (1e9 - onGpu) - kv]);
 });
 
@@ -306,7 +306,7 @@ test("who comes while a load that nobody waits for any more still ends waits for
     start: async (load, signal) => {
       if (loads++ > 0) return RunnerProcess.start(load, fake, new AbortController().signal);
       await new Promise((done) => signal.addEventListener("abort", done));
-      await Bun.sleep(50); // as while another model leaves the GPU for it
+      await Bun.sleep(50); // like during another model's move off the GPU
       throw new AppError("cancelled", "request canceled");
     },
   });
@@ -331,7 +331,7 @@ test("a load that ends well after the last who waited for it has gone leaves no 
   const pool = makePool({
     start: async (load, signal) => {
       await new Promise((done) => signal.addEventListener("abort", done));
-      runners.push(await RunnerProcess.start(load, fake, new AbortController().signal)); // it hears of it too late
+      runners.push(await RunnerProcess.start(load, fake, new AbortController().signal)); // it gets the message too late
       return runners[0]!;
     },
   });
@@ -347,7 +347,7 @@ test("a load that ends well after the last who waited for it has gone leaves no 
 test("closing refuses at once those that wait for a load or for a busy model, and lets the others finish", async () => {
   const pool = makePool({ maxLoaded: 1, command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")] });
   const busy = await acquire(pool, first);
-  const waits = failureOf(acquire(pool, second)); // for the first to be done
+  const waits = failureOf(acquire(pool, second)); // waits for the first
   const queues = failureOf(acquire(pool, third));
   await Bun.sleep(20);
   const closed = pool.close(60_000);

@@ -19,7 +19,7 @@ const load = {
   gpuLayers: undefined,
   gpuMemory: undefined,
 } as const;
-const info = { ctxLen: 8 } as Extract<FromRunner, { kind: "ready" }>["info"]; // nothing else of it is looked at
+const info = { ctxLen: 8 } as Extract<FromRunner, { kind: "ready" }>["info"]; // no other fields are used
 const facts = {} as Extract<FromRunner, { kind: "ready" }>["template"];
 
 test("what slots of running generations keep is prompt and answer, and nothing once they have ended", async () => {

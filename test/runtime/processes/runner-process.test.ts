@@ -45,7 +45,7 @@ async function ask(runner: RunnerProcess, prompt: string): Promise<string> {
 }
 
 test("once loaded, a runner may be silent for longer than the load timeout", async () => {
-  let loadTimeoutMs = 150; // as short as this machine can start a process in
+  let loadTimeoutMs = 150; // doubled until this machine can start a process within it
   const load = (): Promise<RunnerProcess> => start(loadTimeoutMs).catch(() => ((loadTimeoutMs *= 2), load()));
   const runner = await load();
   expect(await ask(runner, "hello")).toBe("ok");
@@ -59,7 +59,7 @@ test("a runner that closed its channel is killed, and who asks it hears why", as
   const before = files();
   const first = ask(runner, "hang up").catch(messageOf);
   expect(await eventually(() => files() < before)).toBe(true);
-  await Bun.sleep(100); // for this side to hear of it
+  await Bun.sleep(100); // until this side notices
   const second = ask(runner, "hello").catch(messageOf);
   const why = "model runner has unexpectedly stopped (signal SIGKILL)";
   expect(await Promise.all([first, second])).toEqual([why, why]);

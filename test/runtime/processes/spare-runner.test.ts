@@ -1,4 +1,4 @@
-/** A runner that is started ahead: given once, replaced where it has died, ended with its owner. */
+/** A runner started in advance: used once, replaced if it died, ended with its owner. */
 import { resolve } from "node:path";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { RunnerProcess, spawnRunner } from "../../../src/runtime/processes/runner-process.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { tellLoad } from "../../../src/runtime/processes/tell-load.ts";
 
-const FILE = import.meta.path; // of any size
+const FILE = import.meta.path; // any size will do
 const { size } = Bun.file(FILE);
 
 interface Loaded {

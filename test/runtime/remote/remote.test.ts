@@ -1,4 +1,4 @@
-/** Models of another server: what is asked arrives there as it was asked here, and each way to fail is named. */
+/** Models of another server: requests arrive there unchanged, and each failure is named. */
 import { afterEach, expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeRemoteRuntime, type RemoteOptions, type RemoteRuntime } from "../../../src/runtime/remote/remote.ts";
@@ -21,7 +21,7 @@ async function elsewhere(config: Parameters<typeof makeHarness>[0] = {}): Promis
   return { ...harness, url: harness.listen().url };
 }
 
-/** A server with one answer for everything; keeps the headers of its requests. */
+/** A server with one answer for everything; records the headers of its requests. */
 function answering(answer: () => Response | Promise<Response>): { url: string; headers: Headers[] } {
   const headers: Headers[] = [];
   const server = Bun.serve({

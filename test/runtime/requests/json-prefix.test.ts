@@ -1,4 +1,4 @@
-/** JSON that was cut: what is kept of it. */
+/** Truncated JSON: the part that is kept. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { closePrefix, fieldsOfPrefix } from "../../../src/runtime/requests/json-prefix.ts";
@@ -30,7 +30,7 @@ test("calls as Python writes them are closed too", () => {
   expect(closePrefix("(a) b")).toEqual({ text: "(a)", length: 3, rest: "", open: [] });
 });
 
-/** Whether all that is in `part` is in `whole`, or the beginning of it. */
+/** True if everything in `part` is in `whole`, or the beginning of it. */
 function isPart(part: unknown, whole: unknown): boolean {
   if (typeof part === "string") return typeof whole === "string" && whole.startsWith(part);
   if (typeof part !== "object" || part === null) return Object.is(part, whole);

@@ -7,7 +7,7 @@ import { openStore, type Store } from "../../../src/library/store/store.ts";
 import { putModel, tempFolder } from "../../library/fixture.ts";
 import { makeHarness } from "../harness.ts";
 
-/** A store that counts what is loaded. */
+/** A store that counts loads. */
 async function withStore(run: (store: Store, loads: () => number) => Promise<void>): Promise<void> {
   const folder = await tempFolder();
   try {
@@ -44,7 +44,7 @@ test("so many models are remembered, and the one used longest ago is forgotten",
     for (let digest = 0; digest < KNOWN_MAX; digest++) await ask(digest);
     await ask(0);
     expect(loads()).toBe(KNOWN_MAX);
-    await ask(KNOWN_MAX); // takes the place of 1
+    await ask(KNOWN_MAX); // replaces 1
     await ask(0);
     expect(loads()).toBe(KNOWN_MAX + 1);
     await ask(1);

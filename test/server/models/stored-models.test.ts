@@ -1,4 +1,4 @@
-/** The models of a store as agents ask for them: real files, and a source that answers as it is told. */
+/** The models of a store, for agents: real files, and a source with scripted answers. */
 import { afterEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ test("a model that the source offers counts as there; others do not", async () =
   const find = (reference: string) => findModel({ agents, reference }, models);
   expect(await find("Offered:8B")).toEqual({ model: "Offered:8B" });
   expect(await find("Offered:8B")).toEqual({ model: "Offered:8B" });
-  expect(asked).toBe(1); // probes ask again and again
+  expect(asked).toBe(1); // probes ask repeatedly
   expect(await find("text")).toEqual({ model: "text:latest" });
   expect(await find("other")).toMatchObject({ error: { code: "model_unknown", name: "other" } });
   expect(await find("../../etc")).toMatchObject({ error: { code: "model_unknown" } });

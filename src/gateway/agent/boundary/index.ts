@@ -20,7 +20,7 @@ export const boundaryNotice = [
 export interface BoundaryOptions {
   /** False: outside text is inserted without markers, for senders that the configuration trusts. */
   readonly isWrapped: boolean;
-  /** Who sent it, for the model to read: a mapping's name, or `Webhook`. */
+  /** The sender's name for the model: a mapping's, or `Webhook`. */
   readonly source: string;
 }
 

@@ -10,7 +10,7 @@ const CHARS_MAX = 500;
 export const sessionHistory = defineTool({
   name: "session_history",
   description:
-    "Reads earlier messages of this conversation, the newest last, optionally only those with a word in them.",
+    "Reads earlier messages of this conversation, the newest last, optionally only messages that contain a word.",
   isOutside: true,
   schema: Type.Object({
     limit: Type.Optional(

@@ -70,6 +70,6 @@ function reasonOf(error: unknown): string {
   if (state === LOCKED) return `is too slow: somebody holds a lock, such as an import or a migration: ${message}`;
   if (state.startsWith("53")) return `has no room: ${message}`;
   if (state.startsWith("57")) return `is going away: ${message}`;
-  if (/^(28|3D)/.test(state)) return `lets nobody in: ${message}`;
+  if (/^(28|3D)/.test(state)) return `refuses the login: ${message}`;
   return `failed: ${message} (${state})`;
 }

@@ -82,7 +82,7 @@ export function makePool(
 /** Names the unreadable file; the driver does not. */
 function fileProblem(url: string): string | undefined {
   const [missing] = filesOf(url).filter(([, path]) => !existsSync(path));
-  return missing && `${missing[0]}: expected a file, there is none at '${missing[1]}'`;
+  return missing && `${missing[0]}: expected a file, but '${missing[1]}' does not exist`;
 }
 
 /** Quotes any name as an SQL identifier. */

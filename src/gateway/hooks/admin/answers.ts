@@ -25,7 +25,7 @@ const brief = strictObject({ id: text(), state: oneOfTexts(RUN_STATES), reply: o
 
 export const pageSchema = strictObject({
   deliveries: Type.Array(strictObject({ ...delivery, runs: Type.Array(brief) })),
-  next: nullable(text(), { description: "For `before` of the next page; null: there is none" }),
+  next: nullable(text(), { description: "Value of `before` for the next page; null: this is the last page" }),
 });
 
 export const detailsSchema = strictObject({
@@ -36,7 +36,7 @@ export const detailsSchema = strictObject({
   body: nullable(strictObject({ encoding: oneOfTexts(["utf8", "base64"]), data: text() }), {
     description: "Where `hooks.queue.keepBodies` keeps it",
   }),
-  headers: Type.Record(Type.String(), Type.String(), { description: "Those that are kept; never credentials" }),
+  headers: Type.Record(Type.String(), Type.String(), { description: "The stored headers; never credentials" }),
   response: strictObject({ status: Type.Integer(), body: acceptedSchema }),
   runs: Type.Array(
     strictObject({
@@ -106,7 +106,7 @@ export const dryRunSchema = strictObject({
   answer: optional(
     strictObject(
       { status: Type.Integer(), body: text() },
-      { description: "What the sender hears, where no run is to be told of" },
+      { description: "The sender's answer, if no run is reported" },
     ),
   ),
   actions: Type.Array(

@@ -143,7 +143,7 @@ function timeoutOf(fields: AgentFields): number | undefined {
 
 function callbackOf(fields: AgentFields, { callbacks }: Settings): string | undefined {
   const refuseFor = (reason: string) => refuse("callback_not_allowed", { details: [{ field: "callbackUrl", reason }] });
-  const url = fields.read("callbackUrl", refuseFor("callbackUrl is no text"));
+  const url = fields.read("callbackUrl", refuseFor("callbackUrl is not a text"));
   if (url === undefined) return undefined;
   if (!callbacks.allowFromRequest) throw new Refusal("callback_not_allowed", { reason: "not from requests" });
   const problem = urlProblem(url, { allowPrivate: callbacks.allowPrivateAddresses });

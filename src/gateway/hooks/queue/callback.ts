@@ -55,12 +55,12 @@ export async function sendCallback(given: Callback): Promise<CallbackOutcome> {
 
 /** The reason to refuse a URL before resolving it; undefined: it is allowed. */
 export function urlProblem(text: string, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
-  if (!URL.canParse(text) || text.includes("\0")) return "callbackUrl is no URL";
+  if (!URL.canParse(text) || text.includes("\0")) return "callbackUrl is not a URL";
   const { protocol, username, password, hostname } = new URL(text);
   if (protocol !== "https:" && !(allowPrivate && protocol === "http:")) return "callbackUrl must be https";
   if (username || password) return "callbackUrl must not hold a name or password";
   const bare = hostname.replace(/^\[|\]$/g, "");
-  if (!allowPrivate && isIP(bare) !== 0 && !isPublicAddress(bare)) return "callbackUrl is no public address";
+  if (!allowPrivate && isIP(bare) !== 0 && !isPublicAddress(bare)) return "callbackUrl is not a public address";
   return undefined;
 }
 
@@ -75,7 +75,7 @@ async function checkedAddress(
     const [first] = found;
     if (!first) return { kind: "retry", reason: "the host of callbackUrl has no address" };
     if (!allowPrivate && !found.every(({ address }) => isPublicAddress(address))) {
-      return { kind: "failed", reason: "callbackUrl is no public address" };
+      return { kind: "failed", reason: "callbackUrl is not a public address" };
     }
     return { address: first.address };
   } catch {

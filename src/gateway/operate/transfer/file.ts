@@ -64,7 +64,7 @@ export function* linesOf(path: string): Generator<Line, void, void> {
   }
 }
 
-/** @param what the problem */
+/** @param what found instead of an export */
 export const badFile = (path: string, line: number, what: string): AppError =>
   new AppError("bad_file", `${path}:${line}: expected an export of a gateway, got ${what}`);
 
@@ -80,7 +80,7 @@ function parse(bytes: Buffer, { path, number }: { path: string; number: number }
   try {
     return { number, value: JSON.parse(bytes.toString("utf8")) };
   } catch (error) {
-    throw badFile(path, number, `what is no JSON (${messageOf(error)})`);
+    throw badFile(path, number, `text that is not JSON (${messageOf(error)})`);
   }
 }
 

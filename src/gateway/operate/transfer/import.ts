@@ -153,7 +153,7 @@ function* finish({ counts, last }: End, path: string): Script<void> {
   }
   const stray = yield* queryOne<{ id: string; delivery: string }>(STRAY_RUN);
   if (stray) {
-    const message = `${path}: expected delivery '${stray.delivery}' of run '${stray.id}', there is none`;
+    const message = `${path}: expected delivery '${stray.delivery}' of run '${stray.id}', but it is missing`;
     throw new AppError("bad_file", message);
   }
 }

@@ -127,7 +127,8 @@ function messageOf(fields: Fields, renamed: (id: string) => string): Message {
 function pictureOf(value: unknown): NonNullable<Message["pictures"]>[number] {
   const { type, base64 } = record(value, "pictures");
   const known = text(type, "pictures.type");
-  if (!/^image\/(png|jpeg|webp|gif|bmp|avif)$/.test(known)) throw new Error(`pictures.type: '${known}' is no picture`);
+  if (!/^image\/(png|jpeg|webp|gif|bmp|avif)$/.test(known))
+    throw new Error(`pictures.type: '${known}' is not a picture`);
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text(base64, "pictures.base64"))) throw new Error("pictures.base64: not base64");
   return { type: known, base64: text(base64, "pictures.base64") };
 }

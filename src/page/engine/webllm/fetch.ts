@@ -37,7 +37,7 @@ export function makeModelFetch(parts: FetchParts): (input: Request | string, ini
   return async (input, init) => {
     const { url, signal } = input instanceof Request ? input : new Request(input, init);
     if (!url.startsWith(parts.base)) {
-      throw new AppError("forbidden", `WebLLM asked for ${url}, which is no file of the model: nothing is fetched`);
+      throw new AppError("forbidden", `WebLLM asked for ${url}, which is not a file of the model: refused`);
     }
     const name = decodeURIComponent(url.slice(parts.base.length));
     const file = files.get(name) ?? files.get(FORMER_NAMES[name] ?? "");

@@ -92,7 +92,7 @@ describe("what strangers may not name", () => {
       return new Response();
     });
     const outcome = await sendCallback(callback(url.replace("http:", "https:"), { allowPrivate: false }));
-    expect(outcome).toEqual({ kind: "failed", reason: "callbackUrl is no public address" });
+    expect(outcome).toEqual({ kind: "failed", reason: "callbackUrl is not a public address" });
     expect(calls).toBe(0);
   });
 });

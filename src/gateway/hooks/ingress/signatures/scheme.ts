@@ -91,7 +91,7 @@ export function timestampProblem(
   text: string | undefined,
   { nowMs, toleranceSeconds, unitMs }: { nowMs: number; toleranceSeconds: number; unitMs: number },
 ): string | undefined {
-  if (text === undefined || !/^\d{1,16}$/.test(text)) return "the timestamp is missing or no number";
+  if (text === undefined || !/^\d{1,16}$/.test(text)) return "the timestamp is missing or not a number";
   const ageMs = nowMs - Number(text) * unitMs;
   if (ageMs > toleranceSeconds * 1000) return "the timestamp is too old";
   if (ageMs < -toleranceSeconds * 1000) return "the timestamp is in the future";

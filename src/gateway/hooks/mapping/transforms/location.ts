@@ -42,7 +42,7 @@ export function findModule(folder: string, module: string): ModuleVersion {
     if (stamps.has(path)) continue;
     if (stamps.size === FILES_MAX) throw badFile(module, `it imports more than ${FILES_MAX} files`);
     const stats = statSync(path, { bigint: true });
-    if (!stats.isFile()) throw badFile(module, `'${relative(root, path)}' is no file`);
+    if (!stats.isFile()) throw badFile(module, `'${relative(root, path)}' is not a file`);
     if (stats.size > FILE_BYTES_MAX) {
       throw badFile(module, `'${relative(root, path)}' has ${stats.size} bytes, at most ${FILE_BYTES_MAX}`);
     }

@@ -18,7 +18,7 @@ export const runStatusSchema = strictObject({
   reason: nullable(text, { description: "Why it failed, or waits for another try" }),
   answer: nullable(text),
   model: nullable(text),
-  reply: oneOfTexts(REPLY_STATES, { description: "What became of the answer in the chat" }),
+  reply: oneOfTexts(REPLY_STATES, { description: "State of the answer in the chat" }),
   replyReason: nullable(text),
   callback: nullable(oneOfTexts(["pending", "sent", "failed"]), { description: "Null: none was asked for" }),
   replayOf: nullable(text, { description: "The run that this one repeats" }),

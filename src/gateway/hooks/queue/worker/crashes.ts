@@ -16,7 +16,7 @@ import { isSuspect, leasedRuns } from "../deliveries/claims.ts";
 import { moveRun, type Run } from "../deliveries/runs.ts";
 import { giveUp, type Context } from "./conclude.ts";
 
-/** How long a lease lasts. */
+/** Duration of a lease. */
 export const LEASE_MS = 30_000;
 
 const FIRST_PAUSE_MS = 1000;
@@ -136,7 +136,7 @@ function* giveBack(run: Run, { peers, turns, maxAttempts, context }: Recovery): 
   if (run.leaseOwner === peers.me && !turns.hasBegun(run.id)) {
     return yield* moveRun(run, "release", context.now, { attempts: run.attempts - 1 });
   }
-  const reason = "what became of its turn could not be stored";
+  const reason = "the outcome of its turn could not be stored";
   if (run.attempts - run.crashes < maxAttempts) return yield* moveRun(run, "release", context.now, { reason });
   return yield* giveUp(run, { outcome: "dead", reason }, context);
 }

@@ -143,7 +143,7 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Prompt „${name}“ gelöscht.`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Nachricht",
   placeholder: "Nachricht schreiben",

@@ -151,7 +151,7 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("de", tokens, { one: "Kontext von # Token", other: "Kontext von # Tokens" }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "Modelle laufen auf dieser Seite nur über HTTPS oder auf localhost. Das Modell bitte auf dem Server ausführen.",

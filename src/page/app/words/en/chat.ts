@@ -142,7 +142,7 @@ export const prompts = {
   deleted: (name: string) => `Deleted the prompt "${name}".`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer = {
   message: "Message",
   placeholder: "Write a message",

@@ -151,7 +151,7 @@ export const inPage = {
   context: (tokens: number) => counted("en", tokens, { one: "context of # token", other: "context of # tokens" }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine = {
   insecure: "Models run in this page only over HTTPS or on localhost. Run the model on the server instead.",
   starting: "Starting the engine in this page",

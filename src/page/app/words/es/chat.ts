@@ -155,7 +155,7 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Se eliminó el prompt «${name}».`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Mensaje",
   placeholder: "Escribe un mensaje",

@@ -156,7 +156,7 @@ export const inPage: Words["inPage"] = {
     }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure: "Los modelos solo se ejecutan en esta página con HTTPS o en localhost. Ejecuta el modelo en el servidor.",
   starting: "Iniciando el motor en esta página",

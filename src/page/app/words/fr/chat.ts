@@ -161,7 +161,7 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Prompt «\u00a0${name}\u00a0» supprimé.`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Message",
   placeholder: "Écrire un message",

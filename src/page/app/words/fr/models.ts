@@ -156,7 +156,7 @@ export const inPage: Words["inPage"] = {
     }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "Les modèles ne s’exécutent dans cette page qu’en HTTPS ou sur localhost. Exécutez plutôt le modèle sur le serveur.",

@@ -143,7 +143,7 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `プロンプト「${name}」を削除しました。`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "メッセージ",
   placeholder: "メッセージを入力",

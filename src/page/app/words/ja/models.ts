@@ -153,7 +153,7 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("ja", tokens, { other: "コンテキスト # トークン" }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "このページ内でモデルを実行できるのは、HTTPS または localhost の場合のみです。サーバーでモデルを実行してください。",

@@ -140,7 +140,7 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `已删除提示词“${name}”。`,
 };
 
-/** Where messages are written. */
+/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "消息",
   placeholder: "输入消息",

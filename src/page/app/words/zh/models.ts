@@ -151,7 +151,7 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("zh", tokens, { other: "上下文 # 个 token" }),
 };
 
-/** What an engine in this page tells while it works. */
+/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure: "只有通过 HTTPS 或在 localhost 上，模型才能在此页面中运行。请改为在服务器上运行模型。",
   starting: "正在此页面中启动引擎",

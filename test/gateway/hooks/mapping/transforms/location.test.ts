@@ -58,7 +58,7 @@ describe("refused", () => {
   });
   test("a folder that is called like a module", () => {
     mkdirSync(join(folder, "dir.ts"));
-    expect(() => findModule(folder, "dir.ts")).toThrow("is no file");
+    expect(() => findModule(folder, "dir.ts")).toThrow("is not a file");
   });
   test("a module that is too large", () => {
     truncateSync(join(folder, "a.ts"), 2 * 1024 * 1024);
