@@ -68,6 +68,9 @@ const TEMPORARY: ReadonlySet<Code> = new Set<Code>(["busy", "runner", "storage",
 /** Returns whether a repeat may succeed. Unexpected errors count as temporary; callers limit their repeats. */
 export const isTemporary = (error: unknown): boolean => !(error instanceof AppError) || TEMPORARY.has(error.code);
 
+/** The code of any value that a runner threw. */
+export const codeOf = (error: unknown): Code => (error instanceof AppError ? error.code : "runner");
+
 /** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

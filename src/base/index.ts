@@ -4,7 +4,16 @@ export { BACKEND_CHOICES, backendTraits, type BackendName } from "./backends.ts"
 export { BLOCK_BYTES, inBlocks } from "./blocks.ts";
 export { isRecent, isTimeZone, nowNs, setBackDetector, systemClock, type Clock } from "./clock.ts";
 export { formatDuration, formatTime, parseDuration, parseKeepAlive } from "./duration.ts";
-export { AppError, assert, checkNotCancelled, isTemporary, messageOf, shuttingDown, type Code } from "./errors.ts";
+export {
+  AppError,
+  assert,
+  checkNotCancelled,
+  codeOf,
+  isTemporary,
+  messageOf,
+  shuttingDown,
+  type Code,
+} from "./errors.ts";
 export { jsonExcess, nestsDeeper, type JsonLimits } from "./json-depth.ts";
 export {
   KERNELS_EXPECTED,

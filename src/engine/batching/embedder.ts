@@ -3,7 +3,7 @@
  * one text after another through a KV slot, in chunks. The engine calls `step` between its own runs.
  */
 import type { Session } from "../program/backend.ts";
-import { AppError, assert, type Code, messageOf } from "../../base/index.ts";
+import { assert, type Code, codeOf, messageOf } from "../../base/index.ts";
 import { EmbedQueue, type EmbedRequest, type EmbedText } from "./embed-queue.ts";
 import { addStates, normalized, type Pooling } from "./pooling.ts";
 import type { RankHead } from "./rank-head.ts";
@@ -154,8 +154,7 @@ export class Embedder {
 
   #fail(id: number, error: unknown): void {
     this.cancel(id);
-    const code = error instanceof AppError ? error.code : "runner";
-    this.#parts.emit({ kind: "embedFailed", id, code, message: messageOf(error) });
+    this.#parts.emit({ kind: "embedFailed", id, code: codeOf(error), message: messageOf(error) });
   }
 
   #release(): void {

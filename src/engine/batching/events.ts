@@ -1,5 +1,5 @@
 /** Makes the engine's events for a sequence. */
-import { AppError, messageOf } from "../../base/index.ts";
+import { codeOf, messageOf } from "../../base/index.ts";
 import type { AnswerPiece } from "./answer-text.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";
@@ -34,7 +34,9 @@ export function doneEvent(
   };
 }
 
-export function failureOf(id: number, error: unknown): SequenceEvent {
-  const code = error instanceof AppError ? error.code : "runner";
-  return { kind: "error", id, code, message: messageOf(error) };
-}
+export const failureOf = (id: number, error: unknown): SequenceEvent => ({
+  kind: "error",
+  id,
+  code: codeOf(error),
+  message: messageOf(error),
+});

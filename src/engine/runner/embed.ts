@@ -3,7 +3,7 @@
  * refused.
  */
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, codeOf, messageOf } from "../../base/index.ts";
 import type { EmbedRequest } from "../batching/embed-queue.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
@@ -40,8 +40,7 @@ export async function embed(
     }
     engine.embed({ id, texts, ranks: around !== undefined } satisfies EmbedRequest);
   } catch (error) {
-    const code = error instanceof AppError ? error.code : "runner";
-    channel.send({ kind: "embedFailed", id, code, message: messageOf(error) });
+    channel.send({ kind: "embedFailed", id, code: codeOf(error), message: messageOf(error) });
   } finally {
     pending.delete(id);
   }

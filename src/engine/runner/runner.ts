@@ -5,9 +5,10 @@
 import type { Backend, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, assert, messageOf, type NamedFile } from "../../base/index.ts";
+import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { tooLong } from "../batching/context.ts";
+import { failureOf } from "../batching/events.ts";
 import { loadEngine, type LoadedEngine } from "../batching/load.ts";
 import type { PromptSegment } from "../batching/prompt.ts";
 import type { OpenSource } from "../formats/gguf/source.ts";
@@ -178,11 +179,7 @@ async function load(
     });
     return { model, templates, held: new Map(), images: sight?.images, seeing: new Map() };
   } catch (error) {
-    channel.send({
-      kind: "failed",
-      code: error instanceof AppError ? error.code : "runner",
-      message: messageOf(error),
-    });
+    channel.send({ kind: "failed", code: codeOf(error), message: messageOf(error) });
     await leave(channel);
     return undefined;
   }
@@ -264,11 +261,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     });
   } catch (error) {
     if (abort.signal.aborted) return;
-    const code = error instanceof AppError ? error.code : "runner";
-    channel.send({
-      kind: "events",
-      events: [{ kind: "error", id: message.id, code, message: messageOf(error) }],
-    });
+    channel.send({ kind: "events", events: [failureOf(message.id, error)] });
   } finally {
     loaded.seeing.delete(message.id);
   }
@@ -308,8 +301,7 @@ async function reply(
   try {
     channel.send(await answer(loaded));
   } catch (error) {
-    const code = error instanceof AppError ? error.code : "runner";
-    channel.send({ kind: "refused", id, code, message: messageOf(error) });
+    channel.send({ kind: "refused", id, code: codeOf(error), message: messageOf(error) });
   }
 }
 

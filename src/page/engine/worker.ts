@@ -10,7 +10,7 @@ import {
   systemLoop,
   type ToRunner,
 } from "../../engine/portable.ts";
-import { AppError, type Code, messageOf } from "../../base/index.ts";
+import { AppError, codeOf, messageOf } from "../../base/index.ts";
 import { makePageBackends } from "./backends.ts";
 import { openPageFile, type PageFile } from "./files.ts";
 import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";
@@ -78,8 +78,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
     last = last
       .then(() => take(data))
       .catch((error: unknown) => {
-        const code: Code = error instanceof AppError ? error.code : "runner";
-        scope.postMessage({ kind: "failed", code, message: messageOf(error) });
+        scope.postMessage({ kind: "failed", code: codeOf(error), message: messageOf(error) });
       });
   });
 

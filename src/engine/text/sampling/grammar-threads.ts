@@ -3,7 +3,7 @@
  * answers. Small ones take a few milliseconds and stay in the model's thread. A thread compiles only while no answer
  * uses it, because a step waits for the masks of all its answers.
  */
-import { AppError, assert, type Code } from "../../../base/index.ts";
+import { AppError, assert, type Code, codeOf, messageOf } from "../../../base/index.ts";
 import type { Format, GrammarCompiler, GrammarMatcher, GrammarVocabulary, OwnGrammar } from "./grammar.ts";
 import { checkSize } from "./schema/read.ts";
 
@@ -233,8 +233,7 @@ export function serveGrammars(
       const matcher = matchers.get(id);
       if (matcher) await tell(id, matcher);
     } catch (error) {
-      const code = error instanceof AppError ? error.code : "runner";
-      send({ kind: "failed", id, code, message: error instanceof Error ? error.message : String(error) });
+      send({ kind: "failed", id, code: codeOf(error), message: messageOf(error) });
     }
   };
 }
