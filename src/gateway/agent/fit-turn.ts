@@ -75,7 +75,9 @@ export async function fitTurn(runtime: ChatRuntime, input: TurnInput): Promise<F
   const budget = Math.floor(ctxLen * input.compactAt);
   if (used <= budget) return whole;
   const fits = async (choice: Choice, limit: number): Promise<boolean> => (await count(build(choice))) <= limit;
-  const choice = await shrinkEvents(await dropExchanges(exchanges.length, { fits, budget }), { fits, budget, input });
+  const chars = JSON.stringify([whole.messages, input.chat.tools]).length;
+  const kept = await dropExchanges(exchanges, { fits, budget, perToken: chars / used, chars });
+  const choice = await shrinkEvents(kept, { fits, budget, input });
   const fitted = build(choice);
   const tokens = await count(fitted);
   if (tokens > ctxLen - ANSWER_TOKENS_MIN) {
@@ -110,16 +112,20 @@ interface Limits {
   readonly budget: number;
 }
 
-/** Drops as few of the oldest exchanges as fit more in; all of them if that is not enough. */
-async function dropExchanges(count: number, { fits, budget }: Limits): Promise<Choice> {
-  let low = Math.min(1, count);
-  let high = count;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (await fits({ ...WHOLE, dropped: middle }, Math.floor(budget * COMPACT_TO))) high = middle;
-    else low = middle + 1;
-  }
-  return { ...WHOLE, dropped: high };
+/**
+ * Drops the oldest exchanges. The number is estimated from the characters per token of the whole conversation, so that
+ * one count of the rest usually confirms it; otherwise half of the remaining ones follow, until all are dropped.
+ */
+async function dropExchanges(
+  exchanges: readonly Exchange[],
+  { fits, budget, chars, perToken }: Limits & { readonly chars: number; readonly perToken: number },
+): Promise<Choice> {
+  let dropped = 0;
+  for (let left = chars; dropped < exchanges.length && left > budget * COMPACT_TO * perToken; dropped++)
+    left -= JSON.stringify(exchanges[dropped]!.map(({ message }) => message)).length;
+  while (dropped < exchanges.length && !(await fits({ ...WHOLE, dropped }, budget)))
+    dropped += Math.ceil((exchanges.length - dropped) / 2);
+  return { ...WHOLE, dropped };
 }
 
 /** Halves the number of events, then their length, until they fit. */

@@ -16,7 +16,7 @@ test("where there is no setImmediate, as in a page, turns come too, in order", a
   const script = `
     const { setImmediate } = globalThis;
     delete globalThis.setImmediate;
-    const { systemLoop } = await import("./src/base/event-loop.ts");
+    const { systemLoop } = await import("./src/engine/batching/event-loop.ts");
     const loop = systemLoop();
     const order = [];
     await Promise.all([1, 2, 3].map(async (i) => { await loop.nextTurn(); order.push(i); }));

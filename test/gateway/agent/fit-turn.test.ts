@@ -94,6 +94,16 @@ describe("a conversation that outgrows the context", () => {
     expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toContain("Letters.");
   });
 
+  test("is counted a few times, however long it is", async () => {
+    const { turn, runtime, store } = testAgent(script({ text: "" }), { ctxLen: 9000 });
+    for (let i = 0; i < 400; i++) expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
+    const [before] = turnsOf(runtime.requests).filter(({ messages }) => messages[0]!.content.startsWith("["));
+    expect(before?.messages.length).toBeGreaterThan(250); // some 0.6 of the budget stay
+    const perTurn = Map.groupBy(runtime.counted, ({ messages }) => messages.at(-1)!.content);
+    expect(Math.max(...[...perTurn.values()].map(({ length }) => length))).toBeLessThanOrEqual(3);
+    expect((await store.read(() => historyOf(HOOK))).compaction).toBeDefined();
+  });
+
   test("does not hide a bug of ours behind a missing summary", async () => {
     const { turn } = testAgent(script({ error: new TypeError("undefined is not") }), { ctxLen: 250 });
     const errors: (string | undefined)[] = [];

@@ -19,6 +19,8 @@ export type Script = (request: ChatRequest, index: number) => ScriptedAnswer;
 
 export interface ScriptedRuntime extends Pick<Runtime, "chat" | "countTokens" | "loaded"> {
   readonly requests: ChatRequest[];
+  /** Conversations whose tokens were counted. */
+  readonly counted: ChatRequest[];
   /** Chats whose signal was aborted while they ran. */
   readonly stopped: ChatRequest[];
 }
@@ -29,13 +31,16 @@ export const tokensOf = ({ messages }: Pick<ChatRequest, "messages">): number =>
 
 export function scriptedRuntime(script: Script, { ctxLen = 4096 }: { ctxLen?: number } = {}): ScriptedRuntime {
   const requests: ChatRequest[] = [];
+  const counted: ChatRequest[] = [];
   const stopped: ChatRequest[] = [];
   let model = "";
   return {
     requests,
+    counted,
     stopped,
     countTokens: async (request) => {
       model = request.model;
+      counted.push(request);
       return tokensOf(request);
     },
     loaded: () => [
