@@ -1,8 +1,10 @@
 /** The kernels on other processors than this machine's: WebAssembly in Bun, others under qemu if installed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { libraryFolder } from "../../../../src/engine/backends/host/simd-library.ts";
 import { wasmBackend } from "../../../../src/engine/backends/host/wasm.ts";
 import { missingOps } from "../../../../src/engine/backends/missing.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
@@ -54,7 +56,7 @@ async function expectSameBits(plain: Backend, faster: Backend): Promise<void> {
 
 describe.skipIf(!canEmulate("arm64"))("arm64 (qemu-aarch64, clang-19)", () => {
   let emulated: Emulated;
-  beforeAll(() => void (emulated = startEmulated("arm64")), 60_000);
+  beforeAll(() => void (emulated = startEmulated("arm64", join(libraryFolder(), "linux-arm64.so"))), 60_000);
   afterAll(() => emulated.stop());
 
   test(
@@ -68,7 +70,7 @@ describe.skipIf(!canEmulate("arm64"))("arm64 (qemu-aarch64, clang-19)", () => {
 
 describe.skipIf(!canEmulate("x64"))("x64 with AVX2 and nothing beyond (qemu-x86_64, clang-19)", () => {
   let emulated: Emulated;
-  beforeAll(() => void (emulated = startEmulated("x64")), 60_000);
+  beforeAll(() => void (emulated = startEmulated("x64", join(libraryFolder(), "linux-x64-avx2.so"))), 60_000);
   afterAll(() => emulated.stop());
 
   test(

@@ -2,14 +2,14 @@
  * The SIMD backend on another processor than this machine's, under qemu, which shares memory with this process through
  * a file. One thread.
  */
-import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import type { Block, Memory, Placed } from "../../../../src/engine/backends/simd/memory.ts";
 import { makeSession } from "../../../../src/engine/backends/simd/session.ts";
+import { layOut } from "./image.ts";
 
-const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
 const ALIGNMENT = 64;
 
 /** Memory inside a buffer, whose byte `from` has the address base + from. Placed views are copied into it. */
@@ -45,7 +45,7 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
 
 /** The backend with kernels that `run` runs, one thread, and the given processor features. */
 export const backendOf = (
-  { level, features }: { level: string; features: number },
+  { level, features, words = false }: { level: string; features: number; words?: boolean },
   memory: () => Memory,
   run: (header: number) => void,
 ): Backend => ({
@@ -53,7 +53,7 @@ export const backendOf = (
   load: async (program, options) => {
     const runPass = (header: number) => ({ run: () => run(header), runAlone: () => run(header) });
     const start = (header: number) => ({ ...runPass(header), dismiss: (gone: () => void) => gone() });
-    const engine = { backend: "simd", level, build: "", features, threads: 1, memory: memory(), start };
+    const engine = { backend: "simd", level, build: "", features, words, threads: 1, memory: memory(), start };
     return makeSession(program, options, engine);
   },
 });
@@ -61,21 +61,23 @@ export const backendOf = (
 /** The same as in emulated.c. */
 const BASE = 0x10_0000_0000;
 const BYTES = 512 * 2 ** 20;
-const HEADER_AT = 8;
+const [HEADER_AT, KERNELS_AT] = [8, 16];
+/** Where a library lies, and where behind it the memory of sessions begins. */
+const [IMAGE_AT, MEMORY_AT] = [2 ** 16, 2 ** 20];
 
-/** Compiler flags of a library's kernels, and the emulator of its processor. */
+/** Processors, and what emulates them. */
 const EMULATED = {
-  arm64: {
-    target: "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics",
-    emulator: "qemu-aarch64",
-  },
-  /** Without AVX-VNNI and AVX-512, like Intel's processors from Haswell to Comet Lake. */
-  x64: { target: "--target=x86_64-linux-gnu -march=x86-64-v3", emulator: "qemu-x86_64" },
+  /** Has what arm64 has today, I8MM too. */
+  arm64: { target: "aarch64", cpu: "max" },
+  /** Has no AVX-VNNI and no AVX-512, as Intel's processors from Haswell to Comet Lake. */
+  x64: { target: "x86_64", cpu: "max" },
 } as const;
-type Arch = keyof typeof EMULATED;
+type Machine = keyof typeof EMULATED;
 
-export const canEmulate = (arch: Arch): boolean =>
-  ["clang-19", "ld.lld-19", EMULATED[arch].emulator].every((name) => Bun.which(name) !== null);
+const emulatorOf = (machine: Machine): string => `qemu-${EMULATED[machine].target}`;
+
+export const canEmulate = (machine: Machine): boolean =>
+  ["clang-19", "ld.lld-19", emulatorOf(machine)].every((name) => Bun.which(name) !== null);
 
 export interface Emulated {
   /** @param features as `FEATURES` */
@@ -83,26 +85,28 @@ export interface Emulated {
   stop(): Promise<void>;
 }
 
-/**
- * Compiles the kernels to a program for an emulator: it runs a pass whenever the shared file's first word requests it.
- */
-export function startEmulated(arch: Arch): Emulated {
-  const { target, emulator } = EMULATED[arch];
-  const folder = mkdtempSync(join(tmpdir(), `hearth-${arch}-`));
+/** Starts a program in an emulator that calls a library of ours, for any system, whenever the shared file says so. */
+export function startEmulated(machine: Machine, library: string): Emulated {
+  const { target, cpu } = EMULATED[machine];
+  const folder = mkdtempSync(join(tmpdir(), `hearth-${machine}-`));
   const [program, file] = [join(folder, "kernels"), join(folder, "memory")];
-  const more =
-    "-Os -std=gnu11 -ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -Wno-psabi -nostdlib -static";
   const source = join(import.meta.dir, "emulated.c");
-  const flags = `${target} ${more} -fuse-ld=lld-19 -I${KERNELS}`.split(" ");
-  const built = Bun.spawnSync(["clang-19", ...flags, source, "-o", program], { stdio: ["ignore", "ignore", "pipe"] });
+  const flags = `--target=${target}-linux-gnu -Os -ffreestanding -fno-stack-protector -nostdlib -static -fuse-ld=lld-19`;
+  const command = ["clang-19", ...flags.split(" "), source, "-o", program];
+  const built = Bun.spawnSync(command, { stdio: ["ignore", "ignore", "pipe"] });
   if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   const descriptor = openSync(file, "w+");
   ftruncateSync(descriptor, BYTES);
   closeSync(descriptor);
   const bytes = Bun.mmap(file, { shared: true });
-  const child = Bun.spawn([emulator, "-cpu", "max", program, file], { stdio: ["ignore", "inherit", "inherit"] });
+  const image = layOut(readFileSync(library));
+  bytes.set(image.bytes, IMAGE_AT);
+  const emulate = [emulatorOf(machine), "-cpu", cpu, program, file];
+  const child = Bun.spawn(emulate, { stdio: ["ignore", "inherit", "inherit"] });
   const word = new Int32Array(bytes.buffer, bytes.byteOffset, 1);
   const header = new BigUint64Array(bytes.buffer, bytes.byteOffset + HEADER_AT, 1);
+  const kernels = new BigUint64Array(bytes.buffer, bytes.byteOffset + KERNELS_AT, 1);
+  kernels[0] = BigInt(BASE + IMAGE_AT + image.exports.get("hearth_run")!);
   const run = (address: number): void => {
     header[0] = BigInt(address);
     Atomics.store(word, 0, 1);
@@ -112,9 +116,9 @@ export function startEmulated(arch: Arch): Emulated {
       if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
     }
   };
-  const memory = () => makeBumpMemory(bytes, { base: BASE, from: 4096 });
+  const memory = () => makeBumpMemory(bytes, { base: BASE, from: MEMORY_AT });
   return {
-    backend: (features) => backendOf({ level: arch, features }, memory, run),
+    backend: (features) => backendOf({ level: machine, features }, memory, run),
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
