@@ -47,7 +47,7 @@ const TARGETS: Readonly<Record<string, Target>> = {
 async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
   const patterns = [
     "models/hearth/{Modelfile,hearth.gguf}",
-    `kernels/simd/lib/{SHA256SUMS,simd.wasm,${simd}*}`,
+    `kernels/simd/lib/{SHA256SUMS,KNOWN_ANSWERS,simd.wasm,${simd}*}`,
     `node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`,
     "node_modules/webgpu/{package.json,index.js}",
     `node_modules/webgpu/dist/${dawn}/*`,

@@ -4,35 +4,10 @@
  */
 import type { WeightSource } from "../../src/engine/program/backend.ts";
 import type { Weight } from "../../src/engine/program/step.ts";
+import { setScales } from "../../src/engine/backends/selftest/blocks.ts";
 import { floatToHalf } from "../../src/engine/formats/half.ts";
 import type { Rng } from "../../src/engine/text/rng.ts";
 import { quants, type QuantName } from "../../src/engine/formats/quant/index.ts";
-
-/** Offsets of a block's float16 scales, and the standard deviation of the values for scales of 1; ggml-common.h. */
-const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; size: number }>>> = {
-  q4_0: { at: [0], size: 4.6 },
-  q4_1: { at: [0, 2], size: 4.6 },
-  q5_0: { at: [0], size: 9.2 },
-  q5_1: { at: [0, 2], size: 9.2 },
-  q8_0: { at: [0], size: 74 },
-  q2_K: { at: [80, 82], size: 12 },
-  q3_K: { at: [108], size: 43 },
-  q4_K: { at: [0, 2], size: 190 },
-  q5_K: { at: [0, 2], size: 390 },
-  q6_K: { at: [208], size: 1370 },
-  iq4_nl: { at: [0], size: 70 },
-  iq4_xs: { at: [0], size: 1300 },
-  iq2_xxs: { at: [0], size: 53 },
-  iq2_xs: { at: [0], size: 56 },
-  iq2_s: { at: [0], size: 56 },
-  iq3_xxs: { at: [0], size: 142 },
-  iq3_s: { at: [0], size: 140 },
-  iq1_s: { at: [0], size: 7.2 },
-  tq1_0: { at: [52], size: 0.82 },
-  tq2_0: { at: [64], size: 1.2 },
-  q1_0: { at: [0], size: 1 },
-  q2_0: { at: [0], size: 1.2 },
-};
 
 /** A number of the standard normal distribution (Box and Muller, 1958). */
 export function gaussian(rng: Rng): number {
@@ -79,27 +54,7 @@ export function randomBlocks(name: QuantName, count: number, options: BlockOptio
   }
   for (let i = 0; i < bytes.length; i++)
     bytes[i] = given ? given[Math.floor(i / quant.blockBytes) % given.length]! : rng.uint32();
-  for (let block = 0; block < bytes.length; block += quant.blockBytes) {
-    const scales = HALF_SCALES[name];
-    for (const at of scales?.at ?? []) {
-      const value = (size / scales!.size) * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1);
-      view.setUint16(block + at, floatToHalf(value), true);
-    }
-    // IQ1_M spreads its float16 scale over the top four bits of four words; values deviate by 7.2.
-    if (name === "iq1_m") {
-      const half = floatToHalf((size / 7.2) * (0.5 + rng.float()));
-      for (let i = 0; i < 4; i++) {
-        const at = block + 48 + 2 * i;
-        view.setUint16(at, (view.getUint16(at, true) & 0x0fff) | (((half >> (4 * i)) & 15) << 12), true);
-      }
-    }
-    // MXFP4 has a power of two for a scale, biased by 128 because its values are doubled; values deviate by 5.
-    if (name === "nvfp4") {
-      const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
-      for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
-    }
-    if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
-  }
+  setScales(name, bytes, { size, rng });
   return bytes;
 }
 

@@ -1,0 +1,88 @@
+/** Random weights of every block type, made of integers alone: the same bytes on every machine. */
+import { floatToHalf } from "../../formats/half.ts";
+import { quants, type QuantName } from "../../formats/quant/index.ts";
+import type { Rng } from "../../text/rng.ts";
+
+/** Offsets of a block's float16 scales; the standard deviation of its values where the scales are 1. (ggml-common.h) */
+const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; size: number }>>> = {
+  q4_0: { at: [0], size: 4.6 },
+  q4_1: { at: [0, 2], size: 4.6 },
+  q5_0: { at: [0], size: 9.2 },
+  q5_1: { at: [0, 2], size: 9.2 },
+  q8_0: { at: [0], size: 74 },
+  q2_K: { at: [80, 82], size: 12 },
+  q3_K: { at: [108], size: 43 },
+  q4_K: { at: [0, 2], size: 190 },
+  q5_K: { at: [0, 2], size: 390 },
+  q6_K: { at: [208], size: 1370 },
+  iq4_nl: { at: [0], size: 70 },
+  iq4_xs: { at: [0], size: 1300 },
+  iq2_xxs: { at: [0], size: 53 },
+  iq2_xs: { at: [0], size: 56 },
+  iq2_s: { at: [0], size: 56 },
+  iq3_xxs: { at: [0], size: 142 },
+  iq3_s: { at: [0], size: 140 },
+  iq1_s: { at: [0], size: 7.2 },
+  tq1_0: { at: [52], size: 0.82 },
+  tq2_0: { at: [64], size: 1.2 },
+  q1_0: { at: [0], size: 1 },
+  q2_0: { at: [0], size: 1.2 },
+};
+
+/** Gives blocks of any bytes scales with which their values are of about this size. */
+export function setScales(name: QuantName, bytes: Uint8Array, { size, rng }: { size: number; rng: Rng }): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const scales = HALF_SCALES[name];
+  for (let block = 0; block < bytes.length; block += quants[name].blockBytes) {
+    for (const at of scales?.at ?? []) {
+      const value = (size / scales!.size) * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1);
+      view.setUint16(block + at, floatToHalf(value), true);
+    }
+    // IQ1_M spreads its float16 scale over the top four bits of four words; values deviate by 7.2.
+    if (name === "iq1_m") {
+      const half = floatToHalf((size / 7.2) * (0.5 + rng.float()));
+      for (let i = 0; i < 4; i++) {
+        const at = block + 48 + 2 * i;
+        view.setUint16(at, (view.getUint16(at, true) & 0x0fff) | (((half >> (4 * i)) & 15) << 12), true);
+      }
+    }
+    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    if (name === "nvfp4") {
+      const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
+      for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
+    }
+    if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
+  }
+}
+
+/** Random words, drawn once: thousands of draws for each matrix would be most of a self-test. */
+export type Pool = Uint32Array;
+
+const POOL_WORDS = 2 ** 15;
+
+export const makePool = (rng: Rng): Pool => Uint32Array.from({ length: POOL_WORDS }, () => rng.uint32());
+
+/** Packed blocks of `count` random weights of about this size. */
+export function randomWeights(
+  name: QuantName,
+  count: number,
+  { size, rng, pool }: { size: number; rng: Rng; pool: Pool },
+): Uint8Array {
+  const { blockLen, blockBytes } = quants[name];
+  const bytes = new Uint8Array((count / blockLen) * blockBytes);
+  const first = rng.uint32() % POOL_WORDS;
+  if (name === "f32" || name === "f16" || name === "bf16") {
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) values[i] = size * ((pool[(first + i) % POOL_WORDS]! >>> 8) / 2 ** 22 - 2);
+    quants[name].quantize!(values, bytes); // exact: those types have it
+    return bytes;
+  }
+  const drawn = new Uint8Array(pool.buffer);
+  for (let at = 0, from = 4 * first; at < bytes.length; from = 0) {
+    const part = drawn.subarray(from, from + bytes.length - at);
+    bytes.set(part, at);
+    at += part.length;
+  }
+  setScales(name, bytes, { size, rng });
+  return bytes;
+}

@@ -1,0 +1,76 @@
+/** The sheets of the self-test, and the answers of libraries for this machine and for others. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { quants } from "../../../src/engine/formats/quant/index.ts";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { libraryFolder } from "../../../src/engine/backends/host/simd-library.ts";
+import { makeSheets } from "../../../src/engine/backends/selftest/sheets.ts";
+import { ops } from "../../../src/engine/backends/simd/lower.ts";
+import { weightsOf } from "../../../src/engine/program/describe.ts";
+import { answerOfShipped, canAnswer } from "./simd/answers.ts";
+import { everyLevel } from "./simd/levels.ts";
+
+/** Steps that no sheet has: their rows are given as vectors, and images test them where a model reads some. */
+const LEFT_OUT = ["addGiven", "input"];
+
+test("sheets have every step that is lowered, and every block type", () => {
+  const steps = makeSheets().flatMap(({ program }) => program.steps);
+  expect([...new Set(steps.map(({ op }) => op as string)), ...LEFT_OUT].toSorted()).toEqual(
+    Object.keys(ops).toSorted(),
+  );
+  const types = new Set(
+    steps.flatMap((step) => (step.op === "linear" ? weightsOf(step) : [])).map(({ quant }) => quant),
+  );
+  expect([...types].map(({ name }) => name).toSorted()).toEqual(Object.keys(quants).toSorted());
+});
+
+test("sheets agree with the reference at every level that this machine has", async () => {
+  for (const { name, program, options, batches } of makeSheets()) {
+    const load = { ...options, precise: true, threads: 1, cacheDir: undefined };
+    const sessions = await Promise.all(everyLevel.map(({ backend }) => backend.load(program, load)));
+    const reference = await cpuBackend.load(program, load);
+    for (const batch of batches) {
+      const expected = (await reference.run(batch)).slice();
+      for (const [i, session] of sessions.entries()) {
+        const got = await session.run(batch);
+        const far = got.findIndex(
+          (value, at) => !(Math.abs(value - expected[at]!) <= 1e-5 * (1 + Math.abs(expected[at]!))),
+        );
+        expect(far, `${name} on ${everyLevel[i]!.level}`).toBe(-1);
+      }
+    }
+    for (const session of [...sessions, reference]) session.close();
+  }
+}, 60_000);
+
+const libraries = readdirSync(libraryFolder()).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
+const known = new Map(
+  readFileSync(join(libraryFolder(), "KNOWN_ANSWERS"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => line.split(/ +/))
+    .map(([answer, name, library]) => [name!, { answer, library }] as const),
+);
+
+test("every library has a known answer, which was recorded from this very library", () => {
+  expect([...known.keys()].toSorted()).toEqual(libraries.toSorted());
+  for (const [name, { library }] of known) {
+    const hash = new Bun.CryptoHasher("sha256").update(readFileSync(join(libraryFolder(), name))).digest("hex");
+    expect(hash, `${name}: run bench/record-known-answers.ts`).toBe(library!);
+  }
+});
+
+test("libraries of one level have the same bits on every system", () => {
+  const levelOf = (name: string): string => name.replace(/^\w+-|\.\w+$/g, "");
+  for (const [name, { answer }] of known)
+    for (const [other, { answer: its }] of known)
+      if (levelOf(name) === levelOf(other)) expect(its, other).toBe(answer!);
+});
+
+for (const name of libraries)
+  test.skipIf(!canAnswer(name))(
+    `${name} gives its known answer`,
+    async () => expect(await answerOfShipped(name)).toBe(known.get(name)!.answer!),
+    120_000,
+  );

@@ -1,0 +1,43 @@
+/** Computes the answers of shipped libraries to the self-test: in this process, or in an emulator. */
+import { join } from "node:path";
+import type { Backend } from "../../../../src/engine/program/backend.ts";
+import { makeNativeMemory } from "../../../../src/engine/backends/host/simd-memory.ts";
+import { levelsHere, libraryFolder } from "../../../../src/engine/backends/host/simd-library.ts";
+import { wasmBackend } from "../../../../src/engine/backends/host/wasm.ts";
+import { answerOf } from "../../../../src/engine/backends/selftest/answer.ts";
+import { canLoadForeign, loadForeign } from "./foreign.ts";
+import { backendOf, canEmulate, startEmulated } from "./hosts.ts";
+
+/** The level of x64 for which a library is built, as it is in its name; undefined: it is for another processor. */
+const levelOf = (name: string): string | undefined => /-x64-(\w+)\./.exec(name)?.[1];
+
+const here = new Set(levelsHere().map(({ level }) => level));
+
+/** Tells if this machine can run a library, built for any system. */
+export function canAnswer(name: string): boolean {
+  if (name.endsWith(".wasm")) return true;
+  const level = levelOf(name);
+  return level === undefined ? canEmulate("arm64") : canLoadForeign && here.has(level);
+}
+
+/** The answer of a library of that name in `kernels/simd/lib`, by one thread. */
+export async function answerOfShipped(name: string): Promise<string> {
+  if (name.endsWith(".wasm")) return answerOfBackend(wasmBackend);
+  const path = join(libraryFolder(), name);
+  if (levelOf(name) !== undefined) {
+    const run = loadForeign(path);
+    const level = { level: name, features: 0, words: true };
+    return answerOfBackend(backendOf(level, makeNativeMemory, (header) => run(header, 0)));
+  }
+  const emulated = startEmulated("arm64", path);
+  try {
+    return await answerOfBackend(emulated.backend(0));
+  } finally {
+    await emulated.stop();
+  }
+}
+
+const answerOfBackend = (backend: Backend): Promise<string> =>
+  answerOf((sheet, mode) =>
+    backend.load(sheet.program, { ...sheet.options, ...mode, threads: 1, cacheDir: undefined }),
+  );
