@@ -1,6 +1,6 @@
 /** The choice among a host's backends. */
 import { AppError } from "../../base/index.ts";
-import type { Backend } from "../program/backend.ts";
+import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { offloading, type Offload } from "./offload.ts";
 
 /** A backend of a host, before any of it is loaded. */
@@ -42,24 +42,33 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
 const withoutGpu = (choices: Choices): Backend =>
   firstWithOps(checkAmong(choices, "auto").filter(([name]) => name !== GPU));
 
+/** Backends that address less memory than the machine has. */
+const NARROW: ReadonlySet<string> = new Set(["wasm"]);
+
 /**
- * Loads a program on the first backend that has all its ops; if there is no such backend, the last one reports the
- * missing ops.
+ * Loads a program on the first backend that has all its ops and can take it. Where none can, throws the error of the
+ * backend for which it was too large, else that of the last backend.
  */
 export function firstWithOps(candidates: readonly (readonly [name: string, Pick<Choice, "open">])[]): Backend {
   const [best] = candidates;
   if (!best) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
-  return {
-    name: best[0],
-    async load(program, options) {
-      let backend = await best[1].open();
-      for (const [, choice] of candidates) {
-        backend = await choice.open();
-        if ((backend.missing?.(program) ?? []).length === 0) break;
-      }
-      return backend.load(program, options);
-    },
+  const loadOn = async (program: Program, options: LoadOptions, at = 0): Promise<Session> => {
+    const [name, choice] = candidates[at]!; // there is a first one, and below none goes on from the last
+    const isLast = at === candidates.length - 1;
+    const backend = await choice.open();
+    if (!isLast && (backend.missing?.(program) ?? []).length > 0) return loadOn(program, options, at + 1);
+    try {
+      return await backend.load(program, options);
+    } catch (error) {
+      const code = error instanceof AppError ? error.code : undefined;
+      const isTooLarge = code === "too_large" && NARROW.has(name);
+      if (isLast || !(isTooLarge || code === "unsupported")) throw error;
+      return loadOn(program, options, at + 1).catch((next: unknown) => {
+        throw isTooLarge ? error : next;
+      });
+    }
   };
+  return { name: best[0], load: (program, options) => loadOn(program, options) };
 }
 
 /** The candidates for a name, best first. Throws `unsupported` if it is already known that they cannot run here. */

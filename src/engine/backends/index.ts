@@ -1,4 +1,6 @@
 /** The backends of this process and the choice among them. */
-export { slowOnCpu, chooseBackend, checkBackend, gpuTools } from "./registry.ts";
+export { slowOnCpu, chooseBackend, checkBackend, gpuTools, takeExam } from "./registry.ts";
 export { needsDriver, outlookOf, type Outlook } from "./outlook.ts";
 export { loadOptionsFor } from "./small.ts";
+export { NO_LEVEL } from "./host/simd-library.ts";
+export { Trust, type Verdict } from "./host/trust.ts";

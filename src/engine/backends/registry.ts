@@ -19,13 +19,13 @@ const backends = {
     open: async () => (await import("./host/webgpu.ts")).webGpuBackend,
   },
   simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
-  onnx: {
-    unavailable: libraryLacks,
-    open: async () => (await import("./onnx/index.ts")).onnxBackend,
-  },
   wasm: {
     unavailable: () => wasmLacks() ?? wasmDamage(),
     open: async () => (await import("./host/wasm.ts")).wasmBackend,
+  },
+  onnx: {
+    unavailable: libraryLacks,
+    open: async () => (await import("./onnx/index.ts")).onnxBackend,
   },
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
 } as const satisfies Record<BackendName, Choice>;
@@ -50,3 +50,6 @@ export function checkBackend(name: string, level?: string): void {
 
 /** Functions that list and tune GPUs; they load the whole backend. */
 export const gpuTools = () => import("./host/gpu-tools.ts");
+
+/** The child process of a self-test. @param level as `Trust` wrote it */
+export const takeExam = async (level: string): Promise<void> => (await import("./host/exam.ts")).takeExam(level);

@@ -1,20 +1,23 @@
 /** The choice among backends by name. */
 import { expect, test } from "bun:test";
-import type { Backend, LoadOptions, Program } from "../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Program, Session } from "../../../src/engine/program/backend.ts";
+import { AppError } from "../../../src/base/index.ts";
+import type { Sheet } from "../../../src/engine/backends/selftest/sheet.ts";
+import { makeSheets } from "../../../src/engine/backends/selftest/sheets.ts";
 import { firstWithOps } from "../../../src/engine/backends/choose.ts";
-import { chooseBackend } from "../../../src/engine/backends/index.ts";
+import { chooseBackend, NO_LEVEL } from "../../../src/engine/backends/index.ts";
 
 test("no layer on the GPU means a backend without one, also where the GPU is named", async () => {
   for (const name of ["auto", "webgpu"]) {
     const { name: chosen } = await chooseBackend(name, { layers: 0 });
-    expect(["simd", "onnx", "cpu"]).toContain(chosen);
+    expect(["simd", "wasm", "onnx", "cpu"]).toContain(chosen);
   }
 });
 
 test("a backend without a GPU is what it is, whatever is wanted on a GPU", async () => {
   expect((await chooseBackend("cpu", { layers: 99 })).name).toBe("cpu");
   await expect(chooseBackend("vulkan")).rejects.toThrow(
-    /backend 'vulkan': expected auto or one of webgpu, simd, onnx, wasm, cpu/,
+    /backend 'vulkan': expected auto or one of webgpu, simd, wasm, onnx, cpu/,
   );
 });
 
@@ -33,4 +36,39 @@ test("a program with an op that a backend lacks goes to the next one, and to non
   await expect(load(first, second)).rejects.toThrow("second loads it");
   await expect(load(second, first)).rejects.toThrow("second loads it");
   await expect(load(first)).rejects.toThrow("first loads it");
+});
+
+test("what a backend refuses goes on to the next one; what fits nowhere says for which it was too large", async () => {
+  const program = { shape: { arch: "large" } } as Program;
+  const session = (name: string): Session => ({ backend: name }) as Session;
+  const backend = (name: string, load: () => Promise<Session>): Backend => ({ name, load });
+  const refusing = (name: string, code: "unsupported" | "too_large" | "bad_file"): Backend =>
+    backend(name, () => Promise.reject(new AppError(code, `${name}: ${code}`)));
+  const load = (...backends: Backend[]) =>
+    firstWithOps(backends.map((each) => [each.name, { open: async () => each }] as const)).load(
+      program,
+      {} as LoadOptions,
+    );
+  const cpu = backend("cpu", async () => session("cpu"));
+  expect((await load(refusing("wasm", "too_large"), cpu)).backend).toBe("cpu");
+  expect((await load(refusing("simd", "unsupported"), refusing("wasm", "too_large"), cpu)).backend).toBe("cpu");
+  // where the machine has no room on one backend, it has none on another
+  await expect(load(refusing("simd", "too_large"), cpu)).rejects.toThrow("simd: too_large");
+  await expect(load(refusing("simd", "bad_file"), cpu)).rejects.toThrow("simd: bad_file");
+  const none = load(refusing("wasm", "too_large"), refusing("onnx", "unsupported"), refusing("cpu", "unsupported"));
+  await expect(none).rejects.toThrow("wasm: too_large");
+});
+
+test("where each kernel library failed its self-test a program runs on WebAssembly", async () => {
+  const [{ program, options }] = makeSheets() as [Sheet];
+  const chosen = await chooseBackend("auto", { layers: 0 });
+  const session = await chosen.load(program, {
+    ...options,
+    precise: true,
+    threads: 1,
+    cacheDir: undefined,
+    simdLevel: NO_LEVEL,
+  });
+  expect(session.backend).toBe("wasm");
+  session.close();
 });

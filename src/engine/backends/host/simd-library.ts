@@ -1,9 +1,10 @@
-/** Chooses the kernel library for this machine: its platform's, at the processor's best level. */
+/** Finds the kernel library for this machine: for its system, at the best level that the processor has. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import { messageOf } from "../../../base/index.ts";
 import { programFile } from "../../../base/system.ts";
+import { readProcessor } from "./processor.ts";
 
 /** In the source tree. */
 const LIBRARIES = "kernels/simd/lib";
@@ -18,15 +19,17 @@ export interface Level {
   /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of products.h. */
   readonly words: boolean;
   readonly file: string;
-  /** Features that the library may use beyond its build target: `FEATURES`. */
+  /** Features that the library may use beyond those it is built for: bits of `FEATURES`. */
   readonly features: number;
 }
 
 interface Candidate extends Omit<Level, "file"> {
-  /** The library's level, if it was built for a lower one. */
+  /** The level whose library runs, if that is built for fewer features. */
   readonly library?: string;
   /** Required processor features, in Linux's spelling. */
   readonly needs: readonly string[];
+  /** Systems for which there is such a library; left out: all. */
+  readonly systems?: readonly string[];
 }
 
 const AVX2 = ["avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"];
@@ -35,7 +38,7 @@ const NEON = ["asimddp", "fphp", "asimdhp"];
 /** Best first. */
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
-    { level: "vnni", title: "AVX-512 VNNI", words: true, needs: VNNI, features: 0 },
+    { level: "vnni", title: "AVX-512 VNNI", words: true, needs: VNNI, features: 0, systems: ["linux", "win32"] },
     {
       level: "avxvnni",
       title: "AVX-VNNI",
@@ -58,10 +61,14 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
     { level: "neon", title: "NEON", words: false, needs: NEON, features: 0 },
   ],
 };
-/** Linux only: other systems have no file that lists the processor's features, and the libraries never ran there. */
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
   linux: { name: "linux", ending: "so" },
+  darwin: { name: "macos", ending: "dylib" },
+  win32: { name: "windows", ending: "dll" },
 };
+
+/** In place of a level: none may run, because each failed its self-test. */
+export const NO_LEVEL = "none";
 
 export interface LevelOptions {
   /** Undefined: the best. */
@@ -74,61 +81,54 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
   const platform = PLATFORMS[process.platform];
   const candidates = LEVELS[process.arch];
   if (!platform || !candidates) return [];
-  const { has, halves } = readProcessor();
-  return candidates
+  const built = candidates.filter(({ systems }) => systems?.includes(process.platform) ?? true);
+  const fileOf = ({ level, library = level }: Candidate): string => {
+    const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
+    return join(folder, `${parts.join("-")}.${platform.ending}`);
+  };
+  const { has, halves } = readProcessor(fileOf(built.at(-1)!)); // every system has some
+  return built
     .filter(({ needs }) => needs.every((feature) => has.has(feature)))
-    .map(({ level, title, words, library = level, features: own }) => {
-      const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
-      const features = own | (halves ? FEATURES.halves : 0);
-      return { level, title, words, features, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
+    .map((each) => {
+      const { level, title, words, features } = each;
+      return { level, title, words, features: features | (halves ? FEATURES.halves : 0), file: fileOf(each) };
     });
 }
 
-/** The level to run, with a checked library, or the reason why there is no usable level. */
+/** The level to run, its library undamaged, or the reason why no level can run. */
 export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}): Level | { reason: string } {
+  if (level === NO_LEVEL) return { reason: "each kernel library failed its self-test: see 'hearth selftest'" };
   const here = levelsHere(folder);
-  const found = level === undefined ? here[0] : here.find((each) => each.level === level);
-  if (!found) {
-    const has = here.map((each) => each.level).join(", ") || "none";
-    const which = level === undefined ? "" : ` of level '${level}'`;
-    return { reason: `no kernels${which} here: this machine has ${has} (${process.platform}, ${process.arch})` };
-  }
-  const reason = damageOf(found.file, folder);
-  return reason === undefined ? found : { reason };
+  const wanted = level === undefined ? here : here.filter((each) => each.level === level);
+  const sound = wanted.find(({ file }) => damageOf(file) === undefined);
+  if (sound) return sound;
+  const [best] = wanted;
+  if (best) return { reason: damageOf(best.file)! }; // it is damaged: it was not found above
+  const has = here.map((each) => each.level).join(", ") || "none";
+  const which = level === undefined ? "" : ` of level '${level}'`;
+  return { reason: `no kernels${which} here: this machine has ${has} (${process.platform}, ${process.arch})` };
 }
 
-/** Why the WebAssembly kernels cannot be read; undefined: they can. */
-export const wasmDamage = (folder: string = libraryFolder()): string | undefined =>
-  damageOf(join(folder, "simd.wasm"), folder);
+/** Why the kernels as WebAssembly cannot be read; undefined where they can. */
+export const wasmDamage = (folder: string = libraryFolder()): string | undefined => damageOf(join(folder, "simd.wasm"));
 
-/** The problem of a library by its checksum; undefined: intact. */
-function damageOf(file: string, folder: string): string | undefined {
+/** Says that a library does not match its checksum; undefined if it matches. */
+export function damageOf(file: string): string | undefined {
   try {
-    const name = file.slice(folder.length + 1);
-    const sums = readFileSync(join(folder, "SHA256SUMS"), "utf8").trim().split("\n");
-    const expected = sums.map((line) => line.split(/ +/)).find((parts) => parts[1] === name)?.[0];
+    const expected = listed(file, "SHA256SUMS");
     const got = new Bun.CryptoHasher("sha256").update(readFileSync(file)).digest("hex");
-    return got === expected
-      ? undefined
-      : `${file}: damaged: expected SHA-256 ${expected ?? "in SHA256SUMS"}, got ${got}`;
+    if (got === expected) return undefined;
+    return `${file}: damaged: expected SHA-256 ${expected ?? "in SHA256SUMS"}, got ${got}`;
   } catch (error) {
     return `kernels cannot be read: ${messageOf(error)}`;
   }
 }
 
-interface Processor {
-  /** Processor features, in Linux's spelling. */
-  readonly has: ReadonlySet<string>;
-  /** True for processors that read two streams of memory faster than one: Intel's, by measurement. */
-  readonly halves: boolean;
-}
+/** The answer that a library has to give in its self-test, in hex; undefined if the list has no line for it. */
+export const knownAnswer = (file: string): string | undefined => listed(file, "KNOWN_ANSWERS");
 
-function readProcessor(): Processor {
-  try {
-    const text = readFileSync("/proc/cpuinfo", "utf8");
-    const line = /^(?:flags|Features)\s*:(.*)$/m.exec(text);
-    return { has: new Set(line?.[1]?.trim().split(" ")), halves: /^vendor_id\s*: GenuineIntel$/m.test(text) };
-  } catch {
-    return { has: new Set(), halves: false };
-  }
+/** The hash of a library in a list beside it, written as sha256sum does. */
+function listed(file: string, list: string): string | undefined {
+  const lines = readFileSync(join(dirname(file), list), "utf8").split("\n");
+  return lines.map((line) => line.trim().split(/ +/)).find((parts) => parts[1] === basename(file))?.[0];
 }

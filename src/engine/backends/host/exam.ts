@@ -1,0 +1,38 @@
+/**
+ * The child process of a self-test: computes what a kernel library answers and prints it. A library that is damaged, or
+ * built for another processor, may end or hang this process, or fill its memory with anything: its parent judges.
+ */
+import { writeSync } from "node:fs";
+import { messageOf } from "../../../base/index.ts";
+import { answerOf } from "../selftest/answer.ts";
+import { makeSession } from "../simd/session.ts";
+import type { Level } from "./simd-library.ts";
+import { makeNativeMemory } from "./simd-memory.ts";
+import { startCrew } from "./simd-workers.ts";
+import { sleepFunctions } from "./sleep-functions.ts";
+
+/** The parts of a level that this process needs. */
+export type ExamLevel = Pick<Level, "level" | "file" | "features" | "words">;
+
+/** Printed before the library is opened: the time limit begins here. */
+export const BEGUN = "begun";
+
+/** Prints `begun`, then the answer or what went wrong, each as a line. @param order an `ExamLevel`, as JSON */
+export async function takeExam(order: string): Promise<void> {
+  const level = JSON.parse(order) as ExamLevel; // this same program wrote it
+  print(BEGUN);
+  print(await answerOfLibrary(level).catch(messageOf));
+  process.exit(); // a library that left a thread behind does not matter any more
+}
+
+export function answerOfLibrary({ level, file, features, words }: ExamLevel): Promise<string> {
+  return answerOf(async (sheet, mode, threads) => {
+    const start = (header: number) => startCrew(file, header, { threads });
+    const engine = { backend: "simd", level, build: "", features, threads, words, start };
+    const options = { ...sheet.options, ...mode, threads, cacheDir: undefined };
+    return makeSession(sheet.program, options, { ...engine, memory: makeNativeMemory(), sleep: sleepFunctions() });
+  });
+}
+
+/** At once: what is in a buffer is lost when the library ends this process. */
+const print = (line: string): void => void writeSync(1, `${line}\n`);

@@ -1,0 +1,184 @@
+/**
+ * Chooses the kernel library that model runners may load: the best one that passed its self-test. A child process
+ * computes the library's answer, which has to be the known one. Results are kept for each library, system and
+ * processor, so that a machine tests a library once.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { cpus, release } from "node:os";
+import { join } from "node:path";
+import { AppError, linesOf, messageOf } from "../../../base/index.ts";
+import { BEGUN, type ExamLevel } from "./exam.ts";
+import { keptFile, type KeptFile } from "./kept-file.ts";
+import { damageOf, knownAnswer, levelsHere, libraryFolder, type Level } from "./simd-library.ts";
+
+/** The argument after which the program's command line takes a level, as JSON. */
+const EXAM_COMMAND = "exam";
+const RESULTS_FILE = "cpu-kernels.json";
+const PASSED = "passed";
+
+/** A library needs a fraction of this, on a slow machine too. */
+const LIMIT_MS = 2000;
+/** Where the machine is busy with other work, or the library sleeps for ever. */
+const BUSY_LIMIT_MS = 8000;
+/** Processor time below this part of a limit: the child did not get its turn. */
+const BUSY_SHARE = 0.7;
+const START_LIMIT_MS = 30_000;
+const LINE_MAX = 4096;
+
+export interface TrustOptions {
+  /** Folder in which results are kept; undefined: they are not. */
+  readonly cacheDir: string | undefined;
+  /** The command line that starts this program. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Folder of the libraries; left out: that of this program. */
+  readonly folder?: string | undefined;
+}
+
+export interface Verdict {
+  readonly level: Level;
+  /** Undefined: it passed. */
+  readonly fault: string | undefined;
+}
+
+/** The outcome of one test. */
+interface Outcome {
+  readonly fault: string | undefined;
+  /** The same test would end the same way. */
+  readonly isLasting: boolean;
+}
+
+/** Tests libraries when they are first needed, each once. */
+export class Trust {
+  readonly #options: TrustOptions;
+  readonly #folder: string;
+  readonly #results: KeptFile | undefined;
+  #found: Promise<readonly Verdict[]> | undefined;
+
+  constructor(options: TrustOptions) {
+    this.#options = options;
+    this.#folder = options.folder ?? libraryFolder();
+    this.#results = options.cacheDir === undefined ? undefined : keptFile(join(options.cacheDir, RESULTS_FILE));
+  }
+
+  /** Verdicts on the levels of this machine, best first, up to the first one that passed. Tests what is not known. */
+  verdicts(): Promise<readonly Verdict[]> {
+    this.#found ??= this.#judge((level) => this.#test(level));
+    return this.#found;
+  }
+
+  /** The same from kept results alone; undefined where a test is still to be done. */
+  async known(): Promise<readonly Verdict[] | undefined> {
+    let isKnown = true;
+    const found = await this.#judge(async () => {
+      isKnown = false;
+      return undefined;
+    });
+    return isKnown ? found : undefined;
+  }
+
+  /** Tests every level of this machine, whatever is kept, and keeps the results. */
+  async testAll(): Promise<readonly (Verdict & { readonly ms: number })[]> {
+    const verdicts = [];
+    for (const level of levelsHere(this.#folder)) {
+      const begin = performance.now();
+      const fault = damageOf(level.file) ?? (await this.#test(level));
+      verdicts.push({ level, fault, ms: performance.now() - begin });
+    }
+    return verdicts;
+  }
+
+  /** @param unknown the fault of a level of which no result is kept */
+  async #judge(unknown: (level: Level) => Promise<string | undefined>): Promise<Verdict[]> {
+    const verdicts: Verdict[] = [];
+    for (const level of levelsHere(this.#folder)) {
+      const fault = damageOf(level.file) ?? (await this.#keptOr(level, unknown));
+      verdicts.push({ level, fault });
+      if (fault === undefined) break;
+    }
+    return verdicts;
+  }
+
+  async #keptOr(level: Level, unknown: (level: Level) => Promise<string | undefined>): Promise<string | undefined> {
+    const kept = await this.#results?.read(keyOf(level));
+    if (kept === PASSED) return undefined;
+    return typeof kept === "string" ? kept : unknown(level);
+  }
+
+  /** Tests a level, keeps a result that lasts, and returns the fault. */
+  async #test(level: Level): Promise<string | undefined> {
+    const { fault, isLasting } = await examine(level, this.#options);
+    if (isLasting) {
+      // A folder that cannot be written: the next process tests again.
+      await this.#results?.write(keyOf(level), fault ?? PASSED).catch(() => undefined);
+    } else {
+      this.#found = undefined; // the next call tests it again
+    }
+    return fault;
+  }
+}
+
+/** Tells one library, system and processor from others. */
+function keyOf({ file, features, level }: Level): string {
+  const machine = [process.platform, process.arch, release(), cpus()[0]?.model, Bun.version];
+  const hash = createHash("sha256").update(readFileSync(file));
+  hash.update(JSON.stringify([...machine, features, knownAnswer(file)]));
+  return `${level} ${hash.digest("hex").slice(0, 32)}`;
+}
+
+async function examine(level: Level, options: TrustOptions): Promise<Outcome> {
+  try {
+    const first = await examineWithin(level, options, LIMIT_MS);
+    return first === "busy" ? ((await examineWithin(level, options, BUSY_LIMIT_MS)) as Outcome) : first;
+  } catch (error) {
+    return { fault: `its self-test did not start: ${messageOf(error)}`, isLasting: false };
+  }
+}
+
+/** "busy": the child had too little of the processor to be judged by that limit; never where it is the last one. */
+async function examineWithin(
+  { level, file, features, words }: Level,
+  { command, env }: TrustOptions,
+  limitMs: number,
+): Promise<Outcome | "busy"> {
+  const order: ExamLevel = { level, file, features, words };
+  const child = Bun.spawn([...command, EXAM_COMMAND, JSON.stringify(order)], {
+    env: { ...env, BUN_ENABLE_CRASH_REPORTING: "0" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let isLate = false;
+  const end = (): void => {
+    isLate = true;
+    child.kill("SIGKILL");
+  };
+  let timer = setTimeout(end, START_LIMIT_MS);
+  const lines: string[] = [];
+  const tooLong = (): AppError => new AppError("runner", "the self-test printed a line that is too long");
+  for await (const line of linesOf(child.stdout, { max: LINE_MAX, tooLong })) {
+    lines.push(line);
+    if (lines.length > 1) continue;
+    clearTimeout(timer);
+    timer = setTimeout(end, limitMs);
+  }
+  await child.exited;
+  clearTimeout(timer);
+  const [begun, answer] = lines;
+  const how = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`;
+  if (begun !== BEGUN) return { fault: `its self-test did not start: ${how}`, isLasting: false };
+  if (isLate) {
+    const cpuMs = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000;
+    const isBusy = cpuMs < BUSY_SHARE * limitMs;
+    if (isBusy && limitMs < BUSY_LIMIT_MS) return "busy";
+    return { fault: `no answer within ${limitMs / 1000} s`, isLasting: !isBusy };
+  }
+  // SIGKILL comes from outside, for example where memory runs out
+  if (answer === undefined) return { fault: `it ended the test: ${how}`, isLasting: child.signalCode !== "SIGKILL" };
+  const known = knownAnswer(file);
+  if (answer === known) return { fault: undefined, isLasting: true };
+  const isHash = /^[0-9a-f]{64}$/.test(answer);
+  return {
+    fault: known === undefined ? "its answer is not known" : isHash ? "wrong results" : answer,
+    isLasting: true,
+  };
+}

@@ -1,0 +1,153 @@
+/** Self-tests of kernel libraries: faults that are planted in them, and results that are kept. x64 on Linux. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { levelsHere, libraryFolder } from "../../../src/engine/backends/host/simd-library.ts";
+import { Trust, type Verdict } from "../../../src/engine/backends/host/trust.ts";
+import { layOut } from "./simd/image.ts";
+
+const COMMAND = [process.execPath, resolve(import.meta.dir, "../../../src/main.ts")];
+const scratch = mkdtempSync(join(tmpdir(), "hearth-trust-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+const [best] = levelsHere();
+/** The planted code is x64 code in an ELF file. */
+const here = best !== undefined && process.platform === "linux" && process.arch === "x64";
+
+/** A copy of the libraries in which the best one is changed, and its checksum with it. */
+function planted(change: (bytes: Buffer) => void): string {
+  const folder = mkdtempSync(join(scratch, "lib-"));
+  cpSync(libraryFolder(), folder, { recursive: true });
+  const file = join(folder, basename(best!.file));
+  const bytes = readFileSync(file);
+  change(bytes);
+  writeFileSync(file, bytes);
+  const sum = (name: string) => new Bun.CryptoHasher("sha256").update(readFileSync(join(folder, name))).digest("hex");
+  const names = readdirSync(folder).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
+  writeFileSync(join(folder, "SHA256SUMS"), names.map((name) => `${sum(name)}  ${name}\n`).join(""));
+  return folder;
+}
+
+const trustIn = (folder: string, cacheDir?: string, command = COMMAND): Trust =>
+  new Trust({ cacheDir, command, env: process.env, folder });
+
+/** The offset in the file of the function that runs a pass. */
+const entryOf = (bytes: Buffer): number => {
+  const address = layOut(bytes).exports.get("hearth_run")!;
+  const [headers, count] = [Number(bytes.readBigUInt64LE(32)), bytes.readUInt16LE(56)];
+  for (let i = 0; i < count; i++) {
+    const at = headers + 56 * i;
+    const [offset, start, length] = [8, 16, 32].map((field) => Number(bytes.readBigUInt64LE(at + field)));
+    if (bytes.readUInt32LE(at) === 1 && address >= start! && address < start! + length!)
+      return address - start! + offset!;
+  }
+  throw new Error("hearth_run lies in no segment");
+};
+
+/** Replaces the first bytes of the function that runs a pass. */
+const atEntry =
+  (...code: number[]) =>
+  (bytes: Buffer): void =>
+    void bytes.set(code, entryOf(bytes));
+
+/** Changes a constant that the kernels compute with, wherever it lies. */
+const constant = (value: number) => (bytes: Buffer) => {
+  const [old, changed] = [Buffer.alloc(4), Buffer.alloc(4)];
+  old.writeFloatLE(value);
+  changed.writeFloatLE(value * 1.001);
+  expect(bytes.indexOf(old)).toBeGreaterThan(0);
+  for (let at = bytes.indexOf(old); at >= 0; at = bytes.indexOf(old, at + 1)) changed.copy(bytes, at);
+};
+
+/** Flips a bit of a table. */
+const inTable =
+  (...table: number[]) =>
+  (bytes: Buffer): void => {
+    const at = bytes.indexOf(Buffer.from(table));
+    expect(at).toBeGreaterThan(0);
+    bytes[at + 1]! ^= 4;
+  };
+
+/** Flips all bits of a byte of code, so far behind the start of the function that runs a pass. */
+const afterEntry = (by: number) => (bytes: Buffer) => void (bytes[entryOf(bytes) + by]! ^= 0xff);
+
+const FAULTS: readonly (readonly [string, (bytes: Buffer) => void])[] = [
+  ["an instruction that the processor lacks", atEntry(0x0f, 0x0b)],
+  ["a trap", atEntry(0xcc)],
+  ["an endless loop", atEntry(0xeb, 0xfe)],
+  ["a pass that does nothing", atEntry(0xc3)],
+  ["a privileged instruction", atEntry(0xf4)],
+  ["a write to address 0", atEntry(0x31, 0xc0, 0x89, 0x00)],
+  ["a jump into nowhere", atEntry(0x31, 0xc0, 0xff, 0xe0)],
+  ["an endless recursion", atEntry(0x50, 0xe8, 0xfa, 0xff, 0xff, 0xff)],
+  ["log2(e) of exp", constant(1.44269504)],
+  ["ln(2) of exp", constant(-0.693359375)],
+  ["a coefficient of exp", constant(1.6666665459e-1)],
+  ["a coefficient of tanh", constant(0.053968254)],
+  ["a coefficient of erf", constant(1.061405429)],
+  ["the slope of gelu", constant(0.7978845608)],
+  ["the slope of swiglu", constant(-1.702)],
+  ["the values of iq4", inTable(-127 & 255, -104 & 255, -83 & 255, -65 & 255)],
+  ...[0x40, 0x55, 0x80, 0xa0].map((by) => [`a byte of code, ${by} behind the entry`, afterEntry(by)] as const),
+];
+
+describe.skipIf(!here)("a planted fault costs its level, not the process", () => {
+  const cacheDir = join(scratch, "cache");
+  test("without one the best level passes, and is not tested again", async () => {
+    const verdicts = await trustIn(libraryFolder(), cacheDir).verdicts();
+    expect(verdicts.map(({ level, fault }) => [level.level, fault])).toEqual([[best!.level, undefined]]);
+    for (const { level } of await trustIn(libraryFolder(), cacheDir).testAll()) expect(level.file).toBeString();
+    const kept = await trustIn(libraryFolder(), cacheDir, ["/nowhere/hearth"]).verdicts(); // it would fail to start
+    expect(kept).toEqual(verdicts);
+  }, 60_000);
+
+  test("there are twenty", () => expect(FAULTS).toHaveLength(20));
+
+  test.each(FAULTS)(
+    "%s",
+    async (_, change) => {
+      const verdicts = await trustIn(planted(change), cacheDir).verdicts(); // the next level is known to pass
+      expect(verdicts[0]).toMatchObject({ level: { level: best!.level }, fault: expect.any(String) });
+      expect(verdicts.at(-1)!.level.file).not.toBe(verdicts[0]!.level.file);
+      expect(verdicts.at(-1)!.fault).toBeUndefined();
+    },
+    60_000,
+  );
+});
+
+const faults = (verdicts: readonly Verdict[] | undefined) => verdicts?.map(({ fault }) => fault);
+
+test.skipIf(!here)(
+  "a fault is kept, and known without a test",
+  async () => {
+    const cacheDir = join(scratch, "faults");
+    const folder = planted(atEntry(0x0f, 0x0b));
+    expect(await trustIn(folder, cacheDir).known()).toBeUndefined();
+    const [first] = await trustIn(folder, cacheDir).verdicts();
+    expect(first!.fault).toBe("it ended the test: signal SIGILL");
+    expect(faults(await trustIn(folder, cacheDir).known())).toEqual([first!.fault, undefined]);
+    // another library of that name is another one
+    expect(await trustIn(planted(atEntry(0xcc)), cacheDir).known()).toBeUndefined();
+  },
+  60_000,
+);
+
+test.skipIf(!here)("a test that does not start says nothing of the library for ever", async () => {
+  const cacheDir = join(scratch, "unstarted");
+  const failed = await trustIn(libraryFolder(), cacheDir, ["/bin/false"]).verdicts();
+  for (const fault of faults(failed)!) expect(fault).toBe("its self-test did not start: exit code 1");
+  const missing = await trustIn(libraryFolder(), cacheDir, ["/nowhere/hearth"]).verdicts();
+  for (const fault of faults(missing)!) expect(fault).toMatch(/^its self-test did not start: ENOENT/);
+  expect(await trustIn(libraryFolder(), cacheDir).known()).toBeUndefined();
+});
+
+test.skipIf(!here)("a damaged library is not even tested", async () => {
+  const folder = planted(() => {});
+  const file = join(folder, basename(best!.file));
+  const bytes = readFileSync(file);
+  bytes[2000]! ^= 1;
+  writeFileSync(file, bytes);
+  const [verdict] = await trustIn(folder, join(scratch, "cache")).verdicts();
+  expect(verdict!.fault).toContain("damaged: expected SHA-256 ");
+});
