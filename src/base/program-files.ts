@@ -59,6 +59,9 @@ function placesOf(platform: NodeJS.Platform): string[] {
   return [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
 }
 
+/** The folder for results about this machine that any process of the user may compute again. */
+export const machineCache = (): string => placesOf(process.platform)[0]!; // every system has one
+
 function unpackFolder(id: string): string {
   const places = placesOf(process.platform);
   const problems: string[] = [];

@@ -17,6 +17,6 @@ export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networ
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";
 export { takeLock, type ProcessLock } from "./process-lock.ts";
-export { hasInside, packageFolder, programFile, scriptEnv, selfCommand } from "./program-files.ts";
+export { hasInside, machineCache, packageFolder, programFile, scriptEnv, selfCommand } from "./program-files.ts";
 export { isPublicAddress } from "./public-address.ts";
 export { fromWire, toWire } from "./wire.ts";

@@ -56,6 +56,7 @@ export async function runCommandLine(env: Env): Promise<void> {
   addGenerate(program, parts);
   addTokenize(program, parts);
   addDevices(program, parts);
+  addSelftest(program, parts);
   addQuantize(program, parts);
   addCompletion(program, parts);
   refuseUnknown(program, process.argv[2]);
@@ -199,11 +200,28 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showOutlook } = await diagnostics();
       if (backend !== undefined) return showOutlook(terminal(), backend);
-      if (!tune) return showDevices(terminal(), { json });
+      if (!tune) {
+        await showDevices(terminal(), { json });
+        if (!json) terminal().write(`${await (await import("./kernels.ts")).kernelsLine()}\n`);
+        return;
+      }
       const { home } = readSettings({ env, flags: {}, home: homedir() });
       await showKernels(terminal(), { json, cacheDir: join(home, "cache") });
       await terminal().flush();
       process.exit(); // an open device would keep the process alive
+    });
+}
+
+function addSelftest(program: Command, { env, terminal }: CliParts): void {
+  program
+    .command("selftest")
+    .description("test the CPU kernels of this machine, and keep the results for the server")
+    .option("--json", "print the results as JSON", false)
+    .action(async ({ json }: { json: boolean }) => {
+      const { selftest } = await import("./kernels.ts");
+      const passed = await selftest(terminal(), { json, command: selfCommand(), env });
+      await terminal().flush();
+      if (!passed) process.exit(1);
     });
 }
 

@@ -52,6 +52,7 @@ import {
   withSource,
 } from "../library/index.ts";
 import { isFileFormat, type Store } from "../library/portable.ts";
+import { forcedLevel, type Kernels, makeKernels } from "./kernels.ts";
 import { buildPageAhead } from "../page/build-ahead.ts";
 
 /** Additional time for ended streams to send their last line. */
@@ -105,11 +106,15 @@ export async function serve(options: ServeOptions): Promise<void> {
   const loading: Loading = new Map();
   const { library, registry } = makeTransfers(config, { own, others, lock, log });
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
-  const spare = spareOf(options, config, () => loading.size === 0 && runtime.activity().running === 0);
-  const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
+  const kernels = makeKernels(config, { ...options, log });
+  const spare = spareOf(options, config, {
+    kernels,
+    isIdle: () => loading.size === 0 && runtime.activity().running === 0,
+  });
+  const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare, kernels });
   const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store, log }), log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, log));
+  const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, { kernels, log }));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
   const lifecycle: Lifecycle = { phase: "starting" };
@@ -222,8 +227,9 @@ function agentModels(
 function ownRuntime(
   options: ServeOptions,
   config: Config,
-  { store, log, loading, spare }: { store: Store; log: Logger; loading: Loading; spare: SpareRunner | undefined },
+  parts: { store: Store; log: Logger; loading: Loading; spare: SpareRunner | undefined; kernels: Kernels },
 ): Runtime {
+  const { store, log, loading, spare, kernels } = parts;
   const spawn = { ...spawnOptions(options, config), ...(spare && { take: () => spare.take() }) };
   return makeRuntime({
     store,
@@ -243,7 +249,8 @@ function ownRuntime(
       stepTimeoutMs: config.stepTimeoutMs,
       onHang: (model, pid) => log.error("a runner hung and was ended", { model, pid }),
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
-      start: (load, signal) => startRunner(load, { signal, log, spawn, loading }).finally(() => spare?.prepare()),
+      start: (load, signal) =>
+        startRunner(load, { signal, log, spawn, loading, kernels }).finally(() => spare?.prepare()),
     },
     now: () => new Date(),
   });
@@ -251,17 +258,20 @@ function ownRuntime(
 
 async function startRunner(
   load: LoadMessage,
-  {
-    signal,
-    log,
-    spawn,
-    loading,
-  }: { signal: AbortSignal; log: Logger; spawn: Parameters<typeof RunnerProcess.start>[1]; loading: Loading },
+  parts: {
+    signal: AbortSignal;
+    log: Logger;
+    spawn: Parameters<typeof RunnerProcess.start>[1];
+    loading: Loading;
+    kernels: Kernels;
+  },
 ): Promise<RunnerProcess> {
+  const { signal, log, spawn, loading, kernels } = parts;
   const onProgress = (fraction: number): void => void loading.set(load, fraction);
   onProgress(0);
   try {
-    const runner = await RunnerProcess.start(load, { ...spawn, onProgress }, signal);
+    const tested = { ...load, simdLevel: await kernels.level() };
+    const runner = await RunnerProcess.start(tested, { ...spawn, onProgress }, signal);
     tellLoad(log, runner.info, load);
     return runner;
   } finally {
@@ -299,14 +309,11 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
 
 const cacheOf = ({ home }: Config): string => join(home, "cache");
 
-/** The forced level of the SIMD kernels; undefined: the best. */
-const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);
-
 /** The name of the CPU; warns if the backend was chosen automatically and the fastest kernels cannot run. */
-function cpuDevice({ backend }: Config, taken: string, log: Logger): string {
+function cpuDevice({ backend }: Config, taken: string, { kernels, log }: { kernels: Kernels; log: Logger }) {
   const reason = backend === "auto" ? slowOnCpu() : undefined;
   if (reason) log.warn(`the SIMD kernels cannot run: using the slower backend '${taken}'`, { reason });
-  return `CPU (${availableParallelism()} cores)`;
+  return kernels.device();
 }
 
 interface Stores {
@@ -359,10 +366,17 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
 }
 
 /** Starts a process for the next model in advance; undefined if the configuration disables it. */
-function spareOf(options: ServeOptions, config: Config, isIdle: () => boolean): SpareRunner | undefined {
+function spareOf(
+  options: ServeOptions,
+  config: Config,
+  { kernels, isIdle }: { kernels: Kernels; isIdle: () => boolean },
+): SpareRunner | undefined {
   if (!config.spareRunner) return undefined;
   return new SpareRunner({
-    spawn: () => spawnRunner(spawnOptions(options, config)),
+    spawn: () => {
+      void kernels.level(); // runs the self-test before a request waits for it
+      return spawnRunner(spawnOptions(options, config));
+    },
     isIdle: () => isIdle() && availableMemory() > SPARE_ROOM,
     delayMs: SPARE_AFTER_MS,
   });

@@ -44,8 +44,9 @@ export async function openImages(parts: Parts): Promise<Sight | undefined> {
     };
   }
   try {
-    const { threads } = message;
-    const encoder = await openImageEncoder(gguf, { backend, text: model.program, threads, signal, pause });
+    const { threads, simdLevel } = message;
+    const options = { backend, text: model.program, threads, simdLevel, signal, pause };
+    const encoder = await openImageEncoder(gguf, options);
     const close = (): void => {
       encoder.close();
       closeFile();

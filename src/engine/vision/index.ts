@@ -53,7 +53,7 @@ export interface ImageEncoder {
   close(): void;
 }
 
-interface EncoderOptions extends Pick<LoadOptions, "threads" | "signal"> {
+interface EncoderOptions extends Pick<LoadOptions, "threads" | "simdLevel" | "signal"> {
   readonly backend: Backend;
   /** Awaited regularly during encoding: other work may run meanwhile. */
   readonly pause?: () => Promise<void>;
@@ -98,7 +98,7 @@ function checkWidth({ path, kind }: ClipModel, { tower, projection }: Projector,
 
 /** Activations stay float32, as in other encoders. */
 function load(model: ClipModel, part: Part, projector: Projector, options: EncoderOptions): Promise<Session> {
-  const { backend, threads, signal } = options;
+  const { backend, threads, simdLevel, signal } = options;
   const program: Program = {
     shape: { arch: model.kind, dim: model.dim, nLayers: model.nLayers, vocabSize: 0 },
     steps: part.steps,
@@ -107,7 +107,7 @@ function load(model: ClipModel, part: Part, projector: Projector, options: Encod
     weights: model.weights,
   };
   const ctxLen = projector.rowsMax;
-  return backend.load(program, { ctxLen, slots: 1, precise: true, threads, cacheDir: undefined, signal });
+  return backend.load(program, { ctxLen, slots: 1, precise: true, threads, simdLevel, cacheDir: undefined, signal });
 }
 
 interface Opened {
