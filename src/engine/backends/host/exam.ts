@@ -6,16 +6,10 @@ import { writeSync } from "node:fs";
 import { messageOf } from "../../../base/index.ts";
 import { answerOf } from "../selftest/answer.ts";
 import { makeSession } from "../simd/session.ts";
-import type { Level } from "./simd-library.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { startCrew } from "./simd-workers.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
-
-/** The parts of a level that this process needs. */
-export type ExamLevel = Pick<Level, "level" | "file" | "features" | "words">;
-
-/** Printed before the library is opened: the time limit begins here. */
-export const BEGUN = "begun";
+import { BEGUN, type ExamLevel } from "./trust.ts";
 
 /** Prints `begun`, then the answer or what went wrong, each as a line. @param order an `ExamLevel`, as JSON */
 export async function takeExam(order: string): Promise<void> {
@@ -25,7 +19,7 @@ export async function takeExam(order: string): Promise<void> {
   process.exit(); // a library that left a thread behind does not matter any more
 }
 
-export function answerOfLibrary({ level, file, features, words }: ExamLevel): Promise<string> {
+function answerOfLibrary({ level, file, features, words }: ExamLevel): Promise<string> {
   return answerOf(async (sheet, mode, threads) => {
     const start = (header: number) => startCrew(file, header, { threads });
     const engine = { backend: "simd", level, build: "", features, threads, words, start };

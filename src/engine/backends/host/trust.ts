@@ -8,9 +8,14 @@ import { readFileSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
 import { AppError, linesOf, messageOf } from "../../../base/index.ts";
-import { BEGUN, type ExamLevel } from "./exam.ts";
 import { keptFile, type KeptFile } from "./kept-file.ts";
 import { damageOf, knownAnswer, levelsHere, libraryFolder, type Level } from "./simd-library.ts";
+
+/** The parts of a level that the child process needs. */
+export type ExamLevel = Pick<Level, "level" | "file" | "features" | "words">;
+
+/** The child prints it before it opens the library: the time limit begins here. */
+export const BEGUN = "begun";
 
 /** The argument after which the program's command line takes a level, as JSON. */
 const EXAM_COMMAND = "exam";
