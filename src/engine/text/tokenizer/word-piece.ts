@@ -1,7 +1,10 @@
 /**
  * WordPiece (BERT): normalises text, splits it into words, and each word into the longest pieces that spell it;
  * otherwise the whole word is unknown. GGUF stores the start of a word as `▁`, and continuations without BERT's `##`.
- * Ported from `llm_tokenizer_wpm_session` in llama-vocab.cpp, with its approximation of NFD.
+ *
+ * Normalisation follows `BertNormalizer`, the tokenizer that these models were trained with. llama.cpp keeps only the
+ * first character of a decomposition and drops vowel signs, so its ids differ in Korean and in the scripts of India, in
+ * words of more than 100 characters, and around vertical tabs and form feeds.
  */
 import { pushId } from "./id-list.ts";
 import { HAN_WORD_PIECE } from "./letters.ts";
@@ -14,6 +17,8 @@ interface Normalizer {
   readonly stripAccents: boolean;
 }
 
+/** A longer word is unknown. */
+const WORD_CHARACTERS_MAX = 100;
 const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // characters that are words of their own
 
 export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: Normalizer): Encode {
@@ -22,7 +27,8 @@ export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: N
   const encodeWords = makeWordsEncoder((bare, out) => {
     const word = `▁${bare}`;
     const before = out.length;
-    for (let start = 0; start < word.length;) {
+    const fits = bare.length <= WORD_CHARACTERS_MAX || [...bare].length <= WORD_CHARACTERS_MAX;
+    for (let start = 0; fits && start < word.length;) {
       const furthest = Math.min(longest, word.length - start);
       for (let i = 0; i < furthest; i++) hashes[i + 1] = extendHash(hashes[i]!, word.charCodeAt(start + i));
       let length = furthest + 1;
@@ -41,15 +47,9 @@ export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: N
   return (text, out) => encodeWords(normalize(text, normalizer).match(words) ?? [], out);
 }
 
-/** Drops controls; folds accents and case per character, to the first character of its mapping. */
+/** Drops controls, nonspacing marks (accents) and case. Case is folded per character: no sigma is a final one. */
 function normalize(text: string, { lowercase, stripAccents }: Normalizer): string {
-  const visible = text.replaceAll(/(?!\p{White_Space})[\p{Cc}\p{Cf}\p{Co}\p{Cs}\uFFFD]/gu, "");
-  const bare = stripAccents
-    ? eachNonAscii(visible, (character) => character.normalize("NFD")).replaceAll(/\p{M}/gu, "")
-    : visible;
-  return lowercase ? eachNonAscii(bare, (character) => character.toLowerCase()).toLowerCase() : bare;
-}
-
-function eachNonAscii(text: string, map: (character: string) => string): string {
-  return text.replaceAll(/[^\0-\x7f]/gu, (character) => String.fromCodePoint(map(character).codePointAt(0)!));
+  const visible = text.replaceAll(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\uFFFD]/gu, "");
+  const bare = stripAccents ? visible.normalize("NFD").replaceAll(/\p{Mn}/gu, "") : visible;
+  return lowercase ? bare.replaceAll(/[^\0-\x7f]/gu, (character) => character.toLowerCase()).toLowerCase() : bare;
 }

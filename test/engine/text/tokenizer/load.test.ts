@@ -166,6 +166,15 @@ test("WordPiece takes the longest pieces, folds case and accents, and gives up o
   expect(show(strict, "Café café")).toBe("▁Ca|fé|[UNK]");
 });
 
+test("WordPiece normalises as the models' own tokenizer does, in every script", () => {
+  const tokenizer = load(wpmMetadata(["▁\u1112", "\u1161", "\u11ab", "▁\u0915", "\u093e", "▁σ", "σ", "▁a", "a"]));
+  expect(show(tokenizer, "한")).toBe("▁\u1112|\u1161|\u11ab"); // a syllable is its letters
+  expect(show(tokenizer, "\u0915\u093e\u094d")).toBe("▁\u0915|\u093e"); // a vowel sign stays, a mark does not
+  expect(show(tokenizer, "ΣΣ")).toBe("▁σ|σ"); // also at the end of a word
+  expect(show(tokenizer, "a\u000ba\fa\u0085a a")).toBe("▁a|a|a|a|▁a"); // controls vanish
+  expect(show(tokenizer, `${"a".repeat(100)} ${"a".repeat(101)} a`)).toBe(`▁a|${"a|".repeat(99)}[UNK]|▁a`);
+});
+
 test("any text comes back from byte-level BPE", () => {
   const tokenizer = load(bpeMetadata(trainMerges(makeProse(5000), 300), SPECIAL));
   fc.assert(
