@@ -2,7 +2,7 @@
 /**
  * Runs the tests in several processes at once, all of them or some tiers, and adds up their results.
  *
- *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record] [--programs FILE]
+ *   bun test/run.ts [unit|process|gpu|soak|real …] [--jobs N] [--record] [--programs FILE]
  *
  * Files share a process until they fill it, by the durations of the last recorded run; files that share a device are
  * all in one. The longest start first, and more at once while processors are idle. Each process has a home and caches
@@ -14,6 +14,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { FOLDER_VARIABLE, realFolder } from "../bench/real/fetch.ts";
 import { SHORT_LIVED } from "./bun-env.ts";
 import { goldenRoot, hasGolden } from "./golden-root.ts";
 import { PROGRAM_VARIABLE } from "./program.ts";
@@ -24,7 +25,7 @@ import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts"
 const ROOT = join(import.meta.dir, "..");
 const DURATIONS = join(import.meta.dir, "durations.json");
 /** Target duration of a process: long enough to need few processes, short enough to share the work evenly. */
-const SHARD_SECONDS: Readonly<Record<Tier, number>> = { unit: 30, process: 15, gpu: 15, soak: 15 };
+const SHARD_SECONDS: Readonly<Record<Tier, number>> = { unit: 30, process: 15, gpu: 15, soak: 15, real: 300 };
 const UNKNOWN_SECONDS = 1;
 /** A process hangs if it takes more than ten times its known duration, plus a slow machine's start. */
 const shardMsMax = (seconds: number): number => 240_000 + 10_000 * seconds;
@@ -205,6 +206,7 @@ async function runAll(
   const start = (shard: Shard): void => {
     const env = {
       [PROGRAM_VARIABLE]: shard.fromSource ? "" : program,
+      [FOLDER_VARIABLE]: realFolder(), // outside the shard's home: models are fetched once
       ...(shard.tier === "soak" ? {} : SHORT_LIVED), // soak tests run like production
     };
     const msMax = shardMsMax(shard.seconds);

@@ -1,14 +1,16 @@
 /**
  * A test file's tier follows from its needs: `gpu` files compute on a GPU (SwiftShader, the headless browser), `soak`
  * files kill, flood or starve their subject, `process` files start programs or listen on sockets, and `unit` files are
- * the rest. Only names are listed by hand: a new file gets its tier from its imports.
+ * the rest. Only names are listed by hand: a new file gets its tier from its imports. `real` files are in
+ * test/real/: they run models with trained weights, and skip their tests where the weights cannot be fetched.
  */
 import { join, normalize } from "node:path";
 
-export const TIERS = ["unit", "process", "gpu", "soak"] as const;
+export const TIERS = ["unit", "process", "gpu", "soak", "real"] as const;
 export type Tier = (typeof TIERS)[number];
 
 const ROOT = join(import.meta.dir, "..");
+const REAL = /^test\/real\//;
 const SOAK = /^test\/hostile\/|\bkill\.test\.ts$/;
 const GPU = /\bswiftShaderEnv\b|\bbrowserPath\b/;
 const SHARED_DEVICE = /\bsharedWebGpu\b/;
@@ -29,6 +31,7 @@ export async function tiersOf(files: readonly string[]): Promise<Map<string, Tie
     return known;
   };
   const tierOf = async (file: string): Promise<Tier> => {
+    if (REAL.test(file)) return "real";
     if (SOAK.test(file)) return "soak";
     const all = await Promise.all([...(await importedTests(file, read))].map(read));
     if (all.some((text) => GPU.test(text))) return "gpu";
