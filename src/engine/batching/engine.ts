@@ -341,7 +341,7 @@ export class Engine {
   #vacate(sequence: Sequence): void {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // its states are in use
-    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#takeBack(sequence, slot);
+    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#rollBack(sequence, slot);
     this.#checkpoint(sequence);
     if (slot) this.#keepPrefix(slot);
     if (slot) slot.busy = false;
@@ -351,7 +351,7 @@ export class Engine {
   }
 
   /** A slot whose states include rejected drafts is reset to the state before them. */
-  #takeBack(sequence: Sequence, slot: Slot): void {
+  #rollBack(sequence: Sequence, slot: Slot): void {
     const { checkpoints } = this.#parts.session;
     sequence.cached = checkpoints?.standing?.(slot.index, sequence.cached) ?? sequence.cached;
     slot.tokens.length = sequence.cached;

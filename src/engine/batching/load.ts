@@ -30,7 +30,7 @@ import { makeOpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
-import { takingBack } from "./take-back.ts";
+import { withRollback } from "./rollback.ts";
 
 /** A context must hold a kept token, one to drop and one to generate. */
 const CTX_LEN_MIN = 4;
@@ -215,7 +215,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
 async function loadSession(program: Program, options: LoadOptions & { backend: Backend }): Promise<Session> {
   const session = await options.backend.load(program, options);
   if (!session.verifies || !session.checkpoints) return session;
-  return takingBack(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
+  return withRollback(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
 }
 
 /** Bytes for all slots together: enough for a short text in each, however little memory there is. */

@@ -246,7 +246,7 @@ export interface Session {
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /** Undefined: logits are in the sampler's memory anyway. */
   readonly offers?: OfferRuns;
-  /** Accepts `drafted` rows. For slots that continue only from checkpoints, see engine/batching/take-back.ts. */
+  /** Accepts `drafted` rows. For slots that continue only from checkpoints, see engine/batching/rollback.ts. */
   readonly verifies?: boolean;
   /**
    * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of

@@ -7,7 +7,7 @@ import type { Checkpoint, Checkpoints, Rows, Session, SlicedRuns, StateRows } fr
 import { assert } from "../../base/index.ts";
 
 /** Drafted rows, and the slot's state before them. */
-interface Guessed {
+interface DraftedRows {
   readonly checkpoint: Checkpoint;
   readonly tokens: Int32Array;
   /** True if the slot's states include them; false after a rollback. */
@@ -16,7 +16,7 @@ interface Guessed {
 
 /** The state that a slot would have without its rejected drafts. */
 interface Within extends Checkpoint {
-  readonly before: Guessed;
+  readonly before: DraftedRows;
 }
 
 const isWithin = (checkpoint: Checkpoint): checkpoint is Within => "before" in checkpoint;
@@ -31,33 +31,33 @@ interface Kind<T extends AnyRows> {
   readonly run: (batch: readonly T[]) => Promise<Float32Array>;
 }
 
-const endOf = ({ checkpoint, tokens }: Guessed): number => checkpoint.length + tokens.length;
+const endOf = ({ checkpoint, tokens }: DraftedRows): number => checkpoint.length + tokens.length;
 
 /** The state of each slot, for rollbacks. */
 interface States extends Checkpoints {
-  readonly guessed: Map<number, Guessed>;
-  /** By slot, the checkpoint that only `guessed` uses: tens of megabytes, which the next one may reuse. */
+  readonly pending: Map<number, DraftedRows>;
+  /** By slot, the checkpoint that only `pending` uses: tens of megabytes, which the next one may reuse. */
   readonly own: Map<number, Checkpoint>;
   /** Tokens to evaluate again before rows that begin there; if there are any, the slot is rolled back. */
-  takeBack(slot: number, start: number): Int32Array;
+  rollBack(slot: number, start: number): Int32Array;
 }
 
 function makeStates(checkpoints: Checkpoints): States {
-  const guessed: States["guessed"] = new Map();
+  const pending: States["pending"] = new Map();
   const own: States["own"] = new Map();
   return {
-    guessed,
+    pending,
     own,
-    takeBack(slot, start) {
-      const before = guessed.get(slot);
-      guessed.delete(slot);
+    rollBack(slot, start) {
+      const before = pending.get(slot);
+      pending.delete(slot);
       if (!before || start < before.checkpoint.length || start > endOf(before)) return new Int32Array();
       if (before.stands && start === endOf(before)) return new Int32Array();
       if (before.stands) checkpoints.restore(slot, before.checkpoint);
       return before.tokens.slice(0, start - before.checkpoint.length);
     },
     save(slot, length) {
-      const before = guessed.get(slot);
+      const before = pending.get(slot);
       if (!before || (before.stands && length === endOf(before))) return checkpoints.save(slot, length);
       const { checkpoint } = before;
       own.delete(slot); // both share it from now on
@@ -66,14 +66,14 @@ function makeStates(checkpoints: Checkpoints): States {
       return within;
     },
     restore(slot, checkpoint) {
-      guessed.delete(slot);
-      if (isWithin(checkpoint)) guessed.set(slot, checkpoint.before);
+      pending.delete(slot);
+      if (isWithin(checkpoint)) pending.set(slot, checkpoint.before);
       checkpoints.restore(slot, isWithin(checkpoint) ? checkpoint.before.checkpoint : checkpoint);
     },
     standing(slot, length) {
-      const before = guessed.get(slot);
+      const before = pending.get(slot);
       if (!before || (before.stands && length === endOf(before))) return length;
-      guessed.delete(slot);
+      pending.delete(slot);
       if (before.stands) checkpoints.restore(slot, before.checkpoint);
       return before.checkpoint.length;
     },
@@ -93,7 +93,7 @@ async function withRedone<T extends AnyRows>(
   const rows: T[] = [];
   for (const each of batch) {
     const { slot, start, tokens } = each;
-    const redone = states.takeBack(slot, start);
+    const redone = states.rollBack(slot, start);
     const first = start - redone.length;
     const together = redone.length > 0 && isDecode(each, kind);
     if (redone.length > 0 && !together) {
@@ -115,16 +115,16 @@ function makeRun(session: Session, states: States) {
       if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // the rows must be certain
       const checkpoint = checkpoints.save(slot, start, states.own.get(slot));
       states.own.set(slot, checkpoint);
-      states.guessed.set(slot, { checkpoint, tokens, stands: true });
+      states.pending.set(slot, { checkpoint, tokens, stands: true });
     }
     try {
       return without(await kind.run(rows), { rows, again, kind });
     } catch (error) {
       for (const { slot } of rows) {
-        const before = states.guessed.get(slot);
+        const before = states.pending.get(slot);
         if (!before) continue;
         checkpoints.restore(slot, before.checkpoint);
-        states.guessed.set(slot, { ...before, stands: false });
+        states.pending.set(slot, { ...before, stands: false });
       }
       throw error;
     }
@@ -132,12 +132,12 @@ function makeRun(session: Session, states: States) {
 }
 
 /** @param dims sizes of a row of logits, and of states */
-export function takingBack(session: Session, dims: { readonly logits: number; readonly states: number }): Session {
+export function withRollback(session: Session, dims: { readonly logits: number; readonly states: number }): Session {
   assert(session.checkpoints, "a session that goes on from any length");
   const states = makeStates(session.checkpoints);
   const run = makeRun(session, states);
   const { slices } = session;
-  const forget = (slot: number): void => void states.guessed.delete(slot);
+  const forget = (slot: number): void => void states.pending.delete(slot);
   const start: SlicedRuns["start"] = (rows) => {
     forget(rows.slot);
     return slices!.start(rows); // only if the session has slices

@@ -12,7 +12,7 @@ import { answersOf, type Ask } from "./answers-of.ts";
 setDefaultTimeout(60_000);
 
 let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-take-back-"))));
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-rollback-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
 /** A text that repeats itself with occasional changes, so that drafts are made and some are wrong. */
