@@ -55,7 +55,7 @@ import tile from "./tile.wgsl" with { type: "text" };
 import takeRows from "./take_rows.wgsl" with { type: "text" };
 import topOfLists from "./top_of_lists.wgsl" with { type: "text" };
 import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
-import turnKeys from "./turn_keys.wgsl" with { type: "text" };
+import shiftKeys from "./shift_keys.wgsl" with { type: "text" };
 import turned from "./turned.wgsl" with { type: "text" };
 import unnormed from "./unnormed.wgsl" with { type: "text" };
 import unshared from "./unshared.wgsl" with { type: "text" };
@@ -138,7 +138,7 @@ export const KERNELS = {
   take_rows: takeRows,
   top_of_lists: topOfLists,
   top_of_logits: topOfLogits,
-  turn_keys: turnKeys,
+  shift_keys: shiftKeys,
 } as const satisfies Record<string, string>;
 export type KernelName = keyof typeof KERNELS;
 

@@ -8,7 +8,7 @@ import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { admit } from "./admit.ts";
 import { describeToken, makeAnswerTexts } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
-import { dropMiddle } from "./drop-middle.ts";
+import { shiftContext } from "./context-shift.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
@@ -315,7 +315,7 @@ export class Engine {
     const fill = sequence.request.options.num_predict === -2;
     const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
     if (isFixed || keep >= length - 1) return this.#finish(sequence, "length", events);
-    dropMiddle(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
+    shiftContext(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
   }
 
   #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {

@@ -45,7 +45,7 @@ export async function makeShift(
   { steps, weights }: Program,
   { plan, ctxLen }: { plan: Plan; ctxLen: number },
 ): Promise<ShiftParts> {
-  const pipeline = await device.pipeline("turn_keys", [plan.cacheType]);
+  const pipeline = await device.pipeline("shift_keys", [plan.cacheType]);
   const layers = layersOf(steps, plan);
   const { storage, uniform, copyDst, copySrc } = USAGE;
   const buffers = await device.allocate(`${weights.path}: context shift`, () => [
@@ -111,7 +111,7 @@ export function shiftTokens(
   for (const [i, layer] of parts.layers.entries()) {
     for (const buffer of [layer.buffers.keys, layer.buffers.values])
       moveTokens(encoder, parts, layer, buffer, { from: to + discard, to, count });
-    if (layer.rope) turnKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
+    if (layer.rope) shiftKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
   }
   device.submit(encoder.finish());
 }
@@ -133,7 +133,7 @@ function moveTokens(
   }
 }
 
-function turnKeys(
+function shiftKeys(
   encoder: GPUCommandEncoder,
   { device, pipeline, turns, layers, ctxLen }: ShiftParts,
   index: number,
@@ -146,7 +146,7 @@ function turnKeys(
   const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
   const words = new DataView(new ArrayBuffer(32));
   const shape = { first, count, heads: nKvHeads, headDim: keyDim, pairs, ...places };
-  writeParams(words, 0, { kernel: "turn_keys", params: shape });
+  writeParams(words, 0, { kernel: "shift_keys", params: shape });
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));
   const groups = Math.ceil((count * nKvHeads * pairs) / WG);

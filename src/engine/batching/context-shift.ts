@@ -4,7 +4,7 @@ import type { Sequence } from "./sequence.ts";
 import type { Slot } from "./slots.ts";
 
 /** Drops tokens after the first `keep`; later ones move down, in the slot too. */
-export function dropMiddle(
+export function shiftContext(
   sequence: Sequence,
   { slot, keep, discard }: { slot: Slot; keep: number; discard: number },
   session: Session,

@@ -1,4 +1,4 @@
-// turn_keys: rotates the cached keys of one slot, all by the same angles, for a context shift.
+// shift_keys: rotates the cached keys of one slot, all by the same angles, for a context shift.
 //
 //   binding 0  keys   storage, read_write  f32 or f16 (slots, ctxLen, kvHeads · headDim)
 //   binding 1  turn   storage, read        f32 (2, pairs): cosines, then sines
