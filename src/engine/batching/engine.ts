@@ -13,7 +13,7 @@ import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
 import { grammarOf } from "./grammars.ts";
-import { makeKvRoom, type KvRoom } from "./kv-room.ts";
+import { makeKvBudget, type KvBudget } from "./kv-budget.ts";
 import { makeSequence } from "./make-sequence.ts";
 import { choose, runWork, type Outcome } from "./outcome.ts";
 import { makePace, type Pace } from "./pace.ts";
@@ -46,7 +46,7 @@ export class Engine {
   /** Undefined: steps with drafts would change the bits of results. */
   readonly #speculation: Speculation | undefined;
   /** Undefined: all slots can hold their maximum. */
-  readonly #room: KvRoom | undefined;
+  readonly #room: KvBudget | undefined;
   /** Undefined: prefixes stay in their slots. */
   readonly #prefixes: PrefixCache | undefined;
   #waiting: Sequence[] = [];
@@ -79,7 +79,7 @@ export class Engine {
     }
     if (session.growth) {
       const { kvBytes: bytesMax = Infinity } = parts;
-      this.#room = makeKvRoom(session.growth, { slots: this.#slots, bytesMax, freeBytes });
+      this.#room = makeKvBudget(session.growth, { slots: this.#slots, bytesMax, freeBytes });
     }
     if (session.verifies) this.#speculation = makeSpeculation(parts);
     this.#loop = this.#run();

@@ -15,7 +15,7 @@ const UNIT = 64;
 /** Bytes left for everything else in the process. */
 const RESERVE = 64 * 2 ** 20;
 
-export interface KvRoom {
+export interface KvBudget {
   /** Returns whether a sequence may begin beside the running ones, whose prompts may not be evaluated yet. */
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
   /** Makes room for a step; if that is impossible, returns the sequence that must wait, or fail. */
@@ -40,7 +40,7 @@ interface RoomOptions {
   readonly freeBytes?: (() => number) | undefined;
 }
 
-export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, freeBytes }: RoomOptions): KvRoom {
+export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax, freeBytes }: RoomOptions): KvBudget {
   const most = Math.floor(bytesMax / tokenBytes);
   const taken = new Map<Slot, number>(); // tokens that have memory
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
