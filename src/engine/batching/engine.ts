@@ -15,7 +15,7 @@ import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
 import { grammarOf } from "./grammars.ts";
 import { makeKvBudget, type KvBudget } from "./kv-budget.ts";
 import { makeSequence } from "./make-sequence.ts";
-import { choose, runWork, type Outcome } from "./outcome.ts";
+import { choose, runWork, type StepOutput } from "./step-output.ts";
 import { makePace, type Pace } from "./pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
 import { makeLayouts } from "./prompt.ts";
@@ -181,7 +181,7 @@ export class Engine {
 
   async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
     const startedNs = this.#parts.loop.nowNs();
-    let outcomes: (readonly Outcome[])[];
+    let outcomes: (readonly StepOutput[])[];
     try {
       outcomes = await runWork(work, this.#parts);
     } catch (error) {
@@ -221,7 +221,7 @@ export class Engine {
   /** Processes the result of a run. */
   async #goOn(
     work: Work,
-    { outcomes, tookNs }: { outcomes: readonly (readonly Outcome[])[]; tookNs: number },
+    { outcomes, tookNs }: { outcomes: readonly (readonly StepOutput[])[]; tookNs: number },
     events: SequenceEvent[],
   ): Promise<void> {
     for (const [i, sequence] of work.sequences.entries()) {
@@ -244,15 +244,15 @@ export class Engine {
   /** Accepts drafted tokens one by one, as long as they equal the sampled ones. */
   async #verify(
     sequence: Sequence,
-    { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly Outcome[] },
+    { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly StepOutput[] },
     events: SequenceEvent[],
   ): Promise<void> {
     let right = -1;
-    for (const [row, outcome] of outcomes.entries()) {
+    for (const [row, output] of outcomes.entries()) {
       if (sequence.tokens.at(-1) !== tokens[row]) break;
       right++;
       this.#cache(sequence, 1);
-      await this.#decodeOne(sequence, outcome, events);
+      await this.#decodeOne(sequence, output, events);
       if (!sequence.slot || sequence.cancelled) break;
     }
     this.#speculation?.judge(sequence, right);
@@ -275,7 +275,7 @@ export class Engine {
   }
 
   /** Samples the next token of a sequence and emits its text, or ends the sequence. */
-  async #decodeOne(sequence: Sequence, outcome: Outcome, events: SequenceEvent[]): Promise<void> {
+  async #decodeOne(sequence: Sequence, output: StepOutput, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
       if (sequence.firstTokenAtNs === 0) {
@@ -285,8 +285,8 @@ export class Engine {
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
       // All logits were read back for log-probabilities; copies them before sampling modifies them.
-      const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
-      const id = await choose(outcome, sequence);
+      const before = count !== undefined && output instanceof Float32Array ? output.slice() : undefined;
+      const id = await choose(output, sequence);
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);

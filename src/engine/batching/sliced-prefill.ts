@@ -4,7 +4,7 @@
  */
 import type { Session, SlicedRun } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
-import type { Outcome } from "./outcome.ts";
+import type { StepOutput } from "./step-output.ts";
 import type { Pace } from "./pace.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
@@ -12,7 +12,7 @@ import type { Sequence } from "./sequence.ts";
 /** A finished piece. */
 interface Sliced {
   readonly work: Work;
-  readonly outcomes: readonly (readonly Outcome[])[];
+  readonly outcomes: readonly (readonly StepOutput[])[];
   /** Total over its parts. */
   readonly tookNs: number;
 }

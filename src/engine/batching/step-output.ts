@@ -8,13 +8,13 @@ import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** For one wanted row. */
-export type Outcome = Float32Array | Offer;
+export type StepOutput = Float32Array | Offer;
 
-/** Runs the rows; returns one outcome per wanted row for each sequence of the work, valid until the next run. */
+/** Runs the rows; returns one output per wanted row for each sequence of the work, valid until the next run. */
 export async function runWork(
   { rows, sequences }: Work,
   { session, vocabSize }: { session: Session; vocabSize: number },
-): Promise<(readonly Outcome[])[]> {
+): Promise<(readonly StepOutput[])[]> {
   const { offers: chooser } = session;
   const wishes = rows.map(({ logits }, i) => (logits === "last" ? wishOf(sequences[i]!, chooser) : undefined));
   const { logits, offers } =
@@ -37,8 +37,8 @@ function wishOf({ sampler, grammar, request }: Sequence, chooser: Session["offer
 }
 
 /** Chooses the next id, as the grammar allows. */
-export async function choose(outcome: Outcome, { grammar, sampler }: Sequence): Promise<number> {
+export async function choose(output: StepOutput, { grammar, sampler }: Sequence): Promise<number> {
   const mask = await grammar?.mask();
-  const id = outcome instanceof Float32Array ? sampler.sample(outcome, mask) : sampler.choose(outcome);
+  const id = output instanceof Float32Array ? sampler.sample(output, mask) : sampler.choose(output);
   return grammar?.settle ? grammar.settle(id) : id;
 }
