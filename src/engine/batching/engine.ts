@@ -29,7 +29,7 @@ import {
   type SequenceRequest,
 } from "./sequence.ts";
 import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation.ts";
-import { makeSlicedPrefill, type SlicedPrefill } from "./sliced-prefill.ts";
+import { makeInterleavedPrefill, type InterleavedPrefill } from "./interleaved-prefill.ts";
 import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 
 /** Tokens of a text to embed that run between two steps of other sequences. */
@@ -42,7 +42,7 @@ export class Engine {
   readonly #layOut = makeLayouts();
   readonly #answerText: ReturnType<typeof makeAnswerTexts>;
   readonly #pace: Pace;
-  readonly #sliced: SlicedPrefill;
+  readonly #sliced: InterleavedPrefill;
   /** Undefined: steps with drafts would change the bits of results. */
   readonly #speculation: Speculation | undefined;
   /** Undefined: all slots can hold their maximum. */
@@ -70,7 +70,7 @@ export class Engine {
     const { chunkAlone, chunkShared } = parts.limits;
     const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
     this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
-    this.#sliced = makeSlicedPrefill({ ...parts, pace: this.#pace });
+    this.#sliced = makeInterleavedPrefill({ ...parts, pace: this.#pace });
     const { session, prefixBytes, freeBytes } = parts;
     const { blocks } = session;
     if (blocks && prefixBytes > 0) {

@@ -10,25 +10,25 @@ import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** A finished piece. */
-interface Sliced {
+interface FinishedPiece {
   readonly work: Work;
   readonly outcomes: readonly (readonly StepOutput[])[];
   /** Total over its parts. */
   readonly tookNs: number;
 }
 
-export interface SlicedPrefill {
+export interface InterleavedPrefill {
   /** The piece in progress. */
   readonly work: Work | undefined;
   /** Returns whether a run is divided. @param isShared other sequences wait for their next token */
   takes(work: Work, isShared: boolean): boolean;
   /** Begins a piece, or continues the one in progress; undefined until it is done. Throws the run's error. */
-  run(next: Work, isShared: boolean): Sliced | undefined;
+  run(next: Work, isShared: boolean): FinishedPiece | undefined;
   /** Abandons the piece of a sequence; false if it has none. */
   drop(sequence: Sequence): boolean;
 }
 
-export function makeSlicedPrefill({
+export function makeInterleavedPrefill({
   session: { slices },
   loop,
   pace,
@@ -36,7 +36,7 @@ export function makeSlicedPrefill({
   readonly session: Session;
   readonly loop: EventLoop;
   readonly pace: Pace;
-}): SlicedPrefill {
+}): InterleavedPrefill {
   let begun: { readonly work: Work; readonly run: SlicedRun; ns: number } | undefined;
   return {
     get work() {
