@@ -181,9 +181,9 @@ export class Engine {
 
   async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
     const startedNs = this.#parts.loop.nowNs();
-    let outcomes: (readonly StepOutput[])[];
+    let outputs: (readonly StepOutput[])[];
     try {
-      outcomes = await runWork(work, this.#parts);
+      outputs = await runWork(work, this.#parts);
     } catch (error) {
       const { kind, rows, sequences } = work;
       const { session } = this.#parts;
@@ -200,7 +200,7 @@ export class Engine {
     const tookNs = this.#parts.loop.nowNs() - startedNs;
     this.#speculation?.took(work, tookNs);
     this.#pace.took(work, tookNs, this.#isShared);
-    await this.#goOn(work, { outcomes, tookNs }, events);
+    await this.#goOn(work, { outputs, tookNs }, events);
   }
 
   /** Returns whether another sequence waits for its next token. */
@@ -221,13 +221,13 @@ export class Engine {
   /** Processes the result of a run. */
   async #goOn(
     work: Work,
-    { outcomes, tookNs }: { outcomes: readonly (readonly StepOutput[])[]; tookNs: number },
+    { outputs, tookNs }: { outputs: readonly (readonly StepOutput[])[]; tookNs: number },
     events: SequenceEvent[],
   ): Promise<void> {
     for (const [i, sequence] of work.sequences.entries()) {
       const { tokens, drafted } = work.rows[i]!;
       if (drafted && work.kind === "decode") {
-        await this.#verify(sequence, { tokens, outcomes: outcomes[i]! }, events);
+        await this.#verify(sequence, { tokens, outputs: outputs[i]! }, events);
         continue;
       }
       this.#cache(sequence, tokens.length);
@@ -236,7 +236,7 @@ export class Engine {
         this.#evaluated += tokens.length;
         this.#checkpoint(sequence);
       }
-      const [last] = outcomes[i]!.slice(-1);
+      const [last] = outputs[i]!.slice(-1);
       if (last && sequence.cached === sequence.tokens.length) await this.#decodeOne(sequence, last, events);
     }
   }
@@ -244,11 +244,11 @@ export class Engine {
   /** Accepts drafted tokens one by one, as long as they equal the sampled ones. */
   async #verify(
     sequence: Sequence,
-    { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly StepOutput[] },
+    { tokens, outputs }: { tokens: Int32Array; outputs: readonly StepOutput[] },
     events: SequenceEvent[],
   ): Promise<void> {
     let right = -1;
-    for (const [row, output] of outcomes.entries()) {
+    for (const [row, output] of outputs.entries()) {
       if (sequence.tokens.at(-1) !== tokens[row]) break;
       right++;
       this.#cache(sequence, 1);

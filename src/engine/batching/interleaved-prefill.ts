@@ -12,7 +12,7 @@ import type { Sequence } from "./sequence.ts";
 /** A finished piece. */
 interface FinishedPiece {
   readonly work: Work;
-  readonly outcomes: readonly (readonly StepOutput[])[];
+  readonly outputs: readonly (readonly StepOutput[])[];
   /** Total over its parts. */
   readonly tookNs: number;
 }
@@ -62,7 +62,7 @@ export function makeInterleavedPrefill({
       if (!logits) return undefined;
       begun = undefined;
       pace.took(work, run.longestNs, true);
-      return { work, outcomes: [logits.length > 0 ? [logits] : []], tookNs };
+      return { work, outputs: [logits.length > 0 ? [logits] : []], tookNs };
     },
     drop(sequence) {
       if (begun?.work.sequences[0] !== sequence) return false;
