@@ -27,11 +27,11 @@ export function makeDecodeCosts(): DecodeCosts {
     let fewer = 0;
     for (const count of known.keys()) if (count < rows && count > fewer) fewer = count;
     const below = fewer > 0 ? of(fewer) : undefined;
-    const guess = below && (below * thought(rows)) / thought(fewer);
+    const estimate = below && (below * thought(rows)) / thought(fewer);
     const own = known.get(rows);
-    if (!own || guess === undefined) return own?.ns ?? guess;
+    if (!own || estimate === undefined) return own?.ns ?? estimate;
     const kept = 0.5 ** ((steps - own.step) / HALF_LIFE);
-    return guess + (own.ns - guess) * kept;
+    return estimate + (own.ns - estimate) * kept;
   };
   return {
     of,

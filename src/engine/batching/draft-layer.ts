@@ -12,7 +12,7 @@ import { logitsOf, type KeptStates } from "./kept-states.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** Maximum drafted tokens: each is less likely right than the one before. */
-const GUESSED_MAX = 4;
+const DRAFTED_MAX = 4;
 
 /** Belongs to the engine, which closes its sessions. */
 export interface DraftLayer {
@@ -118,13 +118,13 @@ export function makeLayerDrafter(layer: DraftLayer, { loop }: { readonly loop: E
   };
   return {
     room: (sequence) =>
-      pendingOf(sequence, layer, held) ? Math.min(GUESSED_MAX, layer.ctxLen - sequence.tokens.length) : 0,
+      pendingOf(sequence, layer, held) ? Math.min(DRAFTED_MAX, layer.ctxLen - sequence.tokens.length) : 0,
     cost(sequences, tokens) {
       const ns = costs.of(sequences);
       return ns === undefined ? undefined : ns * tokens;
     },
     catchUp: async () => {},
-    async guess(wanted) {
+    async draft(wanted) {
       const all = wanted.map(begin);
       try {
         for (;;) {

@@ -39,7 +39,7 @@ export interface Drafter {
   /** Evaluates missing tokens of a sequence, for about so many nanoseconds. */
   catchUp(sequence: Sequence, budgetNs: number): Promise<void>;
   /** Drafts for each sequence, of the wanted lengths or shorter; empty if the model fails. */
-  guess(wanted: readonly Wanted[]): Promise<readonly Int32Array[]>;
+  draft(wanted: readonly Wanted[]): Promise<readonly Int32Array[]>;
   close(): void;
 }
 
@@ -141,13 +141,13 @@ export function makeDrafter(
       if (own.length < piece && share > 1) return; // a short end is a poor measurement
       piece = Math.max(LAG_MAX, Math.min(PIECE.most, Math.floor(piece * Math.max(0.5, Math.min(2, share)))));
     },
-    async guess(wanted) {
-      const guesses = wanted.map(({ sequence, count }) => ({ sequence, count, said: [] as number[] }));
+    async draft(wanted) {
+      const drafts = wanted.map(({ sequence, count }) => ({ sequence, count, said: [] as number[] }));
       for (const { sequence } of wanted) aheadOf(sequence).begin();
       try {
         for (;;) {
-          const open = guesses.filter(({ said, count }) => said.length < count);
-          if (open.length === 0) return guesses.map(({ said }) => Int32Array.from(said));
+          const open = drafts.filter(({ said, count }) => said.length < count);
+          if (open.length === 0) return drafts.map(({ said }) => Int32Array.from(said));
           await round(open);
         }
       } catch {

@@ -28,7 +28,7 @@ import {
   type SequenceEvent,
   type SequenceRequest,
 } from "./sequence.ts";
-import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation.ts";
+import { makeSpeculation, withoutDrafts, type Speculation } from "./speculation.ts";
 import { makeInterleavedPrefill, type InterleavedPrefill } from "./interleaved-prefill.ts";
 import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 
@@ -187,8 +187,8 @@ export class Engine {
     } catch (error) {
       const { kind, rows, sequences } = work;
       const { session } = this.#parts;
-      const guessed = kind === "decode" && rows.some(({ drafted }) => drafted);
-      if (guessed) return this.#runWork(withoutGuesses(work, session), events);
+      const hasDrafts = kind === "decode" && rows.some(({ drafted }) => drafted);
+      if (hasDrafts) return this.#runWork(withoutDrafts(work, session), events);
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
       // one bad sequence must not fail the others: each runs again alone
       if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
@@ -255,7 +255,7 @@ export class Engine {
       await this.#decodeOne(sequence, output, events);
       if (!sequence.slot || sequence.cancelled) break;
     }
-    this.#speculation?.judge(sequence, right);
+    this.#speculation?.recordAccepted(sequence, right);
   }
 
   /** Records that tokens are now in the sequence's slot. */

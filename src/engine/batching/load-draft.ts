@@ -52,7 +52,7 @@ export async function loadDraft(
   const { program, ctxLenMax, close } = opened;
   const path = program.weights.path;
   try {
-    if (!verifies) throw new AppError("unsupported", `${path}: the model's tokens cannot be guessed on this backend`);
+    if (!verifies) throw new AppError("unsupported", `${path}: the model's tokens cannot be drafted on this backend`);
     const lacks = backend.missing?.(program) ?? [];
     if (lacks.length > 0) throw new AppError("unsupported", `${path}: the backend lacks ${lacks.join(", ")}`);
     const ctxLen = Math.min(options.ctxLen, ctxLenMax);

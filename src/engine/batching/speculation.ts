@@ -10,12 +10,12 @@ import type { EventLoop } from "./event-loop.ts";
 import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
 import { makeLayerDrafter, type DraftLayer } from "./draft-layer.ts";
 import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
-import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
+import { DRAFTED, kindOf, makeAcceptanceRates } from "./acceptance.ts";
 import type { Work } from "./scheduler.ts";
 import { startOver, type Sequence } from "./sequence.ts";
 
 /** Maximum drafted tokens of a sequence in one step. */
-const GUESSED_MAX = 15;
+const DRAFTED_MAX = 15;
 /** Numbers of rows that drafts fill a step up to, because kernels compute products in groups of these sizes. */
 const FILLED = [2, 4, 8, 12, 16, 24, 32];
 /** Minimum predicted speed-up over a step without drafts. */
@@ -28,7 +28,7 @@ export interface Speculation {
   /** Records the duration of a step, without sampling. */
   took(work: Work, ns: number): void;
   /** Records how many drafts of the last step were accepted. */
-  judge(sequence: Sequence, right: number): void;
+  recordAccepted(sequence: Sequence, accepted: number): void;
   close(): void;
 }
 
@@ -58,25 +58,25 @@ export function makeSpeculation(parts: Parts): Speculation {
   const costs = makeDecodeCosts();
   const { draft, draftLayer } = parts;
   const drafter = draft ? makeDrafter(draft, parts) : draftLayer && makeLayerDrafter(draftLayer, parts);
-  const records = makeGuessRecords();
+  const records = makeAcceptanceRates();
   const roomOf = ({ cached, predictMax, generated, media }: Sequence): number =>
-    media.length > 0 ? 0 : Math.min(GUESSED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);
+    media.length > 0 ? 0 : Math.min(DRAFTED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);
   const draftRoomOf = (sequence: Sequence): number => {
     const { draft_num_predict: wanted } = sequence.request.options;
-    return Math.min(roomOf(sequence), wanted < 0 ? GUESSED_MAX : wanted);
+    return Math.min(roomOf(sequence), wanted < 0 ? DRAFTED_MAX : wanted);
   };
 
   const candidateOf = (sequence: Sequence, index: number): Candidate | undefined => {
     const room = roomOf(sequence);
     if (room < 1) return undefined;
-    const guess = records.lookupOf(sequence).guess(sequence.tokens, room);
-    const kind = guess ? kindOf(guess.match) : DRAFTED;
+    const draft = records.lookupOf(sequence).draft(sequence.tokens, room);
+    const kind = draft ? kindOf(draft.match) : DRAFTED;
     const chance = records.chance(sequence, kind);
     const most = Math.min(draftRoomOf(sequence), drafter?.room(sequence) ?? 0);
     const drafted = records.chance(sequence, DRAFTED);
     if (most > 0 && drafted >= chance)
       return { sequence, index, tokens: undefined, most, kind: DRAFTED, chance: drafted };
-    return guess && { sequence, index, tokens: guess.tokens, most: guess.tokens.length, kind, chance };
+    return draft && { sequence, index, tokens: draft.tokens, most: draft.tokens.length, kind, chance };
   };
 
   /** Runs the draft model over the missing tokens of one sequence, for the time of one step, if that is promising. */
@@ -98,15 +98,15 @@ export function makeSpeculation(parts: Parts): Speculation {
       if (work.kind !== "decode") return work;
       const candidates = work.sequences.flatMap((sequence, index) => candidateOf(sequence, index) ?? []);
       const chosen = counts(candidates, { sequences: work.sequences.length, costs, drafter });
-      const guesses = await guessesOf(chosen, drafter);
+      const drafts = await draftsOf(chosen, drafter);
       await catchUp(work);
-      if (drafter) for (const sequence of work.sequences) if (!guesses.has(sequence)) records.fade(sequence);
-      if (guesses.size === 0) return work;
+      if (drafter) for (const sequence of work.sequences) if (!drafts.has(sequence)) records.fade(sequence);
+      if (drafts.size === 0) return work;
       const rows = work.rows.map((row, index) => {
-        const guess = guesses.get(work.sequences[index]!);
-        if (!guess) return row;
-        records.guessed(work.sequences[index]!, { kind: guess.kind, count: guess.tokens.length });
-        const tokens = Int32Array.of(...row.tokens, ...guess.tokens);
+        const draft = drafts.get(work.sequences[index]!);
+        if (!draft) return row;
+        records.drafted(work.sequences[index]!, { kind: draft.kind, count: draft.tokens.length });
+        const tokens = Int32Array.of(...row.tokens, ...draft.tokens);
         return { ...row, tokens, logits: "all", drafted: true } as const;
       });
       return { ...work, rows };
@@ -115,25 +115,25 @@ export function makeSpeculation(parts: Parts): Speculation {
       const count = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
       if (kind === "decode") costs.note(count, ns);
     },
-    judge: records.judge,
+    recordAccepted: records.recordAccepted,
     close: () => drafter?.close(),
   };
 }
 
 /** The drafted tokens of the chosen sequences. */
-async function guessesOf(
+async function draftsOf(
   chosen: ReadonlyMap<Candidate, number>,
   drafter: Drafter | undefined,
 ): Promise<Map<Sequence, { readonly tokens: Int32Array; readonly kind: number }>> {
-  const guesses = new Map<Sequence, { tokens: Int32Array; kind: number }>();
+  const drafts = new Map<Sequence, { tokens: Int32Array; kind: number }>();
   const asked = [...chosen].filter(([{ tokens }]) => !tokens);
   const said =
-    asked.length > 0 ? await drafter?.guess(asked.map(([{ sequence }, count]) => ({ sequence, count }))) : [];
+    asked.length > 0 ? await drafter?.draft(asked.map(([{ sequence }, count]) => ({ sequence, count }))) : [];
   for (const [{ sequence, kind, tokens }, count] of chosen) {
     const own = tokens?.subarray(0, count) ?? said?.[asked.findIndex(([each]) => each.sequence === sequence)];
-    if (own && own.length > 0) guesses.set(sequence, { tokens: own, kind });
+    if (own && own.length > 0) drafts.set(sequence, { tokens: own, kind });
   }
-  return guesses;
+  return drafts;
 }
 
 /** The number of drafts per sequence that maximizes the step's tokens per time. */
@@ -176,7 +176,7 @@ function counts(
  * A failed decode step, without its drafts. If slots continue only from checkpoints, sequences without drafts start
  * over: their slot may be a step ahead, and no checkpoint records its place.
  */
-export function withoutGuesses({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {
+export function withoutDrafts({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {
   const isKept = (_: unknown, i: number): boolean => !checkpoints || rows[i]!.drafted === true;
   sequences.forEach((sequence, i) => isKept(sequence, i) || startOver(sequence));
   return {

@@ -19,14 +19,14 @@ const COSTS = { model: 20, other: 1 };
 interface Setup {
   readonly backend: Backend;
   readonly file: string;
-  readonly guesses: boolean;
+  readonly drafts: boolean;
   /** Changes the model's logits. */
   readonly change?: (logits: Float32Array, batch: readonly Rows[]) => Float32Array;
 }
 
 /** The answers to groups of concurrent prompts, one group after the other, and the model's batches. */
 export async function answersOf(
-  { backend, file, guesses, change = (logits) => logits }: Setup,
+  { backend, file, drafts, change = (logits) => logits }: Setup,
   asked: readonly (readonly Ask[])[],
 ): Promise<{ said: number[][]; batches: Batch[] }> {
   const batches: Batch[] = [];
@@ -40,7 +40,7 @@ export async function answersOf(
       now += COSTS.model;
     });
     const run: Session["run"] = async (batch) => change(await counted.run(batch), batch);
-    return { ...counted, run, ...(guesses ? {} : { verifies: false }) };
+    return { ...counted, run, ...(drafts ? {} : { verifies: false }) };
   };
   const done = new Map<number, (event: SequenceEvent) => void>();
   const { engine } = await loadEngine(file, {

@@ -57,8 +57,8 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
 
   goldenTest.each(REAL)("%s: the same answers, at temperature 0 and above", async (name) => {
     const setup = { backend, file: golden(`${name}.gguf`) };
-    const some = await answersOf({ ...setup, guesses: true }, ASKED);
-    const none = await answersOf({ ...setup, guesses: false }, ASKED);
+    const some = await answersOf({ ...setup, drafts: true }, ASKED);
+    const none = await answersOf({ ...setup, drafts: false }, ASKED);
     expect(some.said).toEqual(none.said);
     expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
   });
@@ -66,8 +66,8 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
   test.each(draftNames)("%s: the same answers with a layer that drafts as without", async (name) => {
     const file = join(folder, `${name}.gguf`);
     await writeGguf(file, makeDraftModel(name));
-    const some = await answersOf({ backend, file, guesses: true }, ASKED);
-    const none = await answersOf({ backend, file, guesses: false }, ASKED);
+    const some = await answersOf({ backend, file, drafts: true }, ASKED);
+    const none = await answersOf({ backend, file, drafts: false }, ASKED);
     expect(some.said).toEqual(none.said);
     expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
   });
@@ -75,8 +75,8 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
   test("a layer that drafts well saves most of the steps, of texts that nothing repeats", async () => {
     const file = join(folder, "markov.gguf");
     await writeGguf(file, markov());
-    const some = await answersOf({ backend, file, guesses: true }, ASKED);
-    const none = await answersOf({ backend, file, guesses: false }, ASKED);
+    const some = await answersOf({ backend, file, drafts: true }, ASKED);
+    const none = await answersOf({ backend, file, drafts: false }, ASKED);
     expect(some.said).toEqual(none.said);
     expect(some.batches.length).toBeLessThan(0.4 * none.batches.length);
   });

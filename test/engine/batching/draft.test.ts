@@ -94,7 +94,7 @@ test("random numbers to come are the draft's too: at a temperature it is as righ
   await engine.close();
 });
 
-test("tokens are drawn as often as the model's logits say, where many guesses are wrong", async () => {
+test("tokens are drawn as often as the model's logits say, where many drafts are wrong", async () => {
   const LETTERS = 6;
   const WEIGHTS = [5, 4, 3, 2, 1, 1];
   const DRAFT_WEIGHTS = [1, 4, 1, 2, 5, 3];
@@ -150,7 +150,7 @@ test("a draft catches up with a long prompt in pieces, goes on after a shift, an
   expect(draft!.closed).toBe(true);
 });
 
-test("draft_num_predict bounds the guesses of a step; 0: the draft model does not run", async () => {
+test("draft_num_predict bounds the drafts of a step; 0: the draft model does not run", async () => {
   for (const draft_num_predict of [0, 1, 3]) {
     const { engine, draft, session, ask } = withDraft({ draft: { next: hashNext } });
     const { text } = await ask("once upon", { num_predict: 60, draft_num_predict });

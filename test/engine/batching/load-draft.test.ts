@@ -60,13 +60,13 @@ describe.skipIf(!level)("on the best level of this machine", () => {
     }
   });
 
-  test("a backend that takes no guesses leaves the draft model out", async () => {
+  test("a backend that takes no drafts leaves the draft model out", async () => {
     const plain: Backend = {
       ...backend,
       load: async (program, options) => ({ ...(await backend.load(program, options)), verifies: false }),
     };
     const { engine, info, runs } = await open(plain, EMBEDDED, [20, 1]);
-    expect(info.draftUnused).toContain("cannot be guessed on this backend");
+    expect(info.draftUnused).toContain("cannot be drafted on this backend");
     expect(runs).toHaveLength(1);
     await engine.close();
   });

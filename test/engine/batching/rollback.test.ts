@@ -37,7 +37,7 @@ function leaning(logits: Float32Array, batch: readonly Rows[], leans = (_slot: n
 describe.skipIf(simdLevels.length === 0)("on the best level of this machine", () => {
   const { backend } = simdLevels[0] ?? { backend: undefined as never };
 
-  test.each(["qwen35", "mamba2", "nemotron_h"])("%s: guesses from earlier text, some of them wrong", async (name) => {
+  test.each(["qwen35", "mamba2", "nemotron_h"])("%s: drafts from earlier text, some of them wrong", async (name) => {
     const file = join(folder, `${name}.gguf`);
     await writeGguf(file, makeModel(name));
     const setup = { backend, file, change: leaning };
@@ -45,7 +45,7 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
       { ids: PROMPT, options: { repeat_penalty: 1.2, repeat_last_n: 9 } },
       { ids: PROMPT.slice(7), options: { temperature: 0.9, seed: 3, top_k: 2 } },
     ];
-    const plain = await answersOf({ ...setup, guesses: false }, [first]);
+    const plain = await answersOf({ ...setup, drafts: false }, [first]);
     const next = plain.said.map((ids) => ({ ids: [...ids, ...PROMPT.slice(3, 20)] })); // and the turns after them
     const asked = [
       first,
@@ -53,8 +53,8 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
       [{ ids: PROMPT, options: { num_predict: 150, temperature: 1, seed: 9, top_k: 2 } }],
       next,
     ];
-    const some = await answersOf({ ...setup, guesses: true }, asked);
-    const none = await answersOf({ ...setup, guesses: false }, asked);
+    const some = await answersOf({ ...setup, drafts: true }, asked);
+    const none = await answersOf({ ...setup, drafts: false }, asked);
     expect(some.said).toEqual(none.said);
     const guessed = some.batches.filter((batch) => batch.some(({ drafted }) => drafted));
     const runs = guessed.flatMap((batch) => batch.map(({ slot, start }) => ({ slot, start })));
@@ -66,7 +66,7 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
     expect(some.batches.length).toBeLessThan(none.batches.length);
   });
 
-  test("a step fails of which only one sequence has guesses: it alone starts where it stood, both say the same", async () => {
+  test("a step fails of which only one sequence has drafts: it alone starts where it stood, both say the same", async () => {
     const file = join(folder, "qwen35-fails.gguf");
     await writeGguf(file, makeModel("qwen35"));
     let failed = 0;
@@ -79,8 +79,8 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
     const random = Array.from({ length: 40 }, (_, i) => 5 + ((i * i * 31) % (VOCAB - 8)));
     const asked = [[{ ids: PROMPT }, { ids: random, options: { temperature: 1, seed: 5, num_predict: 90 } }]];
     const change = (logits: Float32Array, batch: readonly Rows[]): Float32Array => leaning(logits, batch, first);
-    const plain = await answersOf({ backend, file, guesses: false, change }, asked);
-    const mended = await answersOf({ backend, file, guesses: true, change: failing }, asked);
+    const plain = await answersOf({ backend, file, drafts: false, change }, asked);
+    const mended = await answersOf({ backend, file, drafts: true, change: failing }, asked);
     expect(failed).toBeGreaterThan(1);
     expect(mended.said).toEqual(plain.said);
     expect(mended.batches.flat().filter(({ start }) => start === 0)).toHaveLength(2 + failed);

@@ -4,7 +4,7 @@ import type { EventLoop } from "../../../src/engine/batching/event-loop.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeDecodeCosts } from "../../../src/engine/batching/decode-costs.ts";
-import { makeLookup } from "../../../src/engine/batching/lookup.ts";
+import { makeLookup } from "../../../src/engine/batching/prompt-lookup.ts";
 import type { SequenceRequest } from "../../../src/engine/batching/sequence.ts";
 import type { SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
 import { END, expectedText, hashNext, makeBench, type Answer, type Next } from "./fakes.ts";
@@ -75,7 +75,7 @@ async function answers(verifies: boolean, setup: Setup = {}): Promise<{ answers:
   return { answers: all, steps: session.runs.length };
 }
 
-test("answers are the same with guesses and without, whatever they are drawn with, in fewer steps", async () => {
+test("answers are the same with drafts and without, whatever they are drawn with, in fewer steps", async () => {
   const [some, none] = [await answers(true), await answers(false)];
   expect(some.answers.map(plain)).toEqual(none.answers.map(plain));
   expect(plain(some.answers[3]!).stop).toBe("sz");
@@ -133,7 +133,7 @@ test("a window that fills is shifted at the same token", async () => {
   expect(got.slice(0, 2)).toEqual(got.slice(2));
 });
 
-test("an end among guessed tokens ends the answer, and the next turn goes on from what it was", async () => {
+test("an end among drafted tokens ends the answer, and the next turn goes on from what it was", async () => {
   const next: Next = (tokens) => (tokens.length === 60 ? END : 97 + (tokens.length % 7));
   const { engine, session, ask } = makeBench({
     ctxLen: 400,
@@ -151,7 +151,7 @@ test("an end among guessed tokens ends the answer, and the next turn goes on fro
   await engine.close();
 });
 
-test("where a row more costs as much as a step, guesses are tried now and then only", async () => {
+test("where a row more costs as much as a step, drafts are tried now and then only", async () => {
   const { engine, session, ask } = makeBench({
     ctxLen: 1200,
     next: editNext,
@@ -159,15 +159,15 @@ test("where a row more costs as much as a step, guesses are tried now and then o
     ...makeClock((r) => 20 * r),
   });
   await ask(PROMPT, { num_predict: 1000 });
-  const guessed = session.inputs.filter(({ drafted }) => drafted).length;
-  expect(guessed).toBeGreaterThan(0);
-  expect(guessed).toBeLessThan(80);
+  const drafted = session.inputs.filter(({ drafted }) => drafted).length;
+  expect(drafted).toBeGreaterThan(0);
+  expect(drafted).toBeLessThan(80);
   const cost = session.runs.slice(1).reduce((sum, run) => sum + 20 * run[0]!.count, 0);
   expect(cost).toBeLessThan(1.1 * 20 * 1000);
   await engine.close();
 });
 
-test("a text that never repeats itself has no guesses that go on being wrong", async () => {
+test("a text that never repeats itself has no drafts that go on being wrong", async () => {
   // two letters in a random order repeat their n-grams all the time, and predict nothing
   const next: Next = (tokens) => 97 + (hashNext(tokens) % 2);
   const { engine, session, ask } = makeBench({
@@ -183,7 +183,7 @@ test("a text that never repeats itself has no guesses that go on being wrong", a
   await engine.close();
 });
 
-test("guesses whose step fails are left out", async () => {
+test("drafts whose step fails are left out", async () => {
   const { engine, session, ask } = makeBench({
     ctxLen: 400,
     next: editNext,
@@ -203,33 +203,33 @@ test("guesses whose step fails are left out", async () => {
   await engine.close();
 });
 
-test("a lookup guesses by the longest match, the latest of equals, and never rows of media", () => {
+test("a lookup drafts by the longest match, the latest of equals, and never rows of media", () => {
   const lookup = makeLookup();
   const ids = [1, 2, 3, 4, 50, 9, 2, 3, 4, 60, 7, 1, 2, 3, 4];
-  expect(lookup.guess(ids, 3)).toEqual({ tokens: Int32Array.of(50, 9, 2), match: 4 });
-  expect(lookup.guess([...ids, 60, 7, 2, 3, 4], 2)).toEqual({
+  expect(lookup.draft(ids, 3)).toEqual({ tokens: Int32Array.of(50, 9, 2), match: 4 });
+  expect(lookup.draft([...ids, 60, 7, 2, 3, 4], 2)).toEqual({
     tokens: Int32Array.of(60, 7),
     match: 3,
   });
-  expect(lookup.guess([1, 2], 4)).toBeUndefined();
-  expect(lookup.guess([5, 6, 7, -3, -4, 5, 6, 7], 4)).toBeUndefined();
-  expect(lookup.guess([5, 6, 7, 8, -4, 5, 6, 7], 4)).toEqual({
+  expect(lookup.draft([1, 2], 4)).toBeUndefined();
+  expect(lookup.draft([5, 6, 7, -3, -4, 5, 6, 7], 4)).toBeUndefined();
+  expect(lookup.draft([5, 6, 7, 8, -4, 5, 6, 7], 4)).toEqual({
     tokens: Int32Array.of(8),
     match: 3,
   });
-  expect(lookup.guess([5, 6, 7, 8, -4, 5, 6, 7], 0)).toBeUndefined();
+  expect(lookup.draft([5, 6, 7, 8, -4, 5, 6, 7], 0)).toBeUndefined();
 });
 
 test("a lookup of a long text finds what is far away", () => {
   const lookup = makeLookup();
   const ids = Array.from({ length: 20_000 }, (_, i) => (i * 7919) % 19_997);
-  expect(lookup.guess([...ids, ...ids.slice(100, 140)], 5)).toEqual({
+  expect(lookup.draft([...ids, ...ids.slice(100, 140)], 5)).toEqual({
     tokens: Int32Array.from(ids.slice(140, 145)),
     match: 32,
   });
 });
 
-test("costs: what was measured, guesses for the rest, and an old measurement fades", () => {
+test("costs: what was measured, drafts for the rest, and an old measurement fades", () => {
   const costs = makeDecodeCosts();
   expect(costs.of(1)).toBeUndefined();
   costs.note(1, 100);

@@ -11,7 +11,7 @@ const PLACES_MAX = 16;
 export const MATCH_MAX = 32;
 const BUCKETS = 2 ** 15;
 
-export interface Guess {
+export interface LookupDraft {
   /** At least one. */
   readonly tokens: Int32Array;
   /** Length of the match with the end of the sequence: 3 … MATCH_MAX. */
@@ -20,7 +20,7 @@ export interface Guess {
 
 export interface Lookup {
   /** @param tokens keys of a sequence, which has grown since the last call, or was cut */
-  guess(tokens: readonly number[], most: number): Guess | undefined;
+  draft(tokens: readonly number[], most: number): LookupDraft | undefined;
 }
 
 export function makeLookup(): Lookup {
@@ -45,7 +45,7 @@ export function makeLookup(): Lookup {
     }
   };
   return {
-    guess(tokens, most) {
+    draft(tokens, most) {
       const { length } = tokens;
       if (length <= GRAM || most < 1) return undefined;
       learn(tokens);

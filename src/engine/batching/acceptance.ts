@@ -1,14 +1,14 @@
 /** Acceptance rates of drafts by kind and sequence, to predict the next drafts. */
-import { makeLookup, MATCH_MAX, type Lookup } from "./lookup.ts";
+import { makeLookup, MATCH_MAX, type Lookup } from "./prompt-lookup.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** Kinds of drafts by the length of the match before them, with their assumed acceptance rates. */
 const KINDS = [
-  { match: MATCH_MAX, right: 0.9 },
-  { match: 12, right: 0.8 },
-  { match: 6, right: 0.65 },
-  { match: 0, right: 0.4 },
-  { match: -1, right: 0.7 }, // by a draft model
+  { match: MATCH_MAX, accepted: 0.9 },
+  { match: 12, accepted: 0.8 },
+  { match: 6, accepted: 0.65 },
+  { match: 0, accepted: 0.4 },
+  { match: -1, accepted: 0.7 }, // by a draft model
 ] as const;
 export const DRAFTED = KINDS.length - 1;
 /** Weight of the assumed rate, in number of drafts. */
@@ -25,19 +25,19 @@ const FORGOTTEN = 0.005;
 interface History {
   readonly lookup: Lookup;
   /** By kind. */
-  readonly records: { right: number; tried: number }[];
+  readonly records: { accepted: number; tried: number }[];
   /** In the current step. */
-  guessed: { kind: number; count: number } | undefined;
+  drafted: { kind: number; count: number } | undefined;
 }
 
-export interface GuessRecords {
+export interface AcceptanceRates {
   readonly lookupOf: (sequence: Sequence) => Lookup;
   /** Probability that a token of a draft is accepted if the ones before it are. */
   chance(sequence: Sequence, kind: number): number;
   /** Records that a step has so many drafted tokens of that kind. */
-  guessed(sequence: Sequence, guess: { kind: number; count: number }): void;
+  drafted(sequence: Sequence, draft: { kind: number; count: number }): void;
   /** Records how many drafts of the last step were accepted. */
-  judge(sequence: Sequence, right: number): void;
+  recordAccepted(sequence: Sequence, accepted: number): void;
   /** Records a step without drafts. */
   fade(sequence: Sequence): void;
 }
@@ -45,35 +45,35 @@ export interface GuessRecords {
 /** The kind of a draft from earlier text. */
 export const kindOf = (shared: number): number => KINDS.findIndex(({ match }) => shared >= match);
 
-export function makeGuessRecords(): GuessRecords {
+export function makeAcceptanceRates(): AcceptanceRates {
   const histories = new WeakMap<Sequence, History>();
   const historyOf = (sequence: Sequence): History => {
     const known = histories.get(sequence);
     if (known) return known;
-    const records = KINDS.map(({ right }) => ({ right: right * OPINION, tried: OPINION }));
-    const made: History = { lookup: makeLookup(), records, guessed: undefined };
+    const records = KINDS.map(({ accepted }) => ({ accepted: accepted * OPINION, tried: OPINION }));
+    const made: History = { lookup: makeLookup(), records, drafted: undefined };
     histories.set(sequence, made);
     return made;
   };
   return {
     lookupOf: (sequence) => historyOf(sequence).lookup,
     chance(sequence, kind) {
-      const { right, tried } = historyOf(sequence).records[kind]!;
-      return Math.min(CHANCE_MAX, right / tried);
+      const { accepted, tried } = historyOf(sequence).records[kind]!;
+      return Math.min(CHANCE_MAX, accepted / tried);
     },
-    guessed: (sequence, guess) => void (historyOf(sequence).guessed = guess),
-    judge(sequence, right) {
+    drafted: (sequence, draft) => void (historyOf(sequence).drafted = draft),
+    recordAccepted(sequence, accepted) {
       const history = historyOf(sequence);
-      const { guessed } = history;
-      if (!guessed) return;
-      const record = history.records[guessed.kind]!;
-      record.right = record.right * MEMORY + right;
-      record.tried = record.tried * MEMORY + Math.min(right + 1, guessed.count);
-      history.guessed = undefined;
+      const { drafted } = history;
+      if (!drafted) return;
+      const record = history.records[drafted.kind]!;
+      record.accepted = record.accepted * MEMORY + accepted;
+      record.tried = record.tried * MEMORY + Math.min(accepted + 1, drafted.count);
+      history.drafted = undefined;
     },
     fade(sequence) {
       const record = historyOf(sequence).records[DRAFTED]!;
-      record.right += FORGOTTEN * (KINDS.at(-1)!.right * OPINION - record.right);
+      record.accepted += FORGOTTEN * (KINDS.at(-1)!.accepted * OPINION - record.accepted);
       record.tried += FORGOTTEN * (OPINION - record.tried);
     },
   };
