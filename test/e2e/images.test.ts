@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { Ollama } from "ollama";
 import OpenAI from "openai";
 import { writeGguf, type WriteModel } from "../../src/engine/formats/files/write.ts";
-import { IMAGE_ROWS, makeOneFile, makeProjector, makeSeeingText, picture } from "../engine/vision/seeing-model.ts";
+import { IMAGE_ROWS, makeOneFile, makeProjector, makeVisionText, picture } from "../engine/vision/vision-model.ts";
 import { runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);
@@ -20,7 +20,7 @@ const MODEL = "sees";
 let hearth: Hearth;
 
 beforeAll(async () => {
-  await writeGguf(join(folder, "text.gguf"), makeSeeingText());
+  await writeGguf(join(folder, "text.gguf"), makeVisionText());
   await writeGguf(join(folder, "projector.gguf"), makeProjector());
   writeFileSync(join(folder, "Modelfile"), "FROM ./text.gguf\nFROM ./projector.gguf\n");
   hearth = await startHearth();

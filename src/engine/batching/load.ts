@@ -35,7 +35,7 @@ import { withRollback } from "./rollback.ts";
 /** A context must hold a kept token, one to drop and one to generate. */
 const CTX_LEN_MIN = 4;
 /** Minimum context for a model with vision: images take more room than words. */
-const SEEING_CTX_LEN = 2048;
+const VISION_CTX_LEN = 2048;
 /**
  * An encoder keeps no cache, so a longer context costs nothing until a text fills it; requests have their own limits.
  */
@@ -59,7 +59,7 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   /** Requested context length, or `auto`: limited by `cacheMemory`. The model's trained length is the maximum. */
   readonly ctxLen: number | "auto";
   /** Set if images can be decoded here, with the file that encodes them unless the model's own does. */
-  readonly sight?: { readonly projector: string | undefined } | undefined;
+  readonly vision?: { readonly projector: string | undefined } | undefined;
   /** Bytes for the KV cache; undefined if unknown. */
   readonly cacheMemory?: number | undefined;
   /** Memory that the process can still allocate; undefined: unknown. */
@@ -102,7 +102,7 @@ export interface EngineInfo {
   /** Kinds of media that a prompt may contain. */
   readonly media: readonly MediaKind[];
   /** Why it takes no images although it has an image encoder. */
-  readonly blind?: string;
+  readonly visionMissing?: string;
   /** Why its draft model is unused. */
   readonly draftUnused?: string;
   /** Recommended sampling options of the file. */
@@ -160,7 +160,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
-    const wished = Math.max(wishedCtxLen(program, loadOptions), projector ? SEEING_CTX_LEN : 0);
+    const wished = Math.max(wishedCtxLen(program, loadOptions), projector ? VISION_CTX_LEN : 0);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const chatTemplate = chatTemplateOf(gguf, tokenizer);
     const pooling = poolingOf(gguf, { arch, encoder });
@@ -246,10 +246,10 @@ function factsOf(
 }
 
 /** The projector of a model; undefined if the one in its own file is damaged, because its text part may be valid. */
-function openProjector(file: Gguf, { sight, open }: EngineOptions): Projector | undefined {
-  if (!sight) return undefined;
-  if (sight.projector !== undefined) {
-    const gguf = projectorGguf(openGgufFrom(open, sight.projector));
+function openProjector(file: Gguf, { vision, open }: EngineOptions): Projector | undefined {
+  if (!vision) return undefined;
+  if (vision.projector !== undefined) {
+    const gguf = projectorGguf(openGgufFrom(open, vision.projector));
     return gguf && { gguf, isOwn: true };
   }
   try {

@@ -16,7 +16,7 @@ export type WeightRole = "matrix" | "experts" | "router" | "embedding" | "table"
  * Dependencies of a row of the result besides that row: none, its `position`, earlier rows of its sequence (`past`),
  * all rows of its sequence in this `run`, which rows are `wanted`, or a value that the run supplies (`given`).
  */
-type Sight = "row" | "position" | "past" | "run" | "wanted" | "given";
+type Dependency = "row" | "position" | "past" | "run" | "wanted" | "given";
 
 /** The use of a buffer: read, replaced, or updated in place. */
 type Access = "read" | "written" | "changed";
@@ -52,7 +52,7 @@ export type Variant =
 interface Description<S> {
   readonly buffers: { readonly [K in Members<S, Buf>]: Access };
   readonly weights: { readonly [K in Members<S, Weight>]: WeightRole };
-  readonly sees: Sight;
+  readonly sees: Dependency;
   readonly keeps?: (step: S) => SequenceState;
   readonly variants?: (step: S) => readonly (Variant | false)[];
 }

@@ -10,7 +10,7 @@ import type { LoadMessage } from "./messages.ts";
 export type DecodeImage = (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
 
 /** The result for a projector: an encoder, or the reason why there is no encoder, and a note on the model. */
-interface Sight {
+interface Vision {
   readonly images: Images | undefined;
   readonly info: Partial<EngineInfo>;
 }
@@ -30,7 +30,7 @@ interface Parts {
  * Opens a model's projector. A model whose projector cannot run here, or whose embedded one is invalid, continues
  * without images. Throws `bad_file` for a damaged projector file.
  */
-export async function openImages(parts: Parts): Promise<Sight | undefined> {
+export async function openImages(parts: Parts): Promise<Vision | undefined> {
   const { backend, model, decode, onImage, pause, message, signal } = parts;
   if (!model.projector) return undefined;
   const { gguf, isOwn } = model.projector;
@@ -40,7 +40,7 @@ export async function openImages(parts: Parts): Promise<Sight | undefined> {
     closeFile();
     return {
       images: undefined,
-      info: { blind: `images need the simd or the cpu backend, and it runs on '${runsOn}'` },
+      info: { visionMissing: `images need the simd or the cpu backend, and it runs on '${runsOn}'` },
     };
   }
   try {
@@ -63,6 +63,6 @@ export async function openImages(parts: Parts): Promise<Sight | undefined> {
     const isKnown =
       error instanceof AppError && (error.code === "unsupported" || (error.code === "bad_file" && !isOwn));
     if (!isKnown) throw error;
-    return { images: undefined, info: { blind: messageOf(error) } };
+    return { images: undefined, info: { visionMissing: messageOf(error) } };
   }
 }

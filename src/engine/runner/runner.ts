@@ -61,7 +61,7 @@ interface Loaded {
   /** Undefined if the model takes none. */
   readonly images: Images | undefined;
   /** Requests whose images are not all encoded yet. */
-  readonly seeing: Map<number, AbortController>;
+  readonly encodingImages: Map<number, AbortController>;
 }
 
 /** The longest time for a last message to leave before the process ends. */
@@ -89,7 +89,7 @@ export function startRunner(channel: Channel, given: RunnerHost): void {
         return void embed(loaded.model, message, { channel, pending: encoding, loop: host.loop });
       case "cancel":
         encoding.delete(message.id);
-        loaded?.seeing.get(message.id)?.abort();
+        loaded?.encodingImages.get(message.id)?.abort();
         return loaded?.model.engine.cancel(message.id);
       case "forget":
         return void loaded?.held.delete(message.id);
@@ -140,7 +140,7 @@ function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
 }
 
 /** The image encoder's code is loaded with the first model that has a projector. */
-const openSight: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
+const openVision: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
 
 async function load(
   message: LoadMessage,
@@ -159,7 +159,7 @@ async function load(
       backend,
       freeBytes: host.freeBytes,
       grammarThread: host.grammarThread,
-      sight: decode && { projector: message.projector },
+      vision: decode && { projector: message.projector },
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
@@ -171,13 +171,13 @@ async function load(
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
     const pause = (): Promise<void> => host.loop.nextTurn();
     const sees = decode !== undefined && model.projector !== undefined;
-    const sight = sees ? await openSight({ backend, model, decode, onImage, pause, message, signal }) : undefined;
+    const vision = sees ? await openVision({ backend, model, decode, onImage, pause, message, signal }) : undefined;
     channel.send({
       kind: "ready",
-      info: sight ? { ...model.info, ...sight.info } : model.info,
+      info: vision ? { ...model.info, ...vision.info } : model.info,
       template,
     });
-    return { model, templates, held: new Map(), images: sight?.images, seeing: new Map() };
+    return { model, templates, held: new Map(), images: vision?.images, encodingImages: new Map() };
   } catch (error) {
     channel.send({ kind: "failed", code: codeOf(error), message: messageOf(error) });
     await leave(channel);
@@ -242,7 +242,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
   const abort = new AbortController();
   try {
     const { kind: _, asked, holds = false, ...request } = message;
-    loaded.seeing.set(message.id, abort);
+    loaded.encodingImages.set(message.id, abort);
     if (imagesOf(asked).length > 0) await readImages(loaded, asked);
     if (abort.signal.aborted) return; // the client has released its prompt, too
     const prompt = promptOf(loaded, asked, message);
@@ -263,7 +263,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     if (abort.signal.aborted) return;
     channel.send({ kind: "events", events: [failureOf(message.id, error)] });
   } finally {
-    loaded.seeing.delete(message.id);
+    loaded.encodingImages.delete(message.id);
   }
 }
 
@@ -306,7 +306,7 @@ async function reply(
 }
 
 async function closeEngine(loaded: Loaded | undefined, channel: Channel): Promise<void> {
-  for (const abort of loaded?.seeing.values() ?? []) abort.abort();
+  for (const abort of loaded?.encodingImages.values() ?? []) abort.abort();
   await loaded?.images?.close();
   await loaded?.model.engine.close();
   channel.exit(0);

@@ -52,10 +52,10 @@ async function conversationOf(
   request: ChatRequest,
 ): Promise<{ readonly asked: Asked; readonly shape: Shape }> {
   const { model, lease } = loaded;
-  const { media, blind } = lease.runner.info;
+  const { media, visionMissing } = lease.runner.info;
   const messages = media.includes("image")
     ? request.messages
-    : withoutImages(request.messages, { model: request.model, why: blind });
+    : withoutImages(request.messages, { model: request.model, why: visionMissing });
   const offered = (request.tools ?? []).map(withoutNullKeywords);
   const required = requiredTools({ tools: offered, toolChoice: request.toolChoice });
   const { number, facts } = await lease.runner.template(templateOf(model));

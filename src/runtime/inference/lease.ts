@@ -140,8 +140,8 @@ export function refuseImages(
   model: string,
 ): void {
   if (!images || images.length === 0 || runner.info.media.includes("image")) return;
-  const { blind } = runner.info;
-  throw new AppError("bad_request", `"${model}" does not support images${blind ? `: ${blind}` : ""}`);
+  const { visionMissing } = runner.info;
+  throw new AppError("bad_request", `"${model}" does not support images${visionMissing ? `: ${visionMissing}` : ""}`);
 }
 
 /** The template's `think` value: on for models that can think, unless the request says otherwise. */

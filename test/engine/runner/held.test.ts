@@ -13,12 +13,12 @@ import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import type { FromRunner, ToRunner } from "../../../src/engine/runner/messages.ts";
 import { startRunner } from "../../../src/engine/runner/runner.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
-import { makeOneFile, picture } from "../vision/seeing-model.ts";
+import { makeOneFile, picture } from "../vision/vision-model.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-held-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function startSeeing() {
+async function startVision() {
   const path = join(folder, "sees.gguf");
   await writeGguf(path, makeOneFile());
   const heard: FromRunner[] = [];
@@ -53,7 +53,7 @@ async function startSeeing() {
 }
 
 test("the prompt of a request that is given up before its images are read is not held", async () => {
-  const { tell, until, close } = await startSeeing();
+  const { tell, until, close } = await startVision();
   const asked = { kind: "text", text: "What is this?", images: [picture(1)], context: [] } as const;
   const options = { ...SAMPLING_DEFAULTS, num_predict: 1 };
   tell({ kind: "generate", id: 1, asked, holds: true, options, shift: true });
@@ -67,7 +67,7 @@ test("the prompt of a request that is given up before its images are read is not
 });
 
 test("the prompt of a request is held with the ids of the earlier answer that it comes after", async () => {
-  const { tell, until, close } = await startSeeing();
+  const { tell, until, close } = await startVision();
   const options = { ...SAMPLING_DEFAULTS, num_predict: 1 };
   const context = [5, 6, 7, 5, 6];
   tell({ kind: "generate", id: 1, asked: { kind: "text", text: "", context }, holds: true, options, shift: true });

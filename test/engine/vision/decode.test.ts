@@ -6,7 +6,7 @@ import { decodeImage } from "../../../src/engine/vision/decode.ts";
 import { readImageHeader } from "../../../src/engine/vision/image-header.ts";
 import { goldenTest } from "../../golden.ts";
 import { goldenPath } from "./golden.ts";
-import { chunk, png } from "./seeing-model.ts";
+import { chunk, png } from "./vision-model.ts";
 
 /** A GIF of two pixels, black and white, as one code each. */
 const gif = Buffer.from("47494638396102000100800000000000ffffff2c0000000002000100000202440a003b", "hex");

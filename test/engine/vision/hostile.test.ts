@@ -9,7 +9,7 @@ import { openImageEncoder } from "../../../src/engine/vision/index.ts";
 import { withFolder } from "../formats/gguf/fixture.ts";
 import { goldenTest, hasGolden } from "../../golden.ts";
 import { goldenPath, readProjector } from "./golden.ts";
-import { makeProjector } from "./seeing-model.ts";
+import { makeProjector } from "./vision-model.ts";
 
 const options = { backend: cpuBackend, text: undefined, threads: 1, signal: undefined };
 

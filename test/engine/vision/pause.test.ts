@@ -10,7 +10,7 @@ import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { decodeImage } from "../../../src/engine/vision/decode.ts";
 import { openImageEncoder } from "../../../src/engine/vision/index.ts";
 import { withFolder } from "../formats/gguf/fixture.ts";
-import { makeProjector, makeSeeingText, picture } from "./seeing-model.ts";
+import { makeProjector, makeVisionText, picture } from "./vision-model.ts";
 
 const spied: { mockRestore(): void }[] = [];
 afterEach(() => spied.splice(0).forEach((each) => each.mockRestore()));
@@ -18,7 +18,7 @@ afterEach(() => spied.splice(0).forEach((each) => each.mockRestore()));
 test.skipIf(slowOnCpu() !== undefined)("an encoder pauses between the parts of a run", () =>
   withFolder(async (path) => {
     await writeGguf(path("p.gguf"), makeProjector());
-    await writeGguf(path("t.gguf"), makeSeeingText());
+    await writeGguf(path("t.gguf"), makeVisionText());
     const [projector, file] = [openGguf(path("p.gguf")), openGguf(path("t.gguf"))];
     const image = await decodeImage(picture(1));
     const options = { backend: simdBackend, threads: 1, text: undefined };

@@ -14,7 +14,7 @@ import { mistral3 } from "./mistral.ts";
 import { charsmap, deepseekOcr, laguna, olmo3 } from "./others.ts";
 import { qwen25vl, qwen35, qwen3next, qwen3vl } from "./qwen.ts";
 import type { Repair } from "./repair.ts";
-import { SIGHTS } from "./sights.ts";
+import { VISION_REPAIRS } from "./vision.ts";
 
 /** In order; each sees the result of the ones before it. */
 const REPAIRS: readonly Repair[] = [
@@ -98,20 +98,20 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
  * layout. A projector file itself is returned unchanged, or repaired.
  */
 export function projectorHeader(header: ModelHeader): ModelHeader | undefined {
-  const draft = seeing(header);
+  const draft = visionDraft(header);
   return draft && { ...header, ...partsOf(draft) };
 }
 
 /** As `projectorHeader`, for an open file. Closing it closes the file. */
 export function projectorGguf(gguf: Gguf): Gguf | undefined {
-  const draft = seeing(gguf);
+  const draft = visionDraft(gguf);
   return draft && readThrough(gguf, draft);
 }
 
-function seeing(header: ModelHeader): Draft | undefined {
+function visionDraft(header: ModelHeader): Draft | undefined {
   const draft = new Draft(header);
   return inFile(header.path, () => {
-    const found = SIGHTS.find((each) => each.applies(draft));
+    const found = VISION_REPAIRS.find((each) => each.applies(draft));
     found?.apply(draft);
     return found && draft;
   });

@@ -238,7 +238,7 @@ function setInnerSize(draft: Draft, set: (key: string, value: MetadataValue) => 
   set("vision.feed_forward_length", draft.shape(name)[1] ?? 0);
 }
 
-function sightOf({ family, archs, kind, defaults, moved = {}, names, before }: Layout): Repair {
+function visionRepair({ family, archs, kind, defaults, moved = {}, names, before }: Layout): Repair {
   return {
     family,
     applies: (draft) => archs.includes(draft.arch) && draft.has("vision.block_count") && draft.hasTensor(/^v\./),
@@ -273,4 +273,7 @@ const projector: Repair = {
 };
 
 /** The first match applies. */
-export const SIGHTS: readonly Repair[] = [projector, ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(sightOf)];
+export const VISION_REPAIRS: readonly Repair[] = [
+  projector,
+  ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(visionRepair),
+];

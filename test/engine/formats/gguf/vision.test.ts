@@ -6,7 +6,7 @@ import type { Gguf } from "../../../../src/engine/formats/gguf/gguf.ts";
 import { projectorGguf, projectorHeader } from "../../../../src/engine/formats/gguf/repair/index.ts";
 import { quants, unreadableQuant } from "../../../../src/engine/formats/quant/index.ts";
 import { projectorKind } from "../../../../src/engine/vision/clip.ts";
-import { makeProjector, makeSeeingText } from "../../vision/seeing-model.ts";
+import { makeProjector, makeVisionText } from "../../vision/vision-model.ts";
 import { golden, hasGolden } from "../../../golden.ts";
 import { failure, withFolder } from "./fixture.ts";
 
@@ -203,7 +203,7 @@ describe.skipIf(!hasGolden)("a projector in the layout of", () => {
 
 test("a file without an encoder has none; a projector file without a kind is LLaVA's", () =>
   withFolder(async (path) => {
-    await writeGguf(path("text.gguf"), makeSeeingText());
+    await writeGguf(path("text.gguf"), makeVisionText());
     await writeGguf(path("p.gguf"), makeProjector({ "clip.projector_type": "" }));
     const [text, projector] = [openGguf(path("text.gguf")), openGguf(path("p.gguf"))];
     expect(projectorGguf(text)).toBeUndefined();

@@ -25,7 +25,7 @@ function randomTensor(rng: Rng, name: string, shape: readonly number[], { mean =
 }
 
 /** Gemma 3 with a vocabulary of bytes and the control tokens of its templates. */
-export function makeSeeingText(): WriteModel {
+export function makeVisionText(): WriteModel {
   const { metadata, tensors } = makeModel("gemma3");
   const marks = ["<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>"];
   const pieces = bpeMetadata(
@@ -135,7 +135,7 @@ export function picture(seed: number, width = 20, height = 32): Buffer {
   return png(width, height, { samples: Uint8Array.from(samples.flat()) });
 }
 
-/** Names of the older layout, in which both parts are one file: see `engine/formats/gguf/repair/sights.ts`. */
+/** Names of the older layout, in which both parts are one file: see `engine/formats/gguf/repair/vision.ts`. */
 const ONE_FILE: readonly (readonly [RegExp, string])[] = [
   [/^v\.patch_embd/, "v.patch_embedding"],
   [/^v\.position_embd/, "v.position_embedding"],
@@ -149,7 +149,7 @@ const ONE_FILE: readonly (readonly [RegExp, string])[] = [
 
 /** The same model as one file. */
 export function makeOneFile(): WriteModel {
-  const [text, projector] = [makeSeeingText(), makeProjector()];
+  const [text, projector] = [makeVisionText(), makeProjector()];
   const vision = Object.entries(projector.metadata)
     .filter(([key]) => key.startsWith("clip.vision."))
     .map(([key, value]) => [key.replace("clip.", "gemma3."), value] as const);
