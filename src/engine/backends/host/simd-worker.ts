@@ -1,5 +1,5 @@
 /** A thread of a session. */
-import { takePart } from "../simd/crew.ts";
+import { takePart } from "../simd/thread-pool.ts";
 import { makePageFinder } from "./page-finder.ts";
 import { openKernels, type ToWorker } from "./simd-workers.ts";
 

@@ -2,7 +2,7 @@
 import { dlopen, FFIType, ptr, type Pointer } from "bun:ffi";
 import type { ByteSource } from "../../formats/gguf/source.ts";
 import type { Begun } from "../../program/backend.ts";
-import { makeCrew, makeSignal, type Crew } from "../simd/crew.ts";
+import { makeThreadPool, makeSignal, type ThreadPool } from "../simd/thread-pool.ts";
 import type { MappedRange } from "./page-finder.ts";
 
 /** The orders of a Worker from then on. */
@@ -32,16 +32,16 @@ export function openKernels(path: string): Kernels {
 }
 
 /** @param header address of the header of passes */
-export function startCrew(
+export function startThreadPool(
   library: string,
   header: number,
   { threads, early }: { threads: number; early?: EarlyWorkers | undefined },
-): Crew {
+): ThreadPool {
   const kernels = openKernels(library);
   const signal = makeSignal(true);
   const workers = early?.take(threads) ?? startWorkers(threads);
   for (const [i, worker] of workers.entries()) tell(worker, { library, header, index: i + 1, signal });
-  return makeCrew(workers, signal, () => kernels.run(header, 0));
+  return makeThreadPool(workers, signal, () => kernels.run(header, 0));
 }
 
 /** Workers that start when a large file is opened, and map its pages until there is a program to run. */

@@ -10,7 +10,7 @@ import { sleepFunctions } from "./sleep-functions.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
-import { EarlyWorkers, startCrew } from "./simd-workers.ts";
+import { EarlyWorkers, startThreadPool } from "./simd-workers.ts";
 
 interface Library extends Level {
   /** Identifies the build of the kernels. */
@@ -52,7 +52,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         memory: makeNativeMemory(),
         words,
         sleep: sleepFunctions(),
-        start: (header) => startCrew(file, header, { threads, early }),
+        start: (header) => startThreadPool(file, header, { threads, early }),
       });
     },
   };

@@ -12,7 +12,7 @@ import { keptLayers, type Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
 import type { Lowered } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
-import type { Crew } from "./crew.ts";
+import type { ThreadPool } from "./thread-pool.ts";
 
 /** Checks of a counter before a thread sleeps: about 50 µs. */
 const SPIN = 2000;
@@ -48,7 +48,7 @@ export interface Engine {
   /** Omitted: the kernels make system calls themselves, or do not sleep in a pass. */
   readonly sleep?: SleepFunctions | undefined;
   /** @param header address of the header of passes */
-  start(header: number): Crew;
+  start(header: number): ThreadPool;
 }
 
 type Records = Pick<Lowered, "ops" | "count">;
@@ -83,7 +83,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   putPass(view, { threads, features, spin: SPIN, ...sleep, scratch: scratch.address, scratchBytes });
   let room = limits.maxRows;
   let fill = makeArrays(memory, limits, view);
-  const crew = engine.start(header.address);
+  const pool = engine.start(header.address);
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;
@@ -94,8 +94,8 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
     putPass(view, values);
     stamp = (stamp + 1) | 0 || 1; // 0 means that the header is being written
     Atomics.store(stampWord, 0, stamp);
-    if (isAlone) crew.runAlone();
-    else crew.run();
+    if (isAlone) pool.runAlone();
+    else pool.run();
   };
   /** Memory for results that are not in batch order. */
   const aside = (bytes: number): Block => {
@@ -130,7 +130,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
       const { ops, count } = shiftBy({ discard: options.discard, ctxLen: limits.ctxLen });
       go({ ops, opCount: count, slot, ...options });
     },
-    close: () => crew.dismiss(() => memory.release()),
+    close: () => pool.dismiss(() => memory.release()),
   };
 }
 

@@ -8,7 +8,7 @@ import { ops, variants } from "../simd/lower.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
 import { makeWasmMemory } from "./memory.ts";
-import { startWasmCrew, type StartThread } from "./threads.ts";
+import { startWasmThreadPool, type StartThread } from "./threads.ts";
 
 export interface WasmHost {
   /** The kernels' module (`kernels/simd/lib/simd.wasm`), and the id of its build. */
@@ -46,7 +46,7 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
         features: 0,
         threads,
         memory,
-        start: (header) => startWasmCrew(header, { module, memory, threads, startThread }),
+        start: (header) => startWasmThreadPool(header, { module, memory, threads, startThread }),
       });
     },
   };

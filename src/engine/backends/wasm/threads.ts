@@ -1,5 +1,5 @@
 /** The threads of a session, each with an instance of the module over one memory. */
-import { makeCrew, makeSignal, takePart, type Crew } from "../simd/crew.ts";
+import { makeThreadPool, makeSignal, takePart, type ThreadPool } from "../simd/thread-pool.ts";
 import type { WasmMemory } from "./memory.ts";
 
 const STACK_BYTES = 262_144; // the size of the first thread's stack in kernels/simd/build.sh
@@ -35,7 +35,7 @@ export interface CrewOptions {
 }
 
 /** @param header address of the header of passes */
-export function startWasmCrew(header: number, { module, memory, threads, startThread }: CrewOptions): Crew {
+export function startWasmThreadPool(header: number, { module, memory, threads, startThread }: CrewOptions): ThreadPool {
   const kernels = instantiate(module, memory.linear);
   const signal = makeSignal(startThread !== undefined);
   const workers: Worker[] = [];
@@ -46,7 +46,7 @@ export function startWasmCrew(header: number, { module, memory, threads, startTh
     worker.postMessage({ module, memory: linear, header, index, stackEnd, signal } satisfies ThreadOrders);
     workers.push(worker);
   }
-  return makeCrew(workers, signal, () => kernels.hearth_run(header, 0));
+  return makeThreadPool(workers, signal, () => kernels.hearth_run(header, 0));
 }
 
 /** A thread's main function, until it is dismissed. */

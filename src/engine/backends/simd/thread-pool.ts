@@ -3,7 +3,7 @@
  * late Worker finds everything done. A Worker is never terminated within a call.
  */
 
-export interface Crew {
+export interface ThreadPool {
   /** Runs the pass in the header. */
   run(): void;
   /** Runs it on the calling thread alone, while the others sleep. */
@@ -17,7 +17,7 @@ export const makeSignal = (isShared: boolean): Int32Array =>
   new Int32Array(isShared ? new SharedArrayBuffer(4) : new ArrayBuffer(4));
 
 /** @param run this thread's part of a pass */
-export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: () => void): Crew {
+export function makeThreadPool(workers: readonly Worker[], signal: Int32Array, run: () => void): ThreadPool {
   const wake = (pass: number): void => {
     if (workers.length === 0) return;
     Atomics.store(signal, 0, pass);
