@@ -7,7 +7,7 @@ import { messageOf } from "../../../base/index.ts";
 import { answerOf } from "../selftest/answer.ts";
 import { makeSession } from "../simd/session.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
-import { startCrew } from "./simd-workers.ts";
+import { startThreadPool } from "./simd-workers.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
 import { BEGUN, type ExamLevel } from "./trust.ts";
 
@@ -21,7 +21,7 @@ export async function takeExam(order: string): Promise<void> {
 
 function answerOfLibrary({ level, file, features, words }: ExamLevel): Promise<string> {
   return answerOf(async (sheet, mode, threads) => {
-    const start = (header: number) => startCrew(file, header, { threads });
+    const start = (header: number) => startThreadPool(file, header, { threads });
     const engine = { backend: "simd", level, build: "", features, threads, words, start };
     const options = { ...sheet.options, ...mode, threads, cacheDir: undefined };
     return makeSession(sheet.program, options, { ...engine, memory: makeNativeMemory(), sleep: sleepFunctions() });
