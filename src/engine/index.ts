@@ -20,6 +20,7 @@ export {
   type TemplateReply,
   type ToRunner,
 } from "./runner/messages.ts";
+export type { AnswerGrammar } from "./text/sampling/answer-grammar.ts";
 export type { LazyGrammar } from "./text/sampling/lazy-grammar.ts";
 export { parseLogitBias, type LogitBias } from "./text/sampling/logit-bias.ts";
 export {

@@ -44,10 +44,14 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
 
 /** The grammar that constrains an answer; undefined: none does. */
 export async function grammarOf(
-  { format, calls, visible = [], promptEnd = "" }: SequenceRequest,
+  { format, grammar, calls, visible = [], promptEnd = "" }: SequenceRequest,
   { grammars, tokenizer, vocabSize }: { grammars: Grammars; tokenizer: Tokenizer; vocabSize: number },
 ): Promise<GrammarMatcher | undefined> {
   if (format) return (await grammars()).matcher(format);
+  if (grammar) {
+    const { answerGrammar } = await import("../text/sampling/answer-grammar.ts"); // pages fetch it on demand
+    return (await grammars()).begin(answerGrammar(grammar), "");
+  }
   if (!calls) return undefined;
   const shown = idsOf(tokenizer, visible);
   return makeLazyGrammar(calls, {

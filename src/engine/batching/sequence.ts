@@ -4,6 +4,7 @@
  */
 import type { Code } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
+import type { AnswerGrammar } from "../text/sampling/answer-grammar.ts";
 import type { LazyGrammar } from "../text/sampling/lazy-grammar.ts";
 import type { SamplingOptions } from "../text/sampling/options.ts";
 import type { Sampler } from "../text/sampling/sampler.ts";
@@ -60,6 +61,8 @@ export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
   readonly format?: "json" | Record<string, unknown>;
+  /** Constrains the whole answer; no format is beside it. */
+  readonly grammar?: AnswerGrammar;
   /** Grammars of the calls that an answer without a format may open. */
   readonly calls?: LazyGrammar;
   /** For a full context: true drops its middle and continues, false ends the answer. */
