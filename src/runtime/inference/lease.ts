@@ -112,12 +112,13 @@ export function templateOf(model: ModelRef): TemplateChoice {
 
 /** Sampling options: the request's override the Modelfile's, which override the file's, which override the defaults. */
 export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
-  const { options, format, logprobs, shift = true, truncate = true } = request;
+  const { options, format, grammar, logprobs, shift = true, truncate = true } = request;
   return {
     options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
     shift,
     truncate,
     ...(format ? { format } : {}),
+    ...(grammar ? { grammar } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
   };
 }

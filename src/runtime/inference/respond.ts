@@ -66,7 +66,9 @@ export function respond(loaded: Loaded, question: Question, shape: Shape): Phase
   const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
   const asked = { ...question, settings };
   const reading = { ...shape, format, tags };
-  return shape.required || settings.format ? constrained(loaded, asked, reading) : free(loaded, asked, reading);
+  return shape.required || settings.format || settings.grammar
+    ? constrained(loaded, asked, reading)
+    : free(loaded, asked, reading);
 }
 
 /** The format of the model's parser, else the one that its template shows. */
@@ -193,7 +195,7 @@ interface Thinking {
 /** Lets a model think before it answers under a grammar. */
 function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thinking): Phase {
   const { options } = question.settings;
-  const { format: _, ...settings } = question.settings;
+  const { format: _, grammar: __, ...settings } = question.settings;
   const unthought: Thought = { text: undefined, predictMax: options.num_predict, statistics: undefined };
   const tell = teller(loaded, { ...question, wantsContext: false });
   let [text, isOpen, isOver] = ["", false, false];

@@ -49,7 +49,7 @@ type SaidCall = NonNullable<NonNullable<AnswerLine["message"]>["tool_calls"]>[nu
 
 /** The body of a request, without the local fields (signal, session). */
 export function bodyOf(request: ChatRequest): object {
-  const { model, messages, tools, options, format, think, toolChoice, truncate, shift, keepAliveMs } = request;
+  const { model, messages, tools, options, format, grammar, think, toolChoice, truncate, shift, keepAliveMs } = request;
   return {
     model,
     messages: messages.map(messageBody),
@@ -57,12 +57,18 @@ export function bodyOf(request: ChatRequest): object {
     ...(request.isOutside ? { outside: true } : {}),
     ...(tools ? { tools } : {}),
     ...(format === undefined ? {} : { format }),
+    ...(grammar ? grammarField(grammar) : {}),
     ...(think === undefined ? {} : { think }),
     ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...(truncate === undefined ? {} : { truncate }),
     ...(shift === undefined ? {} : { shift }),
     ...(keepAliveMs === undefined ? {} : { keep_alive: keepAliveMs === Infinity ? -1 : `${keepAliveMs}ms` }),
   };
+}
+
+function grammarField(grammar: NonNullable<ChatRequest["grammar"]>): object {
+  if (grammar.kind === "gbnf") return { grammar: grammar.text };
+  return grammar.kind === "regex" ? { regex: grammar.pattern } : { choice: grammar.texts };
 }
 
 /** That API places images before the text. */

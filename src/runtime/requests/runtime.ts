@@ -3,7 +3,7 @@
  * async generator of events, and ending the generator (or aborting its signal) stops the model.
  */
 import type { Trace } from "../../base/tracing.ts";
-import type { Options } from "../../engine/index.ts";
+import type { AnswerGrammar, Options } from "../../engine/index.ts";
 import type { ModelRef } from "../../library/portable.ts";
 
 /** A tool call that the model wants made. */
@@ -75,6 +75,8 @@ export interface ChosenLogprob extends TokenLogprob {
 export interface InferenceRequest extends NamedModel {
   readonly options: Options;
   readonly format?: Format;
+  /** Constrains the whole answer; no format is beside it. */
+  readonly grammar?: AnswerGrammar;
   /** Undefined: the model's default. */
   readonly think?: Think;
   /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */

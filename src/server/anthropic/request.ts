@@ -5,13 +5,17 @@
 import { AppError, optional, readFields, unexpected, type Fields } from "../../base/index.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
+import { readGrammar } from "../answers/grammar-fields.ts";
 import type { LeftOut } from "../requests/history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readToolChoice, readTools, type Choice } from "./tools.ts";
 
 /** A parsed request, before the model's capabilities are known. */
-export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolChoice" | "options" | "format"> {
+export interface Wanted extends Pick<
+  ChatRequest,
+  "messages" | "tools" | "toolChoice" | "options" | "format" | "grammar"
+> {
   /** A preference; models that cannot think ignore it. */
   readonly think?: Think;
   /** At most one tool call. */
@@ -38,6 +42,7 @@ export function readMessagesRequest(body: MessagesBody): Wanted {
     options: optionsOf(body),
     ...toolFields(tools, body.tool_choice),
     ...(format === undefined ? {} : { format }),
+    ...readGrammar(body, { format, toolCount: tools.length }),
     ...(think === undefined ? {} : { think }),
   };
 }

@@ -2,6 +2,7 @@
 import { t, type Static } from "elysia";
 import { AppError, readFields, readText, isObject } from "../../base/index.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
+import { readGrammar } from "../answers/grammar-fields.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
 import type { LeftOut } from "../requests/history.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
@@ -37,7 +38,7 @@ export type ChatCompletionBody = Static<typeof ChatCompletionBody>;
 
 type Part = { readonly left: LeftOut } & Pick<
   ChatRequest,
-  "messages" | "format" | "tools" | "toolChoice" | "parallelToolCalls" | "logprobs"
+  "messages" | "format" | "grammar" | "tools" | "toolChoice" | "parallelToolCalls" | "logprobs"
 >;
 
 /** Converts messages, tools and format. Throws `bad_request`. */
@@ -52,6 +53,7 @@ export function toChat(body: ChatCompletionBody): Part {
     messages,
     left,
     ...(format ? { format } : {}),
+    ...readGrammar(body, { format, toolCount: body.tool_choice === "none" ? 0 : tools.length }),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...toolFields(chooseTools(body.tool_choice, { tools, shape: CHOICE })),
     ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),

@@ -2,6 +2,7 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/index.ts";
 import type { GenerateRequest } from "../../runtime/portable.ts";
+import { readGrammar } from "../answers/grammar-fields.ts";
 import { TOP_LOGPROBS_MAX } from "../answers/logprobs.ts";
 import { Int } from "../schema/message.ts";
 import { checkCount, settingsFields } from "./settings.ts";
@@ -23,7 +24,9 @@ export const CompletionBody = t.Object(
 export type CompletionBody = Static<typeof CompletionBody>;
 
 /** Throws `bad_request`. */
-export function toGenerate(body: CompletionBody): Pick<GenerateRequest, "prompt" | "suffix" | "raw" | "logprobs"> {
+export function toGenerate(
+  body: CompletionBody,
+): Pick<GenerateRequest, "prompt" | "suffix" | "raw" | "logprobs" | "format" | "grammar"> {
   checkCount("n", body.n);
   checkCount("best_of", body.best_of);
   const { suffix, logprobs } = body;
@@ -33,6 +36,7 @@ export function toGenerate(body: CompletionBody): Pick<GenerateRequest, "prompt"
   return {
     prompt: toPrompt(body.prompt),
     raw: false,
+    ...readGrammar(body),
     ...(suffix ? { suffix } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
   };

@@ -2,18 +2,19 @@
 import { type Logger, isObject, parseKeepAlive, unexpected } from "../../base/index.ts";
 import type { Format, GenerateRequest, Think } from "../../runtime/portable.ts";
 import { parseOptions } from "../../engine/index.ts";
+import { readGrammar } from "../answers/grammar-fields.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
+import type { ChatBody } from "../schema/chat.ts";
 import type { GenerateBody } from "../schema/generate.ts";
+import type { inferenceFields } from "../schema/message.ts";
 import { warnUnknown } from "./unknown-options.ts";
 
-type Body = Pick<
-  GenerateBody,
-  "model" | "keep_alive" | "think" | "format" | "options" | "logprobs" | "top_logprobs" | "truncate" | "shift"
->;
+/** The shared fields of native requests, and the tools of a chat. */
+type Body = Pick<GenerateBody, keyof typeof inferenceFields> & Pick<ChatBody, "tools" | "tool_choice">;
 
 type Settings = Pick<
   GenerateRequest,
-  "keepAliveMs" | "think" | "options" | "format" | "logprobs" | "truncate" | "shift"
+  "keepAliveMs" | "think" | "options" | "format" | "grammar" | "logprobs" | "truncate" | "shift"
 >;
 
 /** Throws `bad_request`. Unknown options are logged, not refused: clients send options of other servers. */
@@ -25,12 +26,15 @@ export function readSettings(body: Body, log: Logger): Settings {
   const logprobs = wantedLogprobs(body);
   const { options, unknown } = parseOptions(body.options);
   warnUnknown(log, { model: body.model, unknown });
+  const toolCount = body.tool_choice === "none" ? 0 : body.tools?.length;
+  const grammar = readGrammar(body, { format, toolCount });
   const { truncate, shift } = body;
   return {
     options,
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
     ...(think === undefined ? {} : { think }),
     ...(format === undefined ? {} : { format }),
+    ...grammar,
     ...(logprobs === undefined ? {} : { logprobs }),
     ...(truncate === undefined ? {} : { truncate }),
     ...(shift === undefined ? {} : { shift }),

@@ -10,6 +10,7 @@ import { checkTopLogprobs } from "../answers/logprobs.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 import { checkStrict } from "../answers/strict-schema.ts";
+import { readGrammar } from "../answers/grammar-fields.ts";
 import { toolFields } from "../answers/tool-choice.ts";
 import { readInput, type FindItem } from "./input.ts";
 import { readTools, type Tools } from "./tools.ts";
@@ -44,6 +45,7 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wante
       ...toolFields(tools),
       ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
       ...(format === undefined ? {} : { format }),
+      ...readGrammar(body, { format, toolCount: body.tool_choice === "none" ? 0 : tools.tools.length }),
       ...(logprobs === undefined ? {} : { logprobs }),
       ...(truncation === "disabled" ? { truncate: false } : {}),
     },

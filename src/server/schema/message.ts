@@ -3,6 +3,7 @@
  * an error text of its own.
  */
 import { t } from "elysia";
+import { grammarFields } from "./grammar.ts";
 
 export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64" });
 
@@ -21,6 +22,7 @@ export const inferenceFields = {
   top_logprobs: t.Optional(Int),
   truncate: t.Optional(t.Boolean()),
   shift: t.Optional(t.Boolean()),
+  ...grammarFields,
   /** Answers with the prompt instead of running the model. */
   _debug_render_only: t.Optional(t.Boolean()),
 };

@@ -3,6 +3,7 @@
  * conversion.
  */
 import { t } from "elysia";
+import { grammarFields } from "./grammar.ts";
 import { Int } from "./message.ts";
 
 export const MessagesBody = t.Object(
@@ -21,6 +22,7 @@ export const MessagesBody = t.Object(
     thinking: t.Optional(t.Unknown()),
     thread: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
+    ...grammarFields,
     output_format: t.Optional(t.Unknown()), // the format's place before output_config
   },
   { title: "MessagesRequest" },

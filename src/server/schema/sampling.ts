@@ -1,5 +1,6 @@
 /** Sampling fields that the OpenAI dialects share. */
 import { t } from "elysia";
+import { grammarFields } from "./grammar.ts";
 import { Int } from "./message.ts";
 
 export const samplingFields = {
@@ -22,4 +23,5 @@ export const samplingFields = {
   keep_alive: t.Optional(t.Unknown()),
   truncate: t.Optional(t.Boolean()),
   shift: t.Optional(t.Boolean()),
+  ...grammarFields,
 };
