@@ -12,7 +12,7 @@ export function addChannelsCommands(program: Command, parts: CliParts): void {
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...channels.opts() } });
   channels
     .command("check")
-    .description("ask each platform whether it takes our credentials; sends no message")
+    .description("check that each platform accepts our credentials; sends no message")
     .action(failing(parts, async (terminal) => (await commands()).checkAll({ terminal, sources: sources() })));
   channels
     .command("test")

@@ -90,7 +90,7 @@ function addServe(program: Command, env: Env): void {
   program
     .command("serve", { isDefault: true })
     .alias("start")
-    .description("start the server; what hearth does without a command")
+    .description("start the server; the default command")
     .option("--config <file>", "configuration file (JSON5)")
     .option("--host <address>", "address to listen on, host:port")
     .option("--models <folder>", "model store")
@@ -161,7 +161,7 @@ function addGenerate(program: Command, { env, terminal }: CliParts): void {
   addRunOptions(
     program
       .command("generate")
-      .description("print the most likely token ids after those given")
+      .description("print the most likely next token ids")
       .requiredOption("--model <file>", "GGUF file")
       .option("--adapter <file...>", "LoRA adapters, GGUF")
       .requiredOption("--tokens <ids>", "token ids separated by commas")
@@ -195,7 +195,7 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
     .command("devices")
     .description("list the GPUs that models can run on")
     .option("--json", "print all limits, as JSON", false)
-    .option("--tune", "print the fastest kernels of the default GPU; search them where they are not known", false)
+    .option("--tune", "print the fastest kernels of the default GPU; search for unknown ones", false)
     .option("--backend <name>", `print what this backend would use, as JSON: ${BACKENDS}`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showOutlook } = await diagnostics();

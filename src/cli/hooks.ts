@@ -150,7 +150,7 @@ function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailPar
   const mail = hooks.command("mail").description("turn the mails of a mailbox into runs");
   mail
     .command("setup")
-    .description("try a mailbox and write it into the configuration; asks for what the flags leave out")
+    .description("test a mailbox and add it to the configuration; asks for missing settings")
     .option("--user <address>", "who logs in")
     .option("--host <name>", "IMAP server; known for Gmail, Outlook, iCloud, Yahoo and Fastmail")
     .option("--port <n>", "default 993, or 143 with --starttls", wholeNumber)

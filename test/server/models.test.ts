@@ -196,7 +196,7 @@ MESSAGE user hi
     expect(await said("nowhere")).toEqual([404, "model 'nowhere:latest' not found"]);
     expect(await said("there")).toEqual([
       404,
-      "model 'there:latest' not found here: it is at the source of models, from where a pull or its first use brings it",
+      "model 'there:latest' not found here: the source of models has it; a pull or its first use installs it",
     ]);
     await sourced.close();
   });

@@ -61,7 +61,7 @@ test("an answer without a call is as ever", async () => {
 });
 
 test.each([
-  [{ functions, tools }, "functions: expected none beside tools, which took their place"],
+  [{ functions, tools }, "functions: cannot be combined with tools, which replace them"],
   [{ functions: [{}] }, "functions[0].name: expected a name, got none"],
   [{ functions: [...functions, { name: "" }] }, "functions[2].name: expected a name, got none"],
   [{ functions, function_call: "required" }, 'function_call: expected "auto", "none" or {"name": "…"}, got "required"'],

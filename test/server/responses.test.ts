@@ -373,7 +373,7 @@ describe("requests that cannot be answered", () => {
     [
       item({ type: "item_reference", id: "x" }),
       400,
-      'input.0: nothing is stored here, and "x" is not among what was said lately; expected the item itself ' +
+      'input.0: responses are not stored, and "x" is not a recent item; expected the item itself ' +
         "(clients send it with store: false)",
     ],
     [

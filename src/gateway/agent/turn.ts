@@ -157,7 +157,7 @@ async function orLeft<T>(work: Promise<T>, { signal, clock }: { signal: AbortSig
   const { promise, reject } = Promise.withResolvers<never>();
   let disarm = (): void => {};
   const leave = (): void => {
-    disarm = clock.after(STOP_MS, () => reject(new AppError("cancelled", "the model did not stop when told")));
+    disarm = clock.after(STOP_MS, () => reject(new AppError("cancelled", "the model did not stop in time")));
   };
   if (signal.aborted) leave();
   else signal.addEventListener("abort", leave, { once: true });

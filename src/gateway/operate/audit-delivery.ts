@@ -40,7 +40,7 @@ export function auditLast({ channels, snapshot }: AuditParts, report: Report): v
   const { target, to } = snapshot.agents.defaults.heartbeat;
   const willSpeak = target !== "none" && to !== undefined;
   if (!last || last.hasDefault || willSpeak) return;
-  const message = `not set, and agents.defaults.heartbeat.to neither: what goes to 'last', which is ${last.id}, goes nowhere`;
+  const message = `not set, and agents.defaults.heartbeat.to neither: messages to 'last', which is ${last.id}, have no recipient`;
   const severity = speaksToLast(snapshot) ? "warn" : "info";
   report(severity, "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
 }

@@ -29,7 +29,7 @@ export function auditMail({ hooks, folder }: GatewaySnapshot, document: Document
     report("warn", "mail-plaintext", { path: path("allowPlaintext"), message });
   }
   if (makeMappings({ hooks, folder }).forPath("mail").length === 0) {
-    const message = "no mapping takes mails, which wait until one does: add 'mail' to hooks.presets";
+    const message = "no mapping takes mails, so they wait: add 'mail' to hooks.presets";
     report("error", "mail-unmapped", { path: ["hooks", "presets"], message });
   }
 }

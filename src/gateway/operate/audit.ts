@@ -142,7 +142,7 @@ function auditPlans(all: readonly Mapping[], report: Report): void {
   }
   for (const { preset, config } of all) {
     if (preset === undefined || presets[preset].scheme === undefined || config.auth) continue;
-    const message = `not set: ${config.name} signs what it sends, and cannot send the hook token but in the address`;
+    const message = `not set: ${config.name} signs its requests, and can send the hook token only in the URL`;
     report("warn", "preset-unsigned", { path: ["hooks", "presetSettings", preset, "secrets"], message });
   }
 }
@@ -192,7 +192,7 @@ function auditShadow(index: number, { all, report }: { all: readonly Mapping[]; 
   if (!earlier) return;
   report("warn", "shadowed", {
     path,
-    message: `never runs: '${earlier.id}' before it takes every request that it would`,
+    message: `never runs: '${earlier.id}' before it takes all of its requests`,
   });
 }
 

@@ -16,7 +16,7 @@ export function* newerMigrations(known: readonly Migration[]): Script<string[]> 
 /** One line for an operator. @param names at least one */
 export const newerMessage = (names: readonly string[]): string =>
   `a newer version has changed the gateway's tables: ${VERSION} does not know ${names.map((name) => `'${name}'`).join(", ")}; ` +
-  "it goes on, but should be replaced by that version soon, or the tables by a copy from before";
+  "it continues to work, but should be upgraded soon, or the tables restored from an earlier copy";
 
 /** A finding if there are such migrations. */
 export const newerTables = (names: readonly string[]): Finding[] =>

@@ -99,7 +99,7 @@ function checkEmpty(path: string, log: Logger): void {
   if (logBytes > 0) {
     const got = existsSync(path) ? "got a file of 0 bytes" : "got none";
     const what = `expected a database, ${got} beside its write-ahead log of ${logBytes} bytes`;
-    const remedy = "restore both files from a backup, or remove both to begin anew";
+    const remedy = "restore both files from a backup, or remove both to start empty";
     throw new AppError("storage", `${path}: ${what}: ${remedy}`);
   }
   if (existsSync(path))

@@ -9,7 +9,7 @@ import type { GatewaySnapshot } from "./snapshot.ts";
 const ANSWER_MS = 1000;
 
 const REFUSED =
-  "the configuration file is refused as it is now, and the last good one is in force: see the log, or hearth hooks audit";
+  "the current configuration file is invalid, and the last valid one is in force: see the log, or hearth hooks audit";
 
 export interface TroubleParts {
   readonly source: { snapshot(): GatewaySnapshot; readonly problem?: string | undefined };

@@ -76,7 +76,7 @@ function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
   });
   const messages = new Counter({
     name: "hearth_channel_sends_total",
-    help: "Tries to send a message to a chat: sent, failed for good, to be tried again, or unknown",
+    help: "Attempts to send a message to a chat: sent, failed for good, to be retried, or unknown",
     labelNames: ["channel", "outcome"],
     registers,
   });

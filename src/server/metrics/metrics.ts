@@ -133,7 +133,7 @@ function watchActivity(runtime: Watched, registers: Registers): void {
   gauge("hearth_models_loaded", "Models in memory", () => runtime.loaded().length);
   new Counter({
     name: "hearth_model_events_total",
-    help: "Loads, unloads, those unloads that made room for another model (evict), crashes and hangs of runners",
+    help: "Loads, unloads, unloads that made room for another model (evict), crashes and hangs of runners",
     labelNames: ["event"],
     registers,
     collect() {
@@ -157,14 +157,14 @@ function watchImages(runtime: Watched, registers: Registers): void {
       },
     });
   counter("encoded", "Images of prompts that an encoder made rows of");
-  counter("reused", "Images of prompts whose rows were there already");
+  counter("reused", "Images of prompts found in the cache");
 }
 
 /** Bytes of the server and of each loaded model. */
 function watchMemory(runtime: Watched, registers: Registers): void {
   new Gauge({
     name: "hearth_resident_bytes",
-    help: "Memory of the server's process and of each model's, where the system tells",
+    help: "Memory of the server's process and of each model's, if known",
     labelNames: ["process"],
     registers,
     collect() {

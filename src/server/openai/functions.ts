@@ -26,7 +26,7 @@ export const hasFunctions = ({ functions = [] }: Body): boolean => functions.len
 export function withTools<T extends Body>(body: T): T {
   const { functions = [], function_call: choice, tools = [] } = body;
   if (functions.length > 0 && tools.length > 0) {
-    throw new AppError("bad_request", "functions: expected none beside tools, which took their place");
+    throw new AppError("bad_request", "functions: cannot be combined with tools, which replace them");
   }
   const names = functions.map(({ name } = {}, i) => {
     if (!name) throw new AppError("bad_request", `functions[${i}].name: expected a name, got none`);

@@ -152,7 +152,7 @@ class Conversation {
     const id = readText(reference["id"], `${path}.id`);
     const item = this.#find(id);
     if (item) return item;
-    const text = `${path}: nothing is stored here, and ${JSON.stringify(id.slice(0, 80))} is not among what was said lately`;
+    const text = `${path}: responses are not stored, and ${JSON.stringify(id.slice(0, 80))} is not a recent item`;
     throw new AppError("bad_request", `${text}; expected the item itself (clients send it with store: false)`);
   }
 

@@ -43,7 +43,7 @@ export const accountRoutes = ({ answer }: RouteDeps) =>
     .get(
       "/api/experimental/model-recommendations",
       ({ request }) => answer(request, () => ({ kind: "json", body: { recommendations: [] } })),
-      { detail: describe({ api: "native", summary: "Models that somebody recommends: none", reply: "json" }) },
+      { detail: describe({ api: "native", summary: "Recommended models: none", reply: "json" }) },
     )
     .post("/api/experimental/web_search", ({ request }) => answer(request, noCloud("web search")), {
       parse: "none",

@@ -99,7 +99,7 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
       detail: operation("List mappings, in the order in which they are tried", mappingsSchema),
     })
     .get("/hooks-admin/nodes", (at) => answer(at, async (admin) => ({ nodes: await admin.nodes() })), {
-      detail: operation("List the servers that share the database, and what each leads", nodesSchema),
+      detail: operation("List the servers that share the database, and their leases", nodesSchema),
     })
     .get("/hooks-admin/findings", (at) => answer(at, async (admin) => ({ findings: await admin.findings() })), {
       detail: operation("What an audit of the configuration finds, worst first", findingsSchema),

@@ -72,7 +72,7 @@ export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () =
 };
 
 const SECURITY_SCHEMES = {
-  key: { type: "http", scheme: "bearer", description: "One of `HEARTH_API_KEYS`, where they are set" },
+  key: { type: "http", scheme: "bearer", description: "One of `HEARTH_API_KEYS`, if set" },
   gatewayToken: { type: "http", scheme: "bearer", description: "`gateway.token`" },
 };
 

@@ -86,7 +86,7 @@ async function notFound(
     if (error instanceof AppError) return false;
     throw error;
   });
-  const hint = ": it is at the source of models, from where a pull or its first use brings it";
+  const hint = ": the source of models has it; a pull or its first use installs it";
   return new AppError("not_found", isOffered ? `${text} here${hint}` : text);
 }
 

@@ -12,7 +12,7 @@ export const systemRoutes = ({ answer, version, runtime, machine, recent }: Rout
           const { running, waiting, events } = runtime.activity();
           return { kind: "json", body: { version, ...(await machine?.()), activity: { running, waiting, ...events } } };
         }),
-      { detail: describe({ api: "server", summary: "What this server runs on, and how it is set", reply: "json" }) },
+      { detail: describe({ api: "server", summary: "The server's hardware and settings", reply: "json" }) },
     )
     .get(
       "/api/requests",

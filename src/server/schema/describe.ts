@@ -31,7 +31,7 @@ const MEDIA_TYPES: Readonly<Record<Exclude<ReplyKind, "empty">, string>> = {
 
 const FAILURES = {
   "4XX": "The request cannot be served; `error` says why",
-  "5XX": "The server failed, or has no room now; `Retry-After` says when to come again, where that is known",
+  "5XX": "The server failed, or is busy; `Retry-After` says when to retry, if known",
 };
 
 /** An OpenAPI operation. */

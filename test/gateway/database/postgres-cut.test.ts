@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
       await server.crashProcess(); // the transaction had written nothing yet, so its id is free
       for (let n = 0; n < 20; n++) await server.run(`INSERT INTO ${schema}.notes VALUES ('of another')`);
     };
-    const unknown = "the database does not say whether a commit was made";
+    const unknown = "the outcome of a commit is unknown";
     const told = await store.writeEach(note, "lost").catch((error: Error) => error.message);
     // if the server has just logged its next id, ours is not reused: the rollback is certain
     expect([unknown, "lost stored"]).toContain(told);
@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     try {
       const told = store.writeEach(note, "unknown").catch((error: Error) => error.message);
       const late = Bun.sleep(30_000).then(() => "nothing said");
-      expect(await Promise.race([told, late])).toBe("the database does not say whether a commit was made");
+      expect(await Promise.race([told, late])).toBe("the outcome of a commit is unknown");
     } finally {
       setSystemTime();
     }

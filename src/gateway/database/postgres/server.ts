@@ -112,7 +112,7 @@ export async function checkServer(sql: SQL, schema: string): Promise<void> {
 }
 
 /** Error for a pooler that ignores the settings of a connection. */
-const KEPT = "what a connection asks for at its beginning has to reach the server";
+const KEPT = "the settings of a connection must reach the server";
 
 /** Throws `storage` if the server does not answer, or if writes are refused or not durable. */
 export async function checkWritable(sql: SQL): Promise<void> {

@@ -274,7 +274,7 @@ export class PostgresWriter {
     await asked?.catch((error: unknown) => {
       throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
     });
-    throw new AppError("storage", "the database undid what was to be committed");
+    throw new AppError("storage", "the database rolled the commit back");
   }
 
   /** Returns the server's answer. The next transaction is pipelined behind it. */
@@ -299,7 +299,7 @@ export class PostgresWriter {
       const isSame = found?.life === life && life !== null;
       if (found?.status === "aborted" || (found?.status === "committed" && isSame)) return found.status === "committed";
       if (performance.now() > until || (found && !isSame)) {
-        const reason = "the database does not say whether a commit was made";
+        const reason = "the outcome of a commit is unknown";
         throw new AppError("storage", reason, { retryAfterMs: RETRY_MS });
       }
       await Bun.sleep(TRY_AGAIN_MS);

@@ -133,7 +133,7 @@ export function makeAdmin(deps: AdminDeps): Admin {
     mail() {
       const found = deps.mail();
       if (found) return found;
-      throw new AppError("not_found", "no mailbox is listened to: hooks.mail names none, or is switched off");
+      throw new AppError("not_found", "no mailbox is watched: hooks.mail has no account, or is off");
     },
     nodes: () => deps.nodes(),
     mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),

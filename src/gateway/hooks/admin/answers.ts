@@ -43,7 +43,7 @@ export const detailsSchema = strictObject({
       ...runStatusSchema.properties,
       action,
       sessionKey: text(),
-      prompt: optional(text("What the model, or the main session, reads, where the body is kept")),
+      prompt: optional(text("The text for the model or the main session, if the body is kept")),
     }),
   ),
 });
@@ -61,7 +61,7 @@ export const mappingsSchema = strictObject({
       path: nullable(text(), { description: "Below `hooks.path`; null: every one" }),
       action: oneOfTexts(["wake", "agent"]),
       channel: nullable(text(), { description: "Null: no reply is sent" }),
-      problem: nullable(text(), { description: "Why it cannot be used" }),
+      problem: nullable(text(), { description: "The reason why it is unusable" }),
     }),
   ),
 });
@@ -81,16 +81,16 @@ export const findingsSchema = strictObject({
 export const nodesSchema = strictObject({
   nodes: Type.Array(
     strictObject({
-      number: Type.Integer({ description: "Of one life of a node; never given again" }),
+      number: Type.Integer({ description: "Number of the node; never reused" }),
       name: text("Its host"),
       version: text(),
-      digest: text("Equal where the configuration is"),
+      digest: text("Equal for equal configurations"),
       digestAt: Type.Integer({ description: "Since when, epoch milliseconds" }),
       startedAt: Type.Integer(),
       seenAt: Type.Integer(),
       leads: Type.Array(text(), { description: "What it does for all" }),
     }),
-    { description: "The oldest first; none where the database is this server's alone" },
+    { description: "The oldest first; empty if the database is not shared" },
   ),
 });
 
@@ -129,13 +129,10 @@ export const filterFields = {
   mapping: optional(text("Taken by this mapping")),
   before: optional(text("Older than this delivery")),
   limit: optional(
-    readable(
-      Type.Unsafe<string>(Type.String({ description: "At most so many, from 1 to 500; 50 where absent" })),
-      (given) => {
-        const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
-        const isOne = value >= LIMIT.minimum && value <= LIMIT.maximum;
-        return isOne ? { value } : { problem: `expected a whole number from ${LIMIT.minimum} to ${LIMIT.maximum}` };
-      },
-    ),
+    readable(Type.Unsafe<string>(Type.String({ description: "Most results, from 1 to 500; default 50" })), (given) => {
+      const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+      const isOne = value >= LIMIT.minimum && value <= LIMIT.maximum;
+      return isOne ? { value } : { problem: `expected a whole number from ${LIMIT.minimum} to ${LIMIT.maximum}` };
+    }),
   ),
 };

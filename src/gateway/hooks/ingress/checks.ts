@@ -143,7 +143,7 @@ export async function checkAction(action: HookAction, checks: Checks, ownModel?:
     if (verdict !== "ok" && !(isOwn && verdict === "model_unknown")) throw new Refusal(verdict);
   }
   const missing = isOwn ? await checks.missingModel(action.model, agentId) : undefined;
-  const waits = missing && `model: '${missing}' is not there; the run waits until it is, a day at most`;
+  const waits = missing && `model: '${missing}' is missing; the run waits for it, a day at most`;
   const { thinking, ...rest } = action;
   const isLevel = thinking !== undefined && checks.thinking(thinking);
   const ignored = thinking === undefined || isLevel ? undefined : `thinking: ${NO_LEVEL}`;

@@ -62,7 +62,7 @@ export async function answerMapped(
     now: client.nowMs,
   };
   const claim = claimOf(context, asked, proofs);
-  if (!claim) throw new Refusal("not_found", { reason: "no mapping wants this request" });
+  if (!claim) throw new Refusal("not_found", { reason: "no mapping takes this request" });
   const { mapping, pass } = claim;
   note({ mapping: mapping.id });
   if ("reason" in pass) throw deps.authenticator.refusal(client, pass.reason);

@@ -42,7 +42,7 @@ export const wakeFields = {
 } as const;
 
 export const agentFields = {
-  message: text("What the agent is asked; not blank"),
+  message: text("The message for the agent; not blank"),
   name: optional(text("Stands in front of the summary in the main session; default `Hook`")),
   sessionKey: optional(
     text("A constant one continues its conversation; default one that ends with the run. Never the main session"),
@@ -56,7 +56,7 @@ export const agentFields = {
   thinking: optional(text("A level, such as `low`, `medium`, `high`; an unknown one is ignored")),
   timeoutSeconds: optional(seconds("The longest that the run may take; cut at a day")),
   callbackUrl: optional(
-    Type.String({ description: "Gets the outcome by a signed POST, where the configuration allows it" }),
+    Type.String({ description: "Gets the outcome by a signed POST, if the configuration allows it" }),
   ),
   idempotencyKey: optional(key),
 } as const;

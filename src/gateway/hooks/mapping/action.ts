@@ -47,7 +47,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
     return { action: { kind: "wake", text: content, mode: config.wakeMode, ...shared } satisfies WakeAction, warnings };
   }
   if (config.channel !== "last" && !parts.isChannel(config.channel)) {
-    throw new AppError("bad_request", `mapping '${mapping.id}': there is no channel of the name it asks for`);
+    throw new AppError("bad_request", `mapping '${mapping.id}': the requested channel does not exist`);
   }
   const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
   const optional = {

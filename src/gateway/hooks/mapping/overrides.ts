@@ -55,7 +55,7 @@ export function parseOverrides(output: unknown): Overrides {
   const parsed = overrides.safeParse(output);
   if (!parsed.success) {
     const problems = parsed.problems.slice(0, 3).map(({ path, message }) => `${path.join(".") || "it"}: ${message}`);
-    throw new AppError("runner", `the transform returned what no action has: ${problems.join("; ")}`);
+    throw new AppError("runner", `the transform returned invalid settings: ${problems.join("; ")}`);
   }
   const set = Object.entries(parsed.data).filter(([, value]) => value !== undefined && value !== null);
   const { action, ...given } = Object.fromEntries(set) as Given; // a subset of the keys
@@ -79,7 +79,7 @@ export function mergeOverrides(
   if (added.length > 0) warnings.push(`the transform cannot add tools: ${added.join(", ").slice(0, 200)}`);
   const asked = action === "wake" ? (given.mode ?? given.wakeMode) : (given.wakeMode ?? given.mode);
   if (asked === "now" && config.wakeMode === "next-heartbeat") {
-    warnings.push("the transform cannot bring forward what the mapping puts off to the next heartbeat");
+    warnings.push("the transform cannot start now what the mapping defers to the next heartbeat");
   }
   return {
     config: {

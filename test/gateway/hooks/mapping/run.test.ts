@@ -313,7 +313,7 @@ describe("what a transform returns", () => {
   test("now does not bring forward what the mapping puts off", async () => {
     const late = await given({ wakeMode: "now" }, { wakeMode: "next-heartbeat" });
     expect(actionsOf(late)[0]).toMatchObject({ wakeMode: "next-heartbeat" });
-    expect(late).toMatchObject({ warnings: [expect.stringContaining("cannot bring forward")] });
+    expect(late).toMatchObject({ warnings: [expect.stringContaining("cannot start now")] });
     expect((await agentGiven({ wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
   });
 

@@ -74,7 +74,7 @@ const TRACE: readonly Parameter[] = [
     in: "header",
     description: "W3C Trace Context: kept with the delivery, logged, and passed on to a callback",
   },
-  { name: "tracestate", in: "header", description: "Goes where `traceparent` goes; at most 512 characters of it" },
+  { name: "tracestate", in: "header", description: "Passed on with `traceparent`; at most 512 characters" },
 ];
 const PREFER: Parameter = {
   name: "Prefer",
@@ -87,18 +87,18 @@ export const RATE_HEADERS = {
   "RateLimit-Policy": "Requests and seconds of the limit that applies, as `20;w=60`",
   "RateLimit-Limit": "Requests of that limit",
   "RateLimit-Remaining": "Requests that are left",
-  "RateLimit-Reset": "Seconds until all of them are there again",
+  "RateLimit-Reset": "Seconds until the limit is fully available again",
 };
 const ASKED = { ...DEPRECATED, ...RATE_HEADERS };
 const REPLAYED = {
   ...ASKED,
-  "Idempotency-Replayed": "`true` where an equal request was accepted before",
+  "Idempotency-Replayed": "`true` if an equal request was accepted before",
 };
-const WAITED = { ...REPLAYED, "Preference-Applied": "`wait=N` where it was asked for" };
-const LOCATED = { ...WAITED, Location: "Where to ask how the run, or the first of several, stands" };
+const WAITED = { ...REPLAYED, "Preference-Applied": "`wait=N` if requested" };
+const LOCATED = { ...WAITED, Location: "URL of the state of the run, or of the first of several" };
 const ACCEPTED: Answer = { description: "Stored; its runs begin soon", headers: LOCATED, schema: acceptedSchema };
 const OUTCOME: Answer = {
-  description: "How the runs ended, where the request waited for that",
+  description: "Outcome of the runs, if the request waited",
   headers: WAITED,
   schema: outcomeSchema,
 };
@@ -141,7 +141,7 @@ export const MAPPED: Operation = {
   answers: {
     200: { ...OUTCOME, text: "text/plain" },
     202: ACCEPTED,
-    204: { description: "Understood; there is nothing to do" },
+    204: { description: "Accepted without action" },
   },
   refusals: [
     ...POSTED,
@@ -168,7 +168,7 @@ export const RUN_ID: Parameter = { name: "id", in: "path" };
 
 export const RUN: Operation = {
   operationId: "hooksRun",
-  summary: "How a run stands",
+  summary: "State of a run",
   parameters: [],
   answers: { 200: { description: "The run", headers: ASKED, schema: runSchema } },
   refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found", "unavailable"],
@@ -176,7 +176,7 @@ export const RUN: Operation = {
 
 export const EVENTS: Operation = {
   operationId: "hooksRunEvents",
-  summary: "How a run stands, as server-sent events until it is over",
+  summary: "State of a run, as server-sent events until it ends",
   description: "`status` with `{run}`, `text` with `{text}` as the model writes, at last `end`.",
   parameters: [],
   answers: { 200: { description: "Events", headers: ASKED, text: "text/event-stream" } },

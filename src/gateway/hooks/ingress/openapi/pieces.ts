@@ -49,12 +49,12 @@ const describeHeaders = (headers: Headers): Json =>
     ]),
   );
 
-const RETRY = { "Retry-After": "Seconds after which it makes sense to come again" };
+const RETRY = { "Retry-After": "Seconds until a retry makes sense" };
 /** Headers of refusals, by status. */
 const HEADERS_OF: Readonly<Record<number, Headers>> = {
   401: { "WWW-Authenticate": "`Bearer`", ...RATE_HEADERS },
-  405: { Allow: "The methods that there are" },
-  415: { "Accept-Encoding": "The encodings that are read, where another was used" },
+  405: { Allow: "The allowed methods" },
+  415: { "Accept-Encoding": "The supported encodings, after an unsupported one" },
   429: { ...RETRY, ...RATE_HEADERS },
   503: RETRY,
 };

@@ -6,10 +6,10 @@ const texts = (description: string) => Type.Optional(Type.Array(Type.String(), {
 
 export const acceptedSchema = strictObject({
   ok: Type.Literal(true),
-  mode: Type.Optional(oneOfTexts(["now", "next-heartbeat"], { description: "Of a wake" })),
+  mode: Type.Optional(oneOfTexts(["now", "next-heartbeat"], { description: "Mode of a wake" })),
   runId: Type.String({ description: "The run, or the first of several" }),
-  runIds: texts("Where there are several"),
-  dispatched: Type.Optional(Type.Integer({ description: "How many those are" })),
+  runIds: texts("All runs, if there are several"),
+  dispatched: Type.Optional(Type.Integer({ description: "Number of the runs" })),
   requestId: Type.String(),
   warnings: texts("What was left out of account"),
 });

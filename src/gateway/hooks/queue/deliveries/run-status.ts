@@ -20,7 +20,7 @@ export const runStatusSchema = strictObject({
   model: nullable(text),
   reply: oneOfTexts(REPLY_STATES, { description: "State of the answer in the chat" }),
   replyReason: nullable(text),
-  callback: nullable(oneOfTexts(["pending", "sent", "failed"]), { description: "Null: none was asked for" }),
+  callback: nullable(oneOfTexts(["pending", "sent", "failed"]), { description: "Null: not requested" }),
   replayOf: nullable(text, { description: "The run that this one repeats" }),
 });
 export type RunStatus = Readonly<Output<typeof runStatusSchema>>;

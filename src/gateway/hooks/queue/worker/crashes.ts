@@ -107,7 +107,7 @@ function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: R
     run.id,
   );
   if (suspectedAlone >= maxAttempts) {
-    const reason = `the server ended ${suspectedAlone} times while it ran alone, and at no other time: it is taken for the cause`;
+    const reason = `the server ended ${suspectedAlone} times while only this turn ran, and at no other time: it counts as the cause`;
     return yield* giveUp(run, { outcome: "dead", reason }, context);
   }
   const nextAt = context.now + (suspected === 1 && parts.hasSurvived ? 0 : pauseMs(run, suspected));

@@ -181,7 +181,9 @@ test("a run that takes its server down each time is dead after as many attempts 
   await servers.finish(MAX_ATTEMPTS + 1);
   const { state, attempts, reason } = (await bench.deliveries.run(runId))!;
   expect({ state, attempts }).toEqual({ state: "dead", attempts: MAX_ATTEMPTS });
-  expect(reason).toBe("the server ended 5 times while it ran alone, and at no other time: it is taken for the cause");
+  expect(reason).toBe(
+    "the server ended 5 times while only this turn ran, and at no other time: it counts as the cause",
+  );
 });
 
 test("among others it is found, and the others run", async () => {
