@@ -30,6 +30,7 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
   return {
     PATH: process.env["PATH"] ?? "",
     HOME: home,
+    ...(process.platform === "win32" && { USERPROFILE: home, TEMP: tmpdir() }),
     HEARTH_HOST: "127.0.0.1:0",
     HEARTH_HOME: join(home, ".hearth"),
     ...BUN_ENV,
@@ -79,7 +80,8 @@ export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
-      if (!options.home) rmSync(home, { recursive: true, force: true });
+      // Windows frees the files of a process a moment after its end
+      if (!options.home) rmSync(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
     },
   };
 }
