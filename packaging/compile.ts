@@ -3,10 +3,11 @@
  * Compiles Hearth into one program that needs neither Bun nor Node:
  *
  *   bun packaging/compile.ts [--target linux-x64|linux-arm64|darwin-arm64|darwin-x64|windows-x64] [--out FILE]
- *     [--level 1…22]
+ *     [--level 1…22] [--bun FILE]
  *
  * It contains all files that the sources expect beside themselves: Workers as further entries; libraries, the embedded
  * model and the page's parts as files, which the program unpacks on first use (`src/base/program-files.ts`).
+ * `--bun` names the target's Bun, where it is on this machine already; else Bun fetches it.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -118,7 +119,12 @@ function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: 
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { target: { type: "string" }, out: { type: "string" }, level: { type: "string" } },
+    options: {
+      target: { type: "string" },
+      out: { type: "string" },
+      level: { type: "string" },
+      bun: { type: "string" },
+    },
   });
   const here = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const name = values.target ?? here;
@@ -132,7 +138,7 @@ async function main(): Promise<void> {
   mkdirSync(dirname(outfile), { recursive: true });
   const scratch = mkdtempSync(join(tmpdir(), "hearth-compile-"));
   try {
-    await compile(target, { outfile, scratch, level });
+    await compile(target, { outfile, scratch, level, bun: values.bun });
   } finally {
     rmSync(scratch, { recursive: true });
   }
@@ -144,9 +150,11 @@ interface CompileOptions {
   /** A folder for intermediate files. */
   readonly scratch: string;
   readonly level: number;
+  /** The target's Bun; undefined: fetched. */
+  readonly bun: string | undefined;
 }
 
-async function compile(target: Target, { outfile, scratch, level }: CompileOptions): Promise<void> {
+async function compile(target: Target, { outfile, scratch, level, bun }: CompileOptions): Promise<void> {
   const hash = new Bun.CryptoHasher("sha256");
   const files = new Map<string, { source: string; isCompressed: boolean }>();
   const put = (path: string, bytes: Uint8Array): void => {
@@ -169,7 +177,13 @@ async function compile(target: Target, { outfile, scratch, level }: CompileOptio
     format: "esm",
     splitting: true,
     bytecode: true,
-    compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
+    compile: {
+      target: target.bun,
+      outfile,
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      ...(bun && { executablePath: bun }),
+    },
   });
   if (!built.success) throw new Error(built.logs.join("\n"));
 }
