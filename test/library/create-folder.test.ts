@@ -51,6 +51,17 @@ async function storedTensors(name = "new"): Promise<string[]> {
 }
 
 describe("a folder", () => {
+  test("of sentence-transformers has its length of texts as num_ctx, unless the request or the positions say less", async () => {
+    const numCtx = async (max_seq_length: unknown, parameters = {}): Promise<unknown> => {
+      const files = { ...plainFiles(MODEL, "F16"), "sentence_bert_config.json": { max_seq_length } };
+      await create(fields({ folder: await uploaded(files), parameters }));
+      return (await store.load("new")).parameters.num_ctx;
+    };
+    expect(await numCtx(6)).toBe(6);
+    expect(await numCtx(6, { num_ctx: 7 })).toBe(7);
+    for (const length of [1 << 20, null, 0, -3, 2.5, "6"]) expect(await numCtx(length)).toBeUndefined();
+  });
+
   test("of uploaded files becomes a model; made again, its layer is there already", async () => {
     const source = await uploaded();
     const request = fields({ folder: source });

@@ -23,7 +23,7 @@ import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, t
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
 import { samplingDefaults } from "./sampling-defaults.ts";
-import { poolingType } from "./sentence-transformers.ts";
+import { poolingType, textOptions } from "./sentence-transformers.ts";
 import { tensorData } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
 
@@ -54,6 +54,8 @@ export interface Converted {
   readonly notes: readonly string[];
   /** The folder's model files, if the GGUF has no weights. */
   readonly files?: readonly NamedFile[];
+  /** Default options for requests, as a Modelfile's parameters. */
+  readonly parameters?: Readonly<Record<string, number>>;
 }
 
 /**
@@ -66,14 +68,16 @@ export async function convertModel({ folder, to, onProgress }: ConvertOptions): 
   if (kind !== "safetensors") {
     const { metadata, files } = await (kind === "onnx" ? describeOnnx(folder) : describeMlc(folder));
     await writeNewGguf(to, { metadata, tensors: [] });
-    return { notes: [], files };
+    const parameters = kind === "onnx" ? await textOptions(folder, Infinity) : {};
+    return { notes: [], files, parameters };
   }
-  const { model, notes } = await loadFolder(rootedAt("config.json", folder));
+  const rooted = rootedAt("config.json", folder);
+  const { model, notes, ctxLen } = await loadFolder(rooted);
   await writeNewGguf(to, onProgress ? watched(model, onProgress) : model);
-  return { notes };
+  return { notes, parameters: await textOptions(rooted, ctxLen) };
 }
 
-async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; notes: string[] }> {
+async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; notes: string[]; ctxLen: number }> {
   const { label } = folder;
   const json = await getJson(folder, "config.json");
   const architecture = findArchitecture(json, label);
@@ -111,7 +115,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const hasOutput = "lm_head" in table && !architecture.unused?.test("lm_head.weight") && pooling === undefined;
   const notes = notesOf(plan, leftOut.length);
   if (hasOutput && config.find("tie_word_embeddings") === false && !plan.tensors.some(isOutput)) notes.push(TIED);
-  return { model, notes };
+  return { model, notes, ctxLen: config.findCount("max_position_embeddings") ?? Infinity };
 }
 
 interface General {

@@ -11,6 +11,9 @@ const FLAGS: Readonly<Record<string, string>> = {
   pooling_mode_lasttoken: "lasttoken",
 };
 
+/** Room for the special tokens around a text, and for some of it. */
+const TEXT_LENGTH_MIN = 4;
+
 /** The number of the pooling; undefined if no file sets it. Throws `unsupported` for a pooling outside `POOLING`. */
 export async function poolingType(folder: ModelFolder): Promise<number | undefined> {
   await checkModules(folder);
@@ -23,6 +26,17 @@ export async function poolingType(folder: ModelFolder): Promise<number | undefin
   const found = modes.join(", ") || "none";
   const expected = `one of ${Object.keys(POOLING).join(", ")}`;
   throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
+}
+
+/**
+ * Options that make requests treat texts as sentence-transformers does: it truncates at `max_seq_length` tokens, often
+ * earlier than the positions require.
+ * @param ctxLen context length of the converted model
+ */
+export async function textOptions(folder: ModelFolder, ctxLen: number): Promise<Record<string, number>> {
+  const length = (await findJson(folder, "sentence_bert_config.json"))?.["max_seq_length"];
+  const isShorter = Number.isInteger(length) && Number(length) >= TEXT_LENGTH_MIN && Number(length) < ctxLen;
+  return isShorter ? { num_ctx: Number(length) } : {};
 }
 
 /** Refuses modules that sentence-transformers would run after the model, except pooling and normalization. */

@@ -33,6 +33,8 @@ interface ConvertedSource extends Source {
   readonly isNew: boolean;
   /** Files of a model that the GGUF only describes. */
   readonly files: readonly StoredFile[];
+  /** Default options for requests. */
+  readonly parameters: Readonly<Record<string, number>>;
 }
 
 interface FolderToConvert {
@@ -60,6 +62,7 @@ export async function* convertFolder(
     blob,
     notes,
     files = [],
+    parameters = {},
   } = yield* reports<ConvertStep, Result>(
     (report, ended) => {
       const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status, ...progress });
@@ -70,7 +73,7 @@ export async function* convertFolder(
   for (const note of notes) yield { status: `${status}: ${note}` };
   if (files.length > 0) yield { status: "storing the files of the model" };
   const stored = await storeFiles(root, files, { label: folder.label, claims });
-  return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored };
+  return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored, parameters };
 }
 
 /** Reports missing uploads before an hour of work instead of after it. */
@@ -101,13 +104,13 @@ async function writeConverted(
   await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
     const paths = { folder, to: temporary };
     const job: ConvertJob = base ? { kind: "adapter", base, ...paths } : { kind: "model", ...paths };
-    const { notes, files } = await convertInThread(job, options).catch((error: unknown) => {
+    const { notes, files, parameters } = await convertInThread(job, options).catch((error: unknown) => {
       throw labelled(error, { path: temporary, label: folder.label });
     });
     const digest = await digestOfFile(temporary, options.signal);
     const isNew = (await findBlob(root, digest)) === undefined;
     claims.add(digest, isNew);
-    result = { notes, ...(files ? { files } : {}), blob: { digest, isNew } };
+    result = { notes, ...(files ? { files } : {}), ...(parameters ? { parameters } : {}), blob: { digest, isNew } };
     return blobPath(root, digest);
   });
   return result!; // set above, unless that threw

@@ -68,10 +68,11 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
 
 async function* makeModel(
   parts: CreateParts,
-  { base, request, claims }: { base: Base | undefined; request: CreateRequest; claims: Claims },
+  { base, request: asked, claims }: { base: Base | undefined; request: CreateRequest; claims: Claims },
 ): AsyncGenerator<Progress, void, void> {
   const { root, inTurn, signal } = parts;
-  const { sources, folder } = request;
+  const { sources, folder } = asked;
+  let request = asked;
   if (request.shape === "modelfile" && !request.quantize) yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];
   const files: StoredFile[] = [];
@@ -85,6 +86,7 @@ async function* makeModel(
   if (folder) {
     const source = yield* convertFolder(root, { folder, claims, inTurn, signal });
     files.push(...source.files);
+    request = { ...asked, parameters: { ...source.parameters, ...asked.parameters } };
     inspected.push(await inspectSource(source));
   }
   if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
