@@ -152,3 +152,35 @@ export const ASKED: readonly string[] = [
   ["日本の首都はどこですか？", "東京", "フランスの首都はどこですか？"],
   ["Столица Франции?", "Париж", "Столица Японии?"],
 ].map(([question, answer, next]) => `Question: ${question}\nAnswer: ${answer}\nQuestion: ${next}\nAnswer:`);
+
+/** English sentences, some of them near in meaning. */
+export const SENTENCES: readonly string[] = [
+  ..."A cat sleeps on the sofa.|A kitten naps on the couch.|The dog chases a ball in the park.".split("|"),
+  ..."A puppy runs after a toy outside.|She is playing the violin.|A woman plays a stringed instrument.".split("|"),
+  ..."He cooks pasta for dinner.|The man prepares an evening meal.|It will rain tomorrow.".split("|"),
+  ..."Showers are expected the next day.|The stock market fell sharply.|Shares lost much of their value.".split("|"),
+  ..."The train was two hours late.|Our flight has been cancelled.|How do I reset my password?".split("|"),
+  ..."I cannot log in to my account.|The river flooded the village.|Water covered the streets of the town.".split("|"),
+  ..."Bees make honey from nectar.|Insects pollinate flowers.|The committee rejected the proposal.".split("|"),
+  ..."Parliament voted against the law.|He broke his leg while skiing.|She was injured on the slope.".split("|"),
+  ..."Two plus two is four.|Calculus is a branch of mathematics.|The museum opens at nine.".split("|"),
+  ..."The gallery is closed on Mondays.|I love this film.|This movie was terrible.".split("|"),
+  ..."Install the package with one command.|The program crashes at startup.".split("|"),
+];
+
+/** Texts for encoders: languages, code, sentences, and texts at the edges of tokenizing and of the context. */
+export const EMBEDDED: readonly string[] = [
+  ...SENTENCES,
+  ...Object.values(LANGUAGES),
+  ...CODE,
+  "a",
+  "Hello World! naïve CAFÉ İstanbul ẞ ﬁ Ａ ΟΔΟΣ",
+  "x".repeat(150),
+  "the cat ".repeat(80),
+  "the cat ".repeat(200),
+  "don't can't — “quotes” … 3.14 $5 50% a_b #tag @me",
+  "你好world こんにちは",
+  "\u0000null\u0007bell",
+  "👍🏽 emoji 😀",
+  "soft\u00adhyphen zero\u200bwidth e\u0301 \u1e69",
+];
