@@ -1,6 +1,7 @@
 /** Ends a child process together with its parent, or in the parent's place. */
-import { dlopen, FFIType } from "bun:ffi";
+import { FFIType } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
+import { openLibc } from "./libc.ts";
 
 /** Per mille: as if the process took half of the machine's memory in addition. */
 const OOM_SCORE_ADJ = 500;
@@ -13,10 +14,10 @@ const OOM_SCORE_FILE = "/proc/self/oom_score_adj";
 export function dieWithParent(): void {
   if (process.platform !== "linux") return;
   const parent = process.ppid;
-  const libc = dlopen("libc.so.6", {
+  const libc = openLibc({
     prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
   });
-  libc.symbols.prctl(1, 9, 0, 0, 0); // PR_SET_PDEATHSIG, SIGKILL: linux/prctl.h
+  libc?.symbols.prctl(1, 9, 0, 0, 0); // PR_SET_PDEATHSIG, SIGKILL: linux/prctl.h
   if (process.ppid !== parent) process.exit(0);
 }
 

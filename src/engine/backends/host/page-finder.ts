@@ -2,7 +2,8 @@
  * Maps pages of files into this process's page table in advance: otherwise the first pass causes a page fault each,
  * which takes a third of its time. Linux only; does nothing elsewhere.
  */
-import { dlopen, ptr, type Pointer } from "bun:ffi";
+import { ptr, type Pointer } from "bun:ffi";
+import { openLibc } from "../../../base/system.ts";
 
 /** A part of a file in memory. */
 export interface MappedRange {
@@ -16,19 +17,26 @@ interface PageFinder {
   step(): boolean;
 }
 
-const PAGE_BYTES = 4096;
 /** The size of the largest page. Mappings are locked meanwhile, for 0.25 ms at most. */
 const STEP_BYTES = 2 ** 21;
 const MADV_POPULATE_READ = 22;
 
 export function makePageFinder(): PageFinder {
-  const libc = openLibc();
+  const libc =
+    process.platform === "linux"
+      ? openLibc({
+          madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
+          mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
+          getpagesize: { args: [], returns: "i32" },
+        })
+      : undefined;
+  const page = libc?.symbols.getpagesize() ?? 0;
   const first = new Uint8Array(1);
   let ranges: MappedRange[] = [];
   let at = 0; // address of the next one
   return {
     add({ address, byteLength }) {
-      const start = Math.floor(address / PAGE_BYTES) * PAGE_BYTES;
+      const start = Math.floor(address / page) * page;
       if (libc) ranges.push({ address: start, byteLength: byteLength + address - start });
     },
     step() {
@@ -38,26 +46,11 @@ export function makePageFinder(): PageFinder {
       const end = range.address + range.byteLength;
       const next = Math.min(end, Math.floor(at / STEP_BYTES + 1) * STEP_BYTES);
       const place = at as Pointer; // in a range that was mapped; if it is gone by now, the system refuses both calls
-      const isThere = libc.symbols.mincore(place, PAGE_BYTES, ptr(first)) === 0 && (first[0]! & 1) === 1;
+      const isThere = libc.symbols.mincore(place, page, ptr(first)) === 0 && (first[0]! & 1) === 1;
       if (!isThere || libc.symbols.madvise(place, next - at, MADV_POPULATE_READ) !== 0) ranges = [];
       else if (next < end) at = next;
       else [ranges, at] = [ranges.slice(1), 0];
       return ranges.length > 0;
     },
   };
-}
-
-function openLibc() {
-  if (process.platform !== "linux") return undefined;
-  for (const name of ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`]) {
-    try {
-      return dlopen(name, {
-        madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
-        mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
-      });
-    } catch {
-      // Not this libc; try the next.
-    }
-  }
-  return undefined;
 }

@@ -1,6 +1,7 @@
 /** The features of this machine's processor, as the system or the processor itself tells them. */
 import { dlopen, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
+import { openLibc } from "../../../base/system.ts";
 
 export interface Processor {
   /** Its features, as Linux names them. */
@@ -97,11 +98,10 @@ function askMac(): Processor {
 
 /** A number that macOS knows by this name; undefined where it does not. */
 function macNumber(name: string): number | undefined {
-  const { symbols } = dlopen("libSystem.B.dylib", {
-    sysctlbyname: { args: ["cstring", "ptr", "ptr", "ptr", "usize"], returns: "i32" },
-  });
+  const libc = openLibc({ sysctlbyname: { args: ["cstring", "ptr", "ptr", "ptr", "usize"], returns: "i32" } });
+  if (!libc) return undefined;
   const [value, size] = [new BigInt64Array(1), new BigUint64Array([8n])];
-  const failed = symbols.sysctlbyname(Buffer.from(`${name}\0`), ptr(value), ptr(size), null, 0);
+  const failed = libc.symbols.sysctlbyname(Buffer.from(`${name}\0`), ptr(value), ptr(size), null, 0);
   return failed === 0 ? Number(value[0]) : undefined; // 4 bytes of some: the others stay 0
 }
 

@@ -1,6 +1,7 @@
 /** This process's memory for the kernels: addresses are the process's own. */
-import { dlopen, ptr, type Pointer } from "bun:ffi";
+import { ptr, type Pointer } from "bun:ffi";
 import { AppError } from "../../../base/index.ts";
+import { openLibc } from "../../../base/system.ts";
 import type { Memory, Placed } from "../simd/memory.ts";
 
 const ALIGNMENT = 64;
@@ -45,13 +46,8 @@ export function makeNativeMemory(): Memory {
 /** Undefined on systems where a discarded page may keep its content. */
 function makeDiscard(): Memory["discard"] {
   if (process.platform !== "linux") return undefined;
-  const open = (name: string) => dlopen(name, { madvise: { args: ["ptr", "usize", "i32"], returns: "i32" } });
-  let libc: ReturnType<typeof open>;
-  try {
-    libc = open("libc.so.6");
-  } catch {
-    return undefined;
-  }
+  const libc = openLibc({ madvise: { args: ["ptr", "usize", "i32"], returns: "i32" } });
+  if (!libc) return undefined;
   return ({ address }, offset, bytes) => {
     const first = Math.ceil((address + offset) / PAGE_BYTES) * PAGE_BYTES;
     const end = Math.floor((address + offset + bytes) / PAGE_BYTES) * PAGE_BYTES;

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import { AppError } from "../../../base/index.ts";
+import { openLibc } from "../../../base/system.ts";
 
 /** The packed files of the browser's package, and a folder, per user and version, for their unpacked content. */
 export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {
@@ -36,9 +37,8 @@ export async function loadSoftwareDriver(): Promise<boolean> {
   });
   if (folder === undefined) return false;
   const { dlopen, FFIType } = await import("bun:ffi");
-  const libc = dlopen("libc.so.6", {
-    setenv: { args: [FFIType.cstring, FFIType.cstring, FFIType.i32], returns: FFIType.i32 },
-  });
+  const libc = openLibc({ setenv: { args: [FFIType.cstring, FFIType.cstring, FFIType.i32], returns: FFIType.i32 } });
+  if (!libc) return false;
   const text = (value: string): Buffer => Buffer.from(`${value}\0`);
   libc.symbols.setenv(text("VK_DRIVER_FILES"), text(driverFile(folder)), 1); // native code reads the real environment
   // stays loaded: Dawn's own attempt finds it by name

@@ -6,7 +6,7 @@ import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:f
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError, messageOf } from "../../../base/index.ts";
-import { hasInside, packageFolder } from "../../../base/system.ts";
+import { hasInside, openLibc, packageFolder } from "../../../base/system.ts";
 
 /** Oldest runtime whose function table has every entry that `api.ts` names. */
 const API_VERSION = 25;
@@ -15,12 +15,6 @@ const FILE_NAMES: Readonly<Record<string, readonly string[]>> = {
   linux: ["libonnxruntime.so.1"],
   darwin: ["libonnxruntime.1.dylib", "libonnxruntime.1.30.0.dylib"],
   win32: ["onnxruntime.dll"],
-};
-/** The library with C's getenv on each system. */
-const LIBC: Readonly<Record<string, string>> = {
-  linux: "libc.so.6",
-  darwin: "libSystem.B.dylib",
-  win32: "ucrtbase.dll",
 };
 const TELEMETRY_SWITCH = "ORT_DISABLE_TELEMETRY";
 
@@ -105,25 +99,17 @@ export function checkTelemetryOff(): void {
 
 /** Returns whether native functions can be called: some builds of Bun cannot, and policies may forbid it. */
 export function canCallNative(): boolean {
-  try {
-    openLibc();
-    return true;
-  } catch {
-    return false;
-  }
+  return openEnvironment() !== undefined;
 }
+
+const openEnvironment = () => openLibc({ getenv: { args: [FFIType.cstring], returns: FFIType.ptr } });
 
 /** A variable of the environment that native code sees. */
 function nativeEnvironment(name: string): string | undefined {
-  if (!canCallNative()) return startEnvironment().get(name);
-  const value = openLibc().getenv(Buffer.from(`${name}\0`));
+  const libc = openEnvironment();
+  if (!libc) return startEnvironment().get(name);
+  const value = libc.symbols.getenv(Buffer.from(`${name}\0`));
   return value ? new CString(value as Pointer).toString() : undefined;
-}
-
-function openLibc() {
-  const libc = LIBC[process.platform];
-  if (!libc) throw new AppError("unsupported", `no C library known for ${process.platform}`);
-  return dlopen(libc, { getenv: { args: [FFIType.cstring], returns: FFIType.ptr } }).symbols;
 }
 
 /** The environment with which this process was started, as Linux keeps it; empty elsewhere. */

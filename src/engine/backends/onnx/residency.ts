@@ -3,8 +3,9 @@
  * packing. Pages that are needed later come back from the page cache. Linux only: other systems reclaim them when
  * memory is short.
  */
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
+import { openLibc } from "../../../base/system.ts";
 
 const MADV_DONTNEED = 4; // bits/mman-linux.h: drops the pages; an unmodified file mapping reads them again
 
@@ -50,8 +51,6 @@ function fileMappings(): readonly Mapping[] {
 
 function dropRange(start: number, end: number): void {
   if (end <= start) return;
-  const { symbols } = dlopen("libc.so.6", {
-    madvise: { args: [FFIType.u64, FFIType.u64, FFIType.i32], returns: FFIType.i32 },
-  });
-  symbols.madvise(BigInt(start), BigInt(end - start), MADV_DONTNEED);
+  const libc = openLibc({ madvise: { args: [FFIType.u64, FFIType.u64, FFIType.i32], returns: FFIType.i32 } });
+  libc?.symbols.madvise(BigInt(start), BigInt(end - start), MADV_DONTNEED);
 }

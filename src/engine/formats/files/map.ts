@@ -8,12 +8,12 @@
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { dlopen, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
+import { ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
 import { mapByKernel } from "./map-windows.ts";
 import { readAhead } from "./read-ahead.ts";
-import { endedEarly, notRegular, openError } from "../../../base/system.ts";
+import { endedEarly, notRegular, openError, openLibc } from "../../../base/system.ts";
 
 /** JavaScriptCore's largest ArrayBuffer. */
 const MAX_VIEW_BYTES = 2 ** 32;
@@ -23,7 +23,6 @@ const MAP_SHARED = 1; // both values are the same on Linux and macOS
 const MADV_WILLNEED = 3; // and this one
 const MADV_HUGEPAGE = 14; // these two are Linux's
 const MADV_POPULATE_READ = 22;
-const PAGE_BYTES = 4096;
 
 /**
  * Opens a file. Throws `not_found`, or `bad_file` if it is not a regular file or cannot be read. `close` unmaps it and
@@ -102,7 +101,13 @@ type Mapper = (file: { fd: number; path: string; byteLength: number }) => Mappin
 /** Gives undefined where this system has no libc that we know, or it refuses. */
 function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | undefined {
   if (process.platform === "win32") return mapByKernel(resolve(path), byteLength);
-  const libc = openLibc();
+  const libc = openLibc({
+    mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
+    munmap: { args: ["ptr", "usize"], returns: "i32" },
+    madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
+    mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
+    getpagesize: { args: [], returns: "i32" },
+  });
   if (!libc) return undefined;
   const result = libc.symbols.mmap(null, byteLength, PROT_READ, MAP_SHARED, fd, 0);
   const address = Number(result);
@@ -111,45 +116,29 @@ function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | un
     return undefined;
   }
   const { madvise, mincore } = libc.symbols;
-  const at = (offset: number): Pointer => (address + offset) as Pointer; // in range of the mapping
+  const page = libc.symbols.getpagesize(); // 16 KiB on Apple's processors and some boards
+  /** From the start of its page on: addresses in range of the mapping. */
+  const at = (offset: number): Pointer => (address + Math.floor(offset / page) * page) as Pointer;
+  const reach = (offset: number, length: number): number => length + (offset % page);
   return {
     address,
-    ...(process.platform === "linux" && {
-      resident(offset, length) {
-        const pages = new Uint8Array(Math.ceil(length / PAGE_BYTES));
-        if (mincore(at(offset), length, ptr(pages)) !== 0) return length;
-        let count = 0;
-        for (let i = 0; i < pages.length; i++) count += pages[i]! & 1;
-        return Math.min(length, PAGE_BYTES * count);
-      },
-      advise(offset, length) {
-        madvise(at(offset), length, MADV_HUGEPAGE);
-        if (madvise(at(offset), length, MADV_POPULATE_READ) !== 0) madvise(at(offset), length, MADV_WILLNEED);
-      },
-    }),
+    resident(offset, length) {
+      const pages = new Uint8Array(Math.ceil(reach(offset, length) / page));
+      if (mincore(at(offset), reach(offset, length), ptr(pages)) !== 0) return length;
+      let count = 0;
+      for (let i = 0; i < pages.length; i++) count += pages[i]! & 1;
+      return Math.min(length, page * count);
+    },
+    advise(offset, length) {
+      const advice = (kind: number): boolean => madvise(at(offset), reach(offset, length), kind) === 0;
+      if (process.platform === "linux") advice(MADV_HUGEPAGE);
+      if (process.platform !== "linux" || !advice(MADV_POPULATE_READ)) advice(MADV_WILLNEED);
+    },
     unmap() {
       libc.symbols.munmap(result, byteLength);
       libc.close();
     },
   };
-}
-
-function openLibc() {
-  const arch = process.arch === "arm64" ? "aarch64" : "x86_64";
-  const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", `libc.musl-${arch}.so.1`];
-  for (const name of names) {
-    try {
-      return dlopen(name, {
-        mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
-        munmap: { args: ["ptr", "usize"], returns: "i32" },
-        madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
-        mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
-      });
-    } catch {
-      // Not this libc; try the next.
-    }
-  }
-  return undefined;
 }
 
 function readRange(fd: number, range: { path: string; offset: number; length: number }): Uint8Array {
