@@ -128,7 +128,7 @@ describe("POST /api/create", () => {
     await create({ model: `q-${quantize}`, modelfile: `FROM @${await upload(half(1))}`, quantize });
     expect((await show({ model: `q-${quantize}` })).details.quantization_level).toBe(quantize.toUpperCase());
   });
-  test("quantize: of a quantized model, and to what is no level, is an error", async () => {
+  test("quantize: a quantized source and an unknown level are errors", async () => {
     const refused = await post("/api/create", {
       model: "x",
       modelfile: "FROM hearth",

@@ -104,7 +104,7 @@ describe("POST /api/embed", () => {
     expect((await embed({ input: "short", truncate: false })).embeddings.length).toBe(1);
   });
 
-  test("options.num_ctx limits what is read of an input; too small a one is an error", async () => {
+  test("options.num_ctx truncates an input; a value that is too small is an error", async () => {
     const cut = await embed({ input: "dog over the hill", options: { num_ctx: 3 } });
     expect(cut.prompt_eval_count).toBe(3);
     expect(cosine(cut.embeddings[0]!, (await embed({ input: "dog" })).embeddings[0]!)).toBeGreaterThan(0.99999);

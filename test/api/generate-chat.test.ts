@@ -320,7 +320,7 @@ describe("Chat message", () => {
     expect([status, body.error]).toEqual([400, expect.stringContaining("content of type string")]);
   });
 
-  test("images: null is none; a model without vision refuses them", async () => {
+  test("images: null counts as absent; a model without vision refuses them", async () => {
     expect((await chat({ messages: [{ ...user("Hello!"), images: null }] })).status).toBe(200);
     const images = [Buffer.from("pixels").toString("base64")];
     expect((await chat({ messages: [{ ...user("Hello!"), images }] })).status).toBe(400);

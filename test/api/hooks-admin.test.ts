@@ -118,7 +118,7 @@ test("POST /hooks-admin/deliveries/:id/replay: 503 with Retry-After where the qu
   open.resolve();
 });
 
-test("POST /hooks-admin/deliveries/:id/cancel: the model is told to stop", async () => {
+test("POST /hooks-admin/deliveries/:id/cancel: stops the model", async () => {
   const world = await startGateway({ script: () => ({ text: "never said", until: new Promise(() => {}) }) });
   const { runId } = await json(await world.hook("agent", { message: "hi" }));
   const events = await world.hook(`runs/${runId}/events`);
@@ -240,7 +240,7 @@ test("POST /hooks-admin/mappings/:id/test: a body as its sender writes it, read 
   }
 });
 
-test("POST /hooks-admin/pause: what comes in waits, and runs once somebody resumes", async () => {
+test("POST /hooks-admin/pause: requests wait, and run after resume", async () => {
   const world = await startGateway();
   expect(await json(await world.admin("pause", { method: "POST" }))).toEqual({ paused: true });
   const { runId } = await json(await world.hook("agent", { message: "later" }));

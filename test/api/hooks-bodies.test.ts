@@ -45,7 +45,7 @@ describe("body", () => {
 });
 
 describe("answers", () => {
-  test("500: an unexpected failure is the same envelope, and tells nothing but to the log", async () => {
+  test("500: an unexpected failure has the same envelope; only the log has details", async () => {
     const accept = () => Promise.reject(new Error(`a bug with ${TOKEN}`));
     const api = await startHooks({ deps: { accept } });
     const response = await api.post("/hooks/wake", { text: "a" });
@@ -65,7 +65,7 @@ describe("answers", () => {
     }
   });
 
-  test("GET {hooks.path}/runs/:id/events: more watchers than may wait are told to come back, and leave room", async () => {
+  test("GET {hooks.path}/runs/:id/events: watchers beyond the limit get Retry-After", async () => {
     const world = await startGateway({ script: () => ({ text: "x", until: new Promise(() => {}) }) });
     const { runId } = await json(await world.hook("agent", { message: "hi" }));
     /** With node's client, which does not limit concurrent connections. */

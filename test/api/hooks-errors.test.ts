@@ -27,7 +27,7 @@ describe("errors", () => {
     expect([response.status, await response.text()]).toEqual([405, ""]);
   });
 
-  test("400: what is no JSON, with a text of ours that quotes nothing", async () => {
+  test("400: invalid JSON, with an error that quotes nothing", async () => {
     const api = await startHooks();
     const response = await api.post("/hooks/wake", '{"text": secret-word}');
     const text = await response.clone().text();

@@ -35,7 +35,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api))[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
   });
 
-  test("response: the sender hears the status and body that the mapping says, whatever it leads to", async () => {
+  test("response: the sender gets the mapping's status and body, whatever the outcome", async () => {
     const twiml = "<Response/>";
     const own = [
       { match: { path: "teams" }, messageTemplate: "x", response: { body: { type: "message", text: "On it." } } },

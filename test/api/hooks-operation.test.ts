@@ -84,7 +84,7 @@ test("GET /metrics: routes by name, a mapping by its id, and whatever strangers 
   );
 });
 
-test("GET /metrics: replies and messages by channel, callbacks by what became of them", async () => {
+test("GET /metrics: replies and messages by channel, callbacks by outcome", async () => {
   const platform = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",

@@ -221,7 +221,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toHaveLength(4);
   });
 
-  test("slack: a signed challenge is given back; unsigned it is 401", async () => {
+  test("slack: a signed challenge is echoed; unsigned it is 401", async () => {
     const mappings = [{ match: { path: "s" }, auth: github, handshake: "slack", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const body = JSON.stringify({ type: "url_verification", challenge: "abc" });
@@ -233,7 +233,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("slack and github: a check is answered whatever conditions say, and whoever else takes it", async () => {
+  test("slack and github: a check is answered whatever the conditions and other mappings", async () => {
     const slack = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
     const mention = { at: "payload.event.type", equals: "app_mention" };
     const opened = { at: "payload.action", equals: "opened" };
@@ -310,7 +310,7 @@ describe("handshakes:", () => {
     expect([response.status, await response.text()]).toEqual([200, "42"]);
   });
 
-  test("microsoft: the validation token is given back as text, without a credential", async () => {
+  test("microsoft: the validation token is echoed as text, without a credential", async () => {
     const mappings = [{ match: { path: "ms" }, handshake: "microsoft", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const response = await api.send("/hooks/ms?validationToken=%3Cb%3Ex", "");

@@ -250,7 +250,7 @@ describe("POST {hooks.path}/agent", () => {
     expect(await one(api, { to: " " })).not.toHaveProperty("to");
   });
 
-  test.each([[{}], [["a"]], [true], [1.5], ["x".repeat(513)]])("to: %j gets 400, not somebody else", async (to) => {
+  test.each([[{}], [["a"]], [true], [1.5], ["x".repeat(513)]])("to: %j gets 400, not another recipient", async (to) => {
     const api = await startHooks();
     expect(await refusal(await api.post("/hooks/agent", { message: "hi", to }))).toEqual([400, "invalid_field"]);
   });

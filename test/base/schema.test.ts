@@ -77,7 +77,7 @@ describe("what is wrong is told with its place, what was expected, and never the
   });
 });
 
-test("what an object inherits is none of its keys", () => {
+test("inherited properties are not keys", () => {
   const keys = reader(strictObject({ values: Type.Optional(Type.Union([Type.Object({}), Type.Null()])) }));
   expect(keys.safeParse([]).success).toBe(false);
   expect(keys.safeParse(JSON.parse('{"__proto__":{"values":1}}')).success).toBe(false);

@@ -76,7 +76,7 @@ test("whether a trace is recorded is its sender's decision, or follows from the 
   expect(half).toBeWithin(10, 91); // drawn: 2^-60 to be outside
 });
 
-test("what a collector cannot take now is sent again; what does not fit meanwhile is left out", async () => {
+test("spans of a failed export are sent again; spans beyond the buffer are dropped", async () => {
   const receiver = startCollector();
   receiver.status = 503;
   const { tracer, logs } = tracerTo(receiver.url);
@@ -90,7 +90,7 @@ test("what a collector cannot take now is sent again; what does not fit meanwhil
   expect(logs[0]).toContain("answered 503");
 });
 
-test("what a collector refuses for good is not sent again", async () => {
+test("spans that a collector refuses for good are not sent again", async () => {
   const receiver = startCollector();
   receiver.status = 400;
   const { tracer } = tracerTo(receiver.url);
@@ -109,7 +109,7 @@ test("a collector that is away costs nothing but its spans", async () => {
   expect(logs).toHaveLength(1);
 });
 
-test("failures are told again after a minute, and at once where the clock was set back", async () => {
+test("failures are logged again after a minute, and at once after the clock was set back", async () => {
   const receiver = startCollector();
   let nowMs = 1_700_000_000_000;
   const { tracer, logs } = tracerTo(receiver.url, { delayMs: 60_000, now: () => nowMs });

@@ -36,7 +36,7 @@ describe.each([
   for (const [name, check] of Object.entries(checks)) test(name, () => check({ url, model: "m:latest" }));
 });
 
-test("the openai client with a wrong key is told so, and with a right one is answered", async () => {
+test("the openai client gets 401 with a wrong key, and an answer with the right one", async () => {
   const guarded = await makeHarness({ apiKeys: ["alpha"] });
   const baseURL = `${guarded.listen().url}/v1`;
   const ask = async (apiKey: string) => new OpenAI({ baseURL, apiKey, maxRetries: 0 }).models.retrieve("m");

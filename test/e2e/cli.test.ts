@@ -347,7 +347,7 @@ describe("run at a terminal", () => {
     expect(await person.child.exited).toBe(0);
   });
 
-  test("a history that cannot be written is told once, and the conversation goes on", async () => {
+  test("an unwritable history is reported once, and the conversation continues", async () => {
     const person = sitDown(["run", "hearth"], { HEARTH_HOME: "/dev/null/home" });
     expect(await person.sees(">>> ")).toBe(true);
     await person.types("/set quiet\r", /Warning: prompts cannot be saved: [^]*Set 'quiet' mode\.[^]*>>> /);

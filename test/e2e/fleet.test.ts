@@ -112,7 +112,7 @@ test("turns run on servers elsewhere; by the session's header each session finds
   }
 }, 300_000);
 
-test("what a server counted reaches a collector, at the latest as it stops", async () => {
+test("a server's counts reach a collector, at the latest when it stops", async () => {
   const collector = startCollector();
   cleanups.push(collector.stop);
   const hearth = await start({

@@ -140,7 +140,7 @@ test("callbackUrl: addresses of this machine are refused in a request, and not c
   expect(secretService.heard).toEqual([]);
 });
 
-test("a second server with the same home does not start, and says who has it; the first goes on", async () => {
+test("a second server with the same home does not start, and names the first, which keeps running", async () => {
   const home = makeHome({});
   const first = await start(home);
   const second = startHearth({ home, isSteady: true });

@@ -65,7 +65,7 @@ test("a runner that is stopped in the middle of its answers is ended: they fail,
   expect(logged("a runner hung and was ended")).toBe(true);
 });
 
-test("an idle runner that is stopped: whoever asks next is served by another", async () => {
+test("an idle runner that is stopped: the next request is served by another", async () => {
   const pid = await startLoaded();
   await Bun.sleep(LIMIT_MS / 5); // it is known to be idle
   process.kill(pid, "SIGSTOP");

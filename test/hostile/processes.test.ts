@@ -54,7 +54,7 @@ test("SIGTERM ends the server and a hanging runner with it", async () => {
   expect(await gone(pid)).toBe(true);
 });
 
-test("a runner killed while nobody asks: whoever asks next is served by another", async () => {
+test("an idle runner that is killed: the next request is served by another", async () => {
   const pid = await startLoaded();
   process.kill(pid, "SIGKILL");
   const [next, other] = await Promise.all([hearth.post("/api/generate", HI), hearth.post("/api/generate", HI)]);

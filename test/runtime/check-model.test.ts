@@ -80,7 +80,7 @@ describe("a variant that nothing here computes is refused in the words of its lo
   });
 });
 
-test("a pre-tokenizer that nobody knows is refused, and one that is known passes", async () => {
+test("an unknown pre-tokenizer is refused, and a known one passes", async () => {
   const withPre = (pre: string) =>
     put(makeModel("llama"), { "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre });
   expect(await check(await withPre("llama-bpe"))).toBe("no error");

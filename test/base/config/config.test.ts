@@ -178,7 +178,7 @@ test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
   ]);
 });
 
-describe("what cannot be understood is an error naming setting, place, value and expectation", () => {
+describe("an invalid setting is an error naming setting, place, value and expectation", () => {
   test.each([
     ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, onnx, wasm, cpu, got 'cuda'"],
     ["HEARTH_SNAPSHOTS", "some", "setting 'snapshots': expected 'off', or bytes such as '4GiB'"],

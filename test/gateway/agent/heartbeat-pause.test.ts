@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { EVERY, testHeart, withHeartbeat } from "./hearts.ts";
 
 describe("while turns are paused", () => {
-  test("the timer asks nothing, and goes on afterwards", async () => {
+  test("the timer starts nothing, and continues afterwards", async () => {
     const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat({ prompt: "Is all well?" }) });
     await test.heart.start();
     await test.peers.setPaused(true);
@@ -28,7 +28,7 @@ describe("while turns are paused", () => {
     expect(test.runtime.requests.length).toBe(1);
   });
 
-  test("what waited for the server waits for the end of the pause too", async () => {
+  test("events from before the start wait for the end of the pause too", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     await test.wake("deploy failed");
     await test.peers.setPaused(true);

@@ -73,13 +73,13 @@ describe("code fences", () => {
     ]);
   });
 
-  test("what opens a fence goes with what stands in it", () => {
+  test("the opening line of a fence stays with its content", () => {
     const [first, second] = cut(`${"a".repeat(40)}\n~~~js\n${code(4)}\n~~~`);
     expect(first).toBe("a".repeat(40));
     expect(second).toStartWith("~~~js\nline 0;");
   });
 
-  test("a fence that nobody closed is closed at the end of every message", () => {
+  test("an unclosed fence is closed at the end of every message", () => {
     expect(cut(`\`\`\`\n${code(8)}`).every((chunk) => chunk.startsWith("```\n") && chunk.endsWith("\n```"))).toBe(true);
   });
 

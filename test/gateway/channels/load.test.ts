@@ -16,7 +16,7 @@ const load = (section: unknown) => loadChannels(channelsSchema.parse(section), {
 const problems = async (section: unknown) =>
   (await load(section)).problems.map(({ path, message }) => `${path.join(".")}: ${message}`);
 
-test("channels are those that have a section and are not switched off", async () => {
+test("channels are the configured and enabled platforms", async () => {
   const { channels, problems } = await load({
     telegram: { botToken: "1:a" },
     slack: { botToken: "xoxb-1", enabled: false },
@@ -41,7 +41,7 @@ test.each([
   ).toEqual([expected]);
 });
 
-test("what is wrong with one platform leaves the others alone", async () => {
+test("an error in one platform leaves the others alone", async () => {
   const { channels, problems } = await load({
     telegram: { botToken: "1:a" },
     discord: { token: "t", defaultTo: "general" },

@@ -168,7 +168,7 @@ test.each([
   expect(await ask({ [id]: undefined }, { channel: id, to })).toHaveProperty("reason");
 });
 
-test("every name tells how its channel stands", async () => {
+test("every name has its channel's standing", async () => {
   const standings = channelStandings(await directory({ telegram: "42", slack: undefined }));
   expect(standings.get("tg")).toMatchObject({ isConfigured: true, hasDefault: true });
   expect(standings.get("slack")).toMatchObject({ isConfigured: true, hasDefault: false });

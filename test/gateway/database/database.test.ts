@@ -23,7 +23,7 @@ test("a migration runs once, and a later one on top", () => {
   expect(words(again)).toEqual(["kept", "new"]);
 });
 
-test.skipIf(process.platform === "win32")("nobody else on the machine can read it, nor one made before", () => {
+test.skipIf(process.platform === "win32")("other users cannot read it, nor an existing one", () => {
   const path = join(folder, "gateway.db");
   const modes = (): number[] => ["", "-wal", "-shm"].map((end) => statSync(path + end).mode & 0o777);
   const first = openDatabase(path, [TABLE]);
@@ -40,7 +40,7 @@ test("a migration that fails leaves nothing behind", () => {
   expect(words(openDatabase(path, [TABLE]))).toEqual([]);
 });
 
-test("a file that is no database is named", () => {
+test("a file that is not a database is named", () => {
   const path = join(folder, "gateway.db");
   writeFileSync(path, "x".repeat(8192));
   expect(() => openDatabase(path, [])).toThrow(`cannot open the database '${path}'`);
@@ -113,7 +113,7 @@ test("closing waits for what is still to be written", async () => {
   expect(written).toBe(2);
 });
 
-test("a commit has the right to write from its beginning: what it read is still so when it writes", async () => {
+test("a commit holds the write lock from its beginning: its reads are still true when it writes", async () => {
   const path = join(folder, "gateway.db");
   const writer = new Writer(openDatabase(path, [TABLE]));
   const other = new Database(path);

@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await other.leave();
   }, 120_000);
 
-  test("one whose lock nobody keeps is given up, once, and what it led is free", async () => {
+  test("a node whose lock is free is removed, once, and its leases are free", async () => {
     const said: string[] = [];
     const node = await join("one", said);
     const text = `INSERT INTO ${SCHEMA}.nodes (name, version, digest, digest_at, started_at, seen_at)

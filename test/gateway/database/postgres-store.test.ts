@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("what was written is there for the next process, whose migrations do not run twice", async () => {
+  test("the next process finds the data, and its migrations do not run twice", async () => {
     const first = await open({ schema: "kept" });
     await first.write(() => put("kept"));
     await first.close();
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await second.close();
   });
 
-  test("migrations wait for those that write, and hold up nobody where there are none", async () => {
+  test("migrations wait for writers, and block no one without new ones", async () => {
     const schema = "migrated";
     await (await open({ schema })).close();
     const other = new SQL(server.url, { max: 1 });

@@ -33,7 +33,7 @@ describe("what is refused", () => {
   });
 });
 
-test("a signature that lacks something is told what, by its own scheme", () => {
+test("an incomplete signature gets an error from its own scheme", () => {
   const read = hooksSchema.safeParse({ mappings: [{ auth: { scheme: "hmac", secrets: "x" } }] });
   expect(read.success ? [] : read.problems).toEqual([
     { path: ["mappings", 0, "auth", "header"], message: "required: expected a text that is not empty" },

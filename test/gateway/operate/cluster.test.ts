@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
   }, 120_000);
 
-  test("a pause is for all nodes, and for those that come; so is its end", async () => {
+  test("a pause holds for all nodes, also for new ones; so does its end", async () => {
     const config = settings();
     const first = await startGateway(config);
     const second = await startGateway(config);

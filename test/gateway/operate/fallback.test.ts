@@ -54,7 +54,7 @@ async function outcome(bench: GatewayBench, path: string): Promise<unknown> {
   return (await run())?.reply;
 }
 
-test("a reply that its channel refuses goes to the next that takes it, once, and nobody is told of a problem", async () => {
+test("a refused reply goes to the next channel that accepts it, once, without an event", async () => {
   const [chat, discord] = [refusingChat(), startDiscord()];
   const bench = await start({ fallbackChannels: ["telegram", "nowhere", "discord"] }, { chat, discord });
   expect(await outcome(bench, "agent")).toBe("sent");
@@ -62,7 +62,7 @@ test("a reply that its channel refuses goes to the next that takes it, once, and
   expect(await bench.events()).toEqual(["Hook: done"]);
 }, 120_000);
 
-test("a reply that all refuse has failed, and is told", async () => {
+test("a reply that all channels refuse has failed, and is reported", async () => {
   const [chat, discord] = [refusingChat(), startDiscord(() => Response.json({ message: "no" }, { status: 403 }))];
   const bench = await start({ fallbackChannels: ["discord"] }, { chat, discord });
   expect(await outcome(bench, "agent")).toBe("failed");

@@ -29,7 +29,7 @@ const TIMES = [
   ["sessions", "created_at", "updated_at"],
 ] as const;
 
-test("what is over goes after its time: deliveries and messages, then sessions; what is open or in use stays", async () => {
+test("finished deliveries, messages and sessions are deleted in time; open or used ones stay", async () => {
   const chat = startChat();
   const gate = Promise.withResolvers<void>();
   const bench = await startGateway(

@@ -94,7 +94,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, state: "connected" });
   });
 
-  test("the mailbox stays as it was: no mail is marked as read", async () => {
+  test("the mailbox is unchanged: no mail is marked as read", async () => {
     const bench = await startGateway(configured());
     await listens(bench);
     const uid = await deliver(letter(1));
@@ -118,7 +118,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await counts(bench, { accepted: 4, repeated: 1 })).toBe(true);
   });
 
-  test("what comes while the gateway is stopped is taken at the next start, and nothing twice", async () => {
+  test("mails that arrive while the gateway is stopped are handled at the next start, once", async () => {
     const forgetful = { idempotencyHours: 1e-7 }; // long after requests' keys expire
     const first = await startGateway(configured({}, forgetful));
     await listens(first);
@@ -147,7 +147,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)?.state).toBe("connected");
   });
 
-  test("a server that numbers its mails anew: known ones are not run again, new ones are", async () => {
+  test("a server that renumbers its mails: known ones are not run again, new ones are", async () => {
     const first = await startGateway(configured());
     await listens(first);
     await deliver(letter(1));
@@ -242,7 +242,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(Number(/body_bytes=(\d+)/.exec(session()!)![1])).toBeLessThan(1_100_000);
   });
 
-  test("a mail that the server itself cannot read is given up after some tries and told; the next one is taken", async () => {
+  test("a mail that the server cannot read is given up after some tries and reported; the next one is handled", async () => {
     const first = await startGateway(configured());
     await listens(first);
     await first.stop();
@@ -261,7 +261,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(bench.logs.filter(({ msg }) => msg === "watching the mailbox failed").length).toBeLessThan(6);
   });
 
-  test("a mail whose mapping does not take it is told to the main session, and the next one is taken", async () => {
+  test("a mail refused by its mapping is reported to the main session, and the next one is handled", async () => {
     const presetSettings = {
       mail: { deliver: false, missing: "error", messageTemplate: "{{ item.from }} {{ item.date }}" },
     };
@@ -307,7 +307,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect((await place(bench))?.lastUid).toBe(uids.at(-1)!);
   });
 
-  test("a mail on which the transform fails always is given up after five tries, and told", async () => {
+  test("a mail whose transform always fails is given up after five tries, and reported", async () => {
     const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
     const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
     writeFileSync(join(bench.folder, "mail.js"), "export default () => { throw new Error('no'); };");

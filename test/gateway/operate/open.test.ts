@@ -153,7 +153,7 @@ test("a model that is missing is found; its runs wait, no attempt lost, and go o
   expect(at.said("warn").filter((line) => line.includes("the model is unavailable")).length).toBe(2); // one for each
 }, 240_000);
 
-test("a heartbeat whose model is missing waits for it, and the log tells that once", async () => {
+test("a heartbeat whose model is missing waits for it, and is logged once", async () => {
   const names = ["hearth:latest"];
   const agents = { defaults: { heartbeat: { every: 0, target: "none", model: "gone" } } };
   const at = await opened({ hooks, agents }, { names, mute: [] });
@@ -195,7 +195,7 @@ test("replies that fail again and again are found, until one is sent", async () 
   expect(await eventually(async () => (await found()) === "undefined", WAIT_MS)).toBe(true);
 }, 240_000);
 
-test("models that nobody names hold up no start, and are a finding", async () => {
+test("unreachable models do not delay a start, and are a finding", async () => {
   const models = { modelNames: () => new Promise<readonly string[]>(() => {}) };
   const snapshot = makeSnapshot(undefined, { folder: "/", apiKeys: [] });
   const found = await auditModels(snapshot, models);

@@ -55,7 +55,7 @@ async function expectPaused(folder: string, runId: string): Promise<GatewayBench
   return bench;
 }
 
-test("a pause lasts through a restart until somebody resumes, and is over after that", async () => {
+test("a pause survives a restart until it is resumed", async () => {
   const { folder, runId } = await pausedGateway();
   await (await expectPaused(folder, runId)).stop();
   const third = await startGateway(settings, { folder });

@@ -146,7 +146,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     120_000,
   );
 
-  test("events are counted for all who add them at the same time, and whoever takes them away", async () => {
+  test("events are counted correctly for concurrent writers and readers", async () => {
     const bench = await startGateway(settings("counted"));
     const sql = makePool({ url: server.url, schema: "counted", connections: 3, name: "test" });
     const add = `INSERT INTO session_events (session_key, text, is_wrapped, source, wants_heartbeat, is_delivered, count,

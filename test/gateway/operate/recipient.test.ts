@@ -4,7 +4,7 @@ import { json, startGateway } from "./world.ts";
 
 const telegram = { botToken: "123:abc", baseUrl: "http://127.0.0.1:1", defaultTo: "42" };
 
-test("who names a recipient that the channel cannot have is told so in the answer that accepts it", async () => {
+test("an impossible recipient is a warning in the answer that accepts the request", async () => {
   const { hook } = await startGateway({ settings: { channels: { telegram } } });
   const warnings = async (body: object): Promise<unknown> => {
     const response = await hook("agent", { message: "hi", ...body });

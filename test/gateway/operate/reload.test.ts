@@ -41,7 +41,7 @@ test("a mapping that is added is there; what it takes it turns into a run", asyn
   expect(await eventually(() => bench.prompts().some((prompt) => prompt.includes("Build ")), WAIT_MS)).toBe(true);
 }, 120_000);
 
-test("a file that is wrong changes nothing, and is told with its place; the next right one counts", async () => {
+test("an invalid file changes nothing, and is logged with its place; the next valid one counts", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   const failures = (): unknown[] => bench.logs.filter(({ level }) => level === "error").map(({ error }) => error);
   for (const [text, place] of [
@@ -59,7 +59,7 @@ test("a file that is wrong changes nothing, and is told with its place; the next
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
 }, 240_000);
 
-test("a file that is gone changes nothing: what it said last stays, not what it said first", async () => {
+test("a missing file changes nothing: its last settings stay, not its first", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
@@ -116,7 +116,7 @@ test("a plugin's section that is wrong is told with its key and line, and disabl
   expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
 }, 120_000);
 
-test("a channel whose new settings cannot be used stays as it was; one that never could says so", async () => {
+test("a channel with unusable new settings keeps its old ones; one without old ones says so", async () => {
   const chat = startChat();
   const telegram = (more: object) => ({ telegram: { botToken: "123:abc", baseUrl: chat.url, ...more } });
   const bench = await startGateway({ hooks, agents: quiet, channels: telegram({ defaultTo: "42" }) });

@@ -86,7 +86,7 @@ describe("what stops the start, by key and line", () => {
     expect(() => snapshotOf(text)).toThrow(message);
   });
 
-  test("several problems are told at once, values never", () => {
+  test("several problems are reported at once, values never", () => {
     const text = "{ hooks: { enabled: 'sesame', token: 5, a: 1, mappings: 'sesame' } }";
     const failure = (() => {
       try {

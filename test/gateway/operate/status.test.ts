@@ -13,7 +13,7 @@ import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
 
-test("a probe writes nothing; after a commit that failed it tells so until one succeeds", async () => {
+test("a probe writes nothing; after a failed commit it fails until one succeeds", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-status-"));
   const path = join(home, "gateway.db");
   const store = openStore(deliveryMigrations, path);
@@ -38,7 +38,7 @@ test("a probe writes nothing; after a commit that failed it tells so until one s
   }
 });
 
-test("a heartbeat whose answers have nowhere to go is told, until they have", async () => {
+test("a heartbeat without a target is reported until it has one", async () => {
   const chat = startChat();
   const hooks = { enabled: true, token: TOKEN };
   const heartbeat = (settings: object) => ({ defaults: { heartbeat: { every: 0, ...settings } } });

@@ -26,7 +26,7 @@ async function open(): Promise<string[]> {
   return lines;
 }
 
-test("a new database is made without a word, and opened again", async () => {
+test("a new database is created silently, and opened again", async () => {
   expect([...(await open()), ...(await open())]).toEqual([]);
 });
 

@@ -49,7 +49,7 @@ test("a registry without TLS fails at once, and the message names the way in", a
   expect(front.seen).toEqual([]);
 }, 60_000);
 
-test("a certificate that nobody vouches for is refused at once, and taken where the request is insecure", async () => {
+test("an untrusted certificate is refused at once, and accepted for an insecure request", async () => {
   const server = serveTls();
   try {
     const name = publish(front, "m", [noise(200_000, 1)]).replace(front.host, `https://127.0.0.1:${server.port}`);

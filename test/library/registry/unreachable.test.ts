@@ -30,7 +30,7 @@ function listen(onConnection: Parameters<typeof createServer>[1]): Promise<numbe
   );
 }
 
-test("a name that nobody knows: perhaps this machine is not online", async () => {
+test("an unknown name: perhaps this machine is not online", async () => {
   for (const insecure of [true, false]) {
     expect(await failureOf("registry.invalid/x/y", { insecure })).toBe(
       "cannot find registry.invalid: is this machine online? (HTTPS_PROXY is read)",

@@ -20,7 +20,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const tree = async (path: string): Promise<string[]> => (await readdir(path, { recursive: true })).sort();
 
 describe("opening", () => {
-  test("a store that does not exist is empty and stays so", async () => {
+  test("a store that does not exist is empty and is not created", async () => {
     const store = await openStore(root);
     expect(await store.list()).toEqual([]);
     expect(await store.find("m")).toBeUndefined();

@@ -62,7 +62,7 @@ test("bytes that are others are not handed on, be they as many or fewer", async 
   expect(await refused.failure(url)).toBe("upstream: 'params_shard_0.bin': the server answered 401");
 });
 
-test("what the browser has kept of a changed file is passed over", async () => {
+test("the browser's cached copy of a changed file is ignored", async () => {
   const answers = [new Uint8Array(1000), SHARD.slice()];
   const { get, asked } = serving(() => new Response(answers.shift()!));
   expect(await (await get(`${BASE}params_shard_0.bin`)).bytes()).toEqual(SHARD);

@@ -37,7 +37,7 @@ test("tools are described to the model by their schemas, each once", () => {
   expect(toolsFor([])).toEqual([]);
 });
 
-test("a tool that there is not is named", () => {
+test("an unknown tool is named", () => {
   expect(() => checkTools(["current_time", "exec", "__proto__"])).toThrow(
     "tools: expected some of current_time, session_history, got exec, __proto__",
   );

@@ -29,7 +29,7 @@ async function put(groupId: string, text: string) {
 const states = async (groupId: string) => (await box.store.read(() => textMessages(groupId))).map((row) => row.state);
 const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}${".".repeat(40)}`).join("\n");
 
-test("what is called back before it leaves is not sent; what is under way ends", async () => {
+test("a message cancelled before it leaves is not sent; one under way ends", async () => {
   const hang = Promise.withResolvers<{ kind: "sent" }>();
   const sent: string[] = [];
   await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);

@@ -16,7 +16,7 @@ function recording() {
 
 const on = (lane: string, channel = "slack") => ({ channel, lane });
 
-test("an outage is told when it begins and when its last message is over, with how long it was", () => {
+test("an outage is logged at its start and at its end, with its duration", () => {
   const { log, told } = recording();
   let now = 5000;
   const outages = new Outages({ log, now: () => now });
@@ -101,7 +101,7 @@ test("a channel that is down for many tries is two lines in the log, and every t
   }
 });
 
-test("a database that is away is told once for what waits for it, and so is its return", async () => {
+test("a database outage is logged once for each waiting task, and so is its end", async () => {
   const { log, lines } = recording();
   const sent = Promise.withResolvers<void>();
   const box = makeBox([scripted(async () => (await sent.promise, { kind: "sent" }))], { log });

@@ -221,14 +221,14 @@ test("after many attempts it is given up, with the reason", async () => {
   expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 2 attempts: busy" });
 });
 
-test("a platform that wants more time than a message has is given up at once", async () => {
+test("a platform that asks for more time than a message has is given up at once", async () => {
   await start([scripted(() => ({ kind: "retry", reason: "busy", afterMs: 7_200_000 }))], {
     limits: { maxAttempts: 9, maxAgeMs: 3_600_000 },
   });
   expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 1 attempts: busy" });
 });
 
-test("a channel that throws is no crash, and its message may have arrived", async () => {
+test("a channel that throws does not crash, and its message may have arrived", async () => {
   await start([
     scripted(() => {
       throw new Error("plugin bug");
@@ -268,7 +268,7 @@ test("a huge text is cut, and says so", async () => {
   expect(texts.at(-1)).toEndWith("[100000 more characters are left out]");
 });
 
-test("the end of a text is heard of inside the transaction that ends it, once", async () => {
+test("onSettle runs once, inside the transaction that ends a text", async () => {
   const heard: Settled[] = [];
   const onSettle: NonNullable<OutboxDeps["onSettle"]> = function* (settled) {
     heard.push(settled);
@@ -281,7 +281,7 @@ test("the end of a text is heard of inside the transaction that ends it, once", 
   expect(await box.store.read(() => queryAll("SELECT id FROM notes"))).toEqual([{ id: "g" }]);
 });
 
-test("stop waits for what is under way, and sends nothing more", async () => {
+test("stop waits for messages under way, and sends nothing more", async () => {
   const sent: string[] = [];
   const hang = Promise.withResolvers<{ kind: "sent" }>();
   await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);
@@ -296,7 +296,7 @@ test("stop waits for what is under way, and sends nothing more", async () => {
   expect(sent).toEqual(["0", "1"]);
 });
 
-test("what is found due while it stops is not sent", async () => {
+test("a message found due while it stops is not sent", async () => {
   const sent: string[] = [];
   box = makeBox([scripted(({ text }) => (sent.push(text[0]!), { kind: "sent" }))]);
   const { store } = box;
@@ -384,7 +384,7 @@ test("a crash in the middle of a send: repeated where the platform drops repeats
   expect(keys).toEqual([(await box.store.read(() => textMessages("found")))[0]!.key]);
 });
 
-test("what ended is forgotten after a time, what is open is not", async () => {
+test("ended messages are deleted after a time, open ones are not", async () => {
   await start([scripted(() => ({ kind: "sent" }))]);
   await put("g", lines(3));
   await box.outbox.stop();

@@ -113,7 +113,7 @@ test("a message whose mark reaches the disk once the grace is over is not sent, 
   expect([state, reason, sends]).toEqual(["queued", "the process stopped before it was sent", 0]);
 });
 
-test("what is looked for are messages without their texts", async () => {
+test("the search for due messages reads no texts", async () => {
   const { store, outbox } = await start([]);
   const target = { channel: "scripted", to: "ann" };
   await store.write(() => outbox.add({ groupId: "g", target, text: "x", now: Date.now() }));

@@ -22,7 +22,7 @@ describe("the address of a client:", () => {
     expect(from(peer)).toBe(expected);
   });
 
-  test("what a stranger says of others does not count", () => {
+  test("a stranger's X-Forwarded-For does not count", () => {
     expect(from("9.9.9.9", "1.2.3.4")).toBe("9.9.9.9");
   });
 

@@ -26,7 +26,7 @@ function start() {
 
 const never = new AbortController().signal;
 
-test("where the database does not say how a run ended, nobody waits on, and nothing is watched", async () => {
+test("a database failure ends the wait, and no watcher is left", async () => {
   const { watched, ...parts } = start();
   expect(await outcomes(parts, ["endless", "unreadable"], { gone: never, seconds: 300 })).toBeUndefined();
   expect([...watched]).toEqual([]);

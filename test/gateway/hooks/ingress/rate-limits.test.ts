@@ -72,7 +72,7 @@ test("once a clock was set back, tokens come at the pace from then on", () => {
   expect([ask(limit), ask(limit)]).toEqual([0, 1]);
 });
 
-test("nodes share what is left: too much that they let in at first, they let in less afterwards", async () => {
+test("nodes share the tokens: an early excess is made up for later", async () => {
   const clock = { now: 1_000_000 };
   const shared = { tokens: 10, refused: 0, reports: 0, isAway: true };
   const spend = async (spent: readonly Spent[]): Promise<number[]> => {

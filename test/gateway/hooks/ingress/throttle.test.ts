@@ -14,7 +14,7 @@ function makeThrottle(): { throttle: Throttle; clock: { now: number }; fail: (ke
 }
 
 describe("throttle:", () => {
-  test("twenty failures lock an address, and the next one is told for how long", () => {
+  test("twenty failures lock an address, and the next answer states for how long", () => {
     const { throttle, fail } = makeThrottle();
     fail("a", 18);
     expect(throttle.fail("a")).toMatchObject({ remaining: 1 });
@@ -80,7 +80,7 @@ describe("throttle:", () => {
     expect(throttle.fail("a")).toMatchObject({ remaining: 1 });
   });
 
-  test("where there is no room for another lock, everyone who fails is refused until one ends", () => {
+  test("without room for another lock, every failure is refused until one ends", () => {
     const { throttle, clock, fail } = makeThrottle();
     for (let i = 0; i < 10_000; i++) fail(`a${i}`, FAILURES_MAX);
     expect(throttle.fail("new")).toHaveProperty("lockedForMs");

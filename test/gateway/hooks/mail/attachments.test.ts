@@ -31,7 +31,7 @@ const PDF: [string, string] = [
   "JVBERi0=",
 ];
 
-test("an attachment is told by name, type and size", async () => {
+test("an attachment is described by name, type and size", async () => {
   const { attachments } = await read(mixed([PDF]));
   expect(attachments).toEqual([{ name: "invoice.pdf", type: "application/pdf", size: 5 }]);
   expect(await prompt(mixed([PDF]))).toEndWith(
@@ -60,7 +60,7 @@ test("a template reaches it", async () => {
   expect(action?.kind === "agent" && plain(action.message)).toBe("invoice.pdf of Zoe <zoe@x.org>");
 });
 
-test("who else got it, where an answer goes, and whether a list or a program sent it", async () => {
+test("other recipients, the reply address, and whether a list or a program sent it", async () => {
   const head =
     `${HEAD}Cc: a@b.org, "Eve" <eve@f.org>\r\nReply-To: desk@x.org\r\nList-Id: News <news.x.org>\r\n` +
     "Auto-Submitted: auto-generated\r\nDate: Sat, 21 Nov 2026 14:00:00 +0100\r\n";
@@ -159,7 +159,7 @@ describe("what mail programs attach", () => {
     const found = await read(mixed([[headers, rest.join("\r\n\r\n")]]));
     expect(found.attachments?.map(({ name }) => name)).toEqual(["invoice.pdf"]);
   });
-  test("of very many the first are named, the others counted", async () => {
+  test("the first of very many are named, the others counted", async () => {
     const source = mixed(Array.from({ length: 5000 }, () => PDF));
     const { attachments, furtherAttachments } = await read(source);
     expect([attachments?.length, furtherAttachments]).toEqual([20, 4980]);

@@ -102,7 +102,7 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     expect(heard.join("")).not.toMatch(/AUTHENTICATE|LOGIN/i);
   });
 
-  test("what the signal ends fails at once, whatever it is doing", async () => {
+  test("an aborted operation fails at once, in any state", async () => {
     const stop = new AbortController();
     const box = await open({}, { signal: stop.signal });
     const news = box.news(3_600_000);
@@ -113,7 +113,7 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     await expect(open({}, { signal: stop.signal })).rejects.toMatchObject({ code: "cancelled" });
   });
 
-  test("a server that cannot tell of news is looked at", async () => {
+  test("a server without notifications is polled", async () => {
     const mute = await startDovecot({ settings: "imap_capability = IMAP4rev1 LITERAL+\n" });
     try {
       const box = await open({ port: mute.port });

@@ -40,7 +40,7 @@ test("a refused password is tried again after a minute, though the clock was set
   expect(logins).toEqual([0, 60_000 / LOOK_MS]);
 });
 
-test("a mailbox that is away for a moment is no long outage because the clock was set ahead", async () => {
+test("a short outage of a mailbox is not a long one because the clock was set ahead", async () => {
   let nowMs = systemClock.now();
   let told = 0;
   const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => (nowMs += HOUR_MS) };

@@ -158,7 +158,7 @@ describe("an action", () => {
     ]);
   });
 
-  test("a session key of which a value is missing is none: strangers must not share a conversation", async () => {
+  test("a session key with a missing value is dropped: strangers must not share a conversation", async () => {
     const mapping = { messageTemplate: "x", sessionKey: "hook:shop:{{id}}", to: "chat-{{id}}" };
     const action = await agentOf(mapping, { payload: {} });
     expect(action.sessionKey).toBeUndefined();
@@ -220,7 +220,7 @@ describe("a list of the body", () => {
     expect(await runOne(strict, { payload: { shop: "s", orders: [{ id: 1 }, {}] } })).toMatchObject({ kind: "failed" });
   });
 
-  test("items beyond the most are told to the sender and the main session", async () => {
+  test("items beyond the limit are reported to the sender and the main session", async () => {
     const orders = Array.from({ length: ITEMS_MAX + 3 }, (_, id) => ({ id }));
     const outcome = await runOne(mapping, { payload: { orders } });
     expect(outcome).toMatchObject({ leftOut: 3, warnings: ["3 of 203 items were left out: at most 200 at once"] });
@@ -274,7 +274,7 @@ describe("what a transform returns", () => {
     expect(await agentGiven(output)).toMatchObject({ ...output, to: "5", timeoutSeconds: 2 });
   });
 
-  test("a text is from outside, whoever put it together", async () =>
+  test("a transform's text counts as outside text", async () =>
     expect((await agentGiven({ message: "Do this" })).message).toEqual(part("external", "Do this")));
 
   test("values are for the template, whose words stay the operator's", async () =>
@@ -419,7 +419,7 @@ describe("presets", () => {
     expect(mappingsOf(hooks).all.map(({ id }) => id)).toEqual(["github", "preset-github"]);
   });
 
-  test("an operator's template replaces what the preset tells", async () => {
+  test("an operator's template replaces the preset's summary", async () => {
     const hooks: HooksInput = {
       presets: ["github"],
       presetSettings: { github: { messageTemplate: "Own {{action}}" } },

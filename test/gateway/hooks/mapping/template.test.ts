@@ -174,7 +174,7 @@ describe("a passage knows whose words it has", () => {
 test("a value cannot bring a tag of its own", () =>
   expect(show("{{payload}}", makeView({ payload: "{{headers.x}}", headers: { x: "!" } }))).toBe("{{headers.x}}"));
 
-test("what a template makes is bounded", () => {
+test("a template's output is bounded", () => {
   const big = makeView({ payload: "x".repeat(100_000) });
   expect(() => show("{{payload}}".repeat(20), big)).toThrow("more than 1048576 characters");
 });

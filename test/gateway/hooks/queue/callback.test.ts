@@ -58,7 +58,7 @@ test("nobody there, or no answer before the end: to be tried again", async () =>
   expect(await sendCallback(callback(url, { signal: AbortSignal.timeout(100) }))).toMatchObject({ kind: "retry" });
 });
 
-test("a name server that says nothing holds nobody up who stops", async () => {
+test("a silent name server does not delay a stop", async () => {
   const lookup = (): Promise<never> => new Promise(() => {});
   const sent = sendCallback(callback("http://slow.example/", { lookup, signal: AbortSignal.timeout(100) }));
   const reason = "the host of callbackUrl cannot be resolved";

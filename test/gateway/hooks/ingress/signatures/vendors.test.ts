@@ -165,7 +165,7 @@ describe("a time among them", () => {
     }
   });
 
-  test("a sender without ids is told by what it signed: a copy of a request is the same delivery", () => {
+  test("a sender without ids is identified by the signed content: a copy is the same delivery", () => {
     const body = '{"type":"x"}';
     const signed = (text: string, time = SECONDS) => ({
       "mux-signature": `t=${time},v1=${hmac("k", `${time}.${text}`)}`,
@@ -255,7 +255,7 @@ describe("keys", () => {
     secretsOf(hooksSchema.parse({ mappings: [{ auth }] })).map(({ verdict }) =>
       verdict.ok ? verdict.keyBytes : verdict.expected,
     );
-  test("what is no key is named when the file is read, and keys are as long as what they decode to", () => {
+  test("an invalid key is an error when the file is read, and a key's length is its decoded length", () => {
     const own = (more: object) => ({ scheme: "hmac", header: "X-S", ...more });
     expect(verdicts(own({ secrets: "no base64!", keyEncoding: "base64" }))).toEqual(["a key in base64"]);
     expect(verdicts(own({ secrets: "abc", keyEncoding: "hex" }))).toEqual(["a key in hexadecimal digits"]);

@@ -33,7 +33,7 @@ describe("alertmanager", () => {
   });
   test("a group that is resolved", async () =>
     expect(await told("alertmanager", { ...group, status: "resolved" })).toContain("were resolved"));
-  test("an alert of another form, as Grafana's before its version 8, is told as it is", async () => {
+  test("an alert of another form, such as Grafana's before version 8, is passed on as JSON", async () => {
     const panel = { title: "[Alerting] Lamp", ruleName: "Lamp", state: "alerting", message: "dark for 5m" };
     for (const each of ["are firing", "[Alerting] Lamp", "dark for 5m"])
       expect(await told("alertmanager", panel)).toContain(each);

@@ -226,7 +226,7 @@ describe("sentry, stripe, alertmanager", () => {
     "promotion_code.updated",
     "test_helpers.test_clock.advancing",
   ])("stripe: not answered: %s", (type) => quiet("stripe", event(type)));
-  test("stripe: a charge of a payment intent is told by the intent", async () => {
+  test("stripe: a payment intent reports its charge", async () => {
     await quiet("stripe", event("charge.succeeded", { payment_intent: "pi_1" }));
     expect(await told("stripe", event("charge.succeeded", { payment_intent: null }))).toContain("charge");
   });

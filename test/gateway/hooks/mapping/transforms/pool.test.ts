@@ -56,7 +56,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-describe("what JSON would lose is an error", () => {
+describe("values that JSON would lose are errors", () => {
   test.each([
     ["({ message: () => 1 })", "it returned for 'message' a function, which is not JSON"],
     ["({ values: { deep: [Symbol('x')] } })", "it returned for '0' a symbol"],
@@ -72,7 +72,7 @@ describe("what JSON would lose is an error", () => {
     await expect(run("a.js")).rejects.toMatchObject({ code: "runner", message: expect.stringContaining(reason) });
   });
 
-  test("what JSON can write is taken: dates, undefined, nested values", async () => {
+  test("values that JSON can write are accepted: dates, undefined, nested values", async () => {
     write("a.js", "export default () => ({ message: undefined, values: { at: new Date(0), n: null, l: [1] } });");
     expect(await run("a.js")).toEqual({ values: { at: "1970-01-01T00:00:00.000Z", n: null, l: [1] } });
   });
@@ -176,7 +176,7 @@ describe("an edit counts at the next call", () => {
   });
 });
 
-describe("what a module does wrong ends with its process", () => {
+describe("a module's fault ends with its process", () => {
   test.each<[string, string, string, number]>([
     ["throws", "export default () => { throw new Error('boom') };", "transform 'a.ts': boom", GENEROUS_MS],
     ["throws what is no error", "export default () => { throw 5 };", "transform 'a.ts': 5", GENEROUS_MS],
@@ -266,7 +266,7 @@ describe("what a module does wrong ends with its process", () => {
     PATIENCE_MS,
   );
 
-  test("a process that somebody kills between two calls costs one call at most", async () => {
+  test("a process killed between two calls costs at most one call", async () => {
     write("a.ts", "export default () => process.pid;");
     process.kill(Number(await run("a.ts")), "SIGKILL");
     const outcome = await run("a.ts").catch((error: Error) => error.message);
@@ -305,7 +305,7 @@ describe("a caller that goes away", () => {
   });
 });
 
-test("too many calls are told so, and the others are answered", async () => {
+test("too many calls get an error, and the others are answered", async () => {
   write("a.ts", "export default () => 1;");
   const calls = Array.from({ length: 300 }, () => run("a.ts").catch(({ code }: { code: string }) => code));
   const answers = await Promise.all(calls);

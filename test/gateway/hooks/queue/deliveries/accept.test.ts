@@ -17,19 +17,22 @@ function accepted(result: Accepted): Extract<Accepted, { runIds: unknown }> {
   return result;
 }
 
-test.skipIf(postgresUrl !== undefined)("what was accepted is on the disk when the sender hears of it", async () => {
-  await using bench = makeBench();
-  const result = accepted(await bench.deliveries.accept(request({ actions: [wake("one"), agent("two")] })));
-  expect(result.kind).toBe("accepted");
-  expect(result.runIds).toHaveLength(2);
-  expect(result.response).toMatchObject({ status: 200, body: { runIds: [...result.runIds] } });
-  expect(bench.queued).toBe(1);
-  using other = new Database(bench.path, { readonly: true });
-  expect(other.query("SELECT id, item, state, step FROM runs ORDER BY seq").all()).toEqual([
-    { id: result.runIds[0], item: 0, state: "queued", step: "event" },
-    { id: result.runIds[1], item: 1, state: "queued", step: "turn" },
-  ]);
-});
+test.skipIf(postgresUrl !== undefined)(
+  "an accepted request is on the disk before its sender gets the answer",
+  async () => {
+    await using bench = makeBench();
+    const result = accepted(await bench.deliveries.accept(request({ actions: [wake("one"), agent("two")] })));
+    expect(result.kind).toBe("accepted");
+    expect(result.runIds).toHaveLength(2);
+    expect(result.response).toMatchObject({ status: 200, body: { runIds: [...result.runIds] } });
+    expect(bench.queued).toBe(1);
+    using other = new Database(bench.path, { readonly: true });
+    expect(other.query("SELECT id, item, state, step FROM runs ORDER BY seq").all()).toEqual([
+      { id: result.runIds[0], item: 0, state: "queued", step: "event" },
+      { id: result.runIds[1], item: 1, state: "queued", step: "turn" },
+    ]);
+  },
+);
 
 test.each(["wake", "agent"])("Idempotency-Key: the same key and body get the first answer (%s)", async (kind) => {
   await using bench = makeBench();
@@ -184,7 +187,7 @@ test("a repeat names the runs that its first answer named, also those of earlier
   expect(await bench.deliveries.accept(keyed)).toMatchObject({ kind: "replayed", runIds: first.runIds });
 });
 
-test("a request that cannot be stored is no delivery", async () => {
+test("a request that cannot be stored makes no delivery", async () => {
   await using bench = makeBench();
   const failing = request({
     respond: () => {

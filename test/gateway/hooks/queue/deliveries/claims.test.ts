@@ -40,7 +40,7 @@ test("the first of each session, lanes in turn, within the limits of mappings an
   expect(ids(await claim(bench))).toEqual([b[2]!]);
 });
 
-test("a session has one running turn, whoever writes", async () => {
+test("a session has one running turn, whichever worker writes", async () => {
   await using bench = makeBench();
   await add(bench, "same");
   const second = await add(bench, "same");
@@ -49,7 +49,7 @@ test("a session has one running turn, whoever writes", async () => {
   await expect(forced).rejects.toThrow(/unique/i);
 });
 
-test("leases are renewed by their owner alone, who hears which it has lost and which to end", async () => {
+test("only the owner renews leases, and learns which are lost and which to cancel", async () => {
   await using bench = makeBench();
   const [kept, taken, unwanted] = [await add(bench, "s1"), await add(bench, "s2"), await add(bench, "s3")];
   await claim(bench);
@@ -66,7 +66,7 @@ test("leases are renewed by their owner alone, who hears which it has lost and w
   ]);
 });
 
-test("a claim reads what it takes, not what waits, without statistics of the tables", async () => {
+test("a claim reads the claimed rows, not the waiting ones, without table statistics", async () => {
   await using bench = makeBench();
   Object.assign(bench.settings, { maxQueued: 1e6, maxQueuedOf: () => 1e6 });
   const fill = async (count: number): Promise<void> => {

@@ -94,7 +94,7 @@ test("replay: a new delivery with new runs, linked to the old one, once that is 
   expect(bench.queued).toBe(3); // a repeated answer makes no new run
 });
 
-test("replay: what is not there, and a queue without room, are said", async () => {
+test("replay: unknown ids and a full queue are errors", async () => {
   await using bench = makeBench();
   await expect(bench.deliveries.replay("nobody")).rejects.toMatchObject({ code: "not_found" });
   const { deliveryId, runIds } = accepted(await bench.deliveries.accept(request()));
@@ -103,7 +103,7 @@ test("replay: what is not there, and a queue without room, are said", async () =
   await expect(bench.deliveries.replay(deliveryId)).rejects.toMatchObject({ code: "busy" });
 });
 
-test("prune: what is over is forgotten after its time; what is open, or holds a key, stays", async () => {
+test("prune: finished deliveries are deleted in time; open ones, and ones with keys, stay", async () => {
   await using bench = makeBench();
   const old = accepted(await bench.deliveries.accept(request()));
   const open = accepted(await bench.deliveries.accept(request()));

@@ -38,7 +38,7 @@ test("soon after the start it counts from the start", () => {
   expect(rate.msUntil(3)).toBe(6000);
 });
 
-test("where nothing ended of late: a minute; never more than five", () => {
+test("without recent ends: a minute; never more than five", () => {
   const { clock, rate } = start();
   expect(rate.msUntil(1)).toBe(60_000);
   rate.ended("a");

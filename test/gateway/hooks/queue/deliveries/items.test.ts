@@ -24,7 +24,7 @@ test("an item that is sent again keeps its run, beside new ones", async () => {
   expect(await count(bench, "runs")).toBe(3);
 });
 
-test("of equal items in one request the first is acted on", async () => {
+test("the first of equal items in one request is acted on", async () => {
   await using bench = makeBench();
   const [one, two] = await accept(bench, [mail("1"), mail("1")]);
   expect(two).toBe(one!);

@@ -11,7 +11,7 @@ test("a random half is taken off, so that many do not come back at once", () => 
   expect(retryDelayMs(3, () => 0.5)).toBe(3000);
 });
 
-test("what the other side asked for is respected, up to a day", () => {
+test("a requested delay is respected, up to a day", () => {
   expect(retryDelayMs(1, () => 1, 60_000)).toBe(60_000);
   expect(retryDelayMs(5, () => 1, 1)).toBe(16_000);
   expect(retryDelayMs(1, () => 1, 1e12)).toBe(86_400_000);

@@ -44,7 +44,7 @@ async function callback(at: WorkerBench, runId: string, state: string): Promise<
   }
 }
 
-test("callbackUrl: hears how the run ended, signed, once its reply has ended too", async () => {
+test("callbackUrl: gets the signed outcome once the reply has ended too", async () => {
   await using at = makeWorkerBench();
   using server = listen(204);
   at.settings.callbacks = { secret: SECRET, allowPrivate: true };
@@ -80,7 +80,7 @@ test("callbackUrl: is a part of the request's trace, with a span of its own at e
   expect(server.heard.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
 });
 
-test("callbackUrl: one that fails again and again is told once, and once when it is over", async () => {
+test("callbackUrl: repeated failures are logged once, and their end once", async () => {
   await using at = makeWorkerBench();
   const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
   using server = listen(500, 500, 500, 500, 200);
@@ -105,7 +105,7 @@ test("callbackUrl: an address may ask for a part of a millisecond", async () => 
   expect(at.logged.join()).not.toContain("cannot be stored");
 });
 
-test("callbackUrl: is tried again with the same id until it is heard", async () => {
+test("callbackUrl: is retried with the same id until it succeeds", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 503, 200);
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
@@ -138,7 +138,7 @@ test("callbackUrl: this machine's own addresses are refused unless they are allo
   expect(server.heard).toEqual([]);
 });
 
-test("callbackUrl: hears of failed runs too, and what is pending goes out after a restart", async () => {
+test("callbackUrl: gets failed runs too, and pending callbacks are sent after a restart", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 200);
   at.parts.answer = async () => ended({ status: "error", error: "no such model" });

@@ -226,7 +226,7 @@ test("one crash costs a long run a second, the next ones four times as long as i
   expect(await pauseMs()).toBeWithin(380_000, 400_001);
 }, 30_000);
 
-test("a server that is stopped in order charges nobody", async () => {
+test("a clean shutdown counts as no crash", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000 });

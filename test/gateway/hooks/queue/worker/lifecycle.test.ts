@@ -57,7 +57,7 @@ test("cancel: a model that runs is stopped", async () => {
   expect(await at.worker.cancel("nobody")).toBe(undefined);
 });
 
-test("cancel: a run whose turn fails for now before its worker hears of it is not tried again", async () => {
+test("cancel: a run whose turn fails before its worker gets the news is not retried", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -151,7 +151,7 @@ test("stop sends no callback that is found due meanwhile", async () => {
   expect((await at.deliveries.run(runId))?.callback).toBe("pending");
 });
 
-test("stop gives back what does not finish in time, and the next worker runs it", async () => {
+test("stop returns unfinished turns to the queue, and the next worker runs them", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -190,7 +190,7 @@ async function orphan(at: WorkerBench, changes = ""): Promise<string> {
   return runId;
 }
 
-test("what a process was at when it was killed is run again, a moment later", async () => {
+test("a killed process's turn is run again, a moment later", async () => {
   await using at = makeWorkerBench();
   const runId = await orphan(at);
   await at.until(runId, (status) => status.state === "queued");
@@ -200,7 +200,7 @@ test("what a process was at when it was killed is run again, a moment later", as
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2, reason: null });
 });
 
-test("a claim that this worker does not know of is given back at once", async () => {
+test("a claim unknown to this worker is returned at once", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const first = await send(at, agent("a"));
@@ -225,7 +225,7 @@ test("a claim that this worker does not know of is given back at once", async ()
   expect((await at.deliveries.run(second))?.attempts).toBe(1);
 });
 
-test("a turn whose run another worker has is told to stop, and its answer is not stored", async () => {
+test("a turn whose run another worker has is stopped, and its answer is not stored", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -238,7 +238,7 @@ test("a turn whose run another worker has is told to stop, and its answer is not
   expect((await at.deliveries.run(runId))?.answer).toBe(null);
 });
 
-test("while the database is away the log tells so once, and that it is back", async () => {
+test("a database outage is logged once, and its end once", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -266,7 +266,7 @@ test("while the database is away the log tells so once, and that it is back", as
   );
 });
 
-test("a run that somebody wanted ended does not come back", async () => {
+test("a cancelled run does not come back", async () => {
   await using at = makeWorkerBench();
   const runId = await orphan(at, ", cancel_at = 1");
   expect((await at.settled(runId)).state).toBe("cancelled");
@@ -310,7 +310,7 @@ test("a turn that cannot be stored whole is not stored at all", async () => {
   });
 });
 
-test("who watches a run hears its text and every state, until nothing changes any more", async () => {
+test("a watcher of a run gets its text and every state, until its end", async () => {
   await using at = makeWorkerBench();
   at.parts.answer = async ({ onText }) => {
     onText?.("do");
@@ -334,7 +334,7 @@ test("who watches a run hears its text and every state, until nothing changes an
   expect(states.at(-1)).toBe("succeeded");
 });
 
-test("who watches no run hears nothing, and who stops watching is forgotten", async () => {
+test("without a watched run there is no news, and a watcher that stops is dropped", async () => {
   await using at = makeWorkerBench();
   expect(await Array.fromAsync(at.worker.watch("nobody"))).toEqual([]);
   gate(at);

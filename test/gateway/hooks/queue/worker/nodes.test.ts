@@ -18,7 +18,7 @@ function twoNodes(): [Peers, Peers] {
   return [node(0), node(1)];
 }
 
-test("who watches a run at another node reads its text as it comes, and ends it", async () => {
+test("a watcher on another node gets a run's text as it arrives, and can cancel it", async () => {
   const [here, there] = twoNodes();
   await using at = makeWorkerBench(here);
   const model = gate(at);

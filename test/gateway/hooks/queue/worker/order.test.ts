@@ -82,7 +82,7 @@ test("events that find no room wait in order, and are posted when there is some"
   expect(at.parts.turns).toHaveLength(1);
 });
 
-test("events that find no room get a heartbeat where one that waits wants it, however many wait before it", async () => {
+test("blocked events get a heartbeat if one of them wants it, however many wait before it", async () => {
   await using at = makeWorkerBench();
   const later = (text: string) => wake(text, { mode: "next-heartbeat" });
   const lookAgain = async (): Promise<void> => {

@@ -151,7 +151,7 @@ test("a reply that failed and finds no room gets a heartbeat that makes some", a
   expect(at.parts.heartbeats).toEqual([`hook:${runId}`, "events have no room", `reply:${runId}`]);
 }, 30_000);
 
-test("a reply that ended while nobody listened is noted by the next worker", async () => {
+test("a reply that ended without a listener is recorded by the next worker", async () => {
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true }));
   await at.until(runId, (status) => status.reply === "pending");
@@ -184,7 +184,7 @@ test("a turn that fails for now is tried again, later each time, and is dead aft
   expect((await at.parts.events()).at(-1)).toBe("Hook CI (error): the model crashed");
 });
 
-test("while no model takes turns a run waits, as long as that lasts, and loses none of its attempts", async () => {
+test("while the model is unavailable a run waits, and loses none of its attempts", async () => {
   await using at = makeWorkerBench();
   const away = "the model server at http://m cannot be reached: ConnectionRefused";
   at.parts.answer = async () => ended({ status: "error", error: away, isTemporary: true, isUntried: true });
