@@ -1,7 +1,7 @@
 /** The tools of an Anthropic request, and the choice among them. */
 import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
-import { isDispensable } from "../answers/server-tools.ts";
+import { isDispensable } from "../answers/provider-tools.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
 

@@ -12,7 +12,7 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, type AnswerEvent } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
-import { warnLeft } from "../answers/server-tools.ts";
+import { warnLeft } from "../answers/provider-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";

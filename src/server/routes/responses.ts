@@ -17,7 +17,7 @@ import type { Head, ResponseObject } from "../responses/response.ts";
 import { RecentItems } from "../responses/recent-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../requests/history.ts";
-import { warnLeft } from "../answers/server-tools.ts";
+import { warnLeft } from "../answers/provider-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
