@@ -12,7 +12,7 @@ import { alignUp, isPowerOfTwo } from "../bytes.ts";
 import { AppError } from "../../../base/index.ts";
 import { badFile, isShort, makeCursor, readCount, readString, readText, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
-import { placeTensors, type TensorDraft } from "./place-tensors.ts";
+import { placeTensors, type RawTensorInfo } from "./place-tensors.ts";
 import { makeTexts, type Texts, type TextsMaker } from "./texts.ts";
 import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-types.ts";
 
@@ -108,13 +108,13 @@ export function* headerSteps(cursor: Cursor, options: ParseOptions & { fileBytes
   const keyCount = readCount(cursor, "metadata count", MAX_KEYS);
   const { metadata, texts } = yield* readMetadata(cursor, { count: keyCount, arrayItemsMax, asTexts });
   const alignment = alignmentOf(metadata, cursor.path);
-  const drafts: TensorDraft[] = [];
+  const infos: RawTensorInfo[] = [];
   for (let i = 0; i < tensorCount; i++) {
     if (isShort(cursor, MAX_TENSOR_BYTES)) yield MAX_TENSOR_BYTES;
-    drafts.push(readTensorDraft(cursor, i));
+    infos.push(readTensorInfo(cursor, i));
   }
   const dataOffset = alignUp(cursor.at, alignment);
-  const tensors = placeTensors(drafts, { cursor, alignment, dataOffset, fileBytes, shard });
+  const tensors = placeTensors(infos, { cursor, alignment, dataOffset, fileBytes, shard });
   return { version, metadata, texts, tensors, dataOffset };
 }
 
@@ -373,7 +373,7 @@ function alignmentOf(metadata: Metadata, path: string): number {
   throw new AppError("bad_file", `${path}: metadata 'general.alignment': expected ${expected}, got ${found}`);
 }
 
-function readTensorDraft(cursor: Cursor, index: number): TensorDraft {
+function readTensorInfo(cursor: Cursor, index: number): RawTensorInfo {
   const at = cursor.at;
   const name = readString(cursor, `name of tensor ${index}`, MAX_TENSOR_NAME_BYTES);
   const field = `tensor '${name}'`;

@@ -5,7 +5,7 @@ import { badFile, type Cursor } from "./cursor.ts";
 import type { TensorInfo } from "./gguf.ts";
 
 /** A tensor info, as in the file. */
-export interface TensorDraft {
+export interface RawTensorInfo {
   readonly name: string;
   readonly shape: readonly number[];
   readonly ggmlType: number;
@@ -29,14 +29,14 @@ export interface Placement {
  * offset, an end beyond the file, and overlapping tensors. A tensor of an unreadable type gets the bytes up to the next
  * one.
  */
-export function placeTensors(drafts: readonly TensorDraft[], placement: Placement): Map<string, TensorInfo> {
+export function placeTensors(infos: readonly RawTensorInfo[], placement: Placement): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
-  for (const draft of drafts) {
-    if (draft.name === "" || tensors.has(draft.name)) {
+  for (const info of infos) {
+    if (info.name === "" || tensors.has(info.name)) {
       const expected = "a new name for each tensor";
-      throw badFile(placement.cursor, { field: `tensor '${draft.name}'`, at: draft.at, expected, found: "it again" });
+      throw badFile(placement.cursor, { field: `tensor '${info.name}'`, at: info.at, expected, found: "it again" });
     }
-    tensors.set(draft.name, placeTensor(draft, placement));
+    tensors.set(info.name, placeTensor(info, placement));
   }
   const inOrder = [...tensors.values()].sort((a, b) => a.offset - b.offset);
   checkOverlap(inOrder, placement.cursor.path);
@@ -48,23 +48,23 @@ export function placeTensors(drafts: readonly TensorDraft[], placement: Placemen
   return tensors;
 }
 
-function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBytes, shard }: Placement): TensorInfo {
-  const { name, shape, at } = draft;
+function placeTensor(info: RawTensorInfo, { cursor, alignment, dataOffset, fileBytes, shard }: Placement): TensorInfo {
+  const { name, shape, at } = info;
   const field = `tensor '${name}'`;
-  const quant = quantOf(draft.ggmlType) ?? unreadableQuant(draft.ggmlType);
+  const quant = quantOf(info.ggmlType) ?? unreadableQuant(info.ggmlType);
   const rowLen = shape[0]!; // at least one dimension: checked when read
   if (rowLen % quant.blockLen !== 0) {
     const expected = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
     throw badFile(cursor, { field, at, expected, found: `rows of ${rowLen}` });
   }
-  if (draft.dataOffset % alignment !== 0) {
+  if (info.dataOffset % alignment !== 0) {
     const expected = `an offset that is a multiple of ${alignment}`;
-    throw badFile(cursor, { field, at, expected, found: String(draft.dataOffset) });
+    throw badFile(cursor, { field, at, expected, found: String(info.dataOffset) });
   }
   const rows = shape.slice(1).reduce((product, size) => product * size, 1);
   // Sizes too large to be exact are larger than any file, so the comparison below still holds.
   const byteLength = (rowLen / quant.blockLen) * quant.blockBytes * rows;
-  const offset = dataOffset + draft.dataOffset;
+  const offset = dataOffset + info.dataOffset;
   if (offset + byteLength > fileBytes) {
     const expected = `its ${byteLength} bytes inside the file's ${fileBytes}`;
     throw badFile(cursor, { field, at, expected, found: `an end at ${offset + byteLength}: truncated or damaged` });

@@ -3,23 +3,23 @@ import type { Repair } from "./repair.ts";
 
 export const gptOss: Repair = {
   family: "gpt-oss",
-  applies: (draft) => draft.arch === "gptoss",
-  apply(draft) {
-    draft.arch = "gpt-oss";
-    draft.setPre("gpt-4o");
-    draft.setDefault("rope.scaling.type", "yarn");
-    draft.setDefault("expert_feed_forward_length", draft.shape("blk.0.ffn_gate_exps.weight")[1]!);
-    draft.rename(/\.attn_out\./, ".attn_output.");
-    draft.rename(/\.attn_sinks$/, ".attn_sinks.weight");
-    draft.rename(/\.ffn_norm\./, ".post_attention_norm.");
-    const heads = draft.number("attention.head_count");
-    const headDim = draft.number("attention.key_length", draft.number("embedding_length") / heads);
-    const kvDim = draft.number("attention.head_count_kv", heads) * headDim;
-    for (const name of Array.from(draft.parts.keys())) {
+  applies: (header) => header.arch === "gptoss",
+  apply(header) {
+    header.arch = "gpt-oss";
+    header.setPre("gpt-4o");
+    header.setDefault("rope.scaling.type", "yarn");
+    header.setDefault("expert_feed_forward_length", header.shape("blk.0.ffn_gate_exps.weight")[1]!);
+    header.rename(/\.attn_out\./, ".attn_output.");
+    header.rename(/\.attn_sinks$/, ".attn_sinks.weight");
+    header.rename(/\.ffn_norm\./, ".post_attention_norm.");
+    const heads = header.number("attention.head_count");
+    const headDim = header.number("attention.key_length", header.number("embedding_length") / heads);
+    const kvDim = header.number("attention.head_count_kv", heads) * headDim;
+    for (const name of Array.from(header.parts.keys())) {
       const fused = /^(.*\.attn_)qkv(\..*)$/.exec(name);
       if (!fused) continue;
       const named = (letter: string): string => `${fused[1]}${letter}${fused[2]}`;
-      draft.split(name, { [named("q")]: heads * headDim, [named("k")]: kvDim, [named("v")]: kvDim });
+      header.split(name, { [named("q")]: heads * headDim, [named("k")]: kvDim, [named("v")]: kvDim });
     }
   },
 };

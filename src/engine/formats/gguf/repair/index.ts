@@ -4,7 +4,7 @@
  */
 import type { Gguf, ModelHeader } from "../gguf.ts";
 import { inFile } from "../in-file.ts";
-import { Draft, type Part } from "./draft.ts";
+import { EditableHeader, type Part } from "./editable-header.ts";
 import { embeddingGemma, gemma3, gemma3n, gemma4 } from "./gemma.ts";
 import { glm4MoeLite, glmOcr } from "./glm.ts";
 import { gptOss } from "./gpt-oss.ts";
@@ -46,14 +46,14 @@ const REPAIRS: readonly Repair[] = [
  * Throws `bad_file` if a file has the mark of a family but lacks what its repair needs.
  */
 export function repairHeader(header: ModelHeader): ModelHeader {
-  const draft = repair(header);
-  return draft ? { ...header, ...partsOf(draft) } : header;
+  const edited = repair(header);
+  return edited ? { ...header, ...partsOf(edited) } : header;
 }
 
 /** As `repairHeader`, for an open file: `read` takes the names of the repaired header. Closing it closes the file. */
 export function repairGguf(gguf: Gguf): Gguf {
-  const draft = repair(gguf);
-  return draft ? readThrough(gguf, draft) : gguf;
+  const edited = repair(gguf);
+  return edited ? readThrough(gguf, edited) : gguf;
 }
 
 /**
@@ -61,12 +61,12 @@ export function repairGguf(gguf: Gguf): Gguf {
  * separately.
  */
 export function withDraftBlock(gguf: Gguf): Gguf {
-  const draft = repair(gguf, { movesDraftLayer: true });
-  return draft ? readThrough(gguf, draft) : gguf;
+  const edited = repair(gguf, { movesDraftLayer: true });
+  return edited ? readThrough(gguf, edited) : gguf;
 }
 
-/** A file seen through a draft. */
-function readThrough(gguf: Gguf, draft: Draft): Gguf {
+/** A file seen through a edited. */
+function readThrough(gguf: Gguf, edited: EditableHeader): Gguf {
   const kept = new Map<string, Uint8Array>(); // because callers keep their addresses
   const make = (name: string, { from, made }: Part): Uint8Array | undefined => {
     if (!made) return undefined;
@@ -76,14 +76,14 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
   };
   return {
     ...gguf,
-    ...partsOf(draft),
+    ...partsOf(edited),
     read(name) {
-      const part = draft.parts.get(name);
+      const part = edited.parts.get(name);
       if (!part) return gguf.read(name); // refuses an unknown name
       return make(name, part) ?? gguf.readRange(part.from.name, part.from.start, part.info.byteLength);
     },
     readRange(name, start, length) {
-      const part = draft.parts.get(name);
+      const part = edited.parts.get(name);
       const made = part && make(name, part);
       if (made) return made.subarray(start, start + length);
       const from = part?.from ?? { name, start: 0 }; // an unknown name is refused
@@ -98,38 +98,38 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
  * layout. A projector file itself is returned unchanged, or repaired.
  */
 export function projectorHeader(header: ModelHeader): ModelHeader | undefined {
-  const draft = visionDraft(header);
-  return draft && { ...header, ...partsOf(draft) };
+  const edited = visionHeader(header);
+  return edited && { ...header, ...partsOf(edited) };
 }
 
 /** As `projectorHeader`, for an open file. Closing it closes the file. */
 export function projectorGguf(gguf: Gguf): Gguf | undefined {
-  const draft = visionDraft(gguf);
-  return draft && readThrough(gguf, draft);
+  const edited = visionHeader(gguf);
+  return edited && readThrough(gguf, edited);
 }
 
-function visionDraft(header: ModelHeader): Draft | undefined {
-  const draft = new Draft(header);
+function visionHeader(header: ModelHeader): EditableHeader | undefined {
+  const edited = new EditableHeader(header);
   return inFile(header.path, () => {
-    const found = VISION_REPAIRS.find((each) => each.applies(draft));
-    found?.apply(draft);
-    return found && draft;
+    const found = VISION_REPAIRS.find((each) => each.applies(edited));
+    found?.apply(edited);
+    return found && edited;
   });
 }
 
-function repair(header: ModelHeader, { movesDraftLayer = false } = {}): Draft | undefined {
-  const draft = new Draft(header);
+function repair(header: ModelHeader, { movesDraftLayer = false } = {}): EditableHeader | undefined {
+  const edited = new EditableHeader(header);
   const applied = inFile(header.path, () =>
     REPAIRS.filter((each) => {
-      const applies = each.applies(draft);
-      if (applies && movesDraftLayer) each.moveDraftLayer?.(draft);
-      if (applies) each.apply(draft);
+      const applies = each.applies(edited);
+      if (applies && movesDraftLayer) each.moveDraftLayer?.(edited);
+      if (applies) each.apply(edited);
       return applies;
     }),
   );
-  return applied.length > 0 ? draft : undefined;
+  return applied.length > 0 ? edited : undefined;
 }
 
-function partsOf(draft: Draft): Pick<Gguf, "metadata" | "tensors"> {
-  return { metadata: draft.metadata, tensors: new Map([...draft.parts].map(([name, { info }]) => [name, info])) };
+function partsOf(edited: EditableHeader): Pick<Gguf, "metadata" | "tensors"> {
+  return { metadata: edited.metadata, tensors: new Map([...edited.parts].map(([name, { info }]) => [name, info])) };
 }

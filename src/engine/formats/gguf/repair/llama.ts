@@ -21,15 +21,15 @@ export const llama3: Repair = {
     const pre = metadata.get(PRE);
     return pre === undefined || pre === "default" || getNumber(metadata, EOS, undefined) === END_OF_TEXT;
   },
-  apply(draft) {
-    draft.setPre("llama-bpe");
-    draft.metadata.set(EOS, END_OF_TURN);
-    draft.metadata.set("tokenizer.ggml.eot_token_id", END_OF_TURN);
+  apply(header) {
+    header.setPre("llama-bpe");
+    header.metadata.set(EOS, END_OF_TURN);
+    header.metadata.set("tokenizer.ggml.eot_token_id", END_OF_TURN);
   },
 };
 
 export const llama4: Repair = {
   family: "Llama 4",
-  applies: (draft) => draft.arch === "llama4" && hasMedia(draft),
-  apply: (draft) => draft.hide(MEDIA_TENSORS),
+  applies: (header) => header.arch === "llama4" && hasMedia(header),
+  apply: (header) => header.hide(MEDIA_TENSORS),
 };

@@ -5,20 +5,20 @@ const KEYS = ["rope.scaling.beta_fast", "rope.scaling.mscale_all_dim", "rope.sca
 
 export const mistral3: Repair = {
   family: "Mistral 3",
-  applies: (draft) =>
-    draft.arch === "mistral3" &&
-    (hasMedia(draft) || KEYS.some((key) => draft.has(key)) || draft.get("rope.scaling.type") === ""),
-  apply(draft) {
-    draft.setPre("tekken");
-    draft.hide(MEDIA_TENSORS);
-    draft.move("rope.scaling_beta", "attention.temperature_scale");
-    draft.delete("rope.scaling.mscale");
-    if (draft.get("rope.scaling.type") === "") {
+  applies: (header) =>
+    header.arch === "mistral3" &&
+    (hasMedia(header) || KEYS.some((key) => header.has(key)) || header.get("rope.scaling.type") === ""),
+  apply(header) {
+    header.setPre("tekken");
+    header.hide(MEDIA_TENSORS);
+    header.move("rope.scaling_beta", "attention.temperature_scale");
+    header.delete("rope.scaling.mscale");
+    if (header.get("rope.scaling.type") === "") {
       for (const key of ["type", "factor", "beta_fast", "beta_slow", "mscale_all_dim"])
-        draft.delete(`rope.scaling.${key}`);
+        header.delete(`rope.scaling.${key}`);
     }
-    draft.move("rope.scaling.beta_fast", "rope.scaling.yarn_beta_fast");
-    draft.move("rope.scaling.beta_slow", "rope.scaling.yarn_beta_slow");
-    draft.move("rope.scaling.mscale_all_dim", "rope.scaling.yarn_log_multiplier");
+    header.move("rope.scaling.beta_fast", "rope.scaling.yarn_beta_fast");
+    header.move("rope.scaling.beta_slow", "rope.scaling.yarn_beta_slow");
+    header.move("rope.scaling.mscale_all_dim", "rope.scaling.yarn_log_multiplier");
   },
 };

@@ -5,40 +5,40 @@ import { MEDIA_TENSORS, type Repair } from "./repair.ts";
 
 export const olmo3: Repair = {
   family: "OLMo 3",
-  applies: (draft) => draft.arch === "olmo3",
-  apply(draft) {
-    draft.arch = "olmo2"; // the same steps
-    draft.setPre("dbrx");
+  applies: (header) => header.arch === "olmo3",
+  apply(header) {
+    header.arch = "olmo2"; // the same steps
+    header.setPre("dbrx");
   },
 };
 
 export const laguna: Repair = {
   family: "Laguna",
-  applies: (draft) =>
-    draft.arch === "laguna" && (draft.has("rope.swa.freq_base") || draft.hasTensor("blk.0.attn_g.weight")),
-  apply(draft) {
-    draft.move("rope.swa.dimension_count", "rope.dimension_count_swa");
-    draft.move("rope.swa.freq_base", "rope.freq_base_swa");
-    draft.move("rope.scaling.beta_fast", "rope.scaling.yarn_beta_fast");
-    draft.move("rope.scaling.beta_slow", "rope.scaling.yarn_beta_slow");
-    for (const key of ["partial_rotary_factor", "scaling.factor", "scaling.type"]) draft.delete(`rope.swa.${key}`);
-    draft.delete("rope.partial_rotary_factor");
-    for (const key of ["gating_type", "layer_types", "qk_norm", "sink_enabled"]) draft.delete(`attention.${key}`);
-    draft.rename(/\.attn_g\./, ".attn_gate.");
+  applies: (header) =>
+    header.arch === "laguna" && (header.has("rope.swa.freq_base") || header.hasTensor("blk.0.attn_g.weight")),
+  apply(header) {
+    header.move("rope.swa.dimension_count", "rope.dimension_count_swa");
+    header.move("rope.swa.freq_base", "rope.freq_base_swa");
+    header.move("rope.scaling.beta_fast", "rope.scaling.yarn_beta_fast");
+    header.move("rope.scaling.beta_slow", "rope.scaling.yarn_beta_slow");
+    for (const key of ["partial_rotary_factor", "scaling.factor", "scaling.type"]) header.delete(`rope.swa.${key}`);
+    header.delete("rope.partial_rotary_factor");
+    for (const key of ["gating_type", "layer_types", "qk_norm", "sink_enabled"]) header.delete(`attention.${key}`);
+    header.rename(/\.attn_g\./, ".attn_gate.");
   },
 };
 
 export const deepseekOcr: Repair = {
   family: "DeepSeek-OCR",
-  applies: (draft) => draft.arch === "deepseekocr",
-  apply(draft) {
-    draft.arch = "deepseek2-ocr";
-    draft.setDefault("attention.layer_norm_rms_epsilon", Math.fround(1e-6));
-    const blk = `blk.${draft.number("leading_dense_block_count", 0)}`;
-    const ffnDim = draft.shape(`${blk}.ffn_gate_exps.weight`)[1]!;
-    draft.setDefault("expert_feed_forward_length", ffnDim);
-    draft.setDefault("expert_shared_count", Math.floor(draft.shape(`${blk}.ffn_gate_shexp.weight`)[1]! / ffnDim));
-    draft.hide(MEDIA_TENSORS);
+  applies: (header) => header.arch === "deepseekocr",
+  apply(header) {
+    header.arch = "deepseek2-ocr";
+    header.setDefault("attention.layer_norm_rms_epsilon", Math.fround(1e-6));
+    const blk = `blk.${header.number("leading_dense_block_count", 0)}`;
+    const ffnDim = header.shape(`${blk}.ffn_gate_exps.weight`)[1]!;
+    header.setDefault("expert_feed_forward_length", ffnDim);
+    header.setDefault("expert_shared_count", Math.floor(header.shape(`${blk}.ffn_gate_shexp.weight`)[1]! / ffnDim));
+    header.hide(MEDIA_TENSORS);
   },
 };
 

@@ -6,7 +6,7 @@
  */
 import { AppError } from "../../../../base/index.ts";
 import type { MetadataValue } from "../gguf.ts";
-import type { Draft } from "./draft.ts";
+import type { EditableHeader } from "./editable-header.ts";
 import type { Repair } from "./repair.ts";
 
 type Keys = Readonly<Record<string, MetadataValue>>;
@@ -22,7 +22,7 @@ interface Layout {
   readonly moved?: Readonly<Record<string, string>>;
   readonly names: readonly (readonly [from: RegExp, to: string])[];
   /** Runs before tensors are renamed. `key` reads under `ARCH`, `set` writes under `clip`. */
-  readonly before?: (draft: Draft, set: (key: string, value: MetadataValue) => void) => void;
+  readonly before?: (header: EditableHeader, set: (key: string, value: MetadataValue) => void) => void;
 }
 
 const HALVES = {
@@ -75,23 +75,23 @@ const gemma4: Layout = {
     use_gelu: true, // as the models were trained
   },
   names: [],
-  before(draft) {
-    if (!draft.hasTensor("v.clamp_data")) return;
-    const [count = 0] = draft.shape("v.clamp_data"); // four per linear of each layer, and for the projection
-    const layers = draft.number("vision.block_count");
+  before(header) {
+    if (!header.hasTensor("v.clamp_data")) return;
+    const [count = 0] = header.shape("v.clamp_data"); // four per linear of each layer, and for the projection
+    const layers = header.number("vision.block_count");
     const linears = Math.floor(count / LIMITS.length);
     if (layers > LAYERS_MAX || linears > LIMITED.length * layers + 1) {
       const expected = `at most ${LAYERS_MAX} layers, and limits of their linears and the projection`;
-      throw new AppError("bad_file", `${draft.path}: expected ${expected}, got ${layers} and ${count} values`);
+      throw new AppError("bad_file", `${header.path}: expected ${expected}, got ${layers} and ${count} values`);
     }
     for (let i = 0; i < linears; i++) {
       const layer = Math.floor(i / LIMITED.length);
       const linear = layer < layers ? `v.blk.${layer}.${LIMITED[i % LIMITED.length]}` : "mm.input_projection";
       for (const [j, limit] of LIMITS.entries()) {
-        draft.view(`${linear}.${limit}`, "v.clamp_data", { shape: [1], first: i * LIMITS.length + j });
+        header.view(`${linear}.${limit}`, "v.clamp_data", { shape: [1], first: i * LIMITS.length + j });
       }
     }
-    draft.hide(/^v\.clamp_data$/);
+    header.hide(/^v\.clamp_data$/);
   },
 };
 
@@ -116,32 +116,32 @@ const qwen3: Layout = {
     [/^(v\.deepstack\.\d+)\.linear_fc/, "$1.fc"],
     [/\.norm([12])\./, ".ln$1."],
   ],
-  before(draft, set) {
-    setInnerSize(draft, set, "v.blk.0.mlp.linear_fc1.weight");
-    const [, positions = 0] = draft.hasTensor("v.pos_embed.weight") ? draft.shape("v.pos_embed.weight") : [];
-    if (!draft.has("vision.image_size")) {
-      set("vision.image_size", Math.max(1, Math.floor(Math.sqrt(positions))) * draft.number("vision.patch_size"));
+  before(header, set) {
+    setInnerSize(header, set, "v.blk.0.mlp.linear_fc1.weight");
+    const [, positions = 0] = header.hasTensor("v.pos_embed.weight") ? header.shape("v.pos_embed.weight") : [];
+    if (!header.has("vision.image_size")) {
+      set("vision.image_size", Math.max(1, Math.floor(Math.sqrt(positions))) * header.number("vision.patch_size"));
     }
-    const stacked = (draft.numbers("vision.deepstack_visual_indexes") ?? []).slice(0, STACKED_MAX);
+    const stacked = (header.numbers("vision.deepstack_visual_indexes") ?? []).slice(0, STACKED_MAX);
     for (const [i, layer] of stacked.entries()) {
-      draft.rename(new RegExp(`^v\\.deepstack_merger\\.${i}\\.`), `v.deepstack.${layer}.`);
+      header.rename(new RegExp(`^v\\.deepstack_merger\\.${i}\\.`), `v.deepstack.${layer}.`);
     }
-    splitFrames(draft);
+    splitFrames(header);
   },
 };
 
 /** One kernel over two frames, (side, side, 2, channel of each output), as one kernel a frame. */
-function splitFrames(draft: Draft): void {
+function splitFrames(header: EditableHeader): void {
   const name = "v.patch_embed.weight";
-  if (!draft.hasTensor(name)) return;
-  const [width = 1, height = 1, , kernels = 0] = draft.shape(name);
+  if (!header.hasTensor(name)) return;
+  const [width = 1, height = 1, , kernels = 0] = header.shape(name);
   const channels = 3;
   if (kernels > KERNELS_MAX) return; // the reader of the kernels reports the missing tensor
   for (const [frame, to] of ["v.patch_embd.weight", "v.patch_embd.weight.1"].entries()) {
     const rows = Int32Array.from({ length: kernels }, (_, kernel) => 2 * kernel + frame);
-    draft.gather(to, name, { shape: [width, height, channels, kernels / channels], rows, count: 2 * kernels });
+    header.gather(to, name, { shape: [width, height, channels, kernels / channels], rows, count: 2 * kernels });
   }
-  draft.hide(/^v\.patch_embed\.weight$/);
+  header.hide(/^v\.patch_embed\.weight$/);
 }
 
 const qwen25: Layout = {
@@ -150,9 +150,9 @@ const qwen25: Layout = {
   kind: "qwen2.5vl_merger",
   defaults: { ...CLIP_COLOURS, ...EPS, "vision.image_size": 560, use_silu: true },
   names: [[/^v\.merger\.ln_q\./, "v.post_ln."], [/^v\.merger\.mlp\.([02])\./, "mm.$1."], ...FRAMES],
-  before(draft, set) {
-    setInnerSize(draft, set, "v.blk.0.ffn_up.weight");
-    const [first = 7] = draft.numbers("vision.fullatt_block_indexes") ?? [];
+  before(header, set) {
+    setInnerSize(header, set, "v.blk.0.ffn_up.weight");
+    const [first = 7] = header.numbers("vision.fullatt_block_indexes") ?? [];
     set("vision.n_wa_pattern", first + 1);
   },
 };
@@ -191,21 +191,21 @@ const mistral3: Layout = {
     [/^mm\.patch_merger\.merging_layer\./, "mm.patch_merger."],
     [/^mm\.norm\./, "mm.input_norm."],
   ],
-  before(draft) {
-    const heads = draft.number("vision.attention.head_count");
-    draft.rename(/^(v\.blk\.\d+\.attn_[qk])\.weight$/, "$1.halves");
-    for (const name of Array.from(draft.parts.keys()).filter((each) => each.endsWith(".halves"))) {
-      const shape = draft.shape(name);
+  before(header) {
+    const heads = header.number("vision.attention.head_count");
+    header.rename(/^(v\.blk\.\d+\.attn_[qk])\.weight$/, "$1.halves");
+    for (const name of Array.from(header.parts.keys()).filter((each) => each.endsWith(".halves"))) {
+      const shape = header.shape(name);
       const count = shape[1] ?? 0;
       if (count > ROWS_MAX || count % (2 * heads) !== 0) {
         const expected = `at most ${ROWS_MAX} rows, in halves of ${heads} heads`;
-        throw new AppError("bad_file", `${draft.path}: tensor '${name}': expected ${expected}, got ${count}`);
+        throw new AppError("bad_file", `${header.path}: tensor '${name}': expected ${expected}, got ${count}`);
       }
       const rows = inPairs(count, heads);
-      draft.gather(name.replace(/halves$/, "weight"), name, { shape, rows, count: rows.length });
+      header.gather(name.replace(/halves$/, "weight"), name, { shape, rows, count: rows.length });
     }
-    draft.hide(/\.halves$/);
-    addRowEnd(draft);
+    header.hide(/\.halves$/);
+    addRowEnd(header);
   },
 };
 
@@ -223,40 +223,41 @@ function inPairs(count: number, heads: number): Int32Array {
 }
 
 /** The separator between an image's lines is a token of the text model. */
-function addRowEnd(draft: Draft): void {
-  if (!draft.hasTensor("token_embd.weight")) return;
-  const tokens = draft.metadata.get("tokenizer.ggml.tokens");
+function addRowEnd(header: EditableHeader): void {
+  if (!header.hasTensor("token_embd.weight")) return;
+  const tokens = header.metadata.get("tokenizer.ggml.tokens");
   const found = Array.isArray(tokens) ? (tokens as readonly unknown[]).indexOf(ROW_END.text) : -1;
-  const [dim = 0] = draft.shape("token_embd.weight");
+  const [dim = 0] = header.shape("token_embd.weight");
   const first = (found >= 0 ? found : ROW_END.id) * dim;
-  draft.view("v.token_embd.img_break", "token_embd.weight", { shape: [dim], first });
+  header.view("v.token_embd.img_break", "token_embd.weight", { shape: [dim], first });
 }
 
 /** The width of the blocks' MLPs, which some files omit. */
-function setInnerSize(draft: Draft, set: (key: string, value: MetadataValue) => void, name: string): void {
-  if (draft.has("vision.feed_forward_length") || !draft.hasTensor(name)) return;
-  set("vision.feed_forward_length", draft.shape(name)[1] ?? 0);
+function setInnerSize(header: EditableHeader, set: (key: string, value: MetadataValue) => void, name: string): void {
+  if (header.has("vision.feed_forward_length") || !header.hasTensor(name)) return;
+  set("vision.feed_forward_length", header.shape(name)[1] ?? 0);
 }
 
 function visionRepair({ family, archs, kind, defaults, moved = {}, names, before }: Layout): Repair {
   return {
     family,
-    applies: (draft) => archs.includes(draft.arch) && draft.has("vision.block_count") && draft.hasTensor(/^v\./),
-    apply(draft) {
+    applies: (header) => archs.includes(header.arch) && header.has("vision.block_count") && header.hasTensor(/^v\./),
+    apply(header) {
       const keys = new Map<string, MetadataValue>([["general.architecture", "clip"]]);
       const set = (key: string, value: MetadataValue): void => void keys.set(`clip.${key}`, value);
       for (const [key, value] of Object.entries(defaults)) set(key, value);
-      const own = `${draft.arch}.vision.`;
-      for (const [key, value] of draft.metadata) if (key.startsWith(own)) set(`vision.${key.slice(own.length)}`, value);
-      for (const [from, to] of Object.entries(moved)) if (draft.has(from)) set(to, draft.get(from)!);
+      const own = `${header.arch}.vision.`;
+      for (const [key, value] of header.metadata)
+        if (key.startsWith(own)) set(`vision.${key.slice(own.length)}`, value);
+      for (const [from, to] of Object.entries(moved)) if (header.has(from)) set(to, header.get(from)!);
       set("has_vision_encoder", true);
       set("projector_type", kind);
-      set("vision.projection_dim", draft.number("embedding_length", 0));
-      before?.(draft, set);
-      draft.hide(/^(?!v\.|mm\.)|^mm\.a\./);
-      for (const [from, to] of names) draft.rename(from, to);
-      draft.metadata.clear();
-      for (const [key, value] of keys) draft.metadata.set(key, value);
+      set("vision.projection_dim", header.number("embedding_length", 0));
+      before?.(header, set);
+      header.hide(/^(?!v\.|mm\.)|^mm\.a\./);
+      for (const [from, to] of names) header.rename(from, to);
+      header.metadata.clear();
+      for (const [key, value] of keys) header.metadata.set(key, value);
     },
   };
 }
@@ -266,7 +267,7 @@ const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type"];
 /** A projector file. LLaVA's first ones do not name their kind. */
 const projector: Repair = {
   family: "projectors",
-  applies: (draft) => draft.arch === "clip",
+  applies: (header) => header.arch === "clip",
   apply({ metadata }) {
     if (!KIND_KEYS.some((key) => metadata.has(key))) metadata.set("clip.projector_type", "mlp");
   },

@@ -14,7 +14,7 @@ export interface Part {
   readonly made?: { readonly sourceBytes: number; of(source: Uint8Array): Uint8Array };
 }
 
-export class Draft {
+export class EditableHeader {
   readonly path: string;
   readonly metadata: Map<string, MetadataValue>;
   readonly parts: Map<string, Part>;
