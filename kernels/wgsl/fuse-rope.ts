@@ -1,6 +1,6 @@
 /** Fuses the work on queries and keys between their matrices and attention into one dispatch. */
 import type { Dispatch, Operand, Params } from "./dispatch.ts";
-import { NONE } from "./draft.ts";
+import { NONE } from "./lowering.ts";
 import { isRead, isSame, nameOf, renamed, replace, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 
 /** Norms of q and k for `rope_store`: their inputs, weights, runs, and eps. */

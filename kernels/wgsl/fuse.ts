@@ -4,7 +4,7 @@
  * a long context is split.
  */
 import type { Dispatch } from "./dispatch.ts";
-import { NONE } from "./draft.ts";
+import { NONE } from "./lowering.ts";
 import { fuseSharedExpert } from "./fuse-moe.ts";
 import { fuseNorm } from "./fuse-norm.ts";
 import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";

@@ -2,7 +2,7 @@
 import { AppError } from "../../src/base/index.ts";
 import type { Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params } from "./dispatch.ts";
-import { batch, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
+import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
 /** Heads per workgroup of `attention`, and rows per workgroup of `attention_tile`. */
@@ -15,13 +15,13 @@ type BidirectionalAttention = Extract<Step, { op: "bidirectionalAttention" }>;
 /** Parameters of the scores. */
 type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim" | "window" | "scale" | "softCap">;
 
-export function lowerAttention(step: Attention, context: Context): Draft[] {
+export function lowerAttention(step: Attention, context: Context): StepDispatch[] {
   const { out, k, v, layer } = step;
   checkHeadDim(step.headDim);
   const cache = (part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
   const query = valueOf(step.q, context);
   const operands = [read(query), cache("keys"), cache("values"), batch, write(out, query, context)];
-  const store: Draft = {
+  const store: StepDispatch = {
     kernel: "store_kv",
     quants: [context.cacheType ?? "f32"],
     operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
@@ -36,7 +36,7 @@ export function lowerAttention(step: Attention, context: Context): Draft[] {
   ];
 }
 
-export function lowerBidirectionalAttention(step: BidirectionalAttention, context: Context): Draft[] {
+export function lowerBidirectionalAttention(step: BidirectionalAttention, context: Context): StepDispatch[] {
   checkHeadDim(step.headDim);
   const inputs = [step.q, step.k, step.v].map((buf) => read(valueOf(buf, context)));
   const operands = [...inputs, batch, write(step.out, valueOf(step.q, context), context)];
@@ -59,18 +59,18 @@ const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads
 });
 
 /** Attention for many rows. @param ctxLen of the keys' cache; 0 if keys are rows of this run */
-function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): Draft {
+function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): StepDispatch {
   const grid = { x: heads.nHeads, rows: "all", times: 1, rowsEach: ROWS } as const;
   return { kernel: "attention_tile", quants: ["f32"], operands, params: headParams(heads, ctxLen), grid };
 }
 
 /** Attention for few rows, and the dispatch that joins its splits. @param operands the last one is the result */
-function inSplits(step: Attention, operands: readonly Operand[], context: Context): Draft[] {
+function inSplits(step: Attention, operands: readonly Operand[], context: Context): StepDispatch[] {
   const { out, nHeads, nKvHeads, headDim, window } = step;
   const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;
   const [y, splits] = [valueOf(out, context), splitsOf(seen)];
   const parts = write({ name: "attention.parts", dim: nHeads * splits * (headDim + 2) }, y, context);
-  const attention: Draft = {
+  const attention: StepDispatch = {
     kernel: "attention",
     quants: [context.cacheType ?? "f32"],
     operands: [...operands, parts],
@@ -78,7 +78,7 @@ function inSplits(step: Attention, operands: readonly Operand[], context: Contex
     grid: { ...grid(y), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
   };
   if (splits === 1) return [attention];
-  const reduce: Draft = {
+  const reduce: StepDispatch = {
     kernel: "attention_reduce",
     operands: [read(parts.value), batch, update(y)],
     params: { heads: nHeads, headDim, window, ...splitParams(seen) },

@@ -2,7 +2,7 @@
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
-import { again, batch, grid, NONE, read, vector, write, type Context, type Draft } from "./draft.ts";
+import { again, batch, grid, NONE, read, vector, write, type Context, type StepDispatch } from "./lowering.ts";
 
 /** Rows per workgroup of the kernel for few rows. */
 const FEW_ROWS = 4;
@@ -22,11 +22,11 @@ export function partsOf(weight: Weight, context: Context) {
 export function matmul(
   { out, x, w, b }: { out: Buf; x: Activation; w: Weight; b?: Weight | undefined },
   context: Context,
-): Draft[] {
+): StepDispatch[] {
   const y = write(out, x, context);
   const { many, tuning } = context;
   const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [FEW_ROWS, tuning.columns];
-  const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
+  const lowered = partsOf(w, context).map(({ piece, first, column, count }, i): StepDispatch => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     return {
       kernel: many ? "matmul" : "linear",
@@ -49,15 +49,16 @@ export function matmul(
       grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
     };
   });
-  const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);
-  return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
+  const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
+    matmul({ out: to, x: from, w: part }, context);
+  return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }
 
 /** y += b · (a · x) for each change of a matrix. */
 export function lowRank(
-  parts: { y: Activation; x: Activation; w: Weight; multiply(w: Weight, from: Activation, to: Buf): Draft[] },
+  parts: { y: Activation; x: Activation; w: Weight; multiply(w: Weight, from: Activation, to: Buf): StepDispatch[] },
   context: Context,
-): Draft[] {
+): StepDispatch[] {
   const { y, x, w, multiply } = parts;
   return (w.lowRank ?? []).flatMap(({ a, b }) => {
     const [inner, change] = [
@@ -76,7 +77,7 @@ export function add(
   b: Activation,
   { out, scale }: { out: Buf; scale: number },
   context: Context,
-): Draft {
+): StepDispatch {
   const operands = [read(a), read(b), write(out, a, context)];
   return { kernel: "add", operands, params: { dim: out.dim, scale }, grid: grid(a) };
 }

@@ -19,8 +19,8 @@ import {
   WG,
   write,
   type Context,
-  type Draft,
-} from "./draft.ts";
+  type StepDispatch,
+} from "./lowering.ts";
 import { lowRank, matmul } from "./lower-matmul.ts";
 
 /** Maximum number of experts: their logits are in workgroup memory. */
@@ -38,7 +38,7 @@ interface Router {
   readonly nExperts: number;
 }
 
-export function lowerMoe(given: Extract<Step, { op: "moe" }>, context: Context): Draft[] {
+export function lowerMoe(given: Extract<Step, { op: "moe" }>, context: Context): StepDispatch[] {
   const step = plainGating(given);
   const nExperts = step.router.outDim;
   if (nExperts > EXPERTS_MAX)
@@ -73,7 +73,7 @@ const expertsOf = ({ first, count }: Piece, { tensorRows }: Weight) => ({
 const matrixOf = ({ name }: Weight, { index }: Piece): Operand => ({ kind: "matrix", tensor: name, piece: index });
 
 /** The choice, gate and up at once, then down with the sum. */
-function fused(step: Moe, { input, logits, nExperts }: Router, context: Context): Draft[] {
+function fused(step: Moe, { input, logits, nExperts }: Router, context: Context): StepDispatch[] {
   const { gate, up, down, nUsed } = step;
   const choices = write({ name: "moe.choices", dim: 2 * nUsed }, input, context);
   const inner = write({ name: "moe.up", dim: up.outDim }, input, context, nUsed);
@@ -83,7 +83,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
   const factors = gate.scale || up.scale ? [gate.scale ?? ones, up.scale ?? ones] : [];
   const upPieces = context.piecesOf(up);
   return [
-    ...context.piecesOf(gate).map((piece, i): Draft => {
+    ...context.piecesOf(gate).map((piece, i): StepDispatch => {
       const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // divided alike
       const norm: Operand = { kind: "vectors", weights: factors };
       const outputs = [again(inner, i), again(shared, i), again(choices, i)];
@@ -111,7 +111,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
         grid: { x: Math.ceil(gate.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
       };
     }),
-    ...context.piecesOf(down).map((piece, i): Draft => {
+    ...context.piecesOf(down).map((piece, i): StepDispatch => {
       const constant: Operand = { kind: "constant", values: down.scale };
       const base = i === 0 ? 0 : 2; // zero, or the experts of earlier pieces
       return {
@@ -133,13 +133,13 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
 }
 
 /** Each product separately. */
-function apart(step: Moe, { input, logits, nExperts }: Router, context: Context): Draft[] {
+function apart(step: Moe, { input, logits, nExperts }: Router, context: Context): StepDispatch[] {
   const { out, nUsed } = step;
   const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
   const shares = write({ name: "moe.shares", dim: nUsed }, input, context);
   const groups = context.many ? group({ input, ids, nExperts }, nUsed, context) : undefined;
   const inner = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
-  const multiply = (y: Written, x: Activation, w: Weight): Draft[] =>
+  const multiply = (y: Written, x: Activation, w: Weight): StepDispatch[] =>
     expertMatmul({ y, x, w, ids: ids.value, groups }, context);
   const [gated, up] = [inner("moe.gate", step.gate.outDim), inner("moe.up", step.up.outDim)];
   const down = inner("moe.down", step.down.outDim);
@@ -150,7 +150,7 @@ function apart(step: Moe, { input, logits, nExperts }: Router, context: Context)
       params: { experts: nExperts, used: nUsed, normalize: step.normalize ? 1 : 0, scale: step.scale },
       grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
     },
-    ...(groups ? [groups.draft] : []),
+    ...(groups ? [groups.lowered] : []),
     ...multiply(gated, input, step.gate),
     ...multiply(up, input, step.up),
     gate(gated.value, up.value, step.act),
@@ -166,7 +166,7 @@ function apart(step: Moe, { input, logits, nExperts }: Router, context: Context)
 
 /** The choices of a run in the order of their experts. */
 interface Groups {
-  readonly draft: Draft;
+  readonly lowered: StepDispatch;
   readonly order: Activation;
   readonly tiles: Activation;
   readonly nExperts: number;
@@ -180,13 +180,13 @@ function group(
   const order = write({ name: "moe.order", dim: nUsed }, input, context);
   // Every tile has at least one choice, so there is room for one more, which holds their number.
   const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);
-  const draft: Draft = {
+  const lowered: StepDispatch = {
     kernel: "moe_group",
     operands: [read(ids.value), order, tiles, batch],
     params: { experts: nExperts, used: nUsed, wanted: input.rows === "wanted" ? 1 : 0 },
     grid: { x: 1, rows: input.rows, times: 1, rowsEach: Number.MAX_SAFE_INTEGER },
   };
-  return { draft, order: order.value, tiles: tiles.value, nExperts };
+  return { lowered, order: order.value, tiles: tiles.value, nExperts };
 }
 
 /** Parameters that all kernels with one matrix per expert share. */
@@ -206,10 +206,10 @@ function expertParams(w: Weight, piece: Piece): Params {
 function expertMatmul(
   parts: { y: Written; x: Activation; w: Weight; ids: Activation; groups: Groups | undefined },
   context: Context,
-): Draft[] {
+): StepDispatch[] {
   const { y, x, w, ids, groups } = parts;
   const times = y.value.times;
-  const drafts = context.piecesOf(w).map((piece, i): Draft => ({
+  const lowered = context.piecesOf(w).map((piece, i): StepDispatch => ({
     kernel: groups ? "moe_matmul" : "moe_linear",
     quants: [w.quant.name],
     operands: [
@@ -235,7 +235,7 @@ function expertMatmul(
         }
       : { x: Math.ceil(w.outDim / context.tuning.columns), rows: x.rows, times, rowsEach: 1 },
   }));
-  const multiply = (part: Weight, from: Activation, to: Buf): Draft[] =>
+  const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids, groups }, context);
-  return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
+  return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }

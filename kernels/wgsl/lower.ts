@@ -18,9 +18,9 @@ import {
   WG,
   write,
   type Context,
-  type Draft,
+  type StepDispatch,
   type LowerOptions,
-} from "./draft.ts";
+} from "./lowering.ts";
 import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
 import { add, matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
@@ -35,8 +35,8 @@ export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[]
   const context: Context = { tuning: PLAIN, ...options, rows: new Map() };
   return steps.flatMap((step, index) => {
     // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
-    const drafts = (ops[step.op] as (step: Step, context: Context) => Draft[])(step, context);
-    return drafts.map((draft) => ({ ...draft, step: index }));
+    const lowered = (ops[step.op] as (step: Step, context: Context) => StepDispatch[])(step, context);
+    return lowered.map((lowered) => ({ ...lowered, step: index }));
   });
 }
 
@@ -45,7 +45,7 @@ function lookUp(
   kernel: "embed" | "add_position",
   { table, out, scale }: { table: Weight; out: Operand & { value: Activation }; scale: number },
   context: Context,
-): Draft[] {
+): StepDispatch[] {
   if (table.lowRank)
     throw new AppError("unsupported", `tensor '${table.name}': the GPU kernels take no adapters of tables`);
   return partsOf(table, context).map(({ piece }, i) => ({
@@ -68,14 +68,14 @@ function lookUp(
 function inPlace(
   kernel: Dispatch["kernel"],
   { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: Params },
-): Draft[] {
+): StepDispatch[] {
   return [{ kernel, operands: [update(x), ...others], params: { dim: x.buf.dim, ...params }, grid: grid(x) }];
 }
 
 /** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>(["embed: a second table", "sigmoid or tanh"]);
 
-export const ops: Ops<Draft[], Context, "unsupported"> = {
+export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   embed({ out, table, scale }, context) {
     return lookUp("embed", { table, out: write(out, { buf: out, rows: "all", times: 1 }, context), scale }, context);
   },

@@ -37,7 +37,7 @@ export interface Context extends LowerOptions {
   readonly rows: Map<string, RowKind>;
 }
 
-export type Draft = Omit<Dispatch, "step">;
+export type StepDispatch = Omit<Dispatch, "step">;
 
 export const batch: Operand = { kind: "batch" };
 /** For an optional vector of a kernel. */
@@ -75,7 +75,7 @@ export const grid = (value: Activation, perThread = 1): Dispatch["grid"] => ({
 export const again = (out: Operand & { value: Activation }, i: number): Operand => (i === 0 ? out : update(out.value));
 
 /** up = act(gate) ⊙ up */
-export function gate(gated: Activation, up: Activation, act: Act): Draft {
+export function gate(gated: Activation, up: Activation, act: Act): StepDispatch {
   const params = { dim: up.buf.dim, kind: ACTIVATIONS[act] };
   return { kernel: "gate", operands: [read(gated), update(up)], params, grid: grid(up) };
 }

@@ -42,7 +42,7 @@ const WORDS = {
 const INHERITED = ["renderer", "parser", "requires", "hearth_template"] as const;
 
 /** A layer, with its bytes until they are a blob. */
-interface Draft extends Layer {
+interface PendingLayer extends Layer {
   readonly bytes?: Uint8Array;
   /** A file that became a blob for this request. */
   readonly isNew?: boolean;
@@ -135,15 +135,18 @@ async function* storeModel(
   const weights = yield* storeWeights(parts, { base, inspected, request, claims });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the order that clients expect
   const format = detectFormat(request, { base, inspected });
-  const described = files.map((file): Draft => ({ ...layerOfFile(file), isNew: file.isNew }));
-  const layers = [...draftLayers({ ...weights, request: format ? withStop(request, format) : request }), ...described];
-  const config = await draftConfig({ root, ...weights, layers, request });
-  for (const draft of shape === "modelfile" ? [...layers, config] : layers) {
-    const isParams = isKind(draft, "params");
+  const described = files.map((file): PendingLayer => ({ ...layerOfFile(file), isNew: file.isNew }));
+  const layers = [
+    ...pendingLayers({ ...weights, request: format ? withStop(request, format) : request }),
+    ...described,
+  ];
+  const config = await pendingConfig({ root, ...weights, layers, request });
+  for (const layer of shape === "modelfile" ? [...layers, config] : layers) {
+    const isParams = isKind(layer, "params");
     if (format && isParams && shape !== "modelfile") yield { status: `using autodetected template ${format.name}` };
-    const isNew = await putDraft(root, draft);
-    if (isNew) claims.add(draft.digest, true);
-    yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${draft.digest}` };
+    const isNew = await putLayer(root, layer);
+    if (isNew) claims.add(layer.digest, true);
+    yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${layer.digest}` };
   }
   yield { status: "writing manifest" };
   checkNotCancelled(parts.signal);
@@ -274,17 +277,17 @@ interface Ingredients extends StoredWeights {
 }
 
 /** Layers: the model, the base's other layers unless the request replaces them, further files, texts. */
-function draftLayers({ base, files, request }: Ingredients): Draft[] {
+function pendingLayers({ base, files, request }: Ingredients): PendingLayer[] {
   const kept = (base?.layers ?? []).filter((layer) => !replacedBy(request).some((kind) => isKind(layer, kind)));
-  const weights = files.map(({ kind, blob, isNew, from }): Draft => {
+  const weights = files.map(({ kind, blob, isNew, from }): PendingLayer => {
     return { mediaType: mediaType(kind), ...blob, isNew, ...(from === undefined ? {} : { from }) };
   });
   const isModel = (layer: Layer): boolean => isKind(layer, "model");
-  const drafts = [...kept, ...weights].sort((a, b) => Number(isModel(b)) - Number(isModel(a)));
+  const layers = [...kept, ...weights].sort((a, b) => Number(isModel(b)) - Number(isModel(a)));
   const add = (kind: LayerKind, text: string): void => {
-    const draft = draftOf(mediaType(kind), text);
-    const isThere = drafts.some((other) => other.mediaType === draft.mediaType && other.digest === draft.digest);
-    if (!isThere) drafts.push(draft); // skips a licence of the base
+    const layer = pendingLayer(mediaType(kind), text);
+    const isThere = layers.some((other) => other.mediaType === layer.mediaType && other.digest === layer.digest);
+    if (!isThere) layers.push(layer); // skips a licence of the base
   };
   if (request.template) add("template", request.template);
   if (request.system) add("system", request.system);
@@ -292,7 +295,7 @@ function draftLayers({ base, files, request }: Ingredients): Draft[] {
   const parameters = { ...base?.parameters, ...request.parameters };
   if (Object.keys(request.parameters).length > 0) add("params", JSON.stringify(parameters));
   if (request.messages.length > 0) add("messages", JSON.stringify(request.messages));
-  return drafts;
+  return layers;
 }
 
 function replacedBy({ template, system, parameters, messages, draft }: CreateRequest): LayerKind[] {
@@ -307,7 +310,7 @@ function replacedBy({ template, system, parameters, messages, draft }: CreateReq
 
 const isKind = (layer: Layer, kind: LayerKind): boolean => layersOf([layer], kind).length > 0;
 
-async function draftConfig(parts: Ingredients & { root: string; layers: readonly Layer[] }): Promise<Draft> {
+async function pendingConfig(parts: Ingredients & { root: string; layers: readonly Layer[] }): Promise<PendingLayer> {
   const { root, base, files, layers, request } = parts;
   const detailsOf = async (kind: "model" | "projector"): Promise<GgufDetails[]> => {
     const found = files.filter((file) => file.kind === kind).map((file) => file.details);
@@ -318,7 +321,7 @@ async function draftConfig(parts: Ingredients & { root: string; layers: readonly
   assert(details, "a model without weights");
   const otherFamilies = (await detailsOf("projector")).map(({ family }) => family);
   const config = imageConfig({ details, otherFamilies, layers, extras: extrasOf(request, base) });
-  return draftOf(CONFIG_TYPE, JSON.stringify(config));
+  return pendingLayer(CONFIG_TYPE, JSON.stringify(config));
 }
 
 function extrasOf({ extras, capabilities, template }: CreateRequest, base: Base | undefined): ConfigExtras {
@@ -340,19 +343,19 @@ function extrasOf({ extras, capabilities, template }: CreateRequest, base: Base 
   };
 }
 
-function draftOf(type: string, text: string): Draft {
+function pendingLayer(type: string, text: string): PendingLayer {
   const bytes = new TextEncoder().encode(text);
   return { mediaType: type, digest: digestOf(bytes), size: bytes.length, bytes };
 }
 
-/** The manifest's part of a draft layer. */
-function layerOf({ mediaType: type, digest, size, from, name }: Draft): Layer {
+/** The manifest's part of a pending layer. */
+function layerOf({ mediaType: type, digest, size, from, name }: PendingLayer): Layer {
   const named = { ...(from === undefined ? {} : { from }), ...(name === undefined ? {} : { name }) };
   return { mediaType: type, digest, size, ...named };
 }
 
 /** True if the blob did not exist before the request. */
-async function putDraft(root: string, { digest, size, bytes, isNew = false }: Draft): Promise<boolean> {
+async function putLayer(root: string, { digest, size, bytes, isNew = false }: PendingLayer): Promise<boolean> {
   if (!bytes || (await findBlob(root, digest)) === size) {
     await touchBlob(root, digest);
     return isNew;

@@ -29,7 +29,7 @@ const CHUNK_KINDS: readonly OpKind[] = [
 ];
 const ROW_KINDS: ReadonlySet<OpKind> = new Set(KINDS.filter((kind) => !CHUNK_KINDS.includes(kind)));
 
-interface Draft<K extends OpKind = OpKind> {
+interface PendingRecord<K extends OpKind = OpKind> {
   readonly kind: K;
   readonly rowSet: number;
   readonly perRow: number;
@@ -80,7 +80,7 @@ export interface RecordList {
   /** Adds a record over the rows of an activation. */
   add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
   /** The last record, if it has that kind: to be changed in place. */
-  last<K extends OpKind>(kind: K): Draft<K> | undefined;
+  last<K extends OpKind>(kind: K): PendingRecord<K> | undefined;
   /** Address of the packed form of an activation, made by a separate record unless the previous one can make it too. */
   packed(x: Activation): number;
   /** Address of an activation's words, made by a separate record. */
@@ -94,7 +94,7 @@ export function makeRecordList(
   { buffers, memory }: { buffers: Buffers; memory: Memory },
   { maxRows, result }: { maxRows: number; result: Buf | undefined },
 ): RecordList {
-  const drafts: Draft[] = [];
+  const pending: PendingRecord[] = [];
   const made = new Map<string, Activation>();
   const packed = new Map<string, number>();
   const words = new Map<string, number>();
@@ -114,11 +114,11 @@ export function makeRecordList(
       return activation;
     },
     add(kind, { rowSet, perRow }, values) {
-      drafts.push({ kind, rowSet, perRow, values });
+      pending.push({ kind, rowSet, perRow, values });
     },
     last<K extends OpKind>(kind: K) {
-      const draft = drafts.at(-1);
-      return draft?.kind === kind ? (draft as unknown as Draft<K>) : undefined; // kind checked above
+      const record = pending.at(-1);
+      return record?.kind === kind ? (record as unknown as PendingRecord<K>) : undefined; // kind checked above
     },
     packed(x) {
       const known = packed.get(x.name);
@@ -127,9 +127,9 @@ export function makeRecordList(
       const address = buffers.of(`packed ${x.name} ${x.dim}`, bytes);
       packed.set(x.name, address);
       for (const kind of ["rmsNorm", "layerNorm", "gate"] as const) {
-        const draft = list.last(kind);
-        if (draft?.values.out !== x.address) continue;
-        draft.values = { ...draft.values, packed: address };
+        const record = list.last(kind);
+        if (record?.values.out !== x.address) continue;
+        record.values = { ...record.values, packed: address };
         return address;
       }
       list.add("pack", x, { x: x.address, packed: address, n: x.dim });
@@ -148,45 +148,46 @@ export function makeRecordList(
       words.delete(name);
     },
     finish() {
-      const block = memory.allocate(Math.max(1, drafts.length) * RECORD_BYTES, "records");
+      const block = memory.allocate(Math.max(1, pending.length) * RECORD_BYTES, "records");
       const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);
-      for (const [index, { kind, rowSet, perRow, values }] of drafts.entries()) {
-        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(drafts, index) }, values });
+      for (const [index, { kind, rowSet, perRow, values }] of pending.entries()) {
+        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(pending, index) }, values });
       }
-      return { ops: block.address, count: drafts.length, cuts: cutsOf(drafts) };
+      return { ops: block.address, count: pending.length, cuts: cutsOf(pending) };
     },
   };
   return list;
 }
 
 /** The number of following records that run together with this one. */
-function joinedFrom(drafts: readonly Draft[], index: number): number {
-  const first = drafts[index]!;
+function joinedFrom(pending: readonly PendingRecord[], index: number): number {
+  const first = pending[index]!;
   if (!ROW_KINDS.has(first.kind)) return 0;
-  const joins = (each: Draft): boolean =>
+  const joins = (each: PendingRecord): boolean =>
     ROW_KINDS.has(each.kind) && each.rowSet === first.rowSet && each.perRow === first.perRow;
-  const end = drafts.findIndex((each, i) => i > index && !joins(each));
-  return (end < 0 ? drafts.length : end) - index - 1;
+  const end = pending.findIndex((each, i) => i > index && !joins(each));
+  return (end < 0 ? pending.length : end) - index - 1;
 }
 
 /**
  * Excludes places among records that run together, between sorting the rows by expert and their products (only the
  * sorting pass can read it), and where rows are the wanted ones: interleaved passes would overwrite their results.
  */
-function cutsOf(drafts: readonly Draft[]): number[] {
-  const wanted = drafts.findIndex(({ rowSet }) => rowSet === ROWS.wanted);
-  const last = wanted < 0 ? drafts.length : wanted;
-  const usesGroups = ({ kind, values }: Draft): boolean => kind === "linear" && "groups" in values && !!values.groups;
+function cutsOf(pending: readonly PendingRecord[]): number[] {
+  const wanted = pending.findIndex(({ rowSet }) => rowSet === ROWS.wanted);
+  const last = wanted < 0 ? pending.length : wanted;
+  const usesGroups = ({ kind, values }: PendingRecord): boolean =>
+    kind === "linear" && "groups" in values && !!values.groups;
   const cuts: number[] = [];
   for (let i = 0; i < last;) {
-    let end = i + 1 + joinedFrom(drafts, i);
-    if (drafts[i]!.kind === "group") {
-      const next = drafts.findIndex(({ kind }, at) => at > i && kind === "group");
-      const range = drafts.slice(0, next < 0 ? drafts.length : next);
+    let end = i + 1 + joinedFrom(pending, i);
+    if (pending[i]!.kind === "group") {
+      const next = pending.findIndex(({ kind }, at) => at > i && kind === "group");
+      const range = pending.slice(0, next < 0 ? pending.length : next);
       end = range.findLastIndex(usesGroups) + 1;
     }
     if (end < last) cuts.push(end);
     i = end;
   }
-  return [...cuts, drafts.length];
+  return [...cuts, pending.length];
 }

@@ -47,7 +47,7 @@ export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "cac
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
-interface Draft extends Pick<Plan, "capacity"> {
+interface LoweredPlan extends Pick<Plan, "capacity"> {
   readonly few: PassParts;
   readonly many: PassParts;
   readonly memory: MemoryPlan;
@@ -62,12 +62,12 @@ export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number
  * enough.
  */
 export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
-  const { memory, weights, capacity } = draftPlan(device, program, options);
+  const { memory, weights, capacity } = lowerPlan(device, program, options);
   const chooser = program.logits ? chooserBytes(program.logits.dim, choosingRows(capacity, options)) : 0;
   return memory.bytes + weights.bytes + chooser;
 }
 
-function draftPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): Draft {
+function lowerPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): LoweredPlan {
   checkOps(program, { name: "webgpu", ops, variants });
   checkQuants(program);
   const capacity = capacityOf(program, options);
@@ -99,13 +99,13 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
 
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
-  const plain = draftPlan(device, program, options); // refuses programs that no kernels can run
+  const plain = lowerPlan(device, program, options); // refuses programs that no kernels can run
   const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
-  const { few, many, capacity, ...draft } = tuning === PLAIN ? plain : draftPlan(device, program, options, tuning);
+  const { few, many, capacity, ...lowered } = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
-  const memory = await makeMemory(device, draft.memory);
+  const memory = await makeMemory(device, lowered.memory);
   try {
-    const weights = await uploadWeights(device, draft.weights, {
+    const weights = await uploadWeights(device, lowered.weights, {
       source: program.weights,
       signal,
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),

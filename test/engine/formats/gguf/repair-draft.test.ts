@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
-import { Draft } from "../../../../src/engine/formats/gguf/repair/draft.ts";
+import { EditableHeader } from "../../../../src/engine/formats/gguf/repair/editable-header.ts";
 import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts";
 import { writeGguf, type WriteModel, type WriteValue } from "../../../../src/engine/formats/files/write.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
@@ -26,11 +26,11 @@ const model = (metadata: Record<string, WriteValue>): WriteModel => ({
   ],
 });
 
-async function withDraft(run: (draft: Draft) => void): Promise<void> {
+async function withDraft(run: (draft: EditableHeader) => void): Promise<void> {
   await withFolder(async (path) => {
     await writeGguf(path("m.gguf"), model({}));
     const file = openGguf(path("m.gguf"));
-    run(new Draft(file));
+    run(new EditableHeader(file));
     file.close();
   });
 }
