@@ -108,7 +108,7 @@ const PORTABLE =
   /^src\/engine\/(index|portable)\.ts$|^(src\/engine\/(formats\/(quant|gguf)|text|program|backends|architectures|batching|runner)|src\/page\/engine|kernels\/wgsl)\//;
 /** Files of the core that adapt a host. */
 const HOSTS =
-  /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|registry|outlook)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
+  /^src\/(engine\/(backends\/(host|onnx)\/|backends\/(index|registry|device-probe)\.ts|runner\/process\.ts)|page\/engine\/build\.ts)/;
 
 const portable: Check = (source) => [
   ...importsOf(source).flatMap(({ from }) =>

@@ -198,8 +198,8 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
     .option("--tune", "print the fastest kernels of the default GPU; search for unknown ones", false)
     .option("--backend <name>", `print what this backend would use, as JSON: ${BACKENDS}`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
-      const { showDevices, showKernels, showOutlook } = await diagnostics();
-      if (backend !== undefined) return showOutlook(terminal(), backend);
+      const { showDevices, showKernels, showProbe } = await diagnostics();
+      if (backend !== undefined) return showProbe(terminal(), backend);
       if (!tune) {
         await showDevices(terminal(), { json });
         if (!json) terminal().write(`${await (await import("./kernels.ts")).kernelsLine()}\n`);

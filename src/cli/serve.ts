@@ -13,7 +13,7 @@ import type { OpenParts } from "../gateway/operate/open.ts";
 import { type Config, type ConfigSources, hasSections, readConfig } from "../base/config/index.ts";
 import type { LoadMessage } from "../engine/index.ts";
 import {
-  askOutlook,
+  probeInChild,
   makeRemoteRuntime,
   makeRuntime,
   RunnerProcess,
@@ -96,7 +96,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       "any machine that reaches this server may use and change its models: set HEARTH_API_KEYS, or listen on HEARTH_HOST=127.0.0.1",
     );
   }
-  const outlook = outlookOf(options, config, log);
+  const probed = probe(options, config, log);
   const { store: stored, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("no signing key: private registries will refuse requests", { error: messageOf(error) }),
@@ -114,9 +114,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare, kernels });
   const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store, log }), log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, { kernels, log }));
+  const device = probed.then((at) => at.gpu ?? cpuDevice(config, at.backend, { kernels, log }));
   const machine = async (): Promise<Machine> =>
-    describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
+    describeMachine(config, { backend: (await probed).backend, device: await device, loading });
   const lifecycle: Lifecycle = { phase: "starting" };
   const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer });
   const { gather } = metrics;
@@ -140,7 +140,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   lifecycle.phase = "serving";
   spare?.prepare();
   if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);
-  const { backend } = await outlook;
+  const { backend } = await probed;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
   const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
@@ -353,9 +353,9 @@ function canClaim(lock: StoreLock): boolean {
   }
 }
 
-function outlookOf({ command, env }: ServeOptions, { backend }: Config, log: Logger): ReturnType<typeof askOutlook> {
+function probe({ command, env }: ServeOptions, { backend }: Config, log: Logger): ReturnType<typeof probeInChild> {
   const question = { backend, command: [...command, "devices", "--backend", backend], env };
-  return askOutlook(question).catch((error: unknown) => {
+  return probeInChild(question).catch((error: unknown) => {
     log.warn("device probe failed", { backend, error: messageOf(error) });
     return { backend };
   });

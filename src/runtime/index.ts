@@ -1,5 +1,5 @@
 /** Inference on the models of a library, by runners of this machine or by a server elsewhere. */
-export { askOutlook } from "./processes/ask-outlook.ts";
+export { probeInChild } from "./processes/probe-device.ts";
 export { fieldsOfPrefix } from "./requests/json-prefix.ts";
 export { makeRuntime } from "./local.ts";
 export { makeRemoteRuntime } from "./remote/remote.ts";

@@ -4,7 +4,7 @@
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend, gpuTools, loadOptionsFor, outlookOf } from "../../engine/backends/index.ts";
+import { chooseBackend, gpuTools, loadOptionsFor, probeDevice } from "../../engine/backends/index.ts";
 import { addStates, normalized, poolingOf, type Program, type Session } from "../../engine/index.ts";
 import { AppError, formatTuning, type KernelChoice, messageOf } from "../../base/index.ts";
 import { joined, plain, sequences } from "../terminal/drawing.ts";
@@ -119,8 +119,8 @@ export async function showDevices(terminal: Terminal, { json }: { json: boolean 
 }
 
 /** Prints the device probe of a backend as JSON. Throws `unsupported`. */
-export async function showOutlook(terminal: Terminal, backend: string): Promise<void> {
-  terminal.write(`${JSON.stringify(await outlookOf(backend))}\n`);
+export async function showProbe(terminal: Terminal, backend: string): Promise<void> {
+  terminal.write(`${JSON.stringify(await probeDevice(backend))}\n`);
 }
 
 /**

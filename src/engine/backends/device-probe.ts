@@ -3,7 +3,7 @@ import { dawn, mayHaveGpu } from "./host/dawn.ts";
 import { chooseBackend } from "./registry.ts";
 import { adapterFacts, requestAdapter } from "./webgpu/adapters.ts";
 
-export interface Outlook {
+export interface ProbedDevice {
   /** A name in `backends`. */
   readonly backend: string;
   /** The GPU's name; undefined: no GPU. */
@@ -11,7 +11,7 @@ export interface Outlook {
 }
 
 /** The device for a backend name. Throws `unsupported`. Opens drivers if `needsDriver` returns true. */
-export async function outlookOf(name: string): Promise<Outlook> {
+export async function probeDevice(name: string): Promise<ProbedDevice> {
   const { name: backend } = await chooseBackend(name);
   return backend === "webgpu" ? { backend, gpu: adapterFacts(await requestAdapter(dawn())).name } : { backend };
 }
