@@ -8,13 +8,13 @@ export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
 export type { Backend, Program, Session } from "./program/backend.ts";
 export {
   LOADED_TEMPLATE,
-  type Asked,
   type AskedMessage,
   type EmbedMessage,
   type Ending,
   type FromRunner,
   type GenerateMessage,
   type LoadMessage,
+  type PromptInput,
   type Reply,
   type TemplateChoice,
   type TemplateReply,

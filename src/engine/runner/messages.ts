@@ -88,7 +88,7 @@ export interface AskedMessage extends PromptMessage {
 }
 
 /** The input of a request, as the server has it. */
-export type Asked =
+export type PromptInput =
   /** Text with the markup of control tokens in it, after images and the ids of an earlier answer. */
   | {
       readonly kind: "text";
@@ -122,7 +122,7 @@ export type Asked =
 export interface GenerateMessage extends AnswerSettings {
   readonly kind: "generate";
   readonly id: number;
-  readonly asked: Asked;
+  readonly asked: PromptInput;
   /** Keeps the rendered prompt until `forget`, for a request that continues it. */
   readonly holds?: boolean;
 }
@@ -159,12 +159,12 @@ export type ToRunner =
   /** Deletes a template. */
   | { readonly kind: "drop"; readonly number: number }
   /** Asks for the number of tokens of a whole prompt; answered by `count`. */
-  | { readonly kind: "count"; readonly id: number; readonly asked: Asked }
+  | { readonly kind: "count"; readonly id: number; readonly asked: PromptInput }
   /** Asks for the text of a prompt, cut as for an answer with these settings; answered by `text`. */
   | {
       readonly kind: "render";
       readonly id: number;
-      readonly asked: Asked;
+      readonly asked: PromptInput;
       readonly settings: Pick<AnswerSettings, "options" | "truncate" | "shift">;
     }
   /** Answered by `tokens`. */

@@ -10,7 +10,7 @@ import { renderChat, renderGenerate, type PromptMessage, type PromptTemplate } f
 import { encodeFill } from "../text/tokenizer/fill-in-the-middle.ts";
 import type { TextSegment } from "../text/tokenizer/tokenizer.ts";
 import { fitMessages } from "./fit.ts";
-import type { Asked, Ending, GenerateMessage } from "./messages.ts";
+import type { PromptInput, Ending, GenerateMessage } from "./messages.ts";
 import type { Templates } from "./templates.ts";
 
 export type PromptPart =
@@ -75,7 +75,7 @@ export function endOf({ rendered }: Prompt): string {
 }
 
 /** The images of a request, which must be registered before its prompt is made. */
-export function imagesOf(asked: Asked): readonly Uint8Array[] {
+export function imagesOf(asked: PromptInput): readonly Uint8Array[] {
   if (asked.kind === "chat") return asked.messages.flatMap(({ images = [] }) => images);
   return asked.kind === "text" || asked.kind === "question" ? (asked.images ?? []) : [];
 }
@@ -84,7 +84,7 @@ export function imagesOf(asked: Asked): readonly Uint8Array[] {
  * The prompt of a request. Throws `bad_request` if its template refuses it or ids are outside the vocabulary.
  * @param limits undefined: nothing is cut
  */
-export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
+export function promptOf(parts: Parts, asked: PromptInput, limits?: Limits): Prompt {
   const { model, templates, held } = parts;
   const shown = (prompt: PromptTemplate, messages: readonly PromptMessage[], given: Given): RenderedPart[] =>
     renderWithOutside({
@@ -246,7 +246,7 @@ function joined(parts: readonly RenderedPart[]): RenderedPart[] {
 /** If the texts around a gap are longer than the context, half of it stays free for the answer. */
 function fillGap(
   { tokenizer, info }: Model,
-  { before, after }: Extract<Asked, { kind: "gap" }>,
+  { before, after }: Extract<PromptInput, { kind: "gap" }>,
   limits?: Limits,
 ): Prompt {
   const fill = tokenizer.fill;

@@ -17,7 +17,7 @@ import type { Channel } from "./channel.ts";
 import { embed } from "./embed.ts";
 import {
   LOADED_TEMPLATE,
-  type Asked,
+  type PromptInput,
   type FromRunner,
   type EmbedMessage,
   type GenerateMessage,
@@ -268,7 +268,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
 }
 
 /** Registers the images of a request. Throws `bad_request` if one is invalid, or the model takes none. */
-async function readImages({ images }: Loaded, asked: Asked): Promise<void> {
+async function readImages({ images }: Loaded, asked: PromptInput): Promise<void> {
   const given = imagesOf(asked);
   if (given.length === 0) return;
   if (!images) throw new AppError("bad_request", "the model does not support images");

@@ -3,9 +3,9 @@ import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { FromRunner, ToRunner } from "./messages.ts";
 
-type Asked<K extends ToRunner["kind"]> = Extract<ToRunner, { kind: K }>;
+type Question<K extends ToRunner["kind"]> = Extract<ToRunner, { kind: K }>;
 
-export function tokenize(tokenizer: Tokenizer, message: Asked<"tokenize">): FromRunner {
+export function tokenize(tokenizer: Tokenizer, message: Question<"tokenize">): FromRunner {
   const { id, text, addSpecial, parseSpecial, wantsPieces } = message;
   const tokens = tokenizer.encode(text, { addSpecial, parseSpecial });
   const pieces = wantsPieces ? Array.from(tokens, (token) => tokenizer.bytesOf(token, { special: true })) : undefined;
@@ -13,7 +13,7 @@ export function tokenize(tokenizer: Tokenizer, message: Asked<"tokenize">): From
 }
 
 /** Throws `bad_request` for an id outside the vocabulary. */
-export function detokenize(tokenizer: Tokenizer, { id, tokens }: Asked<"detokenize">): FromRunner {
+export function detokenize(tokenizer: Tokenizer, { id, tokens }: Question<"detokenize">): FromRunner {
   return { kind: "text", id, text: textOfIds(tokenizer, tokens, "tokens") };
 }
 

@@ -1,7 +1,7 @@
 /** Chat: turns a conversation, the model's own messages and the tools into requests to a runner. */
 import { AppError, isObject } from "../../base/index.ts";
 import {
-  type Asked,
+  type PromptInput,
   type AskedMessage,
   forgetsThoughts,
   withoutNulls,
@@ -12,7 +12,7 @@ import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import { withoutImages } from "./old-images.ts";
-import { respond, type Shape } from "./respond.ts";
+import { respond, type OutputFormat } from "./respond.ts";
 import type { ChatRequest, InferenceEvent, Tool } from "../requests/runtime.ts";
 
 export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
@@ -50,7 +50,7 @@ async function conversationOf(
   parts: RuntimeParts,
   loaded: Loaded,
   request: ChatRequest,
-): Promise<{ readonly asked: Asked; readonly shape: Shape }> {
+): Promise<{ readonly asked: PromptInput; readonly shape: OutputFormat }> {
   const { model, lease } = loaded;
   const { media, visionMissing } = lease.runner.info;
   const messages = media.includes("image")
@@ -64,7 +64,7 @@ async function conversationOf(
     throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
   }
   const think = thinkOf(facts, request.think);
-  const asked: Asked = {
+  const asked: PromptInput = {
     kind: "chat",
     template: number,
     nowMs: parts.now().getTime(),

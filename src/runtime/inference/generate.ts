@@ -3,10 +3,10 @@
  * come first, unless the caller brings the `context` of an earlier answer.
  */
 import { AppError } from "../../base/index.ts";
-import type { Asked } from "../../engine/index.ts";
+import type { PromptInput } from "../../engine/index.ts";
 import { fullName } from "../../library/portable.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
-import { infer, type Phase } from "./infer.ts";
+import { infer, type GenerationPass } from "./infer.ts";
 import {
   onRunner,
   refuseEmbedder,
@@ -40,7 +40,7 @@ export async function renderQuestion(parts: RuntimeParts, request: GenerateReque
   });
 }
 
-async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<Phase> {
+async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<GenerationPass> {
   const { asked, facts } = await readingOf(parts, loaded, request);
   const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
   if (!facts || request.suffix) return unread(loaded, question);
@@ -52,7 +52,7 @@ async function readingOf(
   parts: RuntimeParts,
   loaded: Loaded,
   request: GenerateRequest,
-): Promise<{ readonly asked: Asked; readonly facts?: TemplateFacts }> {
+): Promise<{ readonly asked: PromptInput; readonly facts?: TemplateFacts }> {
   refuseImages(loaded, request.images, request.model);
   const { raw, prompt, images, context = [], template } = request;
   if (raw) return { asked: { kind: "text", text: prompt, context, ...(images ? { images } : {}) } };
@@ -66,7 +66,7 @@ function askedOf(
   parts: RuntimeParts,
   { model, lease }: Loaded,
   { request, known: { facts, number } }: { request: GenerateRequest; known: KnownTemplate },
-): Asked {
+): PromptInput {
   const { prompt, suffix, images, context = [] } = request;
   if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images beside it");
   if (suffix && !facts.capabilities.insert) {

@@ -8,18 +8,18 @@ import type { RunnerClient, RunnerEvent } from "../processes/runner-client.ts";
 import type { InferenceEvent, InferenceRequest } from "../requests/runtime.ts";
 
 /** One request to a runner, and the reader of its events. */
-export interface Phase {
+export interface GenerationPass {
   readonly request: Omit<GenerateMessage, "kind" | "id"> & { readonly id?: number };
   read(event: RunnerEvent): readonly InferenceEvent[];
   /** Returns whether the rest of the output is unwanted. */
   isOver?(): boolean;
   /** The next pass, once this one has ended. */
-  next?(): Phase | undefined;
+  next?(): GenerationPass | undefined;
   /** Converts a failure to the client's terms. */
   explain?(error: unknown): unknown;
 }
 
-export interface Task {
+export interface GenerationTask {
   readonly request: InferenceRequest;
   readonly name: "chat" | "generate";
   /** A request without a prompt: it loads or unloads the model. */
@@ -27,11 +27,11 @@ export interface Task {
   /** Unloads at once; running requests fail. */
   readonly isForced?: boolean;
   /** Throws if the loaded model cannot do it. */
-  begin(loaded: Loaded): Promise<Phase>;
+  begin(loaded: Loaded): Promise<GenerationPass>;
 }
 
 /** The last event is `done`. */
-export async function* infer(parts: RuntimeParts, task: Task): AsyncGenerator<InferenceEvent, void, void> {
+export async function* infer(parts: RuntimeParts, task: GenerationTask): AsyncGenerator<InferenceEvent, void, void> {
   const { request, isEmpty, isForced } = task;
   const model = await modelOf(parts, request);
   if (isEmpty && request.keepAliveMs === 0) {
@@ -42,23 +42,23 @@ export async function* infer(parts: RuntimeParts, task: Task): AsyncGenerator<In
   for (let isLast = false; ; isLast = true) {
     const loaded = await lease(parts, model, request);
     const { runner } = loaded.lease;
-    let phase: Phase | undefined;
+    let pass: GenerationPass | undefined;
     const holding: number[] = [];
     try {
       refuseEmbedder(loaded, { model: request.model, task: task.name });
       if (isEmpty) yield { kind: "done", reason: "load" };
-      else phase = await task.begin(loaded);
-      for (; phase; phase = phase.next?.()) {
-        if (phase.request.holds && phase.request.id !== undefined) holding.push(phase.request.id);
-        for await (const event of runner.generate(phase.request, request.signal)) {
-          for (const each of phase.read(event)) yield each;
-          if (phase.isOver?.()) break;
+      else pass = await task.begin(loaded);
+      for (; pass; pass = pass.next?.()) {
+        if (pass.request.holds && pass.request.id !== undefined) holding.push(pass.request.id);
+        for await (const event of runner.generate(pass.request, request.signal)) {
+          for (const each of pass.read(event)) yield each;
+          if (pass.isOver?.()) break;
         }
       }
       return;
     } catch (error) {
       // a runner that died idle never received the request, so a repeat is safe
-      if (isLast || !loaded.lease.wasUnheard()) throw phase?.explain?.(error) ?? error;
+      if (isLast || !loaded.lease.wasUnheard()) throw pass?.explain?.(error) ?? error;
     } finally {
       forgetAll(runner, holding);
       loaded.lease.release();

@@ -7,10 +7,10 @@
  * still cached.
  */
 import { AppError, nowNs } from "../../base/index.ts";
-import type { AnswerSettings, Asked, Ending, LazyGrammar, ThinkingTags } from "../../engine/index.ts";
+import type { AnswerSettings, PromptInput, Ending, LazyGrammar, ThinkingTags } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
 import { forcedCallSchema } from "./forced-call.ts";
-import type { Phase } from "./infer.ts";
+import type { GenerationPass } from "./infer.ts";
 import type { Loaded } from "./lease.ts";
 import { makeAnswerParser } from "../parse/answer-parser.ts";
 import { lazyGrammar, makeCallWriter } from "../parse/call-grammar.ts";
@@ -27,14 +27,14 @@ type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
 type DoneEvent = Extract<RunnerEvent, { kind: "done" }>;
 
 /** A request to a model, and the form of its answer. */
-export interface Question {
-  readonly asked: Asked;
+export interface AnswerRequest {
+  readonly asked: PromptInput;
   readonly settings: AnswerSettings;
   /** True if `done` carries the ids of prompt and answer. */
   readonly wantsContext: boolean;
 }
 
-export interface Shape {
+export interface OutputFormat {
   /** Facts on the template that renders the prompt. */
   readonly facts: TemplateFacts;
   readonly think: Think | undefined;
@@ -47,19 +47,19 @@ export interface Shape {
 }
 
 /** Rules for reading a model's answers. */
-interface Reading {
+interface ParserSettings {
   readonly format: ToolFormat;
   readonly tags: ThinkingTags | undefined;
 }
 
 /** An answer whose text is passed on unchanged. */
-export function unread(loaded: Loaded, question: Question): Phase {
+export function unread(loaded: Loaded, question: AnswerRequest): GenerationPass {
   const tell = teller(loaded, question);
   return { request: requestOf(question), read: (event) => [tell(event)] };
 }
 
 /** An answer that is parsed by the model's template. */
-export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
+export function respond(loaded: Loaded, question: AnswerRequest, shape: OutputFormat): GenerationPass {
   const format = formatOf(shape.facts);
   const tags = format.marks ? format.marks.thinking : shape.facts.thinking;
   const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
@@ -77,10 +77,13 @@ function formatOf({ format, source }: TemplateFacts): ToolFormat {
   return named ?? toolFormats[detectToolFormat(source)];
 }
 
-const requestOf = ({ asked, settings }: Question): Phase["request"] => ({ asked, ...settings });
+const requestOf = ({ asked, settings }: AnswerRequest): GenerationPass["request"] => ({ asked, ...settings });
 
 /** Makes a converter from the runner's events to the runtime's. */
-function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (event: RunnerEvent) => InferenceEvent {
+function teller(
+  { startedNs, loadNs }: Loaded,
+  { wantsContext }: AnswerRequest,
+): (event: RunnerEvent) => InferenceEvent {
   return (event) => {
     if (event.kind === "prompt") {
       return { kind: "prompt", promptEvalCount: event.tokens, promptCachedCount: event.cached };
@@ -105,7 +108,7 @@ const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags
   tags !== undefined && end.endsWith(tags.open);
 
 /** An answer without a grammar. */
-function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & ParserSettings): GenerationPass {
   const tell = teller(loaded, question);
   let parser: TextParser | undefined;
   const calls = callsOf(shape);
@@ -122,14 +125,17 @@ function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase
 }
 
 /** The grammars of the calls that a model may open; undefined: there are no tools. */
-function callsOf({ tools, format, tags, isParallel = true }: Shape & Reading): LazyGrammar | undefined {
+function callsOf({ tools, format, tags, isParallel = true }: OutputFormat & ParserSettings): LazyGrammar | undefined {
   if (tools.length === 0) return undefined;
   const writer = makeCallWriter(tools, isParallel);
   const thinking = format.marks ? undefined : tags;
   return lazyGrammar(writer, format.grammar(writer), { once: !isParallel, ...(thinking ? { thinking } : {}) });
 }
 
-function freeParser({ tools, facts, format, tags }: Shape & Reading, isOpen: boolean): TextParser | undefined {
+function freeParser(
+  { tools, facts, format, tags }: OutputFormat & ParserSettings,
+  isOpen: boolean,
+): TextParser | undefined {
   if (format.marks) return format.makeParser(tools);
   return makeAnswerParser({ tags, isOpen, calls: tools.length > 0 ? callParser(facts, format, tools) : undefined });
 }
@@ -140,12 +146,12 @@ function callParser({ callTag }: TemplateFacts, format: ToolFormat, tools: reado
 }
 
 /** An answer under a grammar: a call where one is required, else a value. */
-function constrained(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+function constrained(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & ParserSettings): GenerationPass {
   const { required, format, tags, think } = shape;
   const forced = required && { ...format.forced, schema: forcedCallSchema(required, format.forced) };
   const open = forced ? forced.open : (format.marks?.answer ?? "");
   const next = format.marks?.next ?? "\n\n";
-  const answer = (asked: Asked, after?: Thought): Phase => {
+  const answer = (asked: PromptInput, after?: ThinkingResult): GenerationPass => {
     const { options } = question.settings;
     const settings = {
       ...question.settings,
@@ -170,13 +176,13 @@ function constrained(loaded: Loaded, question: Question, shape: Shape & Reading)
   });
 }
 
-function endedBy(asked: Asked, ending: Ending): Asked {
+function endedBy(asked: PromptInput, ending: Ending): PromptInput {
   return asked.kind === "gap" || asked.kind === "after" || ending.text + (ending.inside?.close ?? "") === ""
     ? asked
     : { ...asked, ending };
 }
 
-interface Thought {
+interface ThinkingResult {
   /** Undefined: the model answered without thinking. */
   readonly text: string | undefined;
   /** Tokens left for the answer; negative: unlimited. */
@@ -189,18 +195,18 @@ interface Thinking {
   /** Id of the request whose prompt the answer continues. */
   readonly id: number;
   readonly tags: ThinkingTags;
-  readonly answer: (thought: Thought) => Phase;
+  readonly answer: (thought: ThinkingResult) => GenerationPass;
 }
 
 /** Lets a model think before it answers under a grammar. */
-function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thinking): Phase {
+function thinking(loaded: Loaded, question: AnswerRequest, { id, tags, answer }: Thinking): GenerationPass {
   const { options } = question.settings;
   const { format: _, grammar: __, ...settings } = question.settings;
-  const unthought: Thought = { text: undefined, predictMax: options.num_predict, statistics: undefined };
+  const unthought: ThinkingResult = { text: undefined, predictMax: options.num_predict, statistics: undefined };
   const tell = teller(loaded, { ...question, wantsContext: false });
   let [text, isOpen, isOver] = ["", false, false];
   let splitter = makeThinkingSplitter(tags, false);
-  let thought: Thought | undefined;
+  let thought: ThinkingResult | undefined;
 
   const end = (event: DoneEvent): InferenceEvent[] => {
     const { reason, stopSequence, statistics } = event;
@@ -248,9 +254,9 @@ const isThinking = (event: ParsedEvent) => event.kind === "thinking";
 /** @param about.after the model's thoughts from an earlier pass, if any */
 function underGrammar(
   loaded: Loaded,
-  question: Question,
-  { after, required }: { after: Thought | undefined; required: readonly Tool[] | undefined },
-): Phase {
+  question: AnswerRequest,
+  { after, required }: { after: ThinkingResult | undefined; required: readonly Tool[] | undefined },
+): GenerationPass {
   const tell = teller(loaded, question);
   let text = "";
   return {

@@ -6,7 +6,7 @@
 import { AppError, assert } from "../../base/index.ts";
 import {
   type AnswerSettings,
-  type Asked,
+  type PromptInput,
   type EmbedMessage,
   type EngineInfo,
   type GenerateMessage,
@@ -187,12 +187,12 @@ export class RunnerClient {
   }
 
   /** The number of tokens in a generation's whole prompt. */
-  async countTokens(asked: Asked): Promise<number> {
+  async countTokens(asked: PromptInput): Promise<number> {
     return (await this.#ask("count", (id) => ({ kind: "count", id, asked }))).tokens;
   }
 
   /** The prompt text of a generation with these settings. */
-  async render(asked: Asked, settings: AnswerSettings): Promise<string> {
+  async render(asked: PromptInput, settings: AnswerSettings): Promise<string> {
     return (await this.#ask("text", (id) => ({ kind: "render", id, asked, settings }))).text;
   }
 

@@ -5,7 +5,7 @@ import { mapFile } from "../../../src/engine/formats/files/map.ts";
 import { openGgufFrom } from "../../../src/engine/formats/gguf/read.ts";
 import { endOf, promptOf, textOf, type Prompt } from "../../../src/engine/runner/prompt.ts";
 import { makeTemplates } from "../../../src/engine/runner/templates.ts";
-import type { Asked } from "../../../src/engine/runner/messages.ts";
+import type { PromptInput } from "../../../src/engine/runner/messages.ts";
 import type { EngineInfo } from "../../../src/engine/batching/load.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
 import { choosePrompt, renderChat, renderGenerate } from "../../../src/engine/text/template/prompt.ts";
@@ -34,8 +34,8 @@ const encode = (rendered: string): number[] =>
   Array.from(tokenizer.encode(rendered, { addSpecial: !rendered.startsWith(chatTemplate.bos), parseSpecial: true }));
 const promptIds = ({ parts: all }: Prompt): number[] =>
   all.flatMap((part) => (part.kind === "ids" ? Array.from(part.ids) : []));
-const idsOf = (asked: Asked): number[] => promptIds(promptOf(parts, asked, limits));
-const chat = (more: object = {}): Asked => ({ kind: "chat", template: 0, nowMs: 0, messages, ...more });
+const idsOf = (asked: PromptInput): number[] => promptIds(promptOf(parts, asked, limits));
+const chat = (more: object = {}): PromptInput => ({ kind: "chat", template: 0, nowMs: 0, messages, ...more });
 
 describe("ids", () => {
   test("of a conversation are those of its rendering", () => {
@@ -77,7 +77,7 @@ describe("ids", () => {
   test("end with the beginning of the answer, and close thinking only where the prompt ends inside it", () => {
     const inside = { open: "<think>", close: "</think>\n\n" };
     const ended = (content: string): string => {
-      const asked: Asked = { kind: "text", text: content, context: [], ending: { text: "{", inside } };
+      const asked: PromptInput = { kind: "text", text: content, context: [], ending: { text: "{", inside } };
       return textOf(promptOf(parts, asked, limits));
     };
     expect([ended("a"), ended("a<think>\n")]).toEqual(["a{", "a<think>\n</think>\n\n{"]);
@@ -169,7 +169,7 @@ describe("images", () => {
       { kind: "marker" as const, text: "!" },
     ],
   };
-  const rendered = (asked: Asked, cut?: typeof limits) => promptOf({ ...parts, images: seen }, asked, cut);
+  const rendered = (asked: PromptInput, cut?: typeof limits) => promptOf({ ...parts, images: seen }, asked, cut);
   const said = (content: string, more: object = {}) => ({ role: "user", content, ...more });
   function mark(): string {
     return text(tokenizer.endOfGeneration.values().next().value);

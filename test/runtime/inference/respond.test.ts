@@ -15,7 +15,7 @@ const FACTS = {
 } as const;
 const STATISTICS = { promptEvalCount: 1, promptCachedCount: 0, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
 
-interface Asked {
+interface PromptInput {
   readonly reason: "stop" | "length";
   readonly source?: string;
   /** Names of the tools. */
@@ -27,7 +27,7 @@ interface Asked {
 /** Events of an answer that ends for a reason. */
 function read(
   text: string,
-  { reason, source = FACTS.source, tools: names = ["write"], isRequired = false }: Asked,
+  { reason, source = FACTS.source, tools: names = ["write"], isRequired = false }: PromptInput,
 ): InferenceEvent[] {
   const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
   const settings = { options: SAMPLING_DEFAULTS, shift: true };
