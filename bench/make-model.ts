@@ -198,8 +198,8 @@ const SCALES: Readonly<Record<string, readonly (readonly [at: number, value: num
   q4_K: [
     [0, DEVIATION / 170],
     [2, (DEVIATION / 170) * 7.5],
-  ], // 6-bit scales of 31.5 on average; minima centre the values
-  q6_K: [[208, DEVIATION / 1370]], // 18.5 of the values times 74 of the signed scales
+  ], // the mean 6-bit scale is 31.5; minima centre the values
+  q6_K: [[208, DEVIATION / 1370]], // values deviate by 18.5, signed scales by 74
 };
 
 function* randomBlocks(quant: Quant, blocks: number, rng: Rng): Generator<Uint8Array> {

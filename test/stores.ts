@@ -64,7 +64,7 @@ interface Schema {
   readonly schema: string;
   /** Identifies its tables. */
   readonly kind: string;
-  /** A statement. */
+  /** The statement that empties its tables. */
   readonly empty: string;
   /** Stays connected. */
   readonly store: PostgresStore;

@@ -420,6 +420,6 @@ test("portable: the core bundles for a page, and nothing in the bundle needs a h
   expect(ours.length).toBeGreaterThan(100);
   const wrong = sources.filter(({ path }) => ours.includes(path)).flatMap((source) => portable(source));
   expect(wrong).toEqual([]);
-  const entry = join(ROOT, "src/gateway/database/database.ts"); // one that must be refused
+  const entry = join(ROOT, "src/gateway/database/database.ts"); // an import that must be refused
   await expect(buildForBrowser(entry)).rejects.toThrow(/database\.ts imports bun:sqlite/);
 });

@@ -11,7 +11,7 @@ import { swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { COMPILED } from "../program.ts";
 import { eventually } from "./hearth.ts";
 
-setDefaultTimeout(120_000); // a compiler, and a CPU that plays a GPU
+setDefaultTimeout(120_000); // compiling, and a software GPU, take minutes
 
 const ROOT = resolve(import.meta.dir, "../..");
 const TOKENS = "7,30,53,12,35";

@@ -4,7 +4,7 @@ import { Client } from "../../../src/cli/client/client.ts";
 let server: ReturnType<typeof Bun.serve> | undefined;
 afterEach(() => server?.stop(true));
 
-/** A client of a server that answers everything so. */
+/** A client of a server that answers every request this way. */
 function clientOf(answer: (request: Request) => Response | Promise<Response>, apiKey?: string): Client {
   server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
   return new Client({ url: `http://127.0.0.1:${server.port}`, apiKey });

@@ -228,7 +228,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     const store = await open({ url: server.url.replace("hearth@", "guest@") });
     const expectRefused = async (message: RegExp): Promise<void> => {
       const reason = { code: "storage", retryAfterMs: 5000, message: expect.stringMatching(message) };
-      const ends = await Promise.allSettled([store.read(words), store.write(() => put("refused"))]); // either first
+      const ends = await Promise.allSettled([store.read(words), store.write(() => put("refused"))]); // in either order
       expect(ends).toMatchObject([
         { status: "rejected", reason },
         { status: "rejected", reason },

@@ -19,7 +19,7 @@ const MICROSOFT = "com.microsoft";
 
 type Values = Float32Array<ArrayBuffer>;
 
-/** Nodes and weights of a graph on their way. */
+/** Nodes and weights of a graph under construction. */
 function makeGraph(seed: number) {
   const rng = makeRng(seed);
   const nodes: Node[] = [];

@@ -91,7 +91,7 @@ test("what was too young at the start goes an hour later, unless somebody writes
   expect(later!.ms).toBeGreaterThan(3600_000);
   const wait = async (ms: number): Promise<void> => {
     nowMs += ms;
-    const used = new Date(nowMs - 3601_000); // long ago, and after the start
+    const used = new Date(nowMs - 3601_000); // old, but newer than the start
     await utimes(join(root, "blobs", ".tmp-used"), used, used);
     later!.work();
     await Bun.sleep(50);

@@ -1,4 +1,4 @@
-/** Ways to a mailbox, against a real IMAP server. */
+/** Connecting to a mailbox on a real IMAP server. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { MailAccount } from "../../../../src/gateway/hooks/mail/config.ts";
 import { openMailbox } from "../../../../src/gateway/hooks/mail/imap.ts";
