@@ -108,6 +108,23 @@ describe("POST /api/chat tool_choice:", () => {
     expect(answer["message"].thinking).toBe("is");
   });
 
+  test("thoughts end where their budget does, with tools, a format or neither", async () => {
+    for (const body of [{ tool_choice: { name: "now" } }, { tools: undefined }, { tools: undefined, format: "json" }]) {
+      const answer = await chat({
+        model: "thinker",
+        ...body,
+        options: { ...options, thinking_budget: 0, num_predict: 60 },
+      });
+      expect([answer["status"], answer["message"].thinking]).toEqual([200, undefined]);
+      const free = await chat({
+        model: "thinker",
+        ...body,
+        options: { ...options, thinking_budget: 50, num_predict: 60 },
+      });
+      expect(free["message"].thinking).toBe("is");
+    }
+  });
+
   test("required: stop strings do not cut the call, a limit of tokens does and is told", async () => {
     expectCall(await chat({ tool_choice: { name: "now" }, options: { ...options, stop: ["now", "}", '"'] } }), "now");
     const { message, done_reason } = await chat({

@@ -44,7 +44,7 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
 
 /** The grammar that constrains an answer; undefined: none does. */
 export async function grammarOf(
-  { format, grammar, calls, visible = [], promptEnd = "" }: SequenceRequest,
+  { options, format, grammar, calls, visible = [], promptEnd = "" }: SequenceRequest,
   { grammars, tokenizer, vocabSize }: { grammars: Grammars; tokenizer: Tokenizer; vocabSize: number },
 ): Promise<GrammarMatcher | undefined> {
   if (format) return (await grammars()).matcher(format);
@@ -58,6 +58,7 @@ export async function grammarOf(
     vocabSize,
     bytesOf: (id) => tokenizer.bytesOf(id, { special: shown.has(id) }),
     isStop: (text) => [...idsOf(tokenizer, [text])].some((id) => tokenizer.endOfGeneration.has(id)),
+    thinkingMax: options.thinking_budget < 0 ? Infinity : options.thinking_budget,
     isThinking: calls.thinking !== undefined && promptEnd.endsWith(calls.thinking.open),
     compiler: () => grammars(visible),
   });

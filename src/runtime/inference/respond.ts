@@ -111,7 +111,7 @@ const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags
 function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & ParserSettings): GenerationPass {
   const tell = teller(loaded, question);
   let parser: TextParser | undefined;
-  const calls = callsOf(shape);
+  const calls = callsOf(question, shape);
   return {
     request: { ...requestOf(question), ...(calls ? { calls } : {}) },
     read(event) {
@@ -124,13 +124,21 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
   };
 }
 
-/** The grammars of the calls that a model may open; undefined: there are no tools. */
-function callsOf({ tools, format, tags, isParallel = true }: OutputFormat & ParserSettings): LazyGrammar | undefined {
-  if (tools.length === 0) return undefined;
+/** The grammars of the calls that a model may open, and the end of thoughts; undefined: neither matters. */
+function callsOf(
+  { settings: { options } }: AnswerRequest,
+  { tools, format, tags, isParallel = true }: OutputFormat & ParserSettings,
+): LazyGrammar | undefined {
+  const thinking = format.marks && options.thinking_budget < 0 ? undefined : tags;
+  if (tools.length === 0) {
+    return thinking && options.thinking_budget >= 0 ? thoughtsOnly(thinking) : undefined;
+  }
   const writer = makeCallWriter(tools, isParallel);
-  const thinking = format.marks ? undefined : tags;
   return lazyGrammar(writer, format.grammar(writer), { once: !isParallel, ...(thinking ? { thinking } : {}) });
 }
+
+/** Only thoughts end early: there are no calls. */
+const thoughtsOnly = (thinking: ThinkingTags): LazyGrammar => ({ grammars: [], triggers: [], thinking, once: false });
 
 function freeParser(
   { tools, facts, format, tags }: OutputFormat & ParserSettings,
@@ -228,6 +236,7 @@ function thinking(loaded: Loaded, question: AnswerRequest, { id, tags, answer }:
       holds: true,
       asked: question.asked,
       ...settings,
+      ...(options.thinking_budget < 0 ? {} : { calls: thoughtsOnly(tags) }),
       options: { ...options, stop: [...options.stop, tags.close] },
     },
     isOver: () => isOver,

@@ -39,7 +39,7 @@ export function readMessagesRequest(body: MessagesBody): Wanted {
     messages,
     left,
     leftOut,
-    options: optionsOf(body),
+    options: { ...optionsOf(body), ...readBudget(body.thinking) },
     ...toolFields(tools, body.tool_choice),
     ...(format === undefined ? {} : { format }),
     ...readGrammar(body, { format, toolCount: tools.length }),
@@ -101,6 +101,14 @@ function readThinking(value: unknown, output: Fields): Think | undefined {
     default:
       return type === "enabled" ? true : undefined;
   }
+}
+
+/** The limit of thoughts. Throws `bad_request`. */
+function readBudget(value: unknown): Options {
+  const { type, budget_tokens: budget } = optional(readFields)(value, "thinking") ?? {};
+  if (type !== "enabled" || budget === undefined || budget === null) return {};
+  if (typeof budget === "number" && Number.isInteger(budget) && budget >= 0) return { thinking_budget: budget };
+  throw unexpected("thinking.budget_tokens", "a whole number from 0", budget);
 }
 
 function readFormat(value: unknown, path: string): Format | undefined {

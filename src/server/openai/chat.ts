@@ -21,7 +21,7 @@ export const ChatCompletionBody = t.Object(
     ...settingsFields,
     messages: t.Optional(t.Array(MessageBody)),
     max_completion_tokens: t.Optional(Int),
-    reasoning: t.Optional(t.Object({ effort: t.Optional(t.Unknown()) })),
+    reasoning: t.Optional(t.Object({ effort: t.Optional(t.Unknown()), max_tokens: t.Optional(Int) })),
     response_format: t.Optional(t.Object({ type: t.Optional(t.String()), json_schema: t.Optional(t.Unknown()) })),
     ...functionFields,
     tools: t.Optional(t.Array(AnyTool)),

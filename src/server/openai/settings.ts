@@ -39,12 +39,16 @@ const SAME_NAME = [
  * Named fields win over `options`. Throws `bad_request`.
  * @param maxTokens tokens to generate
  */
-export function toOptions(settings: Settings, maxTokens: number | undefined): { options: Options; unknown: string[] } {
+export function toOptions(
+  settings: Settings & { readonly reasoning?: { readonly max_tokens?: number } },
+  maxTokens: number | undefined,
+): { options: Options; unknown: string[] } {
   const named = SAME_NAME.map((name) => [name, settings[name]] as const).filter(([, value]) => value !== undefined);
   const stop = toStop(settings.stop);
   return parseOptions({
     ...settings.options,
     ...Object.fromEntries(named),
+    ...(settings.reasoning?.max_tokens === undefined ? {} : { thinking_budget: settings.reasoning.max_tokens }),
     ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),
     ...(stop ? { stop } : {}),
     ...(isEmpty(settings.logit_bias) ? {} : { logit_bias: settings.logit_bias }),

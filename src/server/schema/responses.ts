@@ -14,7 +14,9 @@ export const ResponsesBody = t.Object(
     max_output_tokens: t.Optional(Int),
     ...samplingFields,
     top_logprobs: t.Optional(Int),
-    reasoning: t.Optional(t.Object({ effort: t.Optional(t.Unknown()), summary: t.Optional(t.String()) })),
+    reasoning: t.Optional(
+      t.Object({ effort: t.Optional(t.Unknown()), summary: t.Optional(t.String()), max_tokens: t.Optional(Int) }),
+    ),
     text: t.Optional(OpenMap),
     tools: t.Optional(t.Array(t.Unknown())),
     tool_choice: t.Optional(t.Unknown()),

@@ -82,6 +82,7 @@ async function answerOf(
     bytesOf: (id) => new TextEncoder().encode(stopIds.includes(id) ? "" : tokens[id]!),
     isStop: (text) => text === "<end>",
     isThinking: false,
+    thinkingMax: Infinity,
     compiler: async () => compiler,
   });
   const sampler = makeSampler(

@@ -37,6 +37,8 @@ interface Parts {
   bytesOf(id: number): Uint8Array;
   /** Returns whether a text is one token that ends answers. */
   isStop(text: string): boolean;
+  /** Most tokens of thoughts, after which the thoughts are closed; Infinity: no limit. */
+  readonly thinkingMax: number;
   /** The prompt ends inside thoughts. */
   readonly isThinking: boolean;
   compiler(): Promise<GrammarCompiler>;
@@ -48,11 +50,15 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
   let inner: GrammarMatcher | undefined; // inside a call
   let next: GrammarMatcher | undefined; // for the call that the settled token opens
   let spelled: number[] = []; // tokens that must come next: they open a call
+  let thoughtTokens = 0;
   const pieceOf = (id: number): string => toBinary(parts.bytesOf(id));
   void parts.compiler().then(
     (compiler) => grammars.forEach((grammar) => compiler.prepare(grammar)),
     () => undefined, // said where it is wanted
   );
+
+  const closing = (): number[] =>
+    lazy.thinking ? spell(toBinary(new TextEncoder().encode(lazy.thinking.close)), parts) : [];
 
   const settle = async (id: number): Promise<number> => {
     const found = inner || spelled.length > 0 ? undefined : watch.find(pieceOf(id));
@@ -78,7 +84,9 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
     accept(id) {
       if (inner) return inner.accept(id);
       if (spelled.length > 0) spelled = spelled.slice(1);
-      if (!watch.push(pieceOf(id))) return true;
+      const isOpened = watch.push(pieceOf(id));
+      if (watch.isThinking && thoughtTokens++ >= parts.thinkingMax && spelled.length === 0) spelled = closing();
+      if (!isOpened) return true;
       [inner, next] = [next, undefined];
       assert(inner, "a call was opened by a token that was not settled");
       return true;

@@ -42,6 +42,8 @@ export interface SamplingOptions {
   readonly logit_bias: LogitBias;
   /** Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by speed. Answers stay the same. */
   readonly draft_num_predict: number;
+  /** Tokens of thinking, after which the thought is closed; negative: no limit. */
+  readonly thinking_budget: number;
 }
 
 export const SAMPLING_DEFAULTS: SamplingOptions = {
@@ -65,6 +67,7 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   stop: [],
   logit_bias: {},
   draft_num_predict: -1,
+  thinking_budget: -1,
 };
 
 /** Options that take effect when a model is loaded. `undefined`: the server chooses. */
@@ -119,6 +122,7 @@ const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   vocab_only: "boolean",
   use_mlock: "boolean",
   draft_num_predict: "integer",
+  thinking_budget: "integer",
 };
 
 const RETIRED: ReadonlySet<string> = new Set<Retired>([

@@ -33,6 +33,8 @@ interface State {
 }
 
 export interface Watch {
+  /** The text so far ends inside thoughts. */
+  readonly isThinking: boolean;
   /** The trigger that a piece would complete. Changes nothing. */
   find(piece: string): Opened | undefined;
   /** Takes a piece; whether it completed a trigger. */
@@ -83,6 +85,9 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
   };
 
   return {
+    get isThinking() {
+      return state.phase === "thinking";
+    },
     find: (piece) => step(piece).found,
     push(piece) {
       const next = step(piece);

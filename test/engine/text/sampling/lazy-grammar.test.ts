@@ -66,15 +66,17 @@ describe("an answer", () => {
   beforeAll(() => void (compiler = makeGrammarCompiler(vocabulary)));
   afterAll(() => compiler.dispose());
 
-  const make = (given: Partial<LazyGrammar> = {}) =>
+  const make = (given: Partial<LazyGrammar> = {}, parts: { isThinking?: boolean; thinkingMax?: number } = {}) =>
     makeLazyGrammar(
       { grammars: [{ rules: CALL }], triggers: [{ text: "<call>", grammar: 0 }], once: false, ...given },
       {
         vocabSize: tokens.length,
         bytesOf: (id) => new TextEncoder().encode(tokens[id]),
         isStop: (text) => text === "<end>",
+        thinkingMax: Infinity,
         isThinking: false,
         compiler: async () => compiler,
+        ...parts,
       },
     );
   const idOf = (token: string): number => tokens.indexOf(token);
@@ -130,6 +132,7 @@ describe("an answer", () => {
         vocabSize: tokens.length,
         bytesOf: (id) => new TextEncoder().encode(id === idOf("<call>x") ? "cax" : tokens[id]),
         isStop: () => false,
+        thinkingMax: Infinity,
         isThinking: false,
         compiler: async () => compiler,
       },
@@ -140,6 +143,26 @@ describe("an answer", () => {
     split.accept(idOf("a"));
     expect(allowed(await split.mask())).toEqual(["1", "2"]);
     split.dispose();
+  });
+
+  test.each([
+    [0, false],
+    [2, false],
+    [0, true],
+    [2, true],
+  ])("closes thoughts of %i tokens, begun in the prompt: %p", async (thinkingMax, isThinking) => {
+    const matcher = make({ thinking: { open: "<call>", close: "al" } }, { isThinking, thinkingMax });
+    if (!isThinking) await say(matcher, "<call>");
+    for (let i = 0; i < thinkingMax; i++) await say(matcher, "x");
+    if (isThinking) await say(matcher, "x"); // the first token counts before it can be replaced
+    expect(allowed(await matcher.mask())).toEqual(["a"]);
+    await say(matcher, "a");
+    expect(allowed(await matcher.mask())).toEqual(["l"]);
+    await say(matcher, "l", "x", "x", "x", "x");
+    expect(matcher.isFree).toBe(true);
+    await say(matcher, "<call>");
+    expect(matcher.isFree).toBe(false);
+    matcher.dispose();
   });
 
   test("ends with its first call where it may have only one", async () => {
