@@ -68,13 +68,12 @@ export async function convertModel({ folder, to, onProgress }: ConvertOptions): 
   if (kind !== "safetensors") {
     const { metadata, files } = await (kind === "onnx" ? describeOnnx(folder) : describeMlc(folder));
     await writeNewGguf(to, { metadata, tensors: [] });
-    const parameters = kind === "onnx" ? await textOptions(folder, Infinity) : {};
-    return { notes: [], files, parameters };
+    return { notes: [], files, ...(kind === "onnx" ? await textOptions(folder, Infinity) : {}) };
   }
   const rooted = rootedAt("config.json", folder);
   const { model, notes, ctxLen } = await loadFolder(rooted);
   await writeNewGguf(to, onProgress ? watched(model, onProgress) : model);
-  return { notes, parameters: await textOptions(rooted, ctxLen) };
+  return { notes, ...(await textOptions(rooted, ctxLen)) };
 }
 
 async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; notes: string[]; ctxLen: number }> {

@@ -29,14 +29,17 @@ export async function poolingType(folder: ModelFolder): Promise<number | undefin
 }
 
 /**
- * Options that make requests treat texts as sentence-transformers does: it truncates at `max_seq_length` tokens, often
- * earlier than the positions require.
+ * Parameters that make requests treat texts as sentence-transformers does, if any are needed: it truncates at
+ * `max_seq_length` tokens, often earlier than the positions require.
  * @param ctxLen context length of the converted model
  */
-export async function textOptions(folder: ModelFolder, ctxLen: number): Promise<Record<string, number>> {
+export async function textOptions(
+  folder: ModelFolder,
+  ctxLen: number,
+): Promise<{ parameters?: Record<string, number> }> {
   const length = (await findJson(folder, "sentence_bert_config.json"))?.["max_seq_length"];
   const isShorter = Number.isInteger(length) && Number(length) >= TEXT_LENGTH_MIN && Number(length) < ctxLen;
-  return isShorter ? { num_ctx: Number(length) } : {};
+  return isShorter ? { parameters: { num_ctx: Number(length) } } : {};
 }
 
 /** Refuses modules that sentence-transformers would run after the model, except pooling and normalization. */
