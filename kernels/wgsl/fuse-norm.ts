@@ -66,7 +66,7 @@ function withNorm(product: Dispatch, norm: Dispatch): Dispatch {
   const { len = 0 } = norm.params;
   // Biases and factors follow the norm; 0 means absent.
   const behind = (places.behind ?? []).map((name) => {
-    const begin = product.params[name]!; // NORMED names parameters of the kernel
+    const begin = product.params[name]!; // a parameter of the kernel, by NORMED
     return [name, begin === 0 ? 0 : begin + len];
   });
   const params = { ...product.params, hasNorm: 1, ...some(norm, ["eps"]), ...Object.fromEntries(behind) };

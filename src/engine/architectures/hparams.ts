@@ -172,7 +172,7 @@ export function readLayers(
 
 /** Epsilons of RMS norms and of layer norms. */
 function epsOf(keys: Keys, path: string): Pick<Hparams, "eps" | "layerEps"> {
-  const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
+  const ofRms = "attention.layer_norm_rms_epsilon"; // checked first, because some files have both
   const ofLayerNorm = "attention.layer_norm_epsilon";
   const key = keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
   const eps = keys.number(key);

@@ -218,7 +218,7 @@ export async function failureOf(
 /** The message in a registry's error body, or the whole text. */
 function saidIn(text: string): string {
   try {
-    const { errors, error } = JSON.parse(text) as { errors?: { message?: unknown }[]; error?: unknown }; // or it throws
+    const { errors, error } = JSON.parse(text) as { errors?: { message?: unknown }[]; error?: unknown }; // or throws
     const said = error ?? errors?.[0]?.message;
     if (typeof said === "string") return plain(said);
   } catch {

@@ -1,6 +1,6 @@
 /**
- * The child process of a self-test: computes what a kernel library answers and prints it. A library that is damaged, or
- * built for another processor, may end or hang this process, or fill its memory with anything: its parent judges.
+ * The child process of a self-test: computes the results of a kernel library and prints them. A damaged library, or one
+ * built for another processor, may end or hang this process, or write random memory; so its parent decides.
  */
 import { writeSync } from "node:fs";
 import { messageOf } from "../../../base/index.ts";

@@ -106,7 +106,7 @@ function recurrent(sheet: SheetBuilder, layer: number): void {
   sheet.collect(conv);
   for (const [i, bound] of [undefined, -2].entries()) {
     const [nHeads, nKeyHeads, headDim] = [4, 2, 16];
-    const width = bound === undefined ? nHeads : nHeads * headDim; // with a bound, decays of each channel
+    const width = bound === undefined ? nHeads : nHeads * headDim; // bounded decays are per channel
     const [q, k, v] = [nKeyHeads, nKeyHeads, nHeads].map((heads) => sheet.linear(heads * headDim)) as [Buf, Buf, Buf];
     const [alpha, beta] = [sheet.linear(width), sheet.linear(nHeads)];
     for (const each of [q, k]) steps.push({ op: "l2Norm", out: each, x: each, run: headDim, eps: 1e-6 });

@@ -1,5 +1,5 @@
 /**
- * GGUF header → metadata and tensor infos, without I/O. Format: gguf.md in ggml's docs; limits are those of gguf.cpp or
+ * GGUF header → metadata and tensor infos, without I/O. Format: gguf.md in ggml's docs; limits are gguf.cpp's or
  * tighter.
  *
  * The bytes are untrusted: every count is compared with a named limit and with the remaining bytes before anything is
