@@ -11,8 +11,10 @@ flags=(-Oz -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-t
   -Wno-psabi)
 vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512)
 avx2=(-march=x86-64-v3)
+sse41=(-march=x86-64 -msse4.1)
 no_red_zone=-mno-red-zone # Windows may write below the stack, which functions of vec.h's convention would use
 neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -mno-outline)
+neon80=(-march=armv8-a -mno-outline-atomics -mno-outline)
 
 compile() { clang-19 "${flags[@]}" "$@" run.c; }
 # The assembler is not told for which function a feature is: it is given all of them.
@@ -46,11 +48,14 @@ wasm() {
 jobs=(
   "linux linux-x64-vnni x86_64 ${vnni[*]}"
   "linux linux-x64-avx2 x86_64 ${avx2[*]}"
+  "linux linux-x64-sse41 x86_64 ${sse41[*]}"
   "linux linux-arm64 aarch64 ${neon[*]}"
+  "linux linux-arm64-neon80 aarch64 ${neon80[*]}"
   "macos macos-arm64 arm64 ${neon[*]}"
   "macos macos-x64-avx2 x86_64 ${avx2[*]}"
   "windows windows-x64-vnni x86_64 ${vnni[*]} $no_red_zone"
   "windows windows-x64-avx2 x86_64 ${avx2[*]} $no_red_zone"
+  "windows windows-x64-sse41 x86_64 ${sse41[*]} $no_red_zone"
   "windows windows-arm64 aarch64 ${neon[*]}"
   "wasm"
 )

@@ -92,7 +92,7 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
 #define FLOAT_TILE 12
 #elif W == 8
 #define FLOAT_TILE 6
-#elif defined(__wasm__)
+#elif PLAIN_FLOATS
 #define FLOAT_TILE 4
 #else
 #define FLOAT_TILE 8

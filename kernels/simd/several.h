@@ -92,7 +92,7 @@ INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, con
 // Interleaved: a register has W/2 tokens, with two words of each during byte products, then the sums of two groups: two
 // of 32 that are four apart in a unit, or a group's halves. Each pair of groups has the registers of values, then one
 // of scales and one of sums, all in sequence.
-#if W == 8 || defined(__wasm__)
+#if W == 8 || PLAIN_FLOATS
 #define DOTS_ROWS 1
 #else
 #define DOTS_ROWS 2

@@ -128,7 +128,7 @@ INL void finish_signed(Unit *u) {
 #else
 #define SIGNED_UNITS 1
 #endif
-#if defined(__x86_64__)
+#if defined(__AVX2__)
 #define SHIFTED 1 // sums of a panel may begin with the part that minimums subtract
 #else
 #define SHIFTED 0

@@ -34,6 +34,13 @@ typedef float f32;
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+// Conversions of half floats and fused sums are instructions of every level but these.
+#if defined(__wasm__) || (defined(__x86_64__) && !defined(__AVX2__))
+#define PLAIN_FLOATS 1
+#else
+#define PLAIN_FLOATS 0
+#endif
+
 #define AHEAD 4096 // prefetch distance in bytes: a page
 
 // W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied with it at once.
@@ -45,7 +52,7 @@ typedef float f32;
 #define W 8
 #define PANEL_REGS 2
 #define TILE 4
-#elif defined(__wasm__)
+#elif PLAIN_FLOATS
 #define W 4
 #define PANEL_REGS 2
 #define TILE 3
@@ -99,7 +106,7 @@ typedef f32 f32x16 VEC(64);
 #define HIGH8(v) SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
 
 // a · b + c: one rounding, but two in WebAssembly, which has no such instruction.
-#if defined(__wasm__)
+#if PLAIN_FLOATS
 #define FMA(a, b, c) ((a) * (b) + (c))
 #else
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
@@ -115,6 +122,10 @@ INL u8x32 look_up(u8x16 table, u8x32 v) {
 #if defined(__AVX2__)
   u8x32 both = JOIN16(table, table);
   return (u8x32)_mm256_shuffle_epi8((__m256i)both, (__m256i)v);
+#elif defined(__x86_64__)
+  union { u8x32 v; __m128i h[2]; } a = {v};
+  for (int i = 0; i < 2; i++) a.h[i] = _mm_shuffle_epi8((__m128i)table, a.h[i]);
+  return a.v;
 #elif defined(__wasm__)
   union { u8x32 v; v128_t h[2]; } a = {v};
   for (int i = 0; i < 2; i++) a.h[i] = wasm_i8x16_swizzle((v128_t)table, a.h[i]);
@@ -128,7 +139,7 @@ INL u8x32 look_up(u8x16 table, u8x32 v) {
 
 // --- half floats ---
 
-#if defined(__wasm__)
+#if PLAIN_FLOATS
 INL f32x4 half4(u16x4 h) {
   u32x4 t = CONVERT(h, u32x4);
   u32x4 special = (u32x4)((t & 0x7c00) == 0x7c00) & 0x7f800000;
@@ -166,7 +177,7 @@ INL u16 to_half(f32 x) {
 }
 #endif
 INL void to_halves(u16 *p, vf v) {
-#if defined(__wasm__)
+#if PLAIN_FLOATS
   UNROLL for (int i = 0; i < W; i++) p[i] = to_half(v[i]);
 #else
   STORE(p, CONVERT(v, vhalf));

@@ -48,6 +48,14 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
       features: FEATURES.avxvnni,
     },
     { level: "avx2", title: "AVX2", words: true, needs: AVX2, features: 0 },
+    {
+      level: "sse41",
+      title: "SSE 4.1",
+      words: false,
+      needs: ["ssse3", "sse4_1"],
+      features: 0,
+      systems: ["linux", "win32"], // every Mac that Bun runs on has AVX2
+    },
   ],
   arm64: [
     {
@@ -59,6 +67,8 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
       features: FEATURES.i8mm,
     },
     { level: "neon", title: "NEON", words: false, needs: NEON, features: 0 },
+    // the Raspberry Pi 4 and older boards
+    { level: "neon80", title: "NEON of Armv8.0", words: false, needs: ["asimd"], features: 0, systems: ["linux"] },
   ],
 };
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {

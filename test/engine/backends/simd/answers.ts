@@ -26,10 +26,10 @@ export async function answerOfShipped(name: string): Promise<string> {
   const path = join(libraryFolder(), name);
   if (levelOf(name) !== undefined) {
     const run = loadForeign(path);
-    const level = { level: name, features: 0, words: true };
+    const level = { level: name, features: 0, words: levelOf(name) !== "sse41" };
     return answerOfBackend(backendOf(level, makeNativeMemory, (header) => run(header, 0)));
   }
-  const emulated = startEmulated("arm64", path);
+  const emulated = startEmulated(name.includes("neon80") ? "arm64 of 2016" : "arm64", path);
   try {
     return await answerOfBackend(emulated.backend(0));
   } finally {

@@ -69,6 +69,8 @@ const [IMAGE_AT, MEMORY_AT] = [2 ** 16, 2 ** 20];
 const EMULATED = {
   /** Has what arm64 has today, I8MM too. */
   arm64: { target: "aarch64", cpu: "max" },
+  /** The processor of the Raspberry Pi 4, without instructions for dot products. */
+  "arm64 of 2016": { target: "aarch64", cpu: "cortex-a72" },
   /** Has no AVX-VNNI and no AVX-512, as Intel's processors from Haswell to Comet Lake. */
   x64: { target: "x86_64", cpu: "max" },
 } as const;
@@ -88,7 +90,7 @@ export interface Emulated {
 /** Starts a program in an emulator that calls a library of ours, for any system, whenever the shared file says so. */
 export function startEmulated(machine: Machine, library: string): Emulated {
   const { target, cpu } = EMULATED[machine];
-  const folder = mkdtempSync(join(tmpdir(), `hearth-${machine}-`));
+  const folder = mkdtempSync(join(tmpdir(), "hearth-emulated-"));
   const [program, file] = [join(folder, "kernels"), join(folder, "memory")];
   const source = join(import.meta.dir, "emulated.c");
   const flags = `--target=${target}-linux-gnu -Os -ffreestanding -fno-stack-protector -nostdlib -static -fuse-ld=lld-19`;
