@@ -1,5 +1,5 @@
 /** Gemma 3 270M as pretrained and quantized by others: ids and probabilities equal llama.cpp's. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { argmax } from "../../bench/real/compare.ts";
 import { LOGITS, LOSSES, type RecordedRow } from "../../bench/real/recorded.ts";
@@ -10,6 +10,7 @@ import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { realModel, recorded } from "./models.ts";
 
+setDefaultTimeout(240_000); // other processes share the cores
 const gemma = await realModel("gemma");
 const gguf = gemma.path === "" ? undefined : openGguf(gemma.path);
 const tokenizer = gguf && loadTokenizer(gguf.metadata, gemma.path);
