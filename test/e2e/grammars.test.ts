@@ -63,3 +63,12 @@ test.each([
   const response = await hearth.post("/api/chat", { model, messages, stream: false, ...fields });
   expect([response.status, await response.json()]).toEqual([400, { error }]);
 });
+
+test("ignore_eos: only the limit of tokens ends an answer", async () => {
+  const body = { model, messages, max_tokens: 60, temperature: 0 };
+  const reasonOf = async (fields: object): Promise<string> => {
+    const response = await hearth.post("/v1/chat/completions", { ...body, ...fields });
+    return ((await response.json()) as any).choices[0].finish_reason;
+  };
+  expect([await reasonOf({}), await reasonOf({ ignore_eos: true })]).toEqual(["stop", "length"]);
+});

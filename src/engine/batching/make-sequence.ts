@@ -37,7 +37,9 @@ export function makeSequence(
   const sampler = makeSampler(options, {
     vocabSize,
     ctxLen,
-    suppressed: tokenizer.suppressed,
+    suppressed: options.ignore_eos
+      ? Int32Array.from(new Set([...tokenizer.suppressed, ...tokenizer.endOfGeneration]))
+      : tokenizer.suppressed,
     ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
   });
   for (const token of tokens) if (token >= 0) sampler.accept(token);

@@ -46,10 +46,12 @@ export interface Modelfile {
 }
 
 const INTEGERS =
-  "num_ctx num_batch num_gpu main_gpu num_thread num_keep seed num_predict top_k repeat_last_n mirostat draft_num_predict thinking_budget";
+  "num_ctx num_batch num_gpu main_gpu num_thread num_keep seed num_predict top_k repeat_last_n mirostat " +
+  "draft_num_predict thinking_budget";
 const FLOATS =
-  "top_p min_p tfs_z typical_p temperature repeat_penalty presence_penalty frequency_penalty mirostat_tau mirostat_eta";
-const BOOLS = "use_mmap use_mlock penalize_newline numa low_vram f16_kv logits_all vocab_only";
+  "top_p min_p tfs_z typical_p temperature repeat_penalty presence_penalty frequency_penalty mirostat_tau " +
+  "mirostat_eta top_n_sigma xtc_probability xtc_threshold dynatemp_range dynatemp_exponent";
+const BOOLS = "use_mmap use_mlock penalize_newline ignore_eos numa low_vram f16_kv logits_all vocab_only";
 
 type ParseParameter = (text: string) => ParameterValue;
 

@@ -32,6 +32,13 @@ const SAME_NAME = [
   "top_k",
   "min_p",
   "repeat_penalty",
+  "typical_p",
+  "top_n_sigma",
+  "xtc_probability",
+  "xtc_threshold",
+  "dynatemp_range",
+  "dynatemp_exponent",
+  "ignore_eos",
   "num_ctx",
 ] as const satisfies (keyof Settings & keyof Options)[];
 

@@ -42,6 +42,17 @@ export interface SamplingOptions {
   readonly logit_bias: LogitBias;
   /** Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by speed. Answers stay the same. */
   readonly draft_num_predict: number;
+  /** Keeps tokens within so many standard deviations of the largest logit; 0: off. */
+  readonly top_n_sigma: number;
+  /** Chance that XTC drops all likely tokens but the least likely of them; 0: off. */
+  readonly xtc_probability: number;
+  /** Probability from which XTC takes a token as likely; above 0.5: off. */
+  readonly xtc_threshold: number;
+  /** The temperature varies by so much with the entropy; 0: off. */
+  readonly dynatemp_range: number;
+  readonly dynatemp_exponent: number;
+  /** Tokens that end answers are never chosen. */
+  readonly ignore_eos: boolean;
   /** Tokens of thinking, after which the thought is closed; negative: no limit. */
   readonly thinking_budget: number;
 }
@@ -67,6 +78,12 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   stop: [],
   logit_bias: {},
   draft_num_predict: -1,
+  top_n_sigma: 0,
+  xtc_probability: 0,
+  xtc_threshold: 0.1,
+  dynatemp_range: 0,
+  dynatemp_exponent: 1,
+  ignore_eos: false,
   thinking_budget: -1,
 };
 
@@ -122,6 +139,12 @@ const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   vocab_only: "boolean",
   use_mlock: "boolean",
   draft_num_predict: "integer",
+  top_n_sigma: "float32",
+  xtc_probability: "float32",
+  xtc_threshold: "float32",
+  dynatemp_range: "float32",
+  dynatemp_exponent: "float32",
+  ignore_eos: "boolean",
   thinking_budget: "integer",
 };
 

@@ -1,6 +1,6 @@
 /**
- * Samples the next token: biases, suppressed tokens, penalties, then top-k → tail-free → typical-p → top-p → min-p →
- * temperature, or temperature → mirostat, then one draw. The order is llama.cpp's default chain
+ * Samples the next token: biases, suppressed tokens, penalties, then top-n-sigma → top-k → tail-free → typical-p →
+ * top-p → min-p → XTC → temperature, or temperature → mirostat, then one draw. The order is llama.cpp's default chain
  * (`common/sampling.cpp`). A sampler belongs to one sequence and shares nothing: its draws depend only on its seed and
  * the number of earlier draws.
  */
@@ -25,7 +25,7 @@ import { drawMirostat, type Mirostat } from "./mirostat.ts";
 import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 import { makePenalties, type Penalties } from "./penalties.ts";
-import { minP, tailFree, topP, typical } from "./truncation.ts";
+import { dynamicTemperature, minP, tailFree, topNSigma, topP, typical, xtc } from "./truncation.ts";
 
 const NO_IDS = new Int32Array(0);
 
@@ -95,7 +95,11 @@ function makeChain(
 
   const drawCut = (): number => {
     cut(candidates, options);
-    heat(candidates, options.temperature);
+    if (dropsTop(options) && candidates.length > 1 && rng.float() <= options.xtc_probability) {
+      xtc(candidates, options.xtc_threshold);
+    }
+    const { temperature, dynatemp_range: range, dynatemp_exponent: exponent } = options;
+    heat(candidates, dynamicTemperature(candidates, { temperature, range, exponent }));
     return candidates.ids[draw(candidates, rng.float())]!;
   };
   const sample = (logits: Float32Array, mask?: Int32Array): number => {
@@ -108,13 +112,14 @@ function makeChain(
       coolLogits(logits, options.temperature);
       return drawMirostat(mirostat, { candidates, logits, scratch, rng });
     }
+    topNSigma(logits, options.top_n_sigma);
     select(candidates, logits, { options, scratch });
     return drawCut();
   };
   const top = topOf(options);
   const k = Math.min(top, parts.vocabSize);
   const wish = (limits: OfferLimits): OfferWish | undefined => {
-    if (addBias || top === Infinity || k > limits.k) return undefined;
+    if (addBias || options.top_n_sigma > 0 || top === Infinity || k > limits.k) return undefined;
     const apart = joined(penalties?.held() ?? NO_IDS, suppressed);
     return apart.length > limits.apart ? undefined : { k, apart };
   };
@@ -169,11 +174,15 @@ function select(c: Candidates, logits: Float32Array, parts: { options: SamplingO
   const { options, scratch } = parts;
   const { top_k, tfs_z, typical_p, top_p, min_p } = options;
   if (top_k > 0) selectTop(c, logits, { k: top_k, scratch });
-  else if (tfs_z < 1 || typical_p < 1) selectAbove(c, logits, { cutoff: -Infinity, scratch });
+  else if (tfs_z < 1 || typical_p < 1 || dropsTop(options)) selectAbove(c, logits, { cutoff: -Infinity, scratch });
   else if (top_p < 1) selectNucleus(c, logits, { topP: top_p, scratch });
   else if (min_p > 0) selectAbove(c, logits, { cutoff: minCutoff(logits, min_p), scratch });
   else selectAll(c, logits);
 }
+
+/** Returns whether XTC may drop the likeliest tokens. */
+const dropsTop = ({ xtc_probability: probability, xtc_threshold: threshold }: SamplingOptions): boolean =>
+  probability > 0 && threshold <= 0.5;
 
 /** Runs the truncation chain; skipped if nothing had to be sorted. */
 function cut(c: Candidates, { tfs_z, typical_p, top_p, min_p }: SamplingOptions): void {

@@ -75,3 +75,56 @@ export function minP(c: Candidates, p: number): void {
   while (n < c.length && c.weights[n]! >= least) n++;
   truncate(c, n);
 }
+
+/**
+ * Top-n-sigma: sets the logits that are more than n standard deviations below the largest to −∞. n ≤ 0: off.
+ * (arXiv:2411.07641.)
+ */
+export function topNSigma(logits: Float32Array, n: number): void {
+  if (n <= 0) return;
+  let [count, sum, max] = [0, 0, -Infinity];
+  for (let i = 0; i < logits.length; i++) {
+    const logit = logits[i]!;
+    if (logit === -Infinity) continue;
+    count++;
+    sum += logit;
+    if (logit > max) max = logit;
+  }
+  let squares = 0;
+  for (let i = 0; i < logits.length; i++) {
+    if (logits[i] !== -Infinity) squares += (logits[i]! - sum / count) ** 2;
+  }
+  const least = max - n * Math.sqrt(squares / count);
+  for (let i = 0; i < logits.length; i++) if (logits[i]! < least) logits[i] = -Infinity;
+}
+
+/** Exclude top choices: drops all tokens of at least this probability but the last of them. */
+export function xtc(c: Candidates, threshold: number): void {
+  let total = 0;
+  for (let i = 0; i < c.length; i++) total += c.weights[i]!;
+  let last = 0;
+  while (last + 1 < c.length && c.weights[last + 1]! >= threshold * total) last++;
+  if (last === 0 || c.weights[0]! < threshold * total) return;
+  const end = c.length;
+  c.ids.copyWithin(0, last, end);
+  c.logits.copyWithin(0, last, end);
+  c.weights.copyWithin(0, last, end);
+  truncate(c, end - last);
+}
+
+/** The temperature for candidates: the more even they are, the higher. */
+export function dynamicTemperature(
+  c: Candidates,
+  { temperature, range, exponent }: { temperature: number; range: number; exponent: number },
+): number {
+  if (range <= 0 || c.length <= 1) return temperature;
+  let total = 0;
+  for (let i = 0; i < c.length; i++) total += c.weights[i]!;
+  let entropy = 0;
+  for (let i = 0; i < c.length; i++) {
+    const p = c.weights[i]! / total;
+    if (p > 0) entropy -= p * Math.log(p);
+  }
+  const least = Math.max(0, temperature - range);
+  return Math.max(least + (temperature + range - least) * (entropy / Math.log(c.length)) ** exponent, 1e-6);
+}
