@@ -79,7 +79,7 @@ describe("includes", () => {
     expect(document.files.map((file) => file.slice(folder.length + 1))).toEqual([
       "main.json5",
       "base.json5",
-      "more/extra.json5",
+      join("more", "extra.json5"),
     ]);
     expect(document.where(["a", "y"])).toBe(`${join(folder, "more/extra.json5")}:1`);
   });

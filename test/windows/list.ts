@@ -1,0 +1,67 @@
+/** Tests that Windows runs, and those among them that do not pass there. */
+
+/** Files and folders of test/. */
+export const RUN: readonly string[] = [
+  "base/available-memory.test.ts",
+  "base/config/config.test.ts",
+  "base/config/document.test.ts",
+  "base/config/edit.test.ts",
+  "base/held-files.test.ts",
+  "base/process-lock.test.ts",
+  "e2e/anywhere.test.ts",
+  "engine/backends/onnx/folders.test.ts",
+  "engine/backends/onnx/windows-cores.test.ts",
+  "engine/formats/files/map.test.ts",
+  "engine/formats/files/read-ahead.test.ts",
+  "engine/formats/files/snapshots.test.ts",
+  "engine/formats/files/write.test.ts",
+  "engine/formats/gguf/read.test.ts",
+];
+
+export interface Failing {
+  /** Its name, as bun prints it. */
+  readonly test: string;
+  readonly reason: string;
+  /** Part of its output when it fails for that reason. */
+  readonly says: string;
+}
+
+/** A test that is listed here must fail, for its reason: one that passes leaves the list. */
+export const FAILING: readonly Failing[] = [
+  { test: "a missing file, a folder, a pipe and an empty file say so", reason: "it has no mkfifo", says: "mkfifo" },
+  {
+    test: "an invalid setting is an error naming setting, place, value and expectation > a path that is no file, or an include of one",
+    reason: "it has no mkfifo",
+    says: "mkfifo",
+  },
+  {
+    test: "includes > a link that leads out of the folder is outside",
+    reason: "the link leads to a file of Linux, which is not there",
+    says: "ENOENT",
+  },
+  {
+    test: 'variables of the server that people come from are understood > {"HEARTH_HOME":"/h"}',
+    reason: "the paths that it expects have slashes",
+    says: "models",
+  },
+  {
+    test: "nothing set gives the documented defaults",
+    reason: "the paths that it expects have slashes",
+    says: "\\nowhere",
+  },
+  {
+    test: "what was written is there for the next process, of the same scope only",
+    reason: "access lists keep files private there, and every mode is 0o666",
+    says: "Received: 54",
+  },
+  {
+    test: "what is no snapshot and cannot be removed is passed over",
+    reason: "it cleans up a folder that is gone, which wine refuses",
+    says: "ENOENT",
+  },
+  {
+    test: "(unnamed)",
+    reason: "config.test.ts cleans up a folder that is gone, which wine refuses",
+    says: "hearth-config-",
+  },
+];
