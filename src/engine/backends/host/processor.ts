@@ -97,7 +97,7 @@ function askMac(): Processor {
 }
 
 /** A number that macOS knows by this name; undefined where it does not. */
-function macNumber(name: string): number | undefined {
+export function macNumber(name: string): number | undefined {
   const libc = openLibc({ sysctlbyname: { args: ["cstring", "ptr", "ptr", "ptr", "usize"], returns: "i32" } });
   if (!libc) return undefined;
   const [value, size] = [new BigInt64Array(1), new BigUint64Array([8n])];

@@ -1,6 +1,7 @@
 /** The number of useful threads: physical cores that this process may use. */
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { macNumber } from "../host/processor.ts";
 import { windowsCores } from "./windows-cores.ts";
 
 const CPU_FOLDER = "/sys/devices/system/cpu";
@@ -9,12 +10,16 @@ const CPU_FOLDER = "/sys/devices/system/cpu";
 export function physicalCores(folder = CPU_FOLDER): number {
   const allowed = availableParallelism();
   if (process.platform === "win32") return Math.min(allowed, windowsCores() ?? allowed);
+  if (process.platform === "darwin") return Math.min(allowed, macCores() ?? allowed);
   try {
     const cpus = readdirSync(folder).filter((name) => /^cpu\d+$/.test(name));
     const siblings = cpus.map((cpu) => readFileSync(`${folder}/${cpu}/topology/thread_siblings_list`, "utf8").trim());
     const cores = new Set(siblings).size;
     return Math.max(1, Math.min(allowed, cores));
   } catch {
-    return allowed; // not Linux, or the topology is hidden: Apple's and most ARM cores have one thread each
+    return allowed; // not Linux, or the topology is hidden: most ARM cores have one thread each
   }
 }
+
+/** Performance cores of Apple's processors: an efficiency core makes the others wait. Cores of Intel's. */
+const macCores = (): number | undefined => macNumber("hw.perflevel0.physicalcpu") ?? macNumber("hw.physicalcpu");
