@@ -15,7 +15,7 @@ export const HOUSES = "base engine library runtime page gateway server cli main.
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   engine: "formats text program backends architectures vision batching runner".split(" "),
   library: "store convert create registry".split(" "),
-  runtime: "requests parse processes inference remote".split(" "),
+  runtime: "requests parse processes inference remote mcp".split(" "),
   gateway: "database channels agent hooks operate".split(" "),
   server: "metrics http schema answers requests models ollama openai anthropic responses routes".split(" "),
   cli: "client terminal commands run diagnostics".split(" "),
@@ -26,7 +26,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   engine:
     "index portable formats/index text/index architectures/index backends/index vision/index runner/process".split(" "),
   library: "index portable making".split(" "),
-  runtime: "index portable check-model".split(" "),
+  runtime: "index portable check-model mcp/index".split(" "),
   page: "assets build-ahead engine/runtime".split(" "),
   gateway: "index setup operate/open operate/transfer/index agent/boundary/index".split(" "),
   server: ["index"],

@@ -21,7 +21,9 @@ export type { MetricsDialect } from "./settings.ts";
 export type { Address } from "./values.ts";
 
 /** Sections of the file that other modules read: see `gateway/`. */
-const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway", "database"];
+const GATEWAY_SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway", "database"];
+/** `mcp`: see `runtime/mcp/`. */
+const SECTIONS: readonly string[] = [...GATEWAY_SECTIONS, "mcp"];
 
 export interface Config {
   /** Gateway database, keys, caches. */
@@ -233,10 +235,10 @@ function readFile(sources: ConfigSources, read: typeof readDocument): Document |
   }
 }
 
-/** Returns whether the file has a section that other modules read. Throws as `readConfigFile`. */
+/** Returns whether the file has a section of the gateway. Throws as `readConfigFile`. */
 export function hasSections(sources: ConfigSources): boolean {
   const root = readConfigFile(sources)?.root ?? {};
-  return SECTIONS.some((name) => Object.hasOwn(root, name));
+  return GATEWAY_SECTIONS.some((name) => Object.hasOwn(root, name));
 }
 
 /** The path of the configuration file, which may be missing. `askedBy`: the flag or variable that names it. */

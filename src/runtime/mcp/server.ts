@@ -1,0 +1,191 @@
+/**
+ * A tool server as others use it. It is connected at the first use and, if the connection ended, again at the next one.
+ * Every request has a time limit; a server that exceeds a bound loses its connection.
+ */
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { abortable, AppError, isObject, messageOf, VERSION, type Fields } from "../../base/index.ts";
+import type { ServerConfig } from "./config.ts";
+import { type McpResult, type McpTool, readResult, readTool, TOOLS_MAX } from "./messages.ts";
+import { makeTransport, type TransportParts } from "./transport.ts";
+
+const PAGES_MAX = 32;
+/** Messages that a server may send between two requests; progress reports are the honest ones. */
+const MESSAGES_MAX = 10_000;
+const MESSAGE_CHARS_MAX = 600;
+
+export interface McpAbout {
+  /** The server's own name and version. */
+  readonly server: string;
+}
+
+export interface McpTools {
+  readonly tools: readonly McpTool[];
+  /** Why some tools of the server are left out, a line each. */
+  readonly problems: readonly string[];
+}
+
+interface Connection {
+  readonly client: Client;
+  /** Why we ended the connection; undefined if we did not. */
+  ended: string | undefined;
+  /** Rejects when we end the connection. */
+  readonly dead: Promise<never>;
+  /** Messages since the last request. */
+  received: number;
+  readonly lastWords: () => string;
+}
+
+export class McpServer {
+  readonly name: string;
+  readonly transport: "stdio" | "http";
+  /** The program and its arguments, or the address without its query, which may hold a key. */
+  readonly target: string;
+  readonly #config: ServerConfig;
+  readonly #parts: TransportParts;
+  #connection: Promise<Connection> | undefined;
+
+  constructor(config: ServerConfig, parts: TransportParts) {
+    this.name = parts.name;
+    const { command = "", args = [], url } = config;
+    this.transport = url === undefined ? "stdio" : "http";
+    this.target = url?.replace(/[?#].*$/, "") ?? [command, ...args].join(" ");
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  /** Connects if needed. Throws `bad_request` for an unset variable, `upstream` if the server cannot be reached. */
+  async about(signal?: AbortSignal): Promise<McpAbout> {
+    const { client } = await this.#connect(signal);
+    const { name = "", version = "" } = client.getServerVersion() ?? {};
+    return { server: `${name} ${version}`.slice(0, 200) };
+  }
+
+  /** The server's tools, as it lists them now. Throws `upstream`, or as `about`. */
+  async tools(signal?: AbortSignal): Promise<McpTools> {
+    const tools = new Map<string, McpTool>();
+    const problems: string[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const params = cursor === undefined ? {} : { cursor };
+      const answer = await this.#request({ method: "tools/list", params }, signal);
+      if (!Array.isArray(answer["tools"])) throw this.#failure("its answer to tools/list has no list of tools");
+      for (const each of answer["tools"]) {
+        const tool = readTool(each);
+        if (typeof tool === "string") problems.push(tool);
+        else if (tools.has(tool.name)) problems.push(`there are two tools '${tool.name}'`);
+        else tools.set(tool.name, tool);
+        if (tools.size + problems.length > TOOLS_MAX) throw this.#failure(`it lists more than ${TOOLS_MAX} tools`);
+      }
+      const next = answer["nextCursor"];
+      if (typeof next !== "string" || next === "") return { tools: [...tools.values()], problems };
+      cursor = next;
+    }
+    throw this.#failure(`its list of tools has more than ${PAGES_MAX} pages`);
+  }
+
+  /**
+   * Calls a tool once. A failure that the tool reports is a result. Throws `upstream` if the call did not end, in which
+   * case its effect is unknown, or as `about`.
+   */
+  async call(name: string, args: Fields, signal?: AbortSignal): Promise<McpResult> {
+    return readResult(await this.#request({ method: "tools/call", params: { name, arguments: args } }, signal));
+  }
+
+  /** Ends the connection, and the program behind it. */
+  async close(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    const open = await connection?.catch(() => undefined);
+    await open?.client.close().catch(() => {}); // the program is ended in any case
+  }
+
+  async #request(
+    request: { method: string; params: Record<string, unknown> },
+    signal: AbortSignal | undefined,
+    isRepeated = false,
+  ): Promise<Fields> {
+    const connection = await this.#connect(signal);
+    const { ResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
+    connection.received = 0;
+    const timeout = this.#config.callTimeout;
+    try {
+      const { client, dead } = connection;
+      const answering = client.request(request, ResultSchema, { timeout, ...(signal && { signal }) });
+      const answer: unknown = await Promise.race([answering, dead]);
+      if (isObject(answer)) return answer;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (isForgotten(error) && !isRepeated) {
+        await this.close();
+        return this.#request(request, signal, true);
+      }
+      throw this.#failure(connection.ended ?? messageOf(error), connection.lastWords());
+    }
+    throw this.#failure(`its answer to ${request.method} is not an object`);
+  }
+
+  async #connect(signal?: AbortSignal): Promise<Connection> {
+    if (!this.#connection) {
+      const forget = (): void => void (this.#connection === opening && (this.#connection = undefined));
+      const opening = this.#open(forget);
+      opening.catch(forget);
+      this.#connection = opening;
+    }
+    return signal ? abortable(this.#connection, [signal]) : this.#connection;
+  }
+
+  /** @param forget called when the connection ends */
+  async #open(forget: () => void): Promise<Connection> {
+    const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
+    const { transport, kill, lastWords } = await makeTransport(this.#config, this.#parts);
+    const client = new Client({ name: "hearth", version: VERSION });
+    const dead = Promise.withResolvers<never>();
+    dead.promise.catch(() => {}); // only requests under way need it
+    const connection: Connection = { client, ended: undefined, dead: dead.promise, received: 0, lastWords };
+    const end = (reason: string): void => {
+      connection.ended ??= reason;
+      forget();
+      dead.reject(new Error(reason));
+      kill(); // a program that sends too much does not read that it should stop
+      void transport.close().catch(() => {}); // it has a reason already
+    };
+    const count = (): void => {
+      if (++connection.received === MESSAGES_MAX) end(`it sent ${MESSAGES_MAX} messages that no request asked for`);
+    };
+    transport.onmessage = count;
+    transport.onerror = (error) => {
+      const { code, syscall } = error as NodeJS.ErrnoException;
+      if (syscall?.startsWith("spawn")) end(`cannot start '${this.#config.command}': ${code}`);
+      else if (/exceeded maximum size/.test(error.message)) end("a message of it is too large");
+      else count();
+    };
+    transport.onclose = forget;
+    const { connectTimeout } = this.#config;
+    const late = Promise.withResolvers<never>(); // the library sends some of its messages without a time limit
+    const timer = setTimeout(
+      () => late.reject(new Error(`it did not answer within ${connectTimeout} ms`)),
+      connectTimeout,
+    );
+    try {
+      // the library's transports do not satisfy its own interface under exactOptionalPropertyTypes
+      const given = transport as Parameters<Client["connect"]>[0];
+      await Promise.race([client.connect(given, { timeout: connectTimeout }), late.promise]);
+      return connection;
+    } catch (error) {
+      const reason = connection.ended ?? messageOf(error);
+      end(reason);
+      throw this.#failure(reason, lastWords());
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #failure(reason: string, lastWords = ""): AppError {
+    const words = lastWords === "" ? "" : `; its last output: ${lastWords}`;
+    const text = `${reason.replace(/^MCP error -?\d+: /, "")}${words}`.slice(0, MESSAGE_CHARS_MAX);
+    return new AppError("upstream", `MCP server '${this.name}': ${text}`);
+  }
+}
+
+/** True for an answer that refuses our session and not the request: 404 by the standard, 400 by many servers. */
+const isForgotten = (error: unknown): boolean => isObject(error) && (error["code"] === 404 || error["code"] === 400);

@@ -1,0 +1,87 @@
+/**
+ * Ways to a tool server: a program on its standard input and output, or streamable HTTP. Both are bounded here, because
+ * the library bounds only one of them. The library is loaded at the first connection.
+ */
+import { AppError } from "../../base/index.ts";
+import type { ConfigSources } from "../../base/config/index.ts";
+import type { ServerConfig } from "./config.ts";
+
+/** Most bytes of one message, or of one HTTP answer. */
+const MESSAGE_BYTES_MAX = 8 * 2 ** 20;
+/** Characters of a program's last error output that are kept for messages. */
+const TAIL_CHARS = 400;
+
+export interface TransportParts {
+  readonly name: string;
+  readonly env: ConfigSources["env"];
+  readonly folder: string;
+}
+
+/** A transport that is not connected yet; `kill` ends its program at once, `lastWords` is its last error output. */
+export async function makeTransport(config: ServerConfig, parts: TransportParts) {
+  const { name, env, folder } = parts;
+  if (config.url !== undefined) {
+    const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const headers = named(config.headers ?? {}, { env, place: `mcp.servers.${name}.headers` });
+    const transport = new StreamableHTTPClientTransport(new URL(config.url), {
+      requestInit: { headers },
+      fetch: boundedFetch,
+    });
+    return { transport, kill: () => {}, lastWords: () => "" };
+  }
+  const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+  const wanted = Object.fromEntries((config.env ?? []).map((each) => [each, each]));
+  const transport = new StdioClientTransport({
+    command: config.command ?? "",
+    args: [...(config.args ?? [])],
+    env: named(wanted, { env, place: `mcp.servers.${name}.env` }),
+    cwd: folder,
+    stderr: "pipe",
+    maxBufferSize: MESSAGE_BYTES_MAX,
+  });
+  let tail = "";
+  transport.stderr?.on("data", (chunk: Buffer) => (tail = (tail + chunk.toString("utf8")).slice(-TAIL_CHARS)));
+  const kill = (): void => {
+    try {
+      if (transport.pid !== null) process.kill(transport.pid, "SIGKILL");
+    } catch {
+      // it has ended
+    }
+  };
+  return { transport, kill, lastWords: () => tail.trim() };
+}
+
+/** Values of variables. Throws `bad_request` naming a variable that is not set, never a value. */
+function named(
+  names: Readonly<Record<string, string>>,
+  { env, place }: { env: ConfigSources["env"]; place: string },
+): Record<string, string> {
+  const entries = Object.entries(names).map(([key, variable]): [string, string] => {
+    const value = env[variable];
+    if (value) return [key, value];
+    throw new AppError("bad_request", `${place}: the environment variable ${variable} is not set`);
+  });
+  return Object.fromEntries(entries);
+}
+
+/**
+ * `fetch` with a bound on the body. The stream of messages that no request asked for is refused: nothing here reads
+ * them, and it has no end. A stream that continues an interrupted answer is not.
+ */
+async function boundedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  if ((init.method ?? "GET") === "GET" && !new Headers(init.headers).has("last-event-id")) {
+    return new Response(null, { status: 405 });
+  }
+  const response = await fetch(url, init);
+  if (!response.body) return response;
+  let left = MESSAGE_BYTES_MAX;
+  const bound = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      left -= chunk.length;
+      if (left < 0) controller.error(new Error(`an answer has more than ${MESSAGE_BYTES_MAX} bytes`));
+      else controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(bound), { status, statusText, headers });
+}

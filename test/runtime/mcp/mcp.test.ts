@@ -1,0 +1,237 @@
+/** Tool servers: the protocol's own example servers over both transports, and scripted ones that misbehave. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type McpServer, type McpServers, readMcpServers } from "../../../src/runtime/mcp/index.ts";
+import { afterTest, cleanUp } from "../../cleanups.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const example = (name: string): string => join(ROOT, `node_modules/@modelcontextprotocol/server-${name}/dist/index.js`);
+const SCRIPTED = join(import.meta.dir, "scripted-server.ts");
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "hearth-mcp-"));
+  afterTest(() => rm(folder, { recursive: true }));
+});
+afterEach(cleanUp);
+
+async function read(servers: unknown, env: Record<string, string> = {}): Promise<McpServers> {
+  const path = join(folder, "hearth.json5");
+  await writeFile(path, JSON.stringify({ mcp: { servers } }));
+  const found = readMcpServers({ env, flags: { config: path }, home: folder });
+  afterTest(() => found.close());
+  return found;
+}
+
+/** A server of the configuration; a list is the arguments of the runtime that runs this test. */
+async function open(given: readonly string[] | object, env: Record<string, string> = {}): Promise<McpServer> {
+  const config = Array.isArray(given) ? { command: process.execPath, args: given } : given;
+  return (await read({ one: { connectTimeout: "10s", callTimeout: "10s", ...config } }, env)).get("one");
+}
+const scripted = (how: string, more: object = {}): Promise<McpServer> =>
+  open({ command: process.execPath, args: [SCRIPTED, how, join(folder, "mark")], ...more });
+
+/** Starts the example server over HTTP and returns its address. */
+async function everythingOverHttp(): Promise<{
+  url: string;
+  stop: () => Promise<unknown>;
+  start: () => Promise<void>;
+}> {
+  const probe = Bun.serve({ port: 0, fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  let child: Bun.Subprocess | undefined;
+  const stop = async (): Promise<unknown> => {
+    child?.kill(9);
+    return child?.exited;
+  };
+  const start = async (): Promise<void> => {
+    const env = { ...process.env, PORT: String(port) };
+    child = Bun.spawn([process.execPath, example("everything"), "streamableHttp"], {
+      env,
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    for (let i = 0; i < 200; i++) {
+      if (
+        await fetch(`http://127.0.0.1:${port}/mcp`).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
+      await Bun.sleep(50);
+    }
+    throw new Error("the example server did not start");
+  };
+  afterTest(stop);
+  await start();
+  return { url: `http://127.0.0.1:${port}/mcp`, start, stop };
+}
+
+describe("example servers", () => {
+  test("'everything' over standard input and output lists its tools and runs them", async () => {
+    const server = await open([example("everything"), "stdio"]);
+    expect((await server.about()).server).toMatch(/everything/);
+    const { tools, problems } = await server.tools();
+    expect(problems).toEqual([]);
+    expect(tools.map(({ name }) => name)).toContain("echo");
+    expect(await server.call("echo", { message: "ü" })).toEqual({ text: "Echo: ü", isError: false });
+    expect((await server.call("get-tiny-image", {})).text).toMatch(
+      /\[image image\/png, \d+ characters of base64: left out\]/,
+    );
+    expect(await server.call("echo", { message: 3 })).toMatchObject({ isError: true });
+  }, 30_000);
+
+  test("'filesystem' reads what it may and reports what it may not", async () => {
+    await writeFile(join(folder, "note.txt"), "hello from a file");
+    const server = await open([example("filesystem"), folder]);
+    expect(await server.call("read_text_file", { path: join(folder, "note.txt") })).toEqual({
+      text: "hello from a file",
+      isError: false,
+    });
+    expect(await server.call("read_text_file", { path: "/etc/passwd" })).toMatchObject({ isError: true });
+  }, 30_000);
+
+  test("'everything' over HTTP answers, also after it was restarted and forgot us", async () => {
+    const { url, stop, start } = await everythingOverHttp();
+    const server = await open({ url });
+    expect(await server.call("echo", { message: "a" })).toEqual({ text: "Echo: a", isError: false });
+    await stop();
+    await expect(server.call("echo", { message: "b" })).rejects.toThrow("MCP server 'one': ");
+    await start();
+    expect(await server.call("echo", { message: "c" })).toEqual({ text: "Echo: c", isError: false });
+  }, 60_000);
+});
+
+describe("a server that", () => {
+  test.each([
+    ["hangs at once", "hangs-at-once", "it did not answer within 300 ms"],
+    ["dies at once", "dies-at-once", "Connection closed; its last output: no licence found"],
+    ["lists no tools", "no-list", "no list of tools"],
+    ["lists too many", "many-tools", "more than 256 tools"],
+    ["lists for ever", "endless-pages", "more than 32 pages"],
+  ])(
+    "%s fails with its reason",
+    async (_, how, reason) => {
+      const server = await scripted(how, how === "hangs-at-once" ? { connectTimeout: "300ms" } : {});
+      await expect(server.tools()).rejects.toThrow(reason);
+    },
+    30_000,
+  );
+
+  test("does not exist is named", async () => {
+    const server = await open({ command: "no-such-program-here" });
+    await expect(server.tools()).rejects.toThrow("cannot start 'no-such-program-here': ENOENT");
+  });
+
+  test("hangs in a call ends it by its time limit, and by the client's signal", async () => {
+    const server = await scripted("hangs", { callTimeout: "300ms" });
+    await server.tools();
+    await expect(server.call("t", {})).rejects.toThrow("timed out");
+    const patient = await scripted("hangs");
+    await expect(patient.call("t", {}, AbortSignal.timeout(200))).rejects.toThrow();
+  }, 30_000);
+
+  test.each([
+    ["floods", "a message of it is too large"],
+    ["chatters", "messages that no request asked for"],
+  ])(
+    "%s loses its connection",
+    async (how, reason) => {
+      const server = await scripted(how);
+      await expect(server.call("t", {})).rejects.toThrow(reason);
+    },
+    30_000,
+  );
+
+  test("dies in a call fails that call once, and is started again for the next", async () => {
+    const server = await scripted("dies");
+    await expect(server.call("t", {})).rejects.toThrow("Connection closed");
+    expect(await server.call("t", {})).toEqual({ text: "done", isError: false });
+  }, 30_000);
+
+  test("answers twice is heard once", async () => {
+    const server = await scripted("twice");
+    for (let i = 0; i < 3; i++) expect(await server.call("t", {})).toEqual({ text: "done", isError: false });
+  }, 30_000);
+
+  test("lies about its tools keeps the good one, and says what is wrong with the others", async () => {
+    const { tools, problems } = await (await scripted("lies")).tools();
+    expect(tools).toEqual([{ name: "good", description: "is good", inputSchema: { type: "object" } }]);
+    expect(problems).toHaveLength(6);
+    expect(problems.join("\n")).toContain("there are two tools 'good'");
+    expect(problems.join("\n")).toContain("the schema of 'list' does not describe an object");
+  }, 30_000);
+
+  test("answers at length is cut", async () => {
+    const { text } = await (await scripted("long")).call("t", {});
+    expect(text).toHaveLength(32_000 + "… (cut)".length);
+  }, 30_000);
+});
+
+describe("secrets", () => {
+  test("a program gets the named variables and not the others", async () => {
+    const config = { command: process.execPath, args: [SCRIPTED, "environment"], env: ["WANTED"] };
+    const server = await open(config, { WANTED: "1", UNWANTED: "2" });
+    const names = (await server.call("t", {})).text.split(" ");
+    expect(names).toContain("WANTED");
+    expect(names).not.toContain("UNWANTED");
+    expect(names).not.toContain("HEARTH_TEST_SEED");
+  }, 30_000);
+
+  test("headers come from variables, and an unset one is named", async () => {
+    let seen: string | null = null;
+    const http = Bun.serve({
+      port: 0,
+      fetch: ({ headers }) => {
+        seen = headers.get("authorization");
+        return new Response("no", { status: 403 });
+      },
+    });
+    afterTest(() => http.stop(true));
+    const config = { url: `http://127.0.0.1:${http.port}/mcp`, headers: { Authorization: "TOKEN" } };
+    await expect((await open(config, { TOKEN: "Bearer s3cret" })).tools()).rejects.toThrow("MCP server 'one': ");
+    expect(seen!).toBe("Bearer s3cret");
+    await expect((await open(config)).tools()).rejects.toThrow(
+      "mcp.servers.one.headers: the environment variable TOKEN is not set",
+    );
+  });
+
+  test("an HTTP answer without end is cut off", async () => {
+    const body = (): ReadableStream<Uint8Array> =>
+      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(32)) });
+    const http = Bun.serve({
+      port: 0,
+      fetch: () => new Response(body(), { headers: { "content-type": "application/json" } }),
+    });
+    afterTest(() => http.stop(true));
+    const server = await open({ url: `http://127.0.0.1:${http.port}/mcp` });
+    await expect(server.tools()).rejects.toThrow("more than 8388608 bytes");
+  }, 30_000);
+});
+
+describe("configuration", () => {
+  test.each([
+    [{ one: {} }, "mcp.servers.one: expected either 'command' or 'url'"],
+    [{ one: { command: "x", url: "http://x" } }, "mcp.servers.one: expected either 'command' or 'url'"],
+    [{ one: { comand: "x" } }, "mcp.servers.one.comand: unknown key; did you mean 'command'?"],
+    [{ one: { command: "x", env: ["TOKEN=abc"] } }, "expected the name of an environment variable, not its value"],
+    [{ one: { command: "x", headers: {} } }, "mcp.servers.one.headers: belongs to 'url'"],
+    [{ one: { url: "http://x", args: [] } }, "mcp.servers.one.args: belongs to 'command'"],
+    [{ one: { url: "ftp://x" } }, "mcp.servers.one.url: expected an http:// or https:// address"],
+    [{ one: { url: "http://user:pw@x" } }, "mcp.servers.one.url: expected an http:// or https:// address"],
+    [{ one: { url: "http://x", headers: { "a b": "X" } } }, "mcp.servers.one.headers: expected names of HTTP headers"],
+    [{ one: { command: "x", callTimeout: "2h" } }, "mcp.servers.one.callTimeout: expected a duration"],
+    [{ "1x": { command: "x" } }, "mcp.servers.1x: expected a name of at most 64 letters"],
+  ])("%j is refused with its place", async (servers, message) => {
+    await expect(read(servers)).rejects.toThrow(message);
+  });
+
+  test("a name that is not configured gets the nearest", async () => {
+    const servers = await read({ files: { command: "x" } });
+    expect(() => servers.get("file")).toThrow("there is no MCP server \"file\": did you mean 'files'?");
+    expect(servers.all).toMatchObject([{ name: "files", transport: "stdio", target: "x" }]);
+  });
+});
