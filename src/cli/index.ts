@@ -9,6 +9,7 @@ import type { ToolName } from "./run/launch.ts";
 import { interruptible, type CliContext } from "./terminal/context.ts";
 import { failing, type CliParts } from "./terminal/failing.ts";
 import { addHooksCommands } from "./hooks.ts";
+import { addMcpCommands } from "./mcp.ts";
 import { THINK_VALUES } from "./terminal/think.ts";
 import { MissingArgument } from "./usage.ts";
 
@@ -21,6 +22,8 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   addLaunch(program, parts, does);
   program.commandsGroup(GROUPS.models);
   addModelCommands(program, does);
+  program.commandsGroup(GROUPS.tools);
+  addMcpCommands(program, parts);
   program.commandsGroup(GROUPS.gateway);
   addHooksCommands(program, parts, wholeNumber);
   addChannelsCommands(program, parts);
@@ -32,6 +35,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
 export const GROUPS = {
   everyday: "Everyday:",
   models: "Models:",
+  tools: "Tools:",
   gateway: "Gateway:",
   developers: "For developers:",
 } as const;
