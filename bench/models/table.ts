@@ -58,8 +58,9 @@ a GGUF says of itself in \`general.architecture\`.
   largest normalised mean square error among them; \`+ twins\`: files in the layout of other
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost
   window would show (\`bench/mutations.ts\`).
-- **weights**: trained weights stand behind \`gemma3\` (Gemma 3 270M, against llama.cpp) and \`bert\` (all-MiniLM-L6-v2, against
-  sentence-transformers): \`bun run test real\`. Models of the other families have random weights.
+- **weights**: trained weights stand behind \`gemma3\` (Gemma 3 270M, against llama.cpp) and \`bert\`
+  (all-MiniLM-L6-v2, against sentence-transformers): \`bun run test real\`. Models of the other
+  families have random weights.
 `;
 
 function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {
