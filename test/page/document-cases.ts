@@ -83,7 +83,7 @@ function refused(world: () => World): void {
       ["scan.pdf", pdf([""]), /scan\.pdf has no text\. It may be scanned/],
       ["half.pdf", pdf(["x"]).slice(0, 40), /half\.pdf is damaged/],
       ["bomb.docx", bomb(1, 65e6), /bomb\.docx is too large once it is unpacked/],
-      ["old.doc", Uint8Array.of(0xd0, 0xcf, 0x11, 0xe0), /old\.doc has a password, or is of an old Office version/],
+      ["old.doc", Uint8Array.of(0xd0, 0xcf, 0x11, 0xe0), /old\.doc has a password, or is in an old Office format/],
     ] as const) {
       await attachTo(page, { [name]: content });
       await page.getByText(reason).waitFor();
