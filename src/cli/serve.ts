@@ -21,6 +21,7 @@ import {
   spawnRunner,
   tellLoad,
 } from "../runtime/index.ts";
+import { readMcpServers } from "../runtime/mcp/index.ts";
 import type { ChatRuntime, Runtime } from "../runtime/portable.ts";
 import {
   type Lifecycle,
@@ -118,7 +119,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await probed).backend, device: await device, loading });
   const lifecycle: Lifecycle = { phase: "starting" };
-  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer });
+  const mcp = readMcpServers(options);
+  const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer, mcp });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
   const server = startServer(app, config);
@@ -136,7 +138,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   );
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
-  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry });
+  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp });
   lifecycle.phase = "serving";
   spare?.prepare();
   if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);
@@ -391,6 +393,7 @@ interface Stoppable {
   readonly gateway: Gateway | undefined;
   readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
   readonly lifecycle: Lifecycle;
+  readonly mcp: { close(): Promise<void> };
   readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
 }
 
@@ -398,7 +401,7 @@ interface Stoppable {
  * The first signal stops gracefully, the second at once. Running answers may finish; clients can repeat longer ones.
  */
 function stopOnSignal(parts: Stoppable): void {
-  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry } = parts;
+  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
@@ -415,6 +418,7 @@ function stopOnSignal(parts: Stoppable): void {
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
     await Promise.all([...stopped, runtime.close(leftMs)]);
+    void mcp.close(); // the end of this process ends their input in any case
     const sent = Promise.all(telemetry.map((each) => each?.close()));
     await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
     process.exit(0);

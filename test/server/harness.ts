@@ -9,6 +9,7 @@ import type { Config } from "../../src/base/config/config.ts";
 import type { AppDeps, ServedGateway } from "../../src/server/routes/deps.ts";
 import type { Lifecycle } from "../../src/server/routes/lifecycle.ts";
 import { startServer } from "../../src/server/http/serve.ts";
+import type { McpServers } from "../../src/runtime/mcp/index.ts";
 import { makeLibrary } from "../../src/library/create/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/library/registry/registry.ts";
 import { LIMITS } from "../../src/library/registry/retry.ts";
@@ -37,6 +38,7 @@ interface HarnessParts {
   readonly hooks?: (log: Logger) => Ingress;
   readonly gateway?: ServedGateway;
   readonly lifecycle?: Lifecycle;
+  readonly mcp?: McpServers;
   /** Absent: the store has no source. */
   readonly isOffered?: Store["isOffered"];
 }
@@ -44,7 +46,7 @@ interface HarnessParts {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune"> & { others: readonly string[] }> = {},
-  { hooks, gateway, lifecycle, isOffered }: HarnessParts = {},
+  { hooks, gateway, lifecycle, mcp, isOffered }: HarnessParts = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -64,6 +66,7 @@ export async function makeHarness(
     version: "1.2.3",
     now: () => NOW,
     ...(lifecycle ? { lifecycle } : {}),
+    mcp,
     gateway: hooks ? bareGateway(hooks(log)) : gateway,
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];

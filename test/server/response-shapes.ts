@@ -60,6 +60,26 @@ const Item = Type.Union([
     summary: Type.Array(SummaryText),
     encrypted_content: nullable(text),
   }),
+  strictObject({
+    type: literal("mcp_call"),
+    id: id("mcp"),
+    status: oneOfTexts(["in_progress", "completed", "incomplete", "failed"]),
+    server_label: some,
+    name: some,
+    arguments: text,
+    output: nullable(text),
+    error: nullable(text),
+    approval_request_id: nothing,
+  }),
+  strictObject({
+    type: literal("mcp_list_tools"),
+    id: id("mcpl"),
+    server_label: some,
+    tools: Type.Array(
+      strictObject({ name: some, description: text, input_schema: Type.Object({}), annotations: nothing }),
+    ),
+    error: nothing,
+  }),
 ]);
 
 const Usage = strictObject({
@@ -131,6 +151,13 @@ const EVENTS = Object.fromEntries(
     event("response.function_call_arguments.done", { ...ofItem, name: text, arguments: text }),
     event("response.custom_tool_call_input.delta", { ...ofItem, delta: text }),
     event("response.custom_tool_call_input.done", { ...ofItem, input: text }),
+    event("response.mcp_list_tools.in_progress", ofItem),
+    event("response.mcp_list_tools.completed", ofItem),
+    event("response.mcp_call.in_progress", ofItem),
+    event("response.mcp_call.completed", ofItem),
+    event("response.mcp_call.failed", ofItem),
+    event("response.mcp_call_arguments.delta", { ...ofItem, delta: text }),
+    event("response.mcp_call_arguments.done", { ...ofItem, arguments: text }),
     event("response.reasoning_summary_part.added", { ...ofSummary, part: SummaryText }),
     event("response.reasoning_summary_part.done", { ...ofSummary, part: SummaryText }),
     event("response.reasoning_summary_text.delta", { ...ofSummary, delta: some }),
@@ -155,7 +182,7 @@ export function checkStream(frames: readonly ReceivedFrame[]): Output<typeof res
         data.type,
         undefined,
         items.length,
-        "in_progress",
+        data.item.type === "mcp_list_tools" ? undefined : "in_progress", // its status is in its events alone
       ]);
       open = items.push(data.item) - 1;
     } else if ("output_index" in data) {

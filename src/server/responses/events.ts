@@ -2,12 +2,22 @@
  * An answer as the events of a Responses stream: output items in order, each added, filled and done, and the whole
  * response at the end. Events: https://platform.openai.com/docs/api-reference/responses-streaming
  */
-import { messageOf } from "../../base/index.ts";
+import { assert, messageOf } from "../../base/index.ts";
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
-import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
+import {
+  responseOf,
+  type Head,
+  type Item,
+  type McpCallItem,
+  type McpListItem,
+  type OutputText,
+  type ResponseObject,
+} from "./response.ts";
+import type { McpOffer } from "./mcp-tools.ts";
+import type { ToolEvent } from "./tool-loop.ts";
 import { isCustom, splitName } from "./tools.ts";
 
 interface Unnumbered {
@@ -30,6 +40,8 @@ export class ResponseWriter {
   #isStarted = false;
   /** The last item of the output, while it can grow. */
   #open: Extract<Item, { type: "reasoning" | "message" }> | undefined;
+  /** The call that the server is running. */
+  #running: McpCallItem | undefined;
   #reasoningTokens = 0;
   /** Log probabilities of text that has not arrived yet. */
   #early: object[] = [];
@@ -49,8 +61,8 @@ export class ResponseWriter {
    * Converts an event of the answer. Yields nothing before the model's first token, so that an earlier failure still
    * has its own status.
    */
-  *write(said: AnswerEvent): Generator<StreamEvent> {
-    for (const event of this.#stage(said)) {
+  *write(said: AnswerEvent | ToolEvent): Generator<StreamEvent> {
+    for (const event of isOfTool(said) ? [said] : this.#stage(said)) {
       if (!this.#isStarted) yield* this.#numbered(this.#start());
       this.#isStarted = true;
       yield* this.#numbered(this.#eventsOf(event));
@@ -61,6 +73,7 @@ export class ResponseWriter {
   fail(error: unknown): StreamEvent {
     const failure = { code: "server_error", message: messageOf(error) };
     if (this.#open) this.#open.status = "incomplete";
+    if (this.#running) this.#running.status = "incomplete";
     const response = responseOf(this.#head, { status: "failed", output: this.#output, error: failure });
     return { type: "response.failed", response, sequence_number: this.#sequence++ };
   }
@@ -75,7 +88,7 @@ export class ResponseWriter {
     yield { type: "response.in_progress", response };
   }
 
-  *#eventsOf(event: AnswerEvent): Generator<Unnumbered> {
+  *#eventsOf(event: AnswerEvent | ToolEvent): Generator<Unnumbered> {
     switch (event.kind) {
       case "thinking":
         return yield* this.#think(event.text);
@@ -85,6 +98,12 @@ export class ResponseWriter {
         return yield* this.#call(event.call, "completed");
       case "cutCall":
         return yield* this.#call(event.call, "incomplete");
+      case "mcpList":
+        return yield* this.#list(event.offer);
+      case "mcpCall":
+        return yield* this.#startCall(event);
+      case "mcpResult":
+        return yield* this.#endCall(event);
       case "done":
         return yield* this.#end(event);
       default:
@@ -151,6 +170,49 @@ export class ResponseWriter {
     yield this.#done(item);
   }
 
+  *#list({ label, tools }: McpOffer): Generator<Unnumbered> {
+    const item: McpListItem = {
+      type: "mcp_list_tools",
+      id: makeId("mcpl"),
+      server_label: label,
+      tools: [],
+      error: null,
+    };
+    yield this.#added(item);
+    yield this.#of(item, { type: "response.mcp_list_tools.in_progress" });
+    item.tools = tools.map(({ name, description, inputSchema }) => ({
+      name,
+      description,
+      input_schema: inputSchema,
+      annotations: null,
+    }));
+    yield this.#of(item, { type: "response.mcp_list_tools.completed" });
+    yield this.#done(item);
+  }
+
+  *#startCall(event: Extract<ToolEvent, { kind: "mcpCall" }>): Generator<Unnumbered> {
+    yield* this.#close("completed");
+    const about = { server_label: event.label, name: event.name, approval_request_id: null };
+    const empty = { arguments: "", output: null, error: null };
+    const item: McpCallItem = { type: "mcp_call", id: makeId("mcp"), status: "in_progress", ...about, ...empty };
+    this.#running = item;
+    yield this.#added(item);
+    yield this.#of(item, { type: "response.mcp_call.in_progress" });
+    item.arguments = argumentsText({ ...event.arguments });
+    yield this.#of(item, { type: "response.mcp_call_arguments.delta", delta: item.arguments });
+    yield this.#of(item, { type: "response.mcp_call_arguments.done", arguments: item.arguments });
+  }
+
+  *#endCall({ text, isError }: Extract<ToolEvent, { kind: "mcpResult" }>): Generator<Unnumbered> {
+    const item = this.#running;
+    assert(item, "a result without a call");
+    this.#running = undefined;
+    item.status = isError ? "failed" : "completed";
+    item[isError ? "error" : "output"] = text;
+    yield this.#of(item, { type: `response.mcp_call.${item.status}` });
+    yield this.#done(item);
+  }
+
   *#end({ reason, statistics }: Extract<AnswerEvent, { kind: "done" }>): Generator<Unnumbered> {
     const status = reason === "length" ? "incomplete" : "completed";
     yield* this.#close(status);
@@ -206,6 +268,8 @@ export class ResponseWriter {
     return this.#output.length - 1;
   }
 }
+
+const isOfTool = (event: AnswerEvent | ToolEvent): event is ToolEvent => event.kind.startsWith("mcp");
 
 const outputText = (): OutputText => ({ type: "output_text", text: "", annotations: [], logprobs: [] });
 

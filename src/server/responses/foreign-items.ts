@@ -3,6 +3,7 @@
  * come in pairs, such as `shell_call` and `shell_call_output`; others contain their result.
  */
 import { isObject, type Fields } from "../../base/index.ts";
+import { mcpName } from "./mcp-tools.ts";
 import { readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 
 interface ForeignCall {
@@ -36,11 +37,15 @@ export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignC
     .join("\n");
   return {
     id: [call_id, id].find((each) => typeof each === "string"),
-    name: typeof name === "string" && name !== "" ? name : tool,
+    name: typeof name === "string" && name !== "" ? nameOf(name, item) : tool,
     arguments: argumentsOf(item, left),
     result: result === "" ? undefined : result,
   };
 }
+
+/** Tools of a server have its label in the model's name of them. */
+const nameOf = (name: string, { type, server_label: label }: Fields): string =>
+  type === "mcp_call" && typeof label === "string" ? mcpName(label, name) : name;
 
 /** Keys that describe the item and are not arguments. */
 const ABOUT: ReadonlySet<string> = new Set(

@@ -108,6 +108,8 @@ class Conversation {
         return true;
       case "item_reference":
         return this.#add(this.#said(item, path), place);
+      case "mcp_list_tools":
+        return true; // the tools of this request are listed anew
       case "web_search_call":
         return true; // it states that there was a search, not its result
       case undefined:

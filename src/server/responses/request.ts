@@ -13,6 +13,7 @@ import { checkStrict } from "../answers/strict-schema.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
 import { toolFields } from "../answers/tool-choice.ts";
 import { readInput, type FindItem } from "./input.ts";
+import type { McpOffer } from "./mcp-tools.ts";
 import { readTools, type Tools } from "./tools.ts";
 
 export interface Wanted {
@@ -25,12 +26,15 @@ export interface Wanted {
   readonly leftOut: LeftOut;
 }
 
-/** Throws `bad_request`. */
-export function readResponsesRequest(body: ResponsesBody, find: FindItem): Wanted {
+/**
+ * Throws `bad_request`.
+ * @param offers tools that the server runs
+ */
+export function readResponsesRequest(body: ResponsesBody, find: FindItem, offers: readonly McpOffer[]): Wanted {
   refuseState(body);
   const leftOut: LeftOut = [];
   const messages = readInput(body, { find, left: leftOut });
-  const tools = readTools(body);
+  const tools = readTools(body, offers);
   const format = readFormat(body.text?.["format"]);
   const logprobs = readLogprobs(body);
   const { truncation } = body;

@@ -42,7 +42,31 @@ export type Item =
       readonly name: string;
       readonly namespace?: string;
       input: string;
-    };
+    }
+  | McpCallItem
+  | McpListItem;
+
+/** A call that the server ran. */
+export interface McpCallItem {
+  readonly type: "mcp_call";
+  readonly id: string;
+  status: Status | "failed";
+  readonly server_label: string;
+  readonly name: string;
+  arguments: string;
+  output: string | null;
+  error: string | null;
+  readonly approval_request_id: null;
+}
+
+/** The tools of a server that the model was given. */
+export interface McpListItem {
+  readonly type: "mcp_list_tools";
+  readonly id: string;
+  readonly server_label: string;
+  tools: readonly object[];
+  readonly error: null;
+}
 
 /** The fields that are equal in all events. */
 export interface Head {

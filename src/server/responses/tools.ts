@@ -2,6 +2,7 @@
 import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../../base/index.ts";
 import type { Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
+import { isMcp, type McpOffer, toolsOf } from "./mcp-tools.ts";
 import { isDispensable } from "../answers/provider-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 
@@ -12,12 +13,17 @@ export interface Tools extends ChosenTools {
   readonly left: readonly string[];
 }
 
-/** Throws `bad_request`. */
-export function readTools(body: { tools?: unknown[]; tool_choice?: unknown }): Tools {
+/**
+ * Throws `bad_request`.
+ * @param offers tools of servers, in place of the items of type `mcp`
+ */
+export function readTools(body: { tools?: unknown[]; tool_choice?: unknown }, offers: readonly McpOffer[] = []): Tools {
   const all = readList(readFields)(body.tools ?? [], "tools");
   const left = all.map((tool) => tool["type"]).filter(isDispensable);
   const given = all.filter((tool) => !isDispensable(tool["type"]));
-  const tools = all.flatMap((tool, i) => (isDispensable(tool["type"]) ? [] : toTools(tool, `tools.${i}`)));
+  const isOurs = (tool: Fields): boolean => isMcp(tool) || isDispensable(tool["type"]);
+  const own = all.flatMap((tool, i) => (isOurs(tool) ? [] : toTools(tool, `tools.${i}`)));
+  const tools = [...own, ...toolsOf(offers)];
   return { given, left, ...chooseTools(body.tool_choice, { tools, shape: CHOICE }) };
 }
 

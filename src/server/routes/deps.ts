@@ -3,6 +3,7 @@ import type { Config } from "../../base/config/index.ts";
 import type { Logger } from "../../base/index.ts";
 import type { Tracer } from "../../base/tracing.ts";
 import type { Gateway } from "../../gateway/index.ts";
+import type { McpServers } from "../../runtime/mcp/index.ts";
 import type { Runtime } from "../../runtime/portable.ts";
 import type { Library, Registry } from "../../library/index.ts";
 import type { Store } from "../../library/portable.ts";
@@ -52,6 +53,8 @@ export interface AppDeps {
   readonly lifecycle?: Readonly<Lifecycle>;
   /** Absent: tracing is off. */
   readonly tracer?: Tracer | undefined;
+  /** The tool servers of the configuration, if any. */
+  readonly mcp?: McpServers | undefined;
   /** Receives webhooks, if configured. */
   readonly gateway?: ServedGateway | undefined;
 }

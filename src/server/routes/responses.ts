@@ -8,7 +8,9 @@ import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, type AnswerEvent } from "../answers/answer.ts";
+import type { AnswerEvent } from "../answers/answer.ts";
+import { offerTools } from "../responses/mcp-tools.ts";
+import { answerWithTools, type ToolEvent } from "../responses/tool-loop.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -49,12 +51,12 @@ export function responsesRoutes(routeDeps: RouteDeps) {
 }
 
 async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
-  const { body, model, wanted, request } = await readAsked(deps, exchange);
+  const { body, model, wanted, offers, request } = await readAsked(deps, exchange);
   const now = (): number => seconds(deps.now());
   const parameters = { ...(await deps.inspect(request.ref))?.parameters, ...request.ref.parameters };
   const head = headOf(parameters, { model, body, wanted, createdAt: now() });
-  const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
-  const events = answerEvents(deps, request, { note: exchange.note, stages });
+  const stages = () => (body.parallel_tool_calls === false ? [firstCallOnly()] : []);
+  const events = answerWithTools(deps, request, { offers, note: exchange.note, stages });
   const writer = new ResponseWriter(head, now, (items) => {
     if (body.store !== false) deps.items.keep(items);
   });
@@ -71,11 +73,12 @@ async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
 async function readAsked(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
-  const wanted = readResponsesRequest(body, (id) => deps.items.find(id));
+  const offers = await offerTools(deps.mcp, body, exchange.signal);
+  const wanted = readResponsesRequest(body, (id) => deps.items.find(id), offers);
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
   warnLeftOut(deps.log, { model, left: wanted.leftOut });
-  return { body, model, wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
+  return { body, model, wanted, offers, request: await chatRequest(deps, { model, wanted, exchange }) };
 }
 
 /** Throws `not_found`. */
@@ -100,7 +103,7 @@ function headOf(
   return { id: makeId("resp"), ...rest, tools: wanted.tools.given, sampling };
 }
 
-async function whole(answer: AsyncIterable<AnswerEvent>, writer: ResponseWriter): Promise<ResponseObject> {
+async function whole(answer: AsyncIterable<AnswerEvent | ToolEvent>, writer: ResponseWriter): Promise<ResponseObject> {
   let response: ResponseObject | undefined;
   for await (const said of answer) for (const event of writer.write(said)) response = event.response ?? response;
   assert(response, "an answer without a response");
@@ -109,6 +112,9 @@ async function whole(answer: AsyncIterable<AnswerEvent>, writer: ResponseWriter)
 
 const frame = (event: StreamEvent): Frame => ({ event: event.type, data: event });
 
-async function* frames(answer: AsyncIterable<AnswerEvent>, writer: ResponseWriter): AsyncGenerator<Frame, void, void> {
+async function* frames(
+  answer: AsyncIterable<AnswerEvent | ToolEvent>,
+  writer: ResponseWriter,
+): AsyncGenerator<Frame, void, void> {
   for await (const said of answer) for (const event of writer.write(said)) yield frame(event);
 }

@@ -95,7 +95,7 @@ test.each<[string, object[], object[]]>([
       { type: "mcp_list_tools", id: "l", server_label: "s", tools: [] },
       { type: "mcp_call", id: "m", server_label: "s", name: "roll", arguments: '{"n":2}', output: "4", error: null },
     ],
-    [called("roll", { n: 2 }, "m"), told("4", "m", "roll")],
+    [called("s__roll", { n: 2 }, "m"), told("4", "m", "s__roll")],
   ],
   [
     "a screen",
@@ -127,7 +127,6 @@ test.each<[string, object[], object[]]>([
 
 test.each([
   "image_generation_call",
-  "mcp_list_tools",
   "mcp_approval_request",
   "mcp_approval_response",
   "tool_search_call",

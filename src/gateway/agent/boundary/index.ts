@@ -6,6 +6,7 @@ import type { Passage } from "./passage.ts";
 import { MARKER, neutralize } from "./neutralize.ts";
 
 export { withoutInvisible } from "./invisible.ts";
+export { external } from "./passage.ts";
 export { neutralize } from "./neutralize.ts";
 export { suspicions } from "./suspicions.ts";
 
