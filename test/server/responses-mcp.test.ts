@@ -174,12 +174,16 @@ describe("a request is refused", () => {
     [mcp("all", { require_approval: "always" }), 'tools.0.require_approval: expected "never"'],
     [{ type: "mcp", server_label: "all" }, 'tools.0.require_approval: expected "never"'],
     [mcp("all", { allowed_tools: ["nope"] }), "tools.0.allowed_tools: expected names of tools of 'all', got \"nope\""],
-  ])("%j", async (tool, message) => {
-    const { status, message: got } = await errorOf({ tools: [tool] });
-    expect(status).toBe(400);
-    expect(got).toContain(message);
-    expect(asked()).toHaveLength(0);
-  });
+  ])(
+    "%j",
+    async (tool, message) => {
+      const { status, message: got } = await errorOf({ tools: [tool] });
+      expect(status).toBe(400);
+      expect(got).toContain(message);
+      expect(asked()).toHaveLength(0);
+    },
+    30_000,
+  );
 
   test("if the server cannot be reached", async () => {
     const { status, message } = await errorOf({ tools: [mcp("dying")] });
