@@ -32,7 +32,7 @@ test("POST /api/tokenize · content: the ids of a text, and how long it took", a
 test("POST /api/tokenize · content: missing or of a wrong type is 400", async () => {
   expect(await tokenize({})).toEqual({ status: 400, body: { error: "content is required" } });
   const { status, body } = await tokenize({ content: ["a"] });
-  expect([status, body.error]).toEqual([400, expect.stringContaining("TokenizeRequest.content of type string")]);
+  expect([status, body.error]).toEqual([400, "content: expected a string, got an array"]);
   const long = await tokenize({ content: "a".repeat(2 ** 21 + 1) });
   expect([long.status, long.body.error]).toEqual([413, "content: expected at most 2097152 characters, got 2097153"]);
 });

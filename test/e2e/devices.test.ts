@@ -29,7 +29,7 @@ test("devices without a driver is an empty list that says why", async () => {
   expect(stderr).toContain("no GPU adapter");
   const table = await runHearth(["devices"], { home, env: { LD_LIBRARY_PATH: home } });
   expect([table.code, table.stderr]).toEqual([0, ""]);
-  expect(table.stdout).toMatch(/^Models run on the CPU here: .*no GPU adapter.*\.\n$/);
+  expect(table.stdout).toMatch(/^Models run on the CPU here: .*no GPU adapter.*\.\nCPU kernels: .*\n$/);
 });
 
 test("devices --tune has nothing to search on a CPU that plays a GPU, and says so", async () => {

@@ -118,7 +118,7 @@ async function startedChildPids(pid: number): Promise<number[]> {
   const own = await commandOf(pid);
   const pids = await childPids(pid);
   const commands = await Promise.all(pids.map(commandOf));
-  return pids.filter((_, i) => commands[i] !== own);
+  return pids.filter((_, i) => commands[i] !== own && commands[i]!.includes("\0runner")); // not self-tests of kernels
 }
 
 /** True if a process exists and is not a zombie. */

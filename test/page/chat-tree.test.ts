@@ -127,7 +127,7 @@ describe("a file of chats", () => {
     [JSON.stringify(fileOf([chat], [message("a", null, { role: "system" as "user" })])), /role: expected user/],
     [
       JSON.stringify(fileOf([chat], [message("a", null, { pictures: [{ type: "image/svg+xml", base64: "" }] })])),
-      /'image\/svg\+xml' is no picture/,
+      /'image\/svg\+xml' is not a picture/,
     ],
     [
       JSON.stringify(fileOf([chat], [message("a", null, { pictures: [{ type: "image/png", base64: '"><x' }] })])),

@@ -12,7 +12,7 @@ import { shiftContext } from "./context-shift.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
-import { grammarOf } from "./grammars.ts";
+import { grammarOf, isConstrained } from "./grammars.ts";
 import { makeKvBudget, type KvBudget } from "./kv-budget.ts";
 import { makeSequence } from "./make-sequence.ts";
 import { choose, runWork, type StepOutput } from "./step-output.ts";
@@ -100,7 +100,7 @@ export class Engine {
     this.#preparing.set(request.id, true);
     let grammar: GrammarMatcher | undefined;
     try {
-      grammar = await grammarOf(request, this.#parts);
+      if (isConstrained(request)) grammar = await grammarOf(request, this.#parts); // others queue at once
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = this.#layOut(request.prompt);

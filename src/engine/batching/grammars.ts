@@ -42,6 +42,10 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
   };
 }
 
+/** True if a grammar constrains some of the answer. */
+export const isConstrained = ({ format, grammar, calls }: SequenceRequest): boolean =>
+  format !== undefined || grammar !== undefined || calls !== undefined;
+
 /** The grammar that constrains an answer; undefined: none does. */
 export async function grammarOf(
   { options, format, grammar, calls, visible = [], promptEnd = "" }: SequenceRequest,

@@ -63,7 +63,7 @@ test("a server that is not there is named by its place, without a password, and 
     /^the database cannot be reached: [^:]* \(127\.0\.0\.1:1\)$/,
   );
   await expect(open("postgres://u@127.0.0.1:1/db?sslmode=verify-ca&sslrootcert=/nowhere/ca.pem")).rejects.toThrow(
-    /^database\.url: sslrootcert: expected a file, there is none at '\/nowhere\/ca\.pem'$/,
+    /^database\.url: sslrootcert: expected a file, but '\/nowhere\/ca\.pem' does not exist$/,
   );
 });
 

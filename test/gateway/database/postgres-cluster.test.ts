@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await sql.unsafe(lease, [gone!.number]);
     const duty = node.cluster.lease("duty");
     expect(await eventually(() => duty.isHeld, WAIT_MS)).toBe(true);
-    expect(said.filter((message) => /gone/.test(message))).toHaveLength(1);
+    expect(said.filter((message) => /removed dead nodes/.test(message))).toHaveLength(1);
     const rows = (await sql.unsafe(`SELECT number FROM ${SCHEMA}.nodes`)) as { number: unknown }[];
     expect(rows.map(({ number }) => Number(number))).toEqual([node.number]);
     await node.leave();

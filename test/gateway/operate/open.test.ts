@@ -90,7 +90,7 @@ test("a file that the next start refuses is refused while the server runs, and t
     expect((await at.post("wake", { text: "hi", mode: "next-heartbeat" })).status).toBe(200);
     expect(await at.ids()).toEqual(["invalid"]);
     expect((await at.gateway.status()).findings).toEqual([
-      expect.stringContaining("the configuration file is refused"),
+      expect.stringContaining("the current configuration file is invalid"),
     ]);
   }
   expect(at.said("info").filter((line) => line.includes("reloaded"))).toEqual([]);
@@ -129,10 +129,10 @@ test("a model that is missing is found; its runs wait, no attempt lost, and go o
   const direct = await at.post("agent", { message: "hi", deliver: false });
   expect(direct).toMatchObject({
     status: 202,
-    body: { warnings: [expect.stringContaining("'qwen3:4b' is not there")] },
+    body: { warnings: [expect.stringContaining("'qwen3:4b' is missing")] },
   });
   const mapped = await at.post("own", {});
-  expect(mapped).toMatchObject({ status: 202, body: { warnings: [expect.stringContaining("'m' is not there")] } });
+  expect(mapped).toMatchObject({ status: 202, body: { warnings: [expect.stringContaining("'m' is missing")] } });
   // its sender's fault
   expect((await at.post("agent", { message: "hi", deliver: false, model: "m" })).status).toBe(400);
   const other = await at.post("agent", { message: "hi", deliver: false, agentId: "b" });

@@ -173,7 +173,7 @@ describe("an action", () => {
     ["a value that must be there", { messageTemplate: "{{x}}", missing: "error" }, {}, "'x' has no value"],
     ["an endless session key", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "k".repeat(257) }, "257 characters"],
     ["a session key of two lines", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "a\nb" }, "control characters"],
-    ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "there is no channel"],
+    ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "the requested channel does not exist"],
   ])("%s is the request's fault", async (_, mapping, payload, reason) => {
     expect(await runOne(mapping, { payload })).toMatchObject({
       kind: "failed",
