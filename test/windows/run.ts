@@ -8,7 +8,7 @@
 import { FAILING, RUN } from "./list.ts";
 
 const paths = RUN.map((path) => `test/${path}`);
-const child = Bun.spawn([...Bun.argv.slice(2), "test", "--timeout", "60000", ...paths], {
+const child = Bun.spawn([...Bun.argv.slice(2), "test", "--timeout", "240000", ...paths], {
   stdio: ["ignore", "pipe", "pipe"],
 });
 const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
