@@ -4,7 +4,7 @@
  */
 import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
-import { checkBackend, slowOnCpu } from "../engine/backends/index.ts";
+import { checkBackend, slowOnCpu, trimSnapshots } from "../engine/backends/index.ts";
 import { availableMemory, collectWhenIdle, programFile, totalMemory } from "../base/system.ts";
 import { AppError, isLoopback, type Logger, makeStreamLogger, messageOf, systemClock, VERSION } from "../base/index.ts";
 import type { Gateway, ModelSource } from "../gateway/index.ts";
@@ -133,9 +133,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   await gateway?.start();
   collectWhenIdle();
   watchDescriptors(log);
-  void import("../engine/formats/index.ts").then(({ trimSnapshots }) =>
-    trimSnapshots(cacheOf(config), config.snapshots),
-  );
+  void trimSnapshots(cacheOf(config), config.snapshots);
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
   stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp });

@@ -1,6 +1,7 @@
-/** The backends of this process and the choice among them. */
+/** Parts of the engine that need this machine: the backends, the choice among them, and kept snapshots. */
 export { slowOnCpu, chooseBackend, checkBackend, gpuTools, takeExam } from "./registry.ts";
 export { needsDriver, probeDevice, type ProbedDevice } from "./device-probe.ts";
 export { loadOptionsFor } from "./small.ts";
 export { NO_LEVEL } from "./host/simd-library.ts";
 export { Trust, type Verdict } from "./host/trust.ts";
+export { trimSnapshots } from "../formats/files/snapshots.ts";

@@ -4,7 +4,6 @@ export { openGguf } from "./files/gguf.ts";
 export { readHeader, readPart } from "./files/header.ts";
 export { mergeShards } from "./files/merge.ts";
 export { readOnnxHeader, taskOf, type OnnxHeader } from "./files/onnx.ts";
-export { trimSnapshots } from "./files/snapshots.ts";
 export { writeGguf, writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "./files/write.ts";
 export { readAdapter } from "./gguf/adapter.ts";
 export { makeCursor, moveWindow, readCount, readString, readU32, take, type Cursor } from "./gguf/cursor.ts";
