@@ -28,7 +28,6 @@ import {
   type Machine,
   makeHandlers,
   MetricExporter,
-  type RunningServer,
   startHookListener,
   startServer,
   storedModels,
@@ -54,16 +53,8 @@ import {
 } from "../library/index.ts";
 import { isFileFormat, type Store } from "../library/portable.ts";
 import { forcedLevel, type Kernels, makeKernels } from "./kernels.ts";
+import { stopOnSignal } from "./stop-on-signal.ts";
 import { buildPageAhead } from "../page/build-ahead.ts";
-
-/** Additional time for ended streams to send their last line. */
-const LAST_WORDS_MS = 1000;
-
-/** Additional time for the last spans and metrics to reach a collector. */
-const LAST_EXPORT_MS = 3000;
-
-/** Share of the grace that the gateway keeps for messages under way and its last writes. */
-const GATEWAY_LAST_MS = 3000;
 
 /** A runner is started in advance after this idle time, if ten times its memory is free. */
 const SPARE_AFTER_MS = 2000;
@@ -380,49 +371,4 @@ function spareOf(
     isIdle: () => isIdle() && availableMemory() > SPARE_ROOM,
     delayMs: SPARE_AFTER_MS,
   });
-}
-
-interface Stoppable {
-  readonly servers: readonly Pick<RunningServer, "stop">[];
-  readonly runtime: Runtime;
-  readonly spare: SpareRunner | undefined;
-  readonly library: Library;
-  readonly registry: Registry;
-  readonly gateway: Gateway | undefined;
-  readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
-  readonly lifecycle: Lifecycle;
-  readonly mcp: { close(): Promise<void> };
-  readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
-}
-
-/**
- * The first signal stops gracefully, the second at once. Running answers may finish; clients can repeat longer ones.
- */
-function stopOnSignal(parts: Stoppable): void {
-  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp } = parts;
-  const { shutdownGraceMs: graceMs, drainDelayMs } = config;
-  let stopping = false;
-  const stop = async (delayMs: number): Promise<void> => {
-    if (stopping) process.exit(1);
-    stopping = true;
-    lifecycle.phase = "draining";
-    if (delayMs > 0) await Bun.sleep(delayMs);
-    const began = Date.now();
-    spare?.close();
-    registry.close();
-    const created = library.close();
-    // before the models, which its turns need
-    await gateway?.stop(Math.max(0, graceMs - GATEWAY_LAST_MS));
-    const leftMs = Math.max(0, graceMs - (Date.now() - began));
-    const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
-    await Promise.all([...stopped, runtime.close(leftMs)]);
-    void mcp.close(); // the end of this process ends their input in any case
-    const sent = Promise.all(telemetry.map((each) => each?.close()));
-    await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
-    process.exit(0);
-  };
-  process.on("SIGTERM", () => stop(drainDelayMs));
-  // Windows: Ctrl+Break, and a console that is closed. Elsewhere SIGHUP stays as the shell set it, for `nohup`.
-  const more = process.platform === "win32" ? (["SIGBREAK", "SIGHUP"] as const) : [];
-  for (const signal of ["SIGINT", ...more] as const) process.on(signal, () => stop(0)); // a person is waiting
 }
