@@ -10,7 +10,7 @@ import { AppError, isLoopback, type Logger, makeStreamLogger, messageOf, systemC
 import type { Gateway, ModelSource } from "../gateway/index.ts";
 import { type OtlpOptions, type OtlpTarget, Tracer } from "../base/tracing.ts";
 import type { OpenParts } from "../gateway/operate/open.ts";
-import { type Config, type ConfigSources, hasSections, readConfig } from "../base/config/index.ts";
+import { type Config, type ConfigSources, hasSections, readConfig, readConfigFile } from "../base/config/index.ts";
 import type { LoadMessage } from "../engine/index.ts";
 import {
   probeInChild,
@@ -21,7 +21,7 @@ import {
   spawnRunner,
   tellLoad,
 } from "../runtime/index.ts";
-import { readMcpServers } from "../runtime/mcp/index.ts";
+import type { McpServers } from "../runtime/mcp/index.ts";
 import type { ChatRuntime, Runtime } from "../runtime/portable.ts";
 import {
   type Lifecycle,
@@ -110,7 +110,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await probed).backend, device: await device, loading });
   const lifecycle: Lifecycle = { phase: "starting" };
-  const mcp = readMcpServers(options);
+  const mcp = await toolServers(options);
   const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer, mcp });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
@@ -155,6 +155,12 @@ function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpO
     log,
     now: Date.now,
   });
+}
+
+/** Loads the client of tool servers only if there is a configuration file. Throws `bad_request`. */
+async function toolServers(sources: ServeOptions): Promise<McpServers | undefined> {
+  if (!readConfigFile(sources)) return undefined;
+  return (await import("../runtime/mcp/index.ts")).readMcpServers(sources);
 }
 
 /** Loads the gateway's code only if the configuration has a section for it. Throws `bad_request` or `storage`. */

@@ -24,7 +24,7 @@ interface Stoppable {
   readonly gateway: Gateway | undefined;
   readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
   readonly lifecycle: Lifecycle;
-  readonly mcp: { close(): Promise<void> };
+  readonly mcp: { close(): Promise<void> } | undefined;
   readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
 }
 
@@ -49,7 +49,7 @@ export function stopOnSignal(parts: Stoppable): void {
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
     await Promise.all([...stopped, runtime.close(leftMs)]);
-    void mcp.close(); // the end of this process ends their input in any case
+    void mcp?.close(); // the end of this process ends their input in any case
     const sent = Promise.all(telemetry.map((each) => each?.close()));
     await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
     process.exit(0);

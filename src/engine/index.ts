@@ -2,7 +2,7 @@
 export type { EmbedEvent } from "./batching/embedder.ts";
 export type { EngineInfo } from "./batching/load.ts";
 export { addStates, normalized, poolingOf, statedPooling } from "./batching/pooling.ts";
-export { inputOf, makeLayouts, type Media, type PromptSegment } from "./batching/prompt.ts";
+export type { Media, PromptSegment } from "./batching/prompt.ts";
 export { RANK } from "./batching/rank-head.ts";
 export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
 export type { Backend, Program, Session } from "./program/backend.ts";
