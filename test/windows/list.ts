@@ -9,6 +9,7 @@ export const RUN: readonly string[] = [
   "base/held-files.test.ts",
   "base/process-lock.test.ts",
   "e2e/anywhere.test.ts",
+  "engine/backends/kept-file.test.ts",
   "engine/backends/onnx/folders.test.ts",
   "engine/backends/onnx/windows-cores.test.ts",
   "engine/formats/files/map.test.ts",

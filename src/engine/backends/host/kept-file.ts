@@ -2,8 +2,8 @@
  * Results of searches and tests on this machine, kept in one JSON file of the cache folder. A file that cannot be read
  * counts as empty and is replaced by the next write.
  */
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile, stat } from "node:fs/promises";
+import { writeBytes, writeDurably } from "../../../base/system.ts";
 
 /** An entry has a few hundred bytes. */
 const FILE_BYTES_MAX = 1024 * 1024;
@@ -12,7 +12,7 @@ const ENTRIES_MAX = 1000;
 export interface KeptFile {
   /** The value stored under that key, of any shape: other programs may write there. Undefined without one. */
   read(key: string): Promise<unknown>;
-  /** Two processes at once: the result of one of them is lost. */
+  /** Where two processes write at once, the result of one is lost. Throws `storage`. */
   write(key: string, value: unknown): Promise<void>;
 }
 
@@ -23,7 +23,8 @@ export function keptFile(path: string): KeptFile {
       const all = await readAll(path);
       all.delete(key);
       const kept = [...all, [key, value] as const].slice(-ENTRIES_MAX);
-      await replaceFile(path, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);
+      const text = `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`;
+      await writeDurably(path, (temporary) => writeBytes(temporary, new TextEncoder().encode(text)));
     },
   };
 }
@@ -35,23 +36,5 @@ async function readAll(path: string): Promise<Map<string, unknown>> {
     return new Map(typeof entries === "object" && entries !== null ? Object.entries(entries) : []);
   } catch {
     return new Map(); // the file is missing or damaged
-  }
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp-${crypto.randomUUID()}`;
-  await mkdir(dirname(path), { recursive: true });
-  try {
-    const file = await open(temporary, "w");
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
   }
 }
