@@ -12,7 +12,6 @@ export {
   writeChunks,
   writeDurably,
 } from "./durable.ts";
-export { replaceFile } from "./held-files.ts";
 export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
 export { openLibc } from "./libc.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";

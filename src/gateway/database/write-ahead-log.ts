@@ -4,12 +4,12 @@
  * journal.
  */
 import type { Database } from "bun:sqlite";
-import { closeSync, fdatasync, fsync, openSync } from "node:fs";
+import { closeSync, fdatasync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
+import { syncFolder } from "../../base/system.ts";
 
 const syncData = promisify(fdatasync);
-const syncAll = promisify(fsync);
 
 /** Holds a file handle after the first sync; `close` releases it. */
 export class WriteAheadLog {
@@ -26,7 +26,7 @@ export class WriteAheadLog {
     if (this.#path === "") return;
     if (this.#handle === undefined) {
       this.#handle = openSync(this.#path, "r+"); // exists from the first commit until the database is closed
-      await syncFolder(dirname(this.#path));
+      await syncFolder(dirname(this.#path)); // keeps the file itself
     }
     await syncData(this.#handle);
   }
@@ -38,14 +38,3 @@ export class WriteAheadLog {
 }
 
 const isInMemory = ({ filename }: Database): boolean => filename === "" || filename === ":memory:";
-
-/** The folder's sync makes the file's existence durable. */
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === "win32") return; // folders cannot be opened there
-  const handle = openSync(path, "r");
-  try {
-    await syncAll(handle);
-  } finally {
-    closeSync(handle);
-  }
-}

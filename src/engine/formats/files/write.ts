@@ -2,12 +2,10 @@
  * Writes GGUF version 3. Tensor data may be streamed, so a model never has to fit in memory. The caller's mistakes (a
  * shape that does not fit its block type, data whose length differs from the shape) are asserts, not `AppError`s.
  */
-import { randomBytes } from "node:crypto";
-import { open, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { open } from "node:fs/promises";
 import { assert, inBlocks } from "../../../base/index.ts";
 import { alignUp, isPowerOfTwo } from "../bytes.ts";
-import { replaceFile, syncFolder, writeChunks } from "../../../base/system.ts";
+import { writeChunks, writeDurably } from "../../../base/system.ts";
 import type { Quant } from "../quant/quant.ts";
 import type { MetadataArray } from "../gguf/gguf.ts";
 import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";
@@ -35,18 +33,9 @@ export interface WriteModel {
   readonly tensors: readonly WriteTensor[];
 }
 
-/** Writes to a temporary name beside `path`, flushes to disk, then renames: a reader sees the complete file or none. */
-export async function writeGguf(path: string, model: WriteModel): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
-  try {
-    await writeNewGguf(temporary, model);
-    await replaceFile({ from: temporary, to: path });
-    await syncFolder(dirname(path));
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-}
+/** Writes as `writeDurably` does: a reader sees the complete file or none. Throws `storage`. */
+export const writeGguf = (path: string, model: WriteModel): Promise<void> =>
+  writeDurably(path, (temporary) => writeNewGguf(temporary, model));
 
 /** Writes a file that is not yet visible to others, and flushes it to disk. A failure may leave a partial file. */
 export async function writeNewGguf(path: string, model: WriteModel): Promise<void> {

@@ -13,7 +13,8 @@ import {
 import { writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeFile, replaceFile } from "../../../../src/base/system.ts";
+import { replaceFile } from "../../../../src/base/held-files.ts";
+import { removeFile } from "../../../../src/base/system.ts";
 import { mapFile } from "../../../../src/engine/formats/files/map.ts";
 
 let folder: string;
