@@ -9,18 +9,16 @@ type Mode = Pick<LoadOptions, "precise" | "small" | "kvType">;
 /** Loads a sheet's program on the library in question. */
 export type LoadSheet = (sheet: Sheet, mode: Mode, threads: number) => Promise<Session>;
 
-const [PRECISE, ROUNDED, SMALL]: readonly Mode[] = [
-  { precise: true },
-  { precise: false },
-  { precise: false, small: true },
-];
+const PRECISE: Mode = { precise: true };
+const ROUNDED: Mode = { precise: false };
+const SMALL: Mode = { precise: false, small: true };
 /** The modes in which a sheet has different kernels. */
 const MODES: Readonly<Record<string, readonly Mode[]>> = {
-  products: [PRECISE!, ROUNDED!, SMALL!],
-  mixers: [PRECISE!, ROUNDED!, { precise: false, kvType: "q8_0" }],
-  experts: [PRECISE!, ROUNDED!],
-  parts: [ROUNDED!],
-  encoder: [PRECISE!, ROUNDED!],
+  products: [PRECISE, ROUNDED, SMALL],
+  mixers: [PRECISE, ROUNDED, { precise: false, kvType: "q8_0" }],
+  experts: [PRECISE, ROUNDED],
+  parts: [ROUNDED],
+  encoder: [PRECISE, ROUNDED],
 };
 /** The sheet that several threads compute again. Some may begin late or get no turn at all. */
 const SHARED = "experts";
@@ -45,7 +43,7 @@ export async function answerOf(load: LoadSheet): Promise<string> {
 
 async function compareThreads(sheet: Sheet, load: LoadSheet, expected: readonly Float32Array[]): Promise<void> {
   const end = performance.now() + SHARED_MS;
-  const session = await load(sheet, ROUNDED!, THREADS);
+  const session = await load(sheet, ROUNDED, THREADS);
   do {
     for (const [i, batch] of sheet.batches.entries()) {
       const got = await session.run(batch);

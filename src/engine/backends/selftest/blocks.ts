@@ -46,11 +46,12 @@ export function setScales(name: QuantName, bytes: Uint8Array, { size, rng }: { s
         view.setUint16(at, (view.getUint16(at, true) & 0x0fff) | (((half >> (4 * i)) & 15) << 12), true);
       }
     }
-    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    // NVFP4 has four float8 scales without a sign (four bits of exponent, three of mantissa); values deviate by 5.
     if (name === "nvfp4") {
       const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
       for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
     }
+    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
     if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
   }
 }
