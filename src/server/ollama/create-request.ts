@@ -36,7 +36,10 @@ const FIELDS = [
 
 type Place = Pick<Library, "root" | "importDirs">;
 
-/** Throws `bad_request`, `forbidden` for unreadable paths, `unsupported` for features that are not implemented. */
+/**
+ * Throws `bad_request`, `forbidden` for paths that may not be read, and `unsupported` for models on other servers and
+ * for messages with images or tool calls.
+ */
 export async function createRequest(body: CreateBody, library: Place): Promise<CreateRequest> {
   const { draft_quantize: type } = body;
   const request = await describedBy(body, library);
