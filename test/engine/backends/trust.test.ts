@@ -151,3 +151,15 @@ test.skipIf(!here)("a damaged library is not even tested", async () => {
   const [verdict] = await trustIn(folder, join(scratch, "cache")).verdicts();
   expect(verdict!.fault).toContain("damaged: expected SHA-256 ");
 });
+
+test.skipIf(!here)(
+  "without the list of known answers no library is trusted",
+  async () => {
+    const folder = planted(() => {});
+    rmSync(join(folder, "KNOWN_ANSWERS"));
+    const verdicts = await trustIn(folder, join(scratch, "unknown")).verdicts();
+    expect(verdicts).toHaveLength(levelsHere().length);
+    for (const fault of faults(verdicts)!) expect(fault).toBe("its answer is not known");
+  },
+  60_000,
+);
