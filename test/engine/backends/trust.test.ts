@@ -163,3 +163,26 @@ test.skipIf(!here)(
   },
   60_000,
 );
+
+test.skipIf(!here)(
+  "a self-test that would run for ever ends with its parent",
+  async () => {
+    const [level] = levelsHere(planted(atEntry(0xeb, 0xfe)));
+    const command = JSON.stringify([...COMMAND, "exam", JSON.stringify(level)]);
+    const script = `console.log(Bun.spawn(${command}, { stdio: ["ignore", "inherit", "ignore"] }).pid);`;
+    const parent = Bun.spawn([process.execPath, "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
+    let said = "";
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      process.kill(Number(/^\d+$/m.exec(said)![0]), "SIGKILL");
+    }, 20_000);
+    for await (const bytes of parent.stdout) {
+      said += Buffer.from(bytes).toString();
+      if (said.includes("begun")) parent.kill("SIGKILL");
+    } // the output ends when both have ended
+    clearTimeout(timer);
+    expect({ hasBegun: said.includes("begun"), isLate }).toEqual({ hasBegun: true, isLate: false });
+  },
+  60_000,
+);

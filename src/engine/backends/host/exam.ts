@@ -4,6 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { messageOf } from "../../../base/index.ts";
+import { dieWithParent } from "../../../base/system.ts";
 import { answerOf } from "../selftest/answer.ts";
 import { makeSession } from "../simd/session.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
@@ -13,6 +14,7 @@ import { BEGUN, type ExamLevel } from "./trust.ts";
 
 /** Prints `begun`, then the answer or what went wrong, each as a line. @param order an `ExamLevel`, as JSON */
 export async function takeExam(order: string): Promise<void> {
+  dieWithParent(); // its parent is what ends a library that runs for ever
   const level = JSON.parse(order) as ExamLevel; // this same program wrote it
   print(BEGUN);
   print(await answerOfLibrary(level).catch(messageOf));
