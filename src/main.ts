@@ -14,9 +14,9 @@ if (process.argv[2] === "runner") {
     onDisconnect: (handle) => process.on("disconnect", handle),
     exit: (code) => process.exit(code),
   });
-} else if (process.argv[2] === "exam") {
-  const { takeExam } = await import("./engine/backends/index.ts");
-  await takeExam(process.argv[3] ?? "");
+} else if (process.argv[2] === "selftest-child") {
+  const { runSelftest } = await import("./engine/backends/index.ts");
+  await runSelftest(process.argv[3] ?? "");
 } else {
   const { runCommandLine } = await import("./cli/command-line.ts");
   await runCommandLine(process.env);

@@ -1,5 +1,5 @@
 /** Parts of the engine that need this machine: the backends, the choice among them, and kept snapshots. */
-export { slowOnCpu, chooseBackend, checkBackend, gpuTools, takeExam } from "./registry.ts";
+export { slowOnCpu, chooseBackend, checkBackend, gpuTools, runSelftest } from "./registry.ts";
 export { needsDriver, probeDevice, type ProbedDevice } from "./device-probe.ts";
 export { loadOptionsFor } from "./small.ts";
 export { NO_LEVEL } from "./host/simd-library.ts";

@@ -52,4 +52,5 @@ export function checkBackend(name: string, level?: string): void {
 export const gpuTools = () => import("./host/gpu-tools.ts");
 
 /** The child process of a self-test. @param level as `Trust` wrote it */
-export const takeExam = async (level: string): Promise<void> => (await import("./host/exam.ts")).takeExam(level);
+export const runSelftest = async (level: string): Promise<void> =>
+  (await import("./host/selftest-child.ts")).runSelftest(level);

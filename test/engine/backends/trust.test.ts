@@ -168,7 +168,7 @@ test.skipIf(!here)(
   "a self-test that would run for ever ends with its parent",
   async () => {
     const [level] = levelsHere(planted(atEntry(0xeb, 0xfe)));
-    const command = JSON.stringify([...COMMAND, "exam", JSON.stringify(level)]);
+    const command = JSON.stringify([...COMMAND, "selftest-child", JSON.stringify(level)]);
     const script = `console.log(Bun.spawn(${command}, { stdio: ["ignore", "inherit", "ignore"] }).pid);`;
     const parent = Bun.spawn([process.execPath, "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
     let said = "";

@@ -12,13 +12,13 @@ import { keptFile, type KeptFile } from "./kept-file.ts";
 import { damageOf, knownAnswer, levelsHere, libraryFolder, type Level } from "./simd-library.ts";
 
 /** The parts of a level that the child process needs. */
-export type ExamLevel = Pick<Level, "level" | "file" | "features" | "words">;
+export type TestedLevel = Pick<Level, "level" | "file" | "features" | "words">;
 
 /** The child prints it before it opens the library: the time limit begins here. */
 export const BEGUN = "begun";
 
 /** The argument after which the program's command line takes a level, as JSON. */
-const EXAM_COMMAND = "exam";
+const CHILD_COMMAND = "selftest-child";
 const RESULTS_FILE = "cpu-kernels.json";
 const PASSED = "passed";
 
@@ -113,7 +113,7 @@ export class Trust {
 
   /** Tests a level, keeps a result that lasts, and returns the fault. */
   async #test(level: Level): Promise<string | undefined> {
-    const { fault, isLasting } = await examine(level, this.#options);
+    const { fault, isLasting } = await runTest(level, this.#options);
     if (isLasting) {
       // A folder that cannot be written: the next process tests again.
       await this.#results?.write(keyOf(level), fault ?? PASSED).catch(() => undefined);
@@ -132,23 +132,23 @@ function keyOf({ file, features, level }: Level): string {
   return `${level} ${hash.digest("hex").slice(0, 32)}`;
 }
 
-async function examine(level: Level, options: TrustOptions): Promise<Outcome> {
+async function runTest(level: Level, options: TrustOptions): Promise<Outcome> {
   try {
-    const first = await examineWithin(level, options, LIMIT_MS);
-    return first === "busy" ? ((await examineWithin(level, options, BUSY_LIMIT_MS)) as Outcome) : first;
+    const first = await testWithin(level, options, LIMIT_MS);
+    return first === "busy" ? ((await testWithin(level, options, BUSY_LIMIT_MS)) as Outcome) : first;
   } catch (error) {
     return { fault: `its self-test did not start: ${messageOf(error)}`, isLasting: false };
   }
 }
 
 /** "busy": the child had too little of the processor to be judged by that limit; never where it is the last one. */
-async function examineWithin(
+async function testWithin(
   { level, file, features, words }: Level,
   { command, env }: TrustOptions,
   limitMs: number,
 ): Promise<Outcome | "busy"> {
-  const order: ExamLevel = { level, file, features, words };
-  const child = Bun.spawn([...command, EXAM_COMMAND, JSON.stringify(order)], {
+  const order: TestedLevel = { level, file, features, words };
+  const child = Bun.spawn([...command, CHILD_COMMAND, JSON.stringify(order)], {
     env: { ...env, BUN_ENABLE_CRASH_REPORTING: "0" },
     stdio: ["ignore", "pipe", "ignore"],
   });

@@ -10,18 +10,18 @@ import { makeSession } from "../simd/session.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { startThreadPool } from "./simd-workers.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
-import { BEGUN, type ExamLevel } from "./trust.ts";
+import { BEGUN, type TestedLevel } from "./trust.ts";
 
-/** Prints `begun`, then the answer or what went wrong, each as a line. @param order an `ExamLevel`, as JSON */
-export async function takeExam(order: string): Promise<void> {
+/** Prints `begun`, then the answer or what went wrong, each as a line. @param order a `TestedLevel`, as JSON */
+export async function runSelftest(order: string): Promise<void> {
   dieWithParent(); // its parent is what ends a library that runs for ever
-  const level = JSON.parse(order) as ExamLevel; // this same program wrote it
+  const level = JSON.parse(order) as TestedLevel; // this same program wrote it
   print(BEGUN);
   print(await answerOfLibrary(level).catch(messageOf));
   process.exit(); // a library that left a thread behind does not matter any more
 }
 
-function answerOfLibrary({ level, file, features, words }: ExamLevel): Promise<string> {
+function answerOfLibrary({ level, file, features, words }: TestedLevel): Promise<string> {
   return answerOf(async (sheet, mode, threads) => {
     const start = (header: number) => startThreadPool(file, header, { threads });
     const engine = { backend: "simd", level, build: "", features, threads, words, start };
