@@ -78,18 +78,21 @@ export function define(rules: Rules, body: string): string {
   return name;
 }
 
-/** Returns a function that restores the rules as they are now. */
+/** Returns a function that restores the rules as they are now: until then, rules are only added. */
 export function savepoint(rules: Rules): () => void {
-  const { chars } = rules;
-  const [bodies, names, units] = [new Map(rules.bodies), new Map(rules.names), rules.budget.units];
+  const { bodies, names, chars } = rules;
+  const [bodyCount, nameCount, units] = [bodies.size, names.size, rules.budget.units];
   return () => {
-    rules.bodies.clear();
-    rules.names.clear();
-    for (const [name, body] of bodies) rules.bodies.set(name, body);
-    for (const [body, name] of names) rules.names.set(body, name);
+    dropAfter(bodies, bodyCount);
+    dropAfter(names, nameCount);
     rules.chars = chars;
     rules.budget.units = units;
   };
+}
+
+/** Keeps the first entries of a map. */
+function dropAfter(map: Map<string, string>, count: number): void {
+  for (const key of [...map.keys()].slice(count)) map.delete(key);
 }
 
 /** The grammar's text. */
