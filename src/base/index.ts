@@ -32,6 +32,7 @@ export { makeLogger, makeStreamLogger, type Logger } from "./log.ts";
 export { isLoopback } from "./loopback.ts";
 export { isPlainName, type NamedFile } from "./named-file.ts";
 export { nearest, unknownNameMessage } from "./nearest.ts";
+export { remembering } from "./remembering.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
 export {
   isObject,

@@ -3,8 +3,8 @@
  * completes their token. Text is held back while it may be part of a character or the start of a stop string, and so
  * are the tokens after it.
  */
+import { remembering } from "../../base/index.ts";
 import { logSoftmaxTop } from "../text/sampling/logprobs.ts";
-import { remembering } from "./remembering.ts";
 import { compileStops, makeStopMatcher } from "../text/sampling/stop.ts";
 import { makeStreamDetokenizer } from "../text/tokenizer/stream.ts";
 import type { StreamDetokenizer, Tokenizer } from "../text/tokenizer/tokenizer.ts";

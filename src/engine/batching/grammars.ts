@@ -1,11 +1,11 @@
 /** The grammars of a model: made at their first use, and once more for control tokens that count as text in calls. */
+import { remembering } from "../../base/index.ts";
 import type { GrammarCompiler, GrammarMatcher } from "../text/sampling/grammar.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
 import { vocabularyForGrammar, type loadTokenizer } from "../text/tokenizer/load.ts";
 import { makeLazyGrammar } from "../text/sampling/lazy-grammar.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { idsOf } from "./answer-text.ts";
-import { remembering } from "./remembering.ts";
 import type { SequenceRequest } from "./sequence.ts";
 
 /** The compiler for answers in which these texts of control tokens come out as text. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { remembering } from "../../../src/engine/batching/remembering.ts";
+import { remembering } from "../../src/base/remembering.ts";
 
 test("what was made of a list is made once, and never of another list", () => {
   const made: string[] = [];
