@@ -1,5 +1,6 @@
 /** The runtime of this machine: models of the store, in the pool's runner processes. */
 import type { Store } from "../library/portable.ts";
+import { makeCallGrammars } from "./inference/call-grammars.ts";
 import { countTokens, renderChat, runChat } from "./inference/chat.ts";
 import { runEmbed } from "./inference/embed.ts";
 import { renderQuestion, runGenerate } from "./inference/generate.ts";
@@ -22,6 +23,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     pool,
     store: options.store,
     now: options.now,
+    callGrammars: makeCallGrammars(),
   };
   return {
     generate: (request) => runGenerate(parts, request),

@@ -1,4 +1,5 @@
 /** Inference through a runner, in this process or another, for pages too. */
+export { makeCallGrammars } from "./inference/call-grammars.ts";
 export { runChat } from "./inference/chat.ts";
 export { connect, type ConnectOptions } from "./processes/connect.ts";
 export { runGenerate } from "./inference/generate.ts";

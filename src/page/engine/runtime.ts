@@ -4,7 +4,14 @@
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadMessage } from "../../engine/index.ts";
-import { runChat, runGenerate, type RunnerClient, type Runtime, type RuntimeParts } from "../../runtime/portable.ts";
+import {
+  makeCallGrammars,
+  runChat,
+  runGenerate,
+  type RunnerClient,
+  type Runtime,
+  type RuntimeParts,
+} from "../../runtime/portable.ts";
 import { makeName, type ModelName, type ModelRef } from "../../library/portable.ts";
 import { startRunner, storeInPage, type PageWorker } from "./client.ts";
 import type { PageFile } from "./files.ts";
@@ -79,6 +86,7 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
       },
     },
     now: () => new Date(),
+    callGrammars: makeCallGrammars(),
   };
   return {
     chat: (request) => runChat(parts, request),

@@ -72,7 +72,10 @@ async function conversationOf(
     ...(tools.length > 0 ? { tools } : {}),
     ...(think === undefined ? {} : { think }),
   };
-  return { asked, shape: { facts, think, tools, required, isParallel: request.parallelToolCalls } };
+  return {
+    asked,
+    shape: { facts, think, tools, required, isParallel: request.parallelToolCalls, callGrammars: parts.callGrammars },
+  };
 }
 
 /** Some templates loop over `required` or `properties` without a check for null. */

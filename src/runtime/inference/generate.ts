@@ -44,7 +44,8 @@ async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateReque
   const { asked, facts } = await readingOf(parts, loaded, request);
   const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
   if (!facts || request.suffix) return unread(loaded, question);
-  return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [] });
+  const { callGrammars } = parts;
+  return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [], callGrammars });
 }
 
 /** The model's input, and facts on the template that renders it, if one does. */

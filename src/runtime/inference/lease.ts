@@ -10,6 +10,7 @@ import {
 } from "../../engine/index.ts";
 import { checkRunsHere, hasOwnTemplate, type ModelRef, type Store } from "../../library/portable.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
+import type { CallGrammars } from "./call-grammars.ts";
 import type { PoolWeights } from "../processes/load-message.ts";
 import type { Lease, Pool } from "../processes/pool.ts";
 import type { InferenceRequest, NamedModel, Think } from "../requests/runtime.ts";
@@ -23,6 +24,7 @@ export interface RuntimeParts {
   readonly pool: Runners;
   readonly store: Pick<Store, "resolve" | "check">;
   readonly now: () => Date;
+  readonly callGrammars: CallGrammars;
 }
 
 interface LeaseRequest extends NamedModel {

@@ -9,13 +9,13 @@
 import { AppError, nowNs } from "../../base/index.ts";
 import type { AnswerSettings, PromptInput, Ending, LazyGrammar, ThinkingTags } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
+import type { CallGrammars } from "./call-grammars.ts";
 import { forcedCallSchema } from "./forced-call.ts";
 import type { GenerationPass } from "./infer.ts";
 import type { Loaded } from "./lease.ts";
 import { makeAnswerParser } from "../parse/answer-parser.ts";
-import { lazyGrammar, makeCallWriter } from "../parse/call-grammar.ts";
 import type { ParsedEvent, TextParser, ToolFormat } from "../parse/format.ts";
-import { detectToolFormat, toolFormats } from "../parse/index.ts";
+import { detectToolFormat, toolFormats, type ToolFormatName } from "../parse/index.ts";
 import { callsInJson } from "../parse/json-calls.ts";
 import { cutCallsIn } from "../parse/cut-calls.ts";
 import { makePlainParser } from "../parse/plain.ts";
@@ -44,10 +44,12 @@ export interface OutputFormat {
   readonly isParallel?: boolean | undefined;
   /** One of these must be called. */
   readonly required?: readonly Tool[] | undefined;
+  readonly callGrammars: CallGrammars;
 }
 
 /** Rules for reading a model's answers. */
 interface ParserSettings {
+  readonly formatName: ToolFormatName;
   readonly format: ToolFormat;
   readonly tags: ThinkingTags | undefined;
 }
@@ -60,21 +62,22 @@ export function unread(loaded: Loaded, question: AnswerRequest): GenerationPass 
 
 /** An answer that is parsed by the model's template. */
 export function respond(loaded: Loaded, question: AnswerRequest, shape: OutputFormat): GenerationPass {
-  const format = formatOf(shape.facts);
+  const formatName = formatNameOf(shape.facts);
+  const format: ToolFormat = toolFormats[formatName];
   const tags = format.marks ? format.marks.thinking : shape.facts.thinking;
   const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
   const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
   const asked = { ...question, settings };
-  const reading = { ...shape, format, tags };
+  const reading = { ...shape, formatName, format, tags };
   return shape.required || settings.format || settings.grammar
     ? constrained(loaded, asked, reading)
     : free(loaded, asked, reading);
 }
 
 /** The format of the model's parser, else the one that its template shows. */
-function formatOf({ format, source }: TemplateFacts): ToolFormat {
-  const named = Object.entries<ToolFormat>(toolFormats).find(([name]) => name === format)?.[1];
-  return named ?? toolFormats[detectToolFormat(source)];
+function formatNameOf({ format, source }: TemplateFacts): ToolFormatName {
+  const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
+  return names.find((name) => name === format) ?? detectToolFormat(source);
 }
 
 const requestOf = ({ asked, settings }: AnswerRequest): GenerationPass["request"] => ({ asked, ...settings });
@@ -127,14 +130,14 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
 /** The grammars of the calls that a model may open, and the end of thoughts; undefined: neither matters. */
 function callsOf(
   { settings: { options } }: AnswerRequest,
-  { tools, format, tags, isParallel = true }: OutputFormat & ParserSettings,
+  { tools, formatName, format, tags, isParallel = true, callGrammars }: OutputFormat & ParserSettings,
 ): LazyGrammar | undefined {
   const thinking = format.marks && options.thinking_budget < 0 ? undefined : tags;
   if (tools.length === 0) {
     return thinking && options.thinking_budget >= 0 ? thoughtsOnly(thinking) : undefined;
   }
-  const writer = makeCallWriter(tools, isParallel);
-  return lazyGrammar(writer, format.grammar(writer), { once: !isParallel, ...(thinking ? { thinking } : {}) });
+  const calls = callGrammars({ format: formatName, tools, isParallel });
+  return calls && thinking ? { ...calls, thinking } : calls;
 }
 
 /** Only thoughts end early: there are no calls. */

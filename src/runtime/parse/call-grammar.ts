@@ -107,7 +107,7 @@ export function inOrder(
 export function lazyGrammar(
   w: CallWriter,
   calls: readonly OpenedCall[],
-  { thinking, once }: Pick<LazyGrammar, "thinking" | "once">,
+  { once }: Pick<LazyGrammar, "once">,
 ): LazyGrammar | undefined {
   if (calls.length === 0 || w.tools.length === 0) return undefined;
   return {
@@ -118,7 +118,6 @@ export function lazyGrammar(
     triggers: calls.flatMap(({ opens, atStart }, grammar) =>
       opens.map((text) => ({ text, grammar, ...(atStart ? { atStart } : {}) })),
     ),
-    ...(thinking ? { thinking } : {}),
     once,
   };
 }

@@ -1,9 +1,11 @@
 /** Answers, read from a runner's messages. */
 import { expect, test } from "bun:test";
+import { makeCallGrammars } from "../../../src/runtime/inference/call-grammars.ts";
 import type { Loaded } from "../../../src/runtime/inference/lease.ts";
 import { respond } from "../../../src/runtime/inference/respond.ts";
 import type { RunnerEvent } from "../../../src/runtime/processes/runner-client.ts";
 import type { InferenceEvent } from "../../../src/runtime/requests/runtime.ts";
+import type { ThinkingTags } from "../../../src/engine/text/template/thinking.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
 
 const FACTS = {
@@ -22,27 +24,46 @@ interface PromptInput {
   readonly tools?: readonly string[];
   /** True if one of them must be called. */
   readonly isRequired?: boolean;
+  readonly thinking?: ThinkingTags;
+  /** Most tokens of thoughts. */
+  readonly budget?: number;
+}
+
+/** The pass of an answer. */
+function passOf({
+  reason: _,
+  source = FACTS.source,
+  tools: names = ["write"],
+  isRequired = false,
+  ...more
+}: PromptInput) {
+  const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
+  const { thinking, budget = -1 } = more;
+  const settings = { options: { ...SAMPLING_DEFAULTS, thinking_budget: budget }, shift: true };
+  const tools = names.map((name) => ({ type: "function", function: { name } }));
+  return respond(
+    loaded,
+    { asked: { kind: "text", text: "", context: [] }, settings, wantsContext: false },
+    {
+      facts: { ...FACTS, source, thinking },
+      think: undefined,
+      tools,
+      callGrammars: makeCallGrammars(),
+      ...(isRequired ? { required: tools } : {}),
+    },
+  );
 }
 
 /** Events of an answer that ends for a reason. */
-function read(
-  text: string,
-  { reason, source = FACTS.source, tools: names = ["write"], isRequired = false }: PromptInput,
-): InferenceEvent[] {
-  const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
-  const settings = { options: SAMPLING_DEFAULTS, shift: true };
-  const tools = names.map((name) => ({ type: "function", function: { name } }));
-  const phase = respond(
-    loaded,
-    { asked: { kind: "text", text: "", context: [] }, settings, wantsContext: false },
-    { facts: { ...FACTS, source }, think: undefined, tools, ...(isRequired ? { required: tools } : {}) },
-  );
+function read(text: string, input: PromptInput): InferenceEvent[] {
+  const pass = passOf(input);
+  const { reason } = input;
   const events: RunnerEvent[] = [
     { kind: "prompt", id: 1, tokens: 1, cached: 0, end: "" },
     { kind: "text", id: 1, text },
     { kind: "done", id: 1, reason, statistics: STATISTICS, tokens: new Int32Array(0) },
   ];
-  return events.flatMap((event) => phase.read(event)).slice(1, -1);
+  return events.flatMap((event) => pass.read(event)).slice(1, -1);
 }
 
 const cutCall = (name: string, args: string, text: string): InferenceEvent => ({
