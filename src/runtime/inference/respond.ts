@@ -132,12 +132,11 @@ function callsOf(
   { settings: { options } }: AnswerRequest,
   { tools, formatName, format, tags, isParallel = true, callGrammars }: OutputFormat & ParserSettings,
 ): LazyGrammar | undefined {
-  const thinking = format.marks && options.thinking_budget < 0 ? undefined : tags;
-  if (tools.length === 0) {
-    return thinking && options.thinking_budget >= 0 ? thoughtsOnly(thinking) : undefined;
-  }
-  const calls = callGrammars({ format: formatName, tools, isParallel });
-  return calls && thinking ? { ...calls, thinking } : calls;
+  const isLimited = options.thinking_budget >= 0;
+  const thinking = format.marks && !isLimited ? undefined : tags;
+  const calls = tools.length > 0 ? callGrammars({ format: formatName, tools, isParallel }) : undefined;
+  if (calls) return thinking ? { ...calls, thinking } : calls;
+  return thinking && isLimited ? thoughtsOnly(thinking) : undefined;
 }
 
 /** Only thoughts end early: there are no calls. */

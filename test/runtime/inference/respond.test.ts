@@ -31,12 +31,11 @@ interface PromptInput {
 
 /** The pass of an answer. */
 function passOf({
-  reason: _,
   source = FACTS.source,
   tools: names = ["write"],
   isRequired = false,
   ...more
-}: PromptInput) {
+}: Omit<PromptInput, "reason">) {
   const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
   const { thinking, budget = -1 } = more;
   const settings = { options: { ...SAMPLING_DEFAULTS, thinking_budget: budget }, shift: true };
@@ -107,4 +106,14 @@ test.each<[string, readonly string[], InferenceEvent[]]>([
     );
     expect(found).toEqual(withText);
   }
+});
+
+test("thoughts are limited with tools too, even if none can be called", () => {
+  const thinking = { open: "<think>", close: "</think>" };
+  for (const tools of [["write"], [""], []]) {
+    const { calls } = passOf({ tools, thinking, budget: 7 }).request;
+    expect(calls?.thinking).toEqual(thinking);
+    expect(calls?.triggers.length).toBe(tools[0] === "write" ? 2 : 0);
+  }
+  expect(passOf({ tools: [""], thinking }).request.calls).toBeUndefined();
 });
