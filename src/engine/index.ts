@@ -34,7 +34,7 @@ export { literal } from "./text/sampling/schema/char-set.ts";
 export { schemaGrammar, valueExpression } from "./text/sampling/schema/compile.ts";
 export { FORMATS } from "./text/sampling/schema/formats.ts";
 export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
-export { MAPS, TOO_DEEP, checkSize, tooDeepAt } from "./text/sampling/schema/read.ts";
+export { MAPS, TOO_DEEP, checkSize, targetOf, tooDeepAt } from "./text/sampling/schema/read.ts";
 export { patternGrammar } from "./text/sampling/schema/regex.ts";
 export { choice, define, makeRules, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
 export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";

@@ -1,5 +1,6 @@
 /** Types for arguments that a format writes as bare text, from the tool's schema. */
 import { isObject } from "../../base/index.ts";
+import { targetOf } from "../../engine/index.ts";
 import type { Tool } from "../requests/runtime.ts";
 import { parseJson } from "./json-calls.ts";
 import { literalInPython } from "./python-calls.ts";
@@ -60,23 +61,7 @@ function collectTypes(given: unknown, root: unknown, at: { types: Set<string>; d
 export function resolved(schema: unknown, root: unknown): Record<string, unknown> | undefined {
   let found = schema;
   for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < UNIONS_DEEP; depth++) {
-    const ref = found["$ref"];
-    if (ref !== "#" && !ref.startsWith("#/")) return undefined;
-    const keys = ref.split("/").slice(1);
-    found = keys.reduce<unknown>((value, key) => {
-      const name = decodedPart(key).replaceAll("~1", "/").replaceAll("~0", "~");
-      return typeof value === "object" && value !== null && Object.hasOwn(value, name)
-        ? (value as Record<string, unknown>)[name] // just checked
-        : undefined;
-    }, root);
+    found = targetOf(root, found["$ref"])?.value;
   }
   return isObject(found) ? found : undefined;
-}
-
-function decodedPart(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

@@ -111,19 +111,25 @@ export function countAt(schema: Schema, key: string, path: string): number | und
 /** The target of a local `$ref` (RFC 6901 in a fragment). */
 export function resolvePointer(root: Schema, ref: unknown, path: string): unknown {
   if (typeof ref !== "string" || (ref !== "#" && !ref.startsWith("#/"))) {
-    failAt(
+    return failAt(
       `${path}.$ref`,
       `only references inside the schema ('#/…') are supported, got ${JSON.stringify(ref)?.slice(0, 80)}`,
     );
   }
-  let value: unknown = root;
-  for (const part of (ref as string).slice(1).split("/").slice(1)) {
+  const target = targetOf(root, ref);
+  return target ? target.value : failAt(`${path}.$ref`, `'${ref.slice(0, 80)}' points at nothing`);
+}
+
+/** As `resolvePointer`, but undefined for a reference that points at nothing, or outside the schema. */
+export function targetOf(root: unknown, ref: string): { readonly value: unknown } | undefined {
+  if (ref !== "#" && !ref.startsWith("#/")) return undefined;
+  let value = root;
+  for (const part of ref.split("/").slice(1)) {
     const key = decodePart(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    const found = typeof value === "object" && value !== null && Object.hasOwn(value, key);
-    if (!found) failAt(`${path}.$ref`, `'${(ref as string).slice(0, 80)}' points at nothing`);
-    value = (value as Record<string, unknown>)[key];
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key]; // just checked
   }
-  return value;
+  return { value };
 }
 
 function decodePart(part: string): string {
