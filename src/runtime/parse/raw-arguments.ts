@@ -5,7 +5,7 @@
 import { AppError, isObject } from "../../base/index.ts";
 import { FORMATS, patternGrammar } from "../../engine/index.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
-import { namedTypes, resolved, typedValue } from "./typed-values.ts";
+import { declaredIn, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
 
 /** The marks around one argument. */
 interface ArgumentMarks {
@@ -25,25 +25,12 @@ interface Property {
 
 /** The declared arguments of a tool, in the order of its schema. */
 export function propertiesOf({ schema }: CallableTool, root: Schema = schema): Property[] {
-  const parts = partsOf(schema, root, 0);
-  const declared = Object.assign(
-    {},
-    ...parts.map(({ properties }) => (isObject(properties) ? properties : {})),
-  ) as Schema;
+  const parts = partsOf(schema, root);
+  const declared = declaredIn(parts);
   const required = new Set(parts.flatMap((part) => (Array.isArray(part["required"]) ? part["required"] : [])));
-  return [...new Set([...Object.keys(declared), ...required])]
-    .filter((key): key is string => typeof key === "string" && (declared[key] !== false || required.has(key)))
-    .map((key) => ({ key, schema: declared[key] ?? {}, isRequired: required.has(key) }));
-}
-
-const PARTS_DEEP = 8;
-
-/** A schema and what `allOf` and references add to it. */
-function partsOf(schema: unknown, root: Schema, depth: number): Record<string, unknown>[] {
-  const own = resolved(schema, root);
-  if (!own || depth > PARTS_DEEP) return [];
-  const more = Array.isArray(own["allOf"]) ? own["allOf"] : [];
-  return [own, ...more.flatMap((part) => partsOf(part, root, depth + 1))];
+  return [...new Set([...declared.keys(), ...required])]
+    .filter((key): key is string => typeof key === "string" && (declared.get(key) !== false || required.has(key)))
+    .map((key) => ({ key, schema: declared.get(key) ?? {}, isRequired: required.has(key) }));
 }
 
 /** Returns whether a tool takes only the properties that it declares. */
@@ -139,8 +126,8 @@ function boundedText(w: CallWriter, schema: Schema, { close, stop = close }: Arg
   const { pattern, format, minLength = 0, maxLength } = schema;
   const named = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   const counted = typeof minLength === "number" && (minLength > 0 || maxLength !== undefined);
-  const lengths = counted ? `^[^]{${minLength},${typeof maxLength === "number" ? maxLength : ""}}$` : undefined;
-  const wanted = typeof pattern === "string" ? pattern : (named ?? lengths?.replace("[^]", "[\\s\\S]"));
+  const lengths = counted ? `^[\\s\\S]{${minLength},${typeof maxLength === "number" ? maxLength : ""}}$` : undefined;
+  const wanted = typeof pattern === "string" ? pattern : (named ?? lengths);
   if (wanted === undefined) return undefined;
   const first = stop.codePointAt(0)!; // a mark is not empty
   try {

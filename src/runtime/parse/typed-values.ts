@@ -32,10 +32,25 @@ const typeOf = (value: unknown): string => (value === null ? "null" : Array.isAr
 function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
   const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
   if (!isObject(parameters)) return undefined;
-  const { properties, additionalProperties } = resolved(parameters, parameters) ?? parameters;
-  const own = isObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : additionalProperties;
+  const parts = partsOf(parameters, parameters);
+  const declared = declaredIn(parts);
+  const own = declared.has(argument) ? declared.get(argument) : parts[0]?.["additionalProperties"];
   return namedTypes(own, parameters);
 }
+
+const PARTS_DEEP = 8;
+
+/** A schema and what `allOf` and references add to it. */
+export function partsOf(schema: unknown, root: unknown, depth = 0): Record<string, unknown>[] {
+  const own = resolved(schema, root);
+  if (!own || depth > PARTS_DEEP) return [];
+  const more = Array.isArray(own["allOf"]) ? own["allOf"] : [];
+  return [own, ...more.flatMap((part) => partsOf(part, root, depth + 1))];
+}
+
+/** The schemas of properties that the parts of a schema declare, by key. */
+export const declaredIn = (parts: readonly Record<string, unknown>[]): ReadonlyMap<string, unknown> =>
+  new Map(parts.flatMap(({ properties }) => (isObject(properties) ? Object.entries(properties) : [])));
 
 /** JSON types that a schema names, integers as numbers; undefined: it allows some without naming them. */
 export function namedTypes(schema: unknown, root: unknown): ReadonlySet<string> | undefined {

@@ -49,3 +49,16 @@ test("names that objects have by themselves are keys like others", () => {
   expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
   expect(({} as { x?: number }).x).toBeUndefined();
 });
+
+test("arguments that a part of the schema declares have its types", () => {
+  const parameters = {
+    type: "object",
+    allOf: [{ properties: { zip: { type: "string" } } }, { $ref: "#/$defs/more" }],
+    additionalProperties: { type: "boolean" },
+    $defs: { more: { properties: { count: { type: "integer" } } } },
+  };
+  const f: Tool = { type: "function", function: { name: "f", parameters } };
+  const value = (argument: string, text: string): unknown => typedValue([f], { name: "f", argument }, text);
+  expect([value("zip", "0123"), value("zip", "12"), value("count", "12")]).toEqual(["0123", "12", 12]);
+  expect(value("other", "TRUE")).toBe(true);
+});
