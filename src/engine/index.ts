@@ -36,7 +36,7 @@ export { FORMATS } from "./text/sampling/schema/formats.ts";
 export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
 export { MAPS, TOO_DEEP, checkSize, targetOf, tooDeepAt } from "./text/sampling/schema/read.ts";
 export { patternGrammar } from "./text/sampling/schema/regex.ts";
-export { choice, define, makeRules, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
+export { add, choice, define, makeRules, reserve, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
 export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";
 export { forgetsThoughts, withoutOldThoughts } from "./text/template/old-thoughts.ts";
 export type { ThinkingTags } from "./text/template/thinking.ts";

@@ -1,5 +1,6 @@
 /** The grammar of arguments in braces with bare keys, and texts between marks: what Gemma's parser reads. */
 import { isObject } from "../../base/index.ts";
+import { add, reserve } from "../../engine/index.ts";
 import { inOrder } from "./call-grammar.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
 import { parseJson } from "./json-calls.ts";
@@ -7,21 +8,33 @@ import { propertiesOf } from "./raw-arguments.ts";
 import { resolved } from "./typed-values.ts";
 
 /** Nested deeper, values are written as JSON. */
-const DEPTH_MAX = 8;
+const DEPTH_MAX = 32;
 
 export function gemmaArguments(w: CallWriter, tool: CallableTool, quote: string): string {
-  return objectOf(w, tool, { schema: tool.schema, quote, depth: 0 });
+  return objectOf(w, tool, { schema: tool.schema, quote, made: new Map(), depth: 0 });
 }
 
 interface Value {
   readonly schema: Schema;
   /** Around texts. */
   readonly quote: string;
+  /** The rules of schemas, which references may want again. */
+  readonly made: Map<unknown, string>;
   readonly depth: number;
 }
 
 function valueOf(w: CallWriter, tool: CallableTool, value: Value): string {
   const schema = resolved(value.schema, tool.schema) ?? {};
+  const known = value.made.get(schema);
+  if (known !== undefined) return known;
+  const name = reserve(w.rules);
+  value.made.set(schema, name);
+  add(w.rules, name, expressionOf(w, tool, { ...value, schema }));
+  return name;
+}
+
+function expressionOf(w: CallWriter, tool: CallableTool, value: Value): string {
+  const { schema } = value;
   const { type, enum: listed } = schema;
   const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
   const has = (...known: string[]): boolean => keys.every((key) => known.includes(key));
@@ -33,10 +46,8 @@ function valueOf(w: CallWriter, tool: CallableTool, value: Value): string {
     );
     return `(${texts.map((text) => w.text(text)).join(" | ")})`;
   }
-  const inside = (inner: unknown): string =>
-    w.define(valueOf(w, tool, { ...value, schema: isObject(inner) ? inner : {}, depth: value.depth + 1 }));
   if (type === "array" && has("type", "items") && isObject(schema["items"])) {
-    const item = inside(schema["items"]);
+    const item = valueOf(w, tool, { ...value, schema: schema["items"], depth: value.depth + 1 });
     return `"[" (${item} ("," ${item})*)? "]"`;
   }
   if (
@@ -44,7 +55,7 @@ function valueOf(w: CallWriter, tool: CallableTool, value: Value): string {
     has("type", "properties", "required", "additionalProperties") &&
     isObject(schema["properties"])
   )
-    return objectOf(w, tool, { ...value, schema });
+    return objectOf(w, tool, value);
   return w.value(schema, tool);
 }
 
@@ -60,7 +71,7 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
 function objectOf(w: CallWriter, tool: CallableTool, value: Value): string {
   const pairs = propertiesOf({ ...tool, schema: value.schema }, tool.schema).map(({ key, schema, isRequired }) => {
     const inner = valueOf(w, tool, { ...value, schema: isObject(schema) ? schema : {}, depth: value.depth + 1 });
-    return { expression: `${w.text(keyOf(key))} ":" ${w.define(inner)}`, isRequired };
+    return { expression: `${w.text(keyOf(key))} ":" ${inner}`, isRequired };
   });
   return `"{" ${inOrder(w, pairs, '","')} "}"`;
 }

@@ -38,14 +38,20 @@ function typesOf(tools: readonly Tool[], { name, argument }: { name: string; arg
   return namedTypes(own, parameters);
 }
 
+/** Nested deeper, parts and unions are not read. */
 const PARTS_DEEP = 8;
 
-/** A schema and what `allOf` and references add to it. */
-export function partsOf(schema: unknown, root: unknown, depth = 0): Record<string, unknown>[] {
-  const own = resolved(schema, root);
-  if (!own || depth > PARTS_DEEP) return [];
-  const more = Array.isArray(own["allOf"]) ? own["allOf"] : [];
-  return [own, ...more.flatMap((part) => partsOf(part, root, depth + 1))];
+/** A schema and what `allOf` and references add to it, each once. */
+export function partsOf(schema: unknown, root: unknown): Record<string, unknown>[] {
+  const parts = new Set<Record<string, unknown>>();
+  const add = (part: unknown, depth: number): void => {
+    const own = resolved(part, root);
+    if (!own || depth > PARTS_DEEP || parts.has(own)) return;
+    parts.add(own);
+    if (Array.isArray(own["allOf"])) for (const each of own["allOf"]) add(each, depth + 1);
+  };
+  add(schema, 0);
+  return [...parts];
 }
 
 /** The schemas of properties that the parts of a schema declare, by key. */
@@ -55,15 +61,22 @@ export const declaredIn = (parts: readonly Record<string, unknown>[]): ReadonlyM
 /** JSON types that a schema names, integers as numbers; undefined: it allows some without naming them. */
 export function namedTypes(schema: unknown, root: unknown): ReadonlySet<string> | undefined {
   const types = new Set<string>();
-  return collectTypes(schema, root, { types, depth: 0 }) && types.size > 0 ? types : undefined;
+  return collectTypes(schema, root, { types, seen: new Set(), depth: 0 }) && types.size > 0 ? types : undefined;
 }
 
-const UNIONS_DEEP = 8;
+/** The types found so far, and the schemas that were read for them. */
+interface Found {
+  readonly types: Set<string>;
+  readonly seen: Set<unknown>;
+  readonly depth: number;
+}
 
 /** Adds the types that a schema names; false if it allows unnamed ones. */
-function collectTypes(given: unknown, root: unknown, at: { types: Set<string>; depth: number }): boolean {
+function collectTypes(given: unknown, root: unknown, at: Found): boolean {
   const schema = resolved(given, root);
-  if (!schema || at.depth > UNIONS_DEEP) return false;
+  if (!schema || at.depth > PARTS_DEEP) return false;
+  if (at.seen.has(schema)) return true;
+  at.seen.add(schema);
   const { type, anyOf, oneOf, enum: values } = schema;
   const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
   const listed = Array.isArray(values) ? values : Object.hasOwn(schema, "const") ? [schema["const"]] : [];
@@ -72,10 +85,13 @@ function collectTypes(given: unknown, root: unknown, at: { types: Set<string>; d
   return branches.every((branch) => collectTypes(branch, root, { ...at, depth: at.depth + 1 }));
 }
 
+/** References that lead to references. */
+const REFS_DEEP = 8;
+
 /** A schema, or what its reference points at in a whole one; undefined: that is not an object. */
 export function resolved(schema: unknown, root: unknown): Record<string, unknown> | undefined {
   let found = schema;
-  for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < UNIONS_DEEP; depth++) {
+  for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < REFS_DEEP; depth++) {
     found = targetOf(root, found["$ref"])?.value;
   }
   return isObject(found) ? found : undefined;

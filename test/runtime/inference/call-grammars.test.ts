@@ -1,6 +1,8 @@
 /** Grammars of calls are made once for the tools that a client sends again and again. */
 import { expect, test } from "bun:test";
 import { makeCallGrammars } from "../../../src/runtime/inference/call-grammars.ts";
+import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
+import { typedValue } from "../../../src/runtime/parse/typed-values.ts";
 import type { Tool } from "../../../src/runtime/requests/runtime.ts";
 
 const toolsOf = (count: number, type = "string"): Tool[] =>
@@ -25,3 +27,31 @@ test("other tools, formats and numbers of calls get grammars of their own", () =
   expect([first.once, grammars({ ...asked, isParallel: false })!.once]).toEqual([false, true]);
   expect(grammars({ ...asked, tools: toolsOf(0) })).toBeUndefined();
 });
+
+test("schemas that lead to the same schemas in many ways are read once", () => {
+  const many = <T>(value: T): T[] => Array.from({ length: 30 }, () => value);
+  const properties = (value: unknown): unknown => Object.fromEntries(many(value).map((each, i) => [`k${i}`, each]));
+  const chain = (next: (reference: unknown) => object): object =>
+    Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`d${i}`, next({ $ref: `#/$defs/d${i + 1}` })]));
+  const end = { d9: { type: "string" } };
+  const schemas = [
+    { type: "object", allOf: many({ $ref: "#" }), properties: { a: { type: "string" } } },
+    { type: "object", properties: properties({ $ref: "#" }) },
+    {
+      type: "object",
+      properties: { a: { $ref: "#/$defs/d0" } },
+      $defs: { ...chain((d) => ({ anyOf: many(d) })), ...end },
+    },
+    {
+      type: "object",
+      properties: { a: { $ref: "#/$defs/d0" } },
+      $defs: { ...chain((d) => ({ type: "object", properties: properties(d) })), ...end },
+    },
+  ];
+  const names = Object.keys(toolFormats) as ToolFormatName[];
+  for (const parameters of schemas) {
+    const tools: Tool[] = [{ type: "function", function: { name: "f", parameters } }];
+    for (const format of names) makeCallGrammars()({ format, tools, isParallel: true });
+    expect(typedValue(tools, { name: "f", argument: "a" }, "text")).toBe("text");
+  }
+}, 20_000);

@@ -39,7 +39,18 @@ const NESTED = {
   required: ["text", "unit", "place", "either"],
   $defs: { n: { type: "string", maxLength: 4 } },
 };
-const TOOLS = [tool("look_up", NESTED), tool("now", {}), ...[1, 2].map((i) => tool(`random-${i}`, randomSchema(i)))];
+const TREE = {
+  type: "object",
+  properties: { value: { type: "integer" }, left: { $ref: "#" }, rest: { type: "array", items: { $ref: "#" } } },
+  required: ["value"],
+  additionalProperties: false,
+};
+const TOOLS = [
+  tool("look_up", NESTED),
+  tool("now", {}),
+  tool("plant", TREE),
+  ...[1, 2].map((i) => tool(`random-${i}`, randomSchema(i))),
+];
 
 const ASCII = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i));
 const WORDS = [
