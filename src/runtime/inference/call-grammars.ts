@@ -4,7 +4,7 @@
  */
 import { remembering } from "../../base/index.ts";
 import type { LazyGrammar } from "../../engine/index.ts";
-import { lazyGrammar, makeCallWriter } from "../parse/call-grammar.ts";
+import { lazyGrammar, makeCallWriter, orElse } from "../parse/call-grammar.ts";
 import { toolFormats, type ToolFormatName } from "../parse/index.ts";
 import type { Tool } from "../requests/runtime.ts";
 
@@ -15,7 +15,7 @@ interface Calls {
   readonly isParallel: boolean;
 }
 
-/** The grammars of calls to these tools, without thoughts; undefined: the format or the tools allow none. */
+/** The grammars of calls to these tools, without thoughts; undefined: calls are free. */
 export type CallGrammars = (calls: Calls) => LazyGrammar | undefined;
 
 /** Larger tools, as JSON with its quotes escaped, are not kept: a hundred usual ones have 80,000 characters. */
@@ -26,7 +26,13 @@ export function makeCallGrammars(): CallGrammars {
   return ({ format, tools, isParallel }) => kept([JSON.stringify({ format, tools, isParallel })]);
 }
 
+/** Tools that are too many for a grammar leave calls free. */
 function grammarsOf({ format, tools, isParallel }: Calls): LazyGrammar | undefined {
-  const writer = makeCallWriter(tools, isParallel);
-  return lazyGrammar(writer, toolFormats[format].grammar(writer), { once: !isParallel });
+  return orElse(
+    () => {
+      const writer = makeCallWriter(tools, isParallel);
+      return lazyGrammar(writer, toolFormats[format].grammar(writer), { once: !isParallel });
+    },
+    () => undefined,
+  );
 }

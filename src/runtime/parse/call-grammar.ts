@@ -73,7 +73,8 @@ function callableTool({ function: { name, parameters } }: Tool): CallableTool {
   };
 }
 
-function orElse<T>(make: () => T, otherwise: () => T): T {
+/** The result, or another one where something cannot be used. */
+export function orElse<T>(make: () => T, otherwise: () => T): T {
   try {
     return make();
   } catch (error) {

@@ -28,6 +28,15 @@ test("other tools, formats and numbers of calls get grammars of their own", () =
   expect(grammars({ ...asked, tools: toolsOf(0) })).toBeUndefined();
 });
 
+test("tools that are too many for a grammar leave calls free", () => {
+  const values = Array.from({ length: 60 }, (_, i) => `value ${i} ${"long ".repeat(40)}`);
+  const tools = toolsOf(300).map(({ function: { name } }): Tool => {
+    const properties = { a: { enum: values.map((value) => name + value) } };
+    return { type: "function", function: { name, parameters: { type: "object", properties } } };
+  });
+  expect(makeCallGrammars()({ format: "hermes", tools, isParallel: true })).toBeUndefined();
+});
+
 test("schemas that lead to the same schemas in many ways are read once", () => {
   const many = <T>(value: T): T[] => Array.from({ length: 30 }, () => value);
   const properties = (value: unknown): unknown => Object.fromEntries(many(value).map((each, i) => [`k${i}`, each]));
