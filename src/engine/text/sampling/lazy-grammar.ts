@@ -8,7 +8,7 @@
 import { assert } from "../../../base/index.ts";
 import { literal } from "./schema/char-set.ts";
 import type { GrammarCompiler, GrammarMatcher, OwnGrammar } from "./grammar.ts";
-import { makeWatch, toBinary, type Trigger } from "./trigger-watch.ts";
+import { binaryOf, makeWatch, toBinary, type Trigger } from "./trigger-watch.ts";
 
 /** Plain data, for messages between processes. */
 export interface LazyGrammar {
@@ -57,8 +57,7 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
     () => undefined, // said where it is wanted
   );
 
-  const closing = (): number[] =>
-    lazy.thinking ? spell(toBinary(new TextEncoder().encode(lazy.thinking.close)), parts) : [];
+  const closing = (): number[] => (lazy.thinking ? spell(binaryOf(lazy.thinking.close), parts) : []);
 
   const settle = async (id: number): Promise<number> => {
     const found = inner || spelled.length > 0 ? undefined : watch.find(pieceOf(id));

@@ -47,9 +47,8 @@ export interface Watch {
 const BLANKS_MAX = 64;
 
 export function makeWatch({ triggers: given, thinking }: Watched, isThinking: boolean): Watch {
-  const triggers = given.map((each) => ({ ...each, text: toBinary(new TextEncoder().encode(each.text)) }));
-  const encode = (text: string): string => toBinary(new TextEncoder().encode(text));
-  const tags = thinking && { open: encode(thinking.open), close: encode(thinking.close) };
+  const triggers = given.map((each) => ({ ...each, text: binaryOf(each.text) }));
+  const tags = thinking && { open: binaryOf(thinking.open), close: binaryOf(thinking.close) };
   const longest = Math.max(1, ...triggers.map(({ text }) => text.length));
   const answer: State = { phase: "answer", text: "", isWhole: true };
   let state: State = tags ? { ...answer, phase: isThinking ? "thinking" : "start" } : answer;
@@ -68,7 +67,7 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
     }
     if (phase === "thinking" && tags) {
       const end = text.indexOf(tags.close);
-      if (end < 0) return { state: { phase, text: text.slice(1 - tags.close.length), isWhole: false } };
+      if (end < 0) return { state: { phase, text: lastOf(text, tags.close.length - 1), isWhole: false } };
       text = text.slice(end + tags.close.length);
       [phase, isWhole, seen] = ["answer", true, 0];
     }
@@ -81,7 +80,7 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
       };
     }
     isWhole &&= text.length <= longest + BLANKS_MAX;
-    return { state: { phase, text: isWhole ? text : text.slice(1 - longest), isWhole } };
+    return { state: { phase, text: isWhole ? text : lastOf(text, longest - 1), isWhole } };
   };
 
   return {
@@ -97,6 +96,8 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
     restart: () => void (state = answer),
   };
 }
+
+const lastOf = (text: string, count: number): string => text.slice(Math.max(0, text.length - count));
 
 /** The end of the first trigger that ends after `seen` characters; the longest trigger if several end there. */
 function firstEnd(
@@ -116,6 +117,9 @@ function firstEnd(
   }
   return best;
 }
+
+/** A text's UTF-8 as a binary string. */
+export const binaryOf = (text: string): string => toBinary(new TextEncoder().encode(text));
 
 export function toBinary(bytes: Uint8Array): string {
   let text = "";
