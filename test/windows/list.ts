@@ -12,6 +12,7 @@ export const RUN: readonly string[] = [
   "engine/backends/kept-file.test.ts",
   "engine/backends/onnx/folders.test.ts",
   "engine/backends/onnx/windows-cores.test.ts",
+  "engine/backends/processor.test.ts",
   "engine/formats/files/map.test.ts",
   "engine/formats/files/read-ahead.test.ts",
   "engine/formats/files/snapshots.test.ts",

@@ -1,9 +1,11 @@
 /** Features of processors as three systems tell them. */
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { ofArm, ofCpuid, ofLinux, withCpuid, type Cpuid } from "../../../src/engine/backends/host/processor.ts";
-import { libraryFolder } from "../../../src/engine/backends/host/simd-library.ts";
+import { levelsHere, libraryFolder } from "../../../src/engine/backends/host/simd-library.ts";
 
 describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("the processor of this machine", () => {
   test("says of itself what Linux says of it", () => {
@@ -46,4 +48,18 @@ test("macOS and Windows are asked for the features of arm64 by their own names",
   expect(asked).toContain("hw.optional.arm.FEAT_DotProd");
   expect(asked).toContain(43);
   expect([...has].toSorted()).toEqual(["asimd", "asimddp", "asimdhp", "fphp"]);
+});
+
+test("a library that is gone or damaged hides no level", async () => {
+  const scratch = mkdtempSync(join(tmpdir(), "hearth-levels-"));
+  const names = (folder?: string): string[] => levelsHere(folder).map(({ level }) => level);
+  for (const file of new Set(levelsHere().map((level) => basename(level.file)))) {
+    const [gone, damaged] = ["gone", "damaged"].map((how) => join(scratch, `${file}-${how}`)) as [string, string];
+    for (const folder of [gone, damaged]) cpSync(libraryFolder(), folder, { recursive: true });
+    rmSync(join(gone, file));
+    writeFileSync(join(damaged, file), "damaged");
+    expect({ file, levels: names(gone) }).toEqual({ file, levels: names() });
+    expect({ file, levels: names(damaged) }).toEqual({ file, levels: names() });
+  }
+  await rm(scratch, { recursive: true, force: true }).catch(() => {}); // Windows still holds the libraries it opened
 });

@@ -10,20 +10,22 @@ export interface Processor {
   readonly halves: boolean;
 }
 
+const UNKNOWN: Processor = { has: new Set(), halves: false };
+
 /** Eax, ebx, ecx and edx of a leaf of CPUID; of leaf −1, xgetbv. */
 export type Cpuid = (leaf: number, subleaf: number) => readonly [number, number, number, number];
 
-/** @param library a library of ours for this system, undamaged: those for x64 have the instruction */
-export function readProcessor(library: string): Processor {
+/** @param library finds an undamaged library of ours for this system: those for x64 have the instruction */
+export function readProcessor(library: () => string | undefined): Processor {
   try {
     if (process.platform === "linux") return ofLinux(readFileSync("/proc/cpuinfo", "utf8"));
-    if (process.arch === "x64") return withCpuid(library, ofCpuid);
+    if (process.arch === "x64") return askCpu(library());
     if (process.platform === "darwin") return askMac();
     if (process.platform === "win32") return askWindows();
   } catch {
     // The system does not tell: no feature is taken for granted.
   }
-  return { has: new Set(), halves: false };
+  return UNKNOWN;
 }
 
 /** @param text of /proc/cpuinfo */
@@ -45,6 +47,9 @@ export function withCpuid<T>(library: string, use: (cpuid: Cpuid) => T): T {
     close();
   }
 }
+
+const askCpu = (library: string | undefined): Processor =>
+  library === undefined ? UNKNOWN : withCpuid(library, ofCpuid);
 
 /** Registers that the system has to save before a feature can be used: bits of xgetbv. */
 const [YMM, ZMM] = [0x06, 0xe6];

@@ -96,7 +96,7 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
     const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
     return join(folder, `${parts.join("-")}.${platform.ending}`);
   };
-  const { has, halves } = readProcessor(fileOf(built.at(-1)!)); // every system has some
+  const { has, halves } = readProcessor(() => built.map(fileOf).find((file) => damageOf(file) === undefined));
   return built
     .filter(({ needs }) => needs.every((feature) => has.has(feature)))
     .map((each) => {
