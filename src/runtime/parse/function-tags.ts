@@ -13,10 +13,11 @@
  * The outer tags may be missing. Functionary and Llama's custom tools put one JSON object in place of the parameters.
  */
 import type { Tool } from "../requests/runtime.ts";
+import { exactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag, sticky, type Scan } from "./scan.ts";
+import { scanToTag, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
@@ -26,6 +27,11 @@ const END = "</function>";
 const CLOSES = ["</tool_call>", END];
 const PARAMETER = "<parameter=";
 const PARAMETER_END = "</parameter>";
+const PATTERNS = {
+  open: /\s*<function=([^>"'\s]+)>\s*/y,
+  argument: /<parameter=([^>"']+)>(?:\r?\n)?([^]*?)(?:\r?\n)?<\/parameter>\s*/y,
+  close: /<\/function>\s*/y,
+};
 const RAW = { from: PARAMETER, to: PARAMETER_END };
 
 export const functionTags: ToolFormat = {
@@ -61,30 +67,15 @@ const scanOuter = (): Scan => scanToTag({ opens: [OPEN], closes: ["</tool_call>"
 
 /** One call or several; empty if one of them has no name. */
 function callsInTags(text: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCalls(text, tools);
+  const exact = exactCalls(text, PATTERNS, (name, [, key, value]) => {
+    const argument = key!.trim(); // the groups always match
+    return [argument, typedValue(tools, { name, argument }, value!)];
+  });
   if (exact) return exact;
   const functions = text.split(FUNCTION).slice(1);
   const calls = functions.map((each) => callIn(each, tools));
   const before = text.slice(0, Math.max(0, text.indexOf(FUNCTION))).trim();
   return before === "" && calls.every((call) => call !== undefined) ? calls : [];
-}
-
-/** Calls that are written to the letter: a value may hold any tag but its own end. */
-function exactCalls(text: string, tools: readonly Tool[]): CallEvent[] | undefined {
-  const take = sticky(text);
-  const calls: CallEvent[] = [];
-  while (take(/\s*<function=([^>"'\s]+)>\s*/y)) {
-    const name = take.last[1]!; // the groups of a match that they are part of
-    const args: [string, unknown][] = [];
-    while (take(/<parameter=([^>"']+)>(?:\r?\n)?([^]*?)(?:\r?\n)?<\/parameter>\s*/y)) {
-      const argument = take.last[1]!.trim();
-      args.push([argument, typedValue(tools, { name, argument }, take.last[2]!)]);
-    }
-    if (!take(/<\/function>\s*/y)) return undefined;
-    const call = makeCall(name, Object.fromEntries(args));
-    if (call) calls.push(call);
-  }
-  return take.isAtEnd() && calls.length > 0 ? calls : undefined;
 }
 
 function callIn(text: string, tools: readonly Tool[]): CallEvent | undefined {

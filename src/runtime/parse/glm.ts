@@ -8,15 +8,20 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallableTool, CallWriter } from "./call-writer.ts";
+import { exactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag, sticky } from "./scan.ts";
+import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
 const OPENS = ["<tool_call>"];
 const CLOSES = ["</tool_call>"];
+const PATTERNS = {
+  open: /\s*([^\s<]+)\s*/y,
+  argument: /<arg_key>([^<]*)<\/arg_key>\s*<arg_value>([^]*?)<\/arg_value>\s*/y,
+};
 
 export const glm: ToolFormat = {
   isIn: (source) => source.includes("<arg_key>"),
@@ -44,27 +49,17 @@ export function pairs(w: CallWriter, tool: CallableTool, sign = ""): string {
 
 /** The call in a text without its outer tags; empty if the text is not a call. */
 export function callsInPairs(body: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCall(body, tools);
-  if (exact) return [exact];
+  const exact = exactCalls(body, PATTERNS, (name, [, key, value]) => {
+    const argument = key!.trim(); // the groups always match
+    return [argument, typedValue(tools, { name, argument }, value!)];
+  });
+  if (exact?.length === 1) return exact;
   const [head = "", ...pairs] = body.split("<arg_key>");
   const name = head.trim();
   const args = pairs.map((pair) => argumentIn(pair, name, tools));
   if (!/^\S+$/.test(name) || args.includes(undefined)) return [];
   const call = makeCall(name, Object.fromEntries(args as [string, unknown][])); // just checked
   return call ? [call] : [];
-}
-
-/** A call that is written to the letter: a value may hold any tag but its own end. */
-function exactCall(body: string, tools: readonly Tool[]): CallEvent | undefined {
-  const take = sticky(body);
-  if (!take(/\s*([^\s<]+)\s*/y)) return undefined;
-  const name = take.last[1]!; // the groups of a match that they are part of
-  const args: [string, unknown][] = [];
-  while (take(/<arg_key>([^<]*)<\/arg_key>\s*<arg_value>([^]*?)<\/arg_value>\s*/y)) {
-    const argument = take.last[1]!.trim();
-    args.push([argument, typedValue(tools, { name, argument }, take.last[2]!)]);
-  }
-  return take.isAtEnd() ? makeCall(name, Object.fromEntries(args)) : undefined;
 }
 
 function argumentIn(pair: string, name: string, tools: readonly Tool[]): [string, unknown] | undefined {

@@ -12,7 +12,7 @@ import type { Tool } from "../requests/runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInPairs, pairs } from "./glm.ts";
 import { callsInJson } from "./json-calls.ts";
-import { scanToTag } from "./scan.ts";
+import { scanToTag, splitAt } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 const END = ":opensource>";
@@ -44,7 +44,7 @@ export const hunyuan: ToolFormat = {
 
 /** Empty if any part is not a call. */
 function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  const [before = "", ...parts] = splitAtCalls(body);
+  const [before = "", ...parts] = splitAt(body, () => scanToTag({ opens: [], closes: [CALL], raw: RAW }));
   const calls = parts.map((part) =>
     callsInPairs(
       part
@@ -55,15 +55,4 @@ function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
     ),
   );
   return before.trim() === "" && calls.every((each) => each.length === 1) ? calls.flat() : [];
-}
-
-/** The parts of a body between the tags of calls that stand outside values. */
-function splitAtCalls(body: string): string[] {
-  const parts: string[] = [];
-  for (let rest = body; ;) {
-    const cut = scanToTag({ opens: [], closes: [CALL], raw: RAW })(rest);
-    if (!cut) return [...parts, rest];
-    parts.push(rest.slice(0, cut.at));
-    rest = rest.slice(cut.at + cut.length);
-  }
 }

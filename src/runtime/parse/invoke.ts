@@ -9,10 +9,11 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallWriter } from "./call-writer.ts";
+import { exactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag, sticky } from "./scan.ts";
+import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
@@ -63,30 +64,21 @@ export function invokes(w: CallWriter, prefix: string): string {
   return `${w.ws} ${w.many(one, w.ws)} ${w.ws}`;
 }
 
-/** Calls that are written to the letter: a value may hold any tag but its own end. */
-function exactCalls(body: string, { prefix, tools }: Dialect): CallEvent[] | undefined {
-  const take = sticky(body);
-  const calls: CallEvent[] = [];
-  const parameter = new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>([^]*?)</${prefix}parameter>\\s*`, "y");
-  while (take(new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"))) {
-    const name = take.last[1]!; // the groups of a match that they are part of
-    const args: [string, unknown][] = [];
-    while (take(parameter)) {
-      const [, argument, says, text] = take.last;
-      args.push([argument!, valueOf(tools, { name, argument: argument!, says: says! }, text!)]);
-    }
-    if (!take(new RegExp(`</${prefix}invoke>\\s*`, "y"))) return undefined;
-    const call = makeCall(name, Object.fromEntries(args));
-    if (call) calls.push(call);
-  }
-  return take.isAtEnd() && calls.length > 0 ? calls : undefined;
-}
+const patternsOf = (prefix: string) => ({
+  open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"),
+  argument: new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>([^]*?)</${prefix}parameter>\\s*`, "y"),
+  close: new RegExp(`</${prefix}invoke>\\s*`, "y"),
+});
 
 /** Empty if any part is not a call. */
 export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
-  const exact = exactCalls(body, dialect);
+  const { prefix, tools } = dialect;
+  const exact = exactCalls(body, patternsOf(prefix), (name, [, key, says, text]) => {
+    const argument = key!; // the groups always match
+    return [argument, valueOf(tools, { name, argument, says: says! }, text!)];
+  });
   if (exact) return exact;
-  const [before = "", ...parts] = body.split(`<${dialect.prefix}invoke `);
+  const [before = "", ...parts] = body.split(`<${prefix}invoke `);
   const calls = parts.map((part) => callIn(part, dialect));
   return before.trim() === "" && calls.every((call) => call !== undefined) ? calls : [];
 }

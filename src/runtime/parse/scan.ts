@@ -22,23 +22,6 @@ interface BodyTags {
   readonly closes: readonly string[];
 }
 
-/** Takes matches of patterns one behind the other; the patterns are sticky. */
-export function sticky(text: string) {
-  let at = 0;
-  const take = Object.assign(
-    (pattern: RegExp): boolean => {
-      pattern.lastIndex = at;
-      const found = pattern.exec(text);
-      if (!found) return false;
-      at += found[0].length;
-      take.last = found;
-      return true;
-    },
-    { last: [] as readonly (string | undefined)[], isAtEnd: (): boolean => at === text.length },
-  );
-  return take;
-}
-
 /** Ends at the first tag outside raw parts, whatever stands in front of it. */
 export function scanToTag({ opens, closes, raw }: BodyTags & { raw?: RawPart }): Scan {
   const tags = [...opens, ...closes, ...(raw ? [raw.from] : [])];
@@ -57,16 +40,20 @@ export function scanToTag({ opens, closes, raw }: BodyTags & { raw?: RawPart }):
   };
 }
 
-/** The parts of a text between a tag, where that stands outside strings. */
-export function splitOutsideStrings(text: string, tag: string): string[] {
+/** The parts of a text between the tags that scans find. */
+export function splitAt(text: string, makeScan: () => Scan): string[] {
   const parts: string[] = [];
   for (let rest = text; ;) {
-    const cut = scanToTagOutsideStrings({ opens: [], closes: [tag] })(rest);
+    const cut = makeScan()(rest);
     if (!cut) return [...parts, rest];
     parts.push(rest.slice(0, cut.at));
     rest = rest.slice(cut.at + cut.length);
   }
 }
+
+/** The parts of a text between a tag, where that stands outside strings. */
+export const splitOutsideStrings = (text: string, tag: string): string[] =>
+  splitAt(text, () => scanToTagOutsideStrings({ opens: [], closes: [tag] }));
 
 /**
  * Ends at the first tag outside strings: a tag inside one is part of it. A line break in a string means that its quote
