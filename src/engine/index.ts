@@ -32,6 +32,7 @@ export {
 } from "./text/sampling/options.ts";
 export { literal } from "./text/sampling/schema/char-set.ts";
 export { schemaGrammar, valueExpression } from "./text/sampling/schema/compile.ts";
+export { ANNOTATIONS } from "./text/sampling/schema/conditions.ts";
 export { FORMATS } from "./text/sampling/schema/formats.ts";
 export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
 export { MAPS, TOO_DEEP, checkSize, targetOf, tooDeepAt } from "./text/sampling/schema/read.ts";

@@ -1,6 +1,6 @@
 /** The grammar of arguments in braces with bare keys, and texts between marks: what Gemma's parser reads. */
 import { isObject } from "../../base/index.ts";
-import { add, reserve } from "../../engine/index.ts";
+import { add, ANNOTATIONS, reserve } from "../../engine/index.ts";
 import { inOrder } from "./call-grammar.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
 import { parseJson } from "./json-calls.ts";
@@ -58,15 +58,6 @@ function expressionOf(w: CallWriter, tool: CallableTool, value: Value): string {
     return objectOf(w, tool, value);
   return w.value(schema, tool);
 }
-
-const ANNOTATIONS: ReadonlySet<string> = new Set([
-  "title",
-  "description",
-  "default",
-  "examples",
-  "deprecated",
-  "$defs",
-]);
 
 function objectOf(w: CallWriter, tool: CallableTool, value: Value): string {
   const pairs = propertiesOf({ ...tool, schema: value.schema }, tool.schema).map(({ key, schema, isRequired }) => {

@@ -3,7 +3,7 @@
  * it is, everything else as JSON: what `typedValue` reads back.
  */
 import { AppError, isObject } from "../../base/index.ts";
-import { FORMATS, patternGrammar } from "../../engine/index.ts";
+import { ANNOTATIONS, FORMATS, patternGrammar } from "../../engine/index.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
 import { declaredIn, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
 
@@ -106,8 +106,6 @@ function isLoose(schema: Schema): boolean {
     branches.every((branch) => isObject(branch) && isLoose(branch))
   );
 }
-
-const ANNOTATIONS: ReadonlySet<string> = new Set(["title", "description", "default", "examples", "deprecated"]);
 
 /** A union without its branches of texts. */
 function withoutText(schema: Schema): Schema {

@@ -1,5 +1,6 @@
 /** Grammars of calls are made once for the tools that a client sends again and again. */
 import { expect, test } from "bun:test";
+import type { LazyGrammar } from "../../../src/engine/text/sampling/lazy-grammar.ts";
 import { makeCallGrammars } from "../../../src/runtime/inference/call-grammars.ts";
 import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
 import { typedValue } from "../../../src/runtime/parse/typed-values.ts";
@@ -26,6 +27,20 @@ test("other tools, formats and numbers of calls get grammars of their own", () =
   expect(grammars({ ...asked, format: "jamba" })!.triggers).not.toEqual(first.triggers);
   expect([first.once, grammars({ ...asked, isParallel: false })!.once]).toEqual([false, true]);
   expect(grammars({ ...asked, tools: toolsOf(0) })).toBeUndefined();
+});
+
+test("keywords that do not constrain a value change nothing", () => {
+  const asked = (format: ToolFormatName, more: object): LazyGrammar | undefined => {
+    const properties = {
+      a: { type: "object", properties: { b: { type: "string", ...more } } },
+      c: { type: ["string", "null"], ...more },
+    };
+    const tools: Tool[] = [{ type: "function", function: { name: "f", parameters: { type: "object", properties } } }];
+    return makeCallGrammars()({ format, tools, isParallel: true });
+  };
+  for (const format of Object.keys(toolFormats) as ToolFormatName[]) {
+    expect(asked(format, { description: "d", readOnly: true, $comment: "c" })).toEqual(asked(format, {}));
+  }
 });
 
 test("tools that are too many for a grammar leave calls free", () => {

@@ -47,7 +47,7 @@ const lacking = (name: string): Schema => ({ type: "object", properties: { [name
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
 /** Keywords that do not constrain a value. */
-const ANNOTATIONS: ReadonlySet<string> = new Set(
+export const ANNOTATIONS: ReadonlySet<string> = new Set(
   "$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly".split(" "),
 );
 
