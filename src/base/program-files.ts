@@ -69,7 +69,7 @@ function unpackFolder(id: string): string {
     const folder = join(place, `program-${id}`);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      checkOwn(folder);
+      checkOwnFolder(folder);
       return folder;
     } catch (error) {
       problems.push(messageOf(error));
@@ -79,15 +79,15 @@ function unpackFolder(id: string): string {
 }
 
 /**
- * Refuses a folder that other users can change: code is loaded from it. On Windows access lists decide that: the
- * user's folder for the data of programs is private, and each mode is 0o666.
+ * Throws `unsupported` unless it is a folder that only this user can change: code is loaded from it. On Windows access
+ * lists decide that: the user's folder for the data of programs is private, and each mode is 0o666.
  */
-function checkOwn(folder: string): void {
-  if (process.platform === "win32") return;
-  const { uid, mode } = lstatSync(folder);
+export function checkOwnFolder(folder: string): void {
+  const found = lstatSync(folder);
   const othersWrite = 0o022;
-  const isOwn = process.getuid === undefined || uid === process.getuid();
-  if (isOwn && (mode & othersWrite) === 0) return;
+  const isOwn = process.getuid === undefined || found.uid === process.getuid();
+  const isClosed = process.platform === "win32" || (found.mode & othersWrite) === 0;
+  if (found.isDirectory() && isOwn && isClosed) return;
   throw new AppError("unsupported", `'${folder}': expected a folder that only this user can change`);
 }
 

@@ -17,6 +17,14 @@ export { openLibc } from "./libc.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";
 export { takeLock, type ProcessLock } from "./process-lock.ts";
-export { hasInside, machineCache, packageFolder, programFile, scriptEnv, selfCommand } from "./program-files.ts";
+export {
+  checkOwnFolder,
+  hasInside,
+  machineCache,
+  packageFolder,
+  programFile,
+  scriptEnv,
+  selfCommand,
+} from "./program-files.ts";
 export { isPublicAddress } from "./public-address.ts";
 export { fromWire, toWire } from "./wire.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import { AppError } from "../../../base/index.ts";
-import { openLibc } from "../../../base/system.ts";
+import { checkOwnFolder, openLibc } from "../../../base/system.ts";
 
 /** The packed files of the browser's package, and a folder, per user and version, for their unpacked content. */
 export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {
@@ -57,21 +57,18 @@ export async function extract(archive: string, folder: string): Promise<void> {
  * a folder that another user could have filled, because code is loaded from it.
  */
 export async function fillOnce(folder: string, fill: (partial: string) => Promise<void>): Promise<void> {
-  if (isOwn(folder)) return;
+  if (isThere(folder)) return;
   const partial = await mkdtemp(`${folder}-`);
   await fill(partial);
   await rename(partial, folder).catch(async (error: unknown) => {
     await rm(partial, { recursive: true });
-    if (!isOwn(folder)) throw error;
+    if (!isThere(folder)) throw error;
   });
 }
 
-/** Returns whether it exists, is a folder, and is writable by this user only. */
-function isOwn(folder: string): boolean {
-  const found = lstatSync(folder, { throwIfNoEntry: false });
-  if (!found) return false;
-  const othersWrite = 0o022;
-  const isOurs = found.uid === process.getuid?.() && (found.mode & othersWrite) === 0;
-  if (found.isDirectory() && isOurs) return true;
-  throw new AppError("unsupported", `'${folder}': expected a folder that only this user can change`);
+/** Returns whether it exists. */
+function isThere(folder: string): boolean {
+  if (!lstatSync(folder, { throwIfNoEntry: false })) return false;
+  checkOwnFolder(folder);
+  return true;
 }
