@@ -36,9 +36,12 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
   return (visible = []) => {
     const shown = visible.length > 0 ? shownIds(visible) : [];
     const key = shown.join();
-    const known = made.get(key) ?? make(new Set(shown));
-    made.set(key, known);
-    return known;
+    const known = made.get(key);
+    if (known) return known;
+    const making = make(new Set(shown));
+    made.set(key, making);
+    making.catch(() => made.delete(key)); // a page may fail to fetch the library, and then try again
+    return making;
   };
 }
 
