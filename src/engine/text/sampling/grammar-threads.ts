@@ -94,7 +94,8 @@ function makeThreads(vocabulary: GrammarVocabulary, open: OpenGrammarThread) {
     threads.find(({ known }) => known.has(key)) ??
     threads.find(({ matchers }) => matchers.size === 0) ??
     (threads.length < THREADS_MAX ? start() : undefined);
-  return { threads, find };
+  const leastUsed = (): Thread | undefined => threads.toSorted((a, b) => a.matchers.size - b.matchers.size)[0];
+  return { threads, find, leastUsed };
 }
 
 /** As `inside`, but large schemas go to threads from `open`. */
@@ -102,11 +103,12 @@ export function withThreads(
   inside: GrammarCompiler,
   { vocabulary, open }: { vocabulary: GrammarVocabulary; open: OpenGrammarThread },
 ): GrammarCompiler {
-  const { threads, find } = makeThreads(vocabulary, open);
+  const { threads, find, leastUsed } = makeThreads(vocabulary, open);
   let nextId = 1;
   let freed = Promise.withResolvers<void>();
   const begin = async (key: string, source: Source): Promise<GrammarMatcher | undefined> => {
-    let own = find(key);
+    // An answer that opens a call stops the loop in which others would free their threads: it cannot wait for one.
+    let own = find(key) ?? ("grammar" in source ? leastUsed() : undefined);
     for (; !own; own = find(key)) await freed.promise;
     const id = nextId++;
     const { thread, matchers } = own;

@@ -12,6 +12,7 @@ import {
   type OpenGrammarThread,
   type ToGrammarThread,
 } from "../../../../src/engine/text/sampling/grammar-threads.ts";
+import { schemaGrammar } from "../../../../src/engine/text/sampling/schema/compile.ts";
 import { answer, makeLogits } from "./walk.ts";
 
 setDefaultTimeout(60_000);
@@ -106,6 +107,18 @@ test("where all threads are in use, a new schema waits for one", async () => {
   used[2]!.dispose();
   (await fifth).dispose();
   expect(sent.map((kinds) => kinds.filter((kind) => kind === "start").length)).toEqual([1, 1, 2, 1]);
+});
+
+test("where all threads are in use, the grammar of a call waits for none", async () => {
+  const { compiler, sent } = start();
+  const used = await Promise.all(["a", "b", "c", "d"].map((name) => compiler.matcher(large(name))));
+  const { text } = schemaGrammar(large("e with a long name "));
+  expect(text.length).toBeGreaterThan(6000);
+  const begun = compiler.begin({ text, closes: true }, "{");
+  const matcher = await Promise.race([begun, Bun.sleep(20_000)]);
+  expect(matcher).toBeDefined();
+  expect(sent).toHaveLength(4);
+  for (const each of [...used, matcher!]) each.dispose();
 });
 
 test("what is wrong with a schema is said as without threads, and the thread goes on", async () => {
