@@ -371,7 +371,8 @@ function spareOf(
   if (!config.spareRunner) return undefined;
   return new SpareRunner({
     spawn: () => {
-      void kernels.level(); // runs the self-test before a request waits for it
+      // runs the self-test before a request waits for it; a request reports a failure
+      kernels.level().catch(() => undefined);
       return spawnRunner(spawnOptions(options, config));
     },
     isIdle: () => isIdle() && availableMemory() > SPARE_ROOM,
