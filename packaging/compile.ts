@@ -2,19 +2,20 @@
 /**
  * Compiles Hearth into one program that needs neither Bun nor Node:
  *
- *   bun packaging/compile.ts [--target linux-x64|linux-arm64|darwin-arm64|darwin-x64|windows-x64] [--out FILE]
- *     [--level 1…22] [--bun FILE]
+ *   bun packaging/compile.ts [--target linux-x64|linux-arm64|darwin-arm64|windows-x64|…] [--out FILE]
+ *     [--level 1…22] [--bun FILE] [--without onnx,gpu] [--release-url URL] [--release-key KEY]
  *
  * It contains all files that the sources expect beside themselves: Workers as further entries; libraries, the embedded
  * model and the page's parts as files, which the program unpacks on first use (`src/base/program-files.ts`).
- * `--bun` names the target's Bun, where it is on this machine already; else Bun fetches it.
+ * `--bun` names the target's Bun, where it is on this machine already; else Bun fetches it. A program `--without` the
+ * GPU library fetches it with `hearth update --gpu`. The address and key are what `hearth update` uses.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import type { BunPlugin } from "bun";
-import type { ShippedFile } from "../src/base/shipped.ts";
+import type { Shipped, ShippedFile } from "../src/base/shipped.ts";
 import { bakePage } from "../src/page/bake.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -28,35 +29,54 @@ const TRANSFORM_CHILD = "src/gateway/hooks/mapping/transforms/child.ts";
 
 interface Target {
   readonly bun: Bun.Build.CompileTarget;
-  /** `onnxruntime-node`'s name of the folder. */
-  readonly onnx: string;
-  /** `webgpu`'s name of the folder. */
-  readonly dawn: string;
+  /** `onnxruntime-node`'s name of the folder; absent: it has no library for this target. */
+  readonly onnx?: string;
+  /** `webgpu`'s name of the folder; absent: it has no library for this target. */
+  readonly dawn?: string;
   /** Prefix of our libraries' names. */
   readonly simd: string;
 }
 
-const TARGETS: Readonly<Record<string, Target>> = {
+/** Bun's programs for Intel Macs keep a signature that compiling breaks: macOS ends them. They run from source. */
+export const TARGETS: Readonly<Record<string, Target>> = {
   "linux-x64": { bun: "bun-linux-x64", onnx: "linux/x64", dawn: "linux-x64", simd: "linux-x64" },
   "linux-arm64": { bun: "bun-linux-arm64", onnx: "linux/arm64", dawn: "linux-arm64", simd: "linux-arm64" },
+  // ONNX Runtime and Dawn want glibc
+  "linux-x64-musl": { bun: "bun-linux-x64-musl", simd: "linux-x64" },
+  "linux-arm64-musl": { bun: "bun-linux-arm64-musl", simd: "linux-arm64" },
   "darwin-arm64": { bun: "bun-darwin-arm64", onnx: "darwin/arm64", dawn: "darwin-universal", simd: "macos-arm64" },
-  "darwin-x64": { bun: "bun-darwin-x64", onnx: "darwin/x64", dawn: "darwin-universal", simd: "macos-x64" },
   "windows-x64": { bun: "bun-windows-x64", onnx: "win32/x64", dawn: "win32-x64", simd: "windows-x64" },
+  "windows-arm64": { bun: "bun-windows-arm64", onnx: "win32/arm64", dawn: "win32-arm64", simd: "windows-arm64" },
 };
 
-/** Files of the source tree that the program needs on a disk. */
-async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
-  const patterns = [
-    "models/hearth/{Modelfile,hearth.gguf}",
-    `kernels/simd/lib/{SHA256SUMS,KNOWN_ANSWERS,simd.wasm,${simd}*}`,
-    `node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`,
-    "node_modules/webgpu/{package.json,index.js}",
-    `node_modules/webgpu/dist/${dawn}/*`,
-    "src/gateway/hooks/mapping/transforms/child.toml",
-    "node_modules/swagger-ui-dist/{swagger-ui-bundle.js,swagger-ui.css}",
-  ];
+/** The files of the package `webgpu` that a target needs. */
+export const dawnPaths = (dawn: string): string[] => [
+  "node_modules/webgpu/{package.json,index.js,LICENSE.md}",
+  `node_modules/webgpu/dist/${dawn}/*`,
+];
+
+/** Files of the repository whose paths fit one of the patterns, in order of name. */
+export async function pathsOf(patterns: readonly string[]): Promise<string[]> {
   const found = patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: ROOT, dot: true })));
   return (await Promise.all(found)).flat().toSorted();
+}
+
+/** Parts that a program may be made without. */
+const PARTS = ["onnx", "gpu"] as const;
+type Part = (typeof PARTS)[number];
+
+/** Files of the source tree that the program needs on a disk. */
+function shippedPaths({ onnx, dawn, simd }: Target, without: readonly Part[]): Promise<string[]> {
+  return pathsOf([
+    "models/hearth/{Modelfile,hearth.gguf}",
+    `kernels/simd/lib/{SHA256SUMS,KNOWN_ANSWERS,simd.wasm,${simd}*}`,
+    ...(onnx && !without.includes("onnx")
+      ? [`node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`]
+      : []),
+    ...(dawn && !without.includes("gpu") ? dawnPaths(dawn) : []),
+    "src/gateway/hooks/mapping/transforms/child.toml",
+    "node_modules/swagger-ui-dist/{swagger-ui-bundle.js,swagger-ui.css}",
+  ]);
 }
 
 /** Source files that run as Workers, relative to `src/`. */
@@ -89,8 +109,14 @@ const workersInside: BunPlugin = {
   },
 };
 
-/** Embeds the files, and tells the program their places. */
-function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: boolean }>, id: string): BunPlugin {
+interface Inside {
+  readonly files: ReadonlyMap<string, { source: string; isCompressed: boolean }>;
+  /** All of `Shipped` but the files. */
+  readonly about: Omit<Shipped, "files">;
+}
+
+/** Embeds the files, and gives the program their places. */
+function filesInside({ files, about }: Inside): BunPlugin {
   return {
     name: "files",
     setup(build) {
@@ -103,7 +129,8 @@ function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: 
           const row: Record<keyof ShippedFile, string> = { inside: name, isCompressed: `${isCompressed}` };
           return `${JSON.stringify(path)}: { inside: ${row.inside}, isCompressed: ${row.isCompressed} }`;
         });
-        const contents = `${imports.join("\n")}\nexport const shipped = { id: "${id}", files: {\n${rows.join(",\n")}\n} };`;
+        const rest = JSON.stringify(about);
+        const contents = `${imports.join("\n")}\nexport const shipped = { ...${rest}, files: {\n${rows.join(",\n")}\n} };`;
         return { contents, loader: "js" };
       });
       // Dawn's binding is loaded by path: the package runs from its unpacked folder
@@ -124,37 +151,67 @@ async function main(): Promise<void> {
       out: { type: "string" },
       level: { type: "string" },
       bun: { type: "string" },
+      without: { type: "string" },
+      "release-url": { type: "string" },
+      "release-key": { type: "string" },
     },
   });
   const here = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
-  const name = values.target ?? here;
-  const target = TARGETS[name];
-  if (!target) throw new Error(`--target: expected one of ${Object.keys(TARGETS).join(", ")}, got '${name}'`);
-  const level = Number(values.level ?? LEVEL);
+  const target = values.target ?? here;
+  const without = (values.without?.split(",") ?? []) as Part[]; // checked below
+  const unknown = without.find((part) => !PARTS.includes(part));
+  if (unknown !== undefined) throw new Error(`--without: expected ${PARTS.join(" or ")}, got '${unknown}'`);
+  const out = await compile({
+    target,
+    out: values.out ?? join(ROOT, "dist", `hearth-${target}`),
+    level: Number(values.level ?? LEVEL),
+    bun: values.bun,
+    without,
+    release: { ...onlyGiven("url", values["release-url"]), ...onlyGiven("key", values["release-key"]) },
+  });
+  console.log(`${out}: ${(statSync(out).size / 1e6).toFixed(0)} MB`);
+}
+
+const onlyGiven = (name: string, value: string | undefined) => (value === undefined ? {} : { [name]: value });
+
+export interface CompileOptions {
+  readonly target: string;
+  readonly out: string;
+  /** Zstandard level of the files inside. */
+  readonly level?: number;
+  /** The target's Bun; undefined: fetched. */
+  readonly bun?: string | undefined;
+  readonly without?: readonly Part[];
+  readonly release?: NonNullable<Shipped["release"]>;
+}
+
+/** Returns the program's path, which ends in `.exe` for Windows. */
+export async function compile(options: CompileOptions): Promise<string> {
+  const { target, out, level = LEVEL } = options;
+  if (!TARGETS[target])
+    throw new Error(`--target: expected one of ${Object.keys(TARGETS).join(", ")}, got '${target}'`);
   if (!Number.isInteger(level) || level < 1 || level > 22)
-    throw new Error(`--level: expected an integer from 1 to 22, got '${values.level}'`);
-  const out = values.out ?? join(ROOT, "dist", `hearth-${name}`);
-  const outfile = name.startsWith("windows") && !out.endsWith(".exe") ? `${out}.exe` : out; // Bun's naming
+    throw new Error(`--level: expected an integer from 1 to 22, got '${level}'`);
+  const outfile = target.startsWith("windows") && !out.endsWith(".exe") ? `${out}.exe` : out; // Bun's naming
   mkdirSync(dirname(outfile), { recursive: true });
   const scratch = mkdtempSync(join(tmpdir(), "hearth-compile-"));
   try {
-    await compile(target, { outfile, scratch, level, bun: values.bun });
+    await build({ ...options, level, outfile, scratch });
   } finally {
     rmSync(scratch, { recursive: true });
   }
-  console.log(`${outfile}: ${(statSync(outfile).size / 1e6).toFixed(0)} MB`);
+  return outfile;
 }
 
-interface CompileOptions {
+interface BuildOptions extends CompileOptions {
+  readonly level: number;
   readonly outfile: string;
   /** A folder for intermediate files. */
   readonly scratch: string;
-  readonly level: number;
-  /** The target's Bun; undefined: fetched. */
-  readonly bun: string | undefined;
 }
 
-async function compile(target: Target, { outfile, scratch, level, bun }: CompileOptions): Promise<void> {
+async function build({ target, outfile, scratch, level, bun, without = [], release }: BuildOptions): Promise<void> {
+  const row = TARGETS[target]!;
   const hash = new Bun.CryptoHasher("sha256");
   const files = new Map<string, { source: string; isCompressed: boolean }>();
   const put = (path: string, bytes: Uint8Array): void => {
@@ -165,20 +222,26 @@ async function compile(target: Target, { outfile, scratch, level, bun }: Compile
     writeFileSync(source, isCompressed ? packed : bytes);
     files.set(path, { source, isCompressed });
   };
-  for (const path of await shippedPaths(target)) put(path, readFileSync(join(ROOT, path)));
+  for (const path of await shippedPaths(row, without)) put(path, readFileSync(join(ROOT, path)));
   put(TRANSFORM_CHILD, await bundledScript(TRANSFORM_CHILD));
+  const about = {
+    id: hash.digest("hex").slice(0, 16),
+    target,
+    ...(row.dawn && without.includes("gpu") && { apart: { webgpu: dawnVersion() } }),
+    ...(release && { release }),
+  };
   const entries = ["main", ...(await workerEntries())].map((entry) => join(SOURCES, `${entry}.ts`));
   const built = await Bun.build({
     entrypoints: entries,
     root: SOURCES,
     external: ["onnxruntime-node", "@sparticuz/chromium"], // the slow binding, and a package for development
-    plugins: [filesInside(files, hash.digest("hex").slice(0, 16)), workersInside, await bakePage(scratch)],
+    plugins: [filesInside({ files, about }), workersInside, await bakePage(scratch)],
     // parts that a start does not need stay unread, and needed ones are not parsed again
     format: "esm",
     splitting: true,
     bytecode: true,
     compile: {
-      target: target.bun,
+      target: row.bun,
       outfile,
       autoloadDotenv: false,
       autoloadBunfig: false,
@@ -188,6 +251,10 @@ async function compile(target: Target, { outfile, scratch, level, bun }: Compile
   if (!built.success) throw new Error(built.logs.join("\n"));
 }
 
+/** The exact version of the package `webgpu`. */
+export const dawnVersion = (): string =>
+  (JSON.parse(readFileSync(join(ROOT, "node_modules/webgpu/package.json"), "utf8")) as { version: string }).version;
+
 /** One script with all of its imports. */
 async function bundledScript(path: string): Promise<Uint8Array> {
   const built = await Bun.build({ entrypoints: [join(ROOT, path)], target: "bun" });
@@ -195,4 +262,4 @@ async function bundledScript(path: string): Promise<Uint8Array> {
   return new Uint8Array(await built.outputs[0]!.arrayBuffer());
 }
 
-await main();
+if (import.meta.main) await main();

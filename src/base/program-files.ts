@@ -36,8 +36,21 @@ export function packageFolder(name: string, from: string = import.meta.dir): str
   const path = `node_modules/${name}`;
   if (!shipped) return dirname(Bun.resolveSync(`${name}/package.json`, from));
   if (hasInside(path)) return unpack(shipped, path);
+  const version = shipped.apart?.[name];
+  if (version !== undefined) return fetchedFolder(name, version);
   throw new AppError("unsupported", `this program was compiled without the package '${name}'`);
 }
+
+function fetchedFolder(name: string, version: string): string {
+  const folder = apartFolder(name, version);
+  if (lstatSync(folder, { throwIfNoEntry: false }) === undefined)
+    throw new AppError("unsupported", `the package '${name}' is not in this program: 'hearth update --gpu' fetches it`);
+  checkOwnFolder(folder);
+  return folder;
+}
+
+/** The folder of a package that is not inside the program, once it is fetched. */
+export const apartFolder = (name: string, version: string): string => join(machineCache(), `${name}-${version}`);
 
 const filesOf = ({ files }: Shipped, path: string): [string, ShippedFile][] =>
   Object.entries(files).filter(([name]) => name === path || name.startsWith(`${path}/`));

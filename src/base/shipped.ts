@@ -15,6 +15,12 @@ export interface Shipped {
   readonly id: string;
   /** By path in the source tree. */
   readonly files: Readonly<Record<string, ShippedFile>>;
+  /** System and processor, such as `linux-x64-musl`. */
+  readonly target: string;
+  /** Packages that are not inside, with the version that the program needs: it can fetch them. */
+  readonly apart?: Readonly<Record<string, string>>;
+  /** The address of releases, and the public key that signs them. */
+  readonly release?: { readonly url?: string; readonly key?: string };
 }
 
 export const shipped: Shipped | undefined = undefined as Shipped | undefined;

@@ -12,12 +12,14 @@ export {
   writeChunks,
   writeDurably,
 } from "./durable.ts";
+export { patiently, replaceFile } from "./held-files.ts";
 export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
 export { openLibc } from "./libc.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";
 export { takeLock, type ProcessLock } from "./process-lock.ts";
 export {
+  apartFolder,
   checkOwnFolder,
   hasInside,
   machineCache,
@@ -27,4 +29,5 @@ export {
   selfCommand,
 } from "./program-files.ts";
 export { isPublicAddress } from "./public-address.ts";
+export { shipped } from "./shipped.ts";
 export { fromWire, toWire } from "./wire.ts";
