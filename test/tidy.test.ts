@@ -35,6 +35,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 const FOR_TESTS: Readonly<Record<string, string>> = {
   "src/page/bake.ts: bakePage": "for whoever compiles the program into one file",
   "src/engine/formats/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
+  "src/cli/update/minisign.ts: hashOf": "for the program that signs releases",
   "src/server/app.ts: makeApp": "the application without a listener",
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
 };

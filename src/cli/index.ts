@@ -6,6 +6,7 @@ import { Client } from "./client/client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
 import { COMPLETION_SCRIPTS, SHELLS, type Shell } from "./completion-scripts.ts";
 import type { ToolName } from "./run/launch.ts";
+import { addInstallationCommands } from "./installation.ts";
 import { interruptible, type CliContext } from "./terminal/context.ts";
 import { failing, type CliParts } from "./terminal/failing.ts";
 import { addHooksCommands } from "./hooks.ts";
@@ -28,6 +29,8 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   addHooksCommands(program, parts, wholeNumber);
   addChannelsCommands(program, parts);
   addGatewayCommands(program, parts);
+  program.commandsGroup(GROUPS.installation);
+  addInstallationCommands(program, parts);
   addElsewhere(program, parts);
 }
 
@@ -37,6 +40,7 @@ export const GROUPS = {
   models: "Models:",
   tools: "Tools:",
   gateway: "Gateway:",
+  installation: "This program:",
   developers: "For developers:",
 } as const;
 
