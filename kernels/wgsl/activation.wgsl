@@ -24,6 +24,7 @@ fn activate(kind: u32, x: f32) -> f32 {
     case 4u: { return max(0.0, x) * max(0.0, x); } // relu_sqr
     case 5u: { return 1.0 / (1.0 + exp(-max(x, -80.0))); } // sigmoid
     case 6u: { return tanh(clamp(x, -15.0, 15.0)); } // tanh
-    default: { return select(log(1.0 + exp(min(x, 20.0))), x, x > 20.0); } // softplus
+    case 7u: { return select(log(1.0 + exp(min(x, 20.0))), x, x > 20.0); } // softplus
+    default: { return x; } // none
   }
 }

@@ -34,8 +34,8 @@ function readersOf(list: readonly Dispatch[], at: number, results: ReadonlySet<s
   const { kernel, operands, params } = list[at]!;
   if (kernel !== "rms_norm") return undefined;
   const [x, , , h] = operands as [Value, Value, Value, Value]; // see rms_norm.wgsl
-  const { dim, len, hasResidual } = params;
-  if (hasResidual !== 0 || dim !== len || isSame(x, h)) return undefined;
+  const { dim, len, weights, hasResidual } = params;
+  if (weights !== 1 || hasResidual !== 0 || dim !== len || isSame(x, h)) return undefined;
   const readers: number[] = [];
   let isSourceThere = true;
   for (let i = at + 1; i < list.length; i++) {

@@ -81,8 +81,8 @@ function normsOf(
 ): Norms | undefined {
   const parts = [a!, b!].map(({ operands, params }) => {
     const [x, w, , y] = operands as [Value, Operand, Operand, Value]; // see rms_norm.wgsl
-    const { dim, len, eps, hasResidual } = params;
-    return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: hasResidual === 0 };
+    const { dim, len, weights, eps, hasResidual } = params;
+    return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: weights === 1 && hasResidual === 0 };
   });
   const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // same number as inputs
   if (!isSame(left.y, q) || !isSame(right.y, k) || !left.alone || !right.alone) return undefined;

@@ -4,7 +4,7 @@ import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
 import { plainGating } from "../gating.ts";
 import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
-import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
+import type { Activation, Dispatch, Operand } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   again,
@@ -14,7 +14,6 @@ import {
   read,
   update,
   valueOf,
-  vector,
   WG,
   write,
   type Context,
@@ -22,8 +21,9 @@ import {
   type LowerOptions,
 } from "./lowering.ts";
 import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
-import { add, matmul, partsOf } from "./lower-matmul.ts";
+import { matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
+import { inPlace, partOps } from "./lower-parts.ts";
 
 /** More rows than any run has. */
 const ROWS_ALL = 2 ** 32 - 1;
@@ -64,16 +64,14 @@ function lookUp(
   }));
 }
 
-/** A kernel that changes each value of a buffer separately. */
-function inPlace(
-  kernel: Dispatch["kernel"],
-  { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: Params },
-): StepDispatch[] {
-  return [{ kernel, operands: [update(x), ...others], params: { dim: x.buf.dim, ...params }, grid: grid(x) }];
-}
-
 /** Supported variants, see describe.ts. */
-export const variants: ReadonlySet<Variant> = new Set<Variant>(["embed: a second table", "sigmoid or tanh"]);
+export const variants: ReadonlySet<Variant> = new Set<Variant>([
+  "embed: a second table",
+  "rmsNorm: several weights",
+  "layerNorm: parts of a row",
+  "clamp: uneven limits",
+  "sigmoid or tanh",
+]);
 
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   embed({ out, table, scale }, context) {
@@ -88,29 +86,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },
 
-  rmsNorm({ out, x, w, eps }, context) {
-    const input = valueOf(x, context);
-    return [
-      {
-        kernel: "rms_norm",
-        operands: [read(input), vector(w), vector(undefined), write(out, input, context)],
-        params: { dim: x.dim, len: w.inDim, eps, hasResidual: 0, scale: 1 },
-        grid: { x: x.dim / w.inDim, rows: input.rows, times: 1, rowsEach: 1 },
-      },
-    ];
-  },
-
-  layerNorm({ out, x, w, b, eps }, context) {
-    const input = valueOf(x, context);
-    return [
-      {
-        kernel: "layer_norm",
-        operands: [read(input), vector(w), vector(b), write(out, input, context)],
-        params: { dim: x.dim, hasBias: b ? 1 : 0, eps },
-        grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
-      },
-    ];
-  },
+  ...partOps,
 
   linear({ out, x, w, b }, context) {
     return matmul({ out, x: valueOf(x, context), w, b }, context);
@@ -160,25 +136,9 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
 
   moe: lowerMoe,
 
-  add({ out, a, b, scale }, context) {
-    return [add(valueOf(a, context), valueOf(b, context), { out, scale }, context)];
-  },
-
-  positionScale({ x, coef, floorScale, offset }, context) {
-    return inPlace("position_scale", {
-      x: valueOf(x, context),
-      others: [batch],
-      params: { coef, floorScale, offset },
-    });
-  },
-
   addPosition({ x, table }, context) {
     const value = valueOf(x, context);
     return lookUp("add_position", { table, out: { kind: "activation", value, access: "update" }, scale: 1 }, context);
-  },
-
-  addVector({ x, w }, context) {
-    return inPlace("add_vector", { x: valueOf(x, context), others: [vector(w)], params: {} });
   },
 
   addGiven: () => [], // all rows have ids here
@@ -195,9 +155,6 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     ];
   },
 
-  bareRmsNorm: "unsupported",
-  l2Norm: "unsupported",
-  bareLayerNorm: "unsupported",
   headLinear: "unsupported",
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
@@ -205,20 +162,4 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   centeredConv: "unsupported",
   deltaRule: "unsupported",
   selectiveScan: "unsupported",
-  multiply: "unsupported",
-  activate: "unsupported",
-  multiplyVector: "unsupported",
-  matchLength: "unsupported",
-  keepLargest: "unsupported",
-  clamp: "unsupported",
-  slice: "unsupported",
-  join: "unsupported",
-
-  softCap({ x, cap }, context) {
-    return inPlace("soft_cap", { x: valueOf(x, context), params: { cap } });
-  },
-
-  scale({ x, by }, context) {
-    return inPlace("scale", { x: valueOf(x, context), params: { by } });
-  },
 };

@@ -17,6 +17,11 @@ export const ACTIVATIONS: Readonly<Record<Act, number>> = {
   tanh: 6,
   softplus: 7,
 };
+/** For kernels whose activation is optional. */
+export const NO_ACTIVATION = 8;
+/** Stands for no limit: GPUs need not have infinities. */
+const GREATEST = 3.4e38;
+export const finite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
 
 export interface LowerOptions {
   /** For runs of many rows: each workgroup takes several. */

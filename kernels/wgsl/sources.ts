@@ -16,6 +16,13 @@ import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
 import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
 import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
+import clampValues from "./clamp.wgsl" with { type: "text" };
+import joinParts from "./join.wgsl" with { type: "text" };
+import keepLargest from "./keep_largest.wgsl" with { type: "text" };
+import matchLength from "./match_length.wgsl" with { type: "text" };
+import multiply from "./multiply.wgsl" with { type: "text" };
+import multiplyVector from "./multiply_vector.wgsl" with { type: "text" };
+import slice from "./slice.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
@@ -111,12 +118,16 @@ export const KERNELS = {
   attention,
   attention_reduce: attentionReduce,
   attention_tile: attentionTile,
+  clamp: clampValues,
   embed,
   gate,
   gated_linear: gatedLinear,
+  join: joinParts,
+  keep_largest: keepLargest,
   layer_norm: layerNorm,
   linear,
   linear_3: linear3,
+  match_length: matchLength,
   matmul,
   moe_down: moeDown,
   moe_gated: moeGated,
@@ -126,6 +137,8 @@ export const KERNELS = {
   moe_matmul: moeMatmul,
   moe_route: moeRoute,
   moe_sum: moeSum,
+  multiply,
+  multiply_vector: multiplyVector,
   position_scale: positionScale,
   rms_norm: rmsNorm,
   rope,
@@ -133,6 +146,7 @@ export const KERNELS = {
   rope_store: ropeStore,
   scale,
   set_apart: setApart,
+  slice,
   soft_cap: softCap,
   store_kv: storeKv,
   take_rows: takeRows,

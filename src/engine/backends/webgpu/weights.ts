@@ -7,6 +7,7 @@ import type { Dispatch, Piece, Vector } from "../../../../kernels/wgsl/dispatch.
 import { AppError, checkNotCancelled } from "../../../base/index.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
+import { unpackRows } from "../../program/unpack.ts";
 import { readRange } from "../../program/weight-range.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
@@ -211,7 +212,7 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
     }
     if (operand.kind !== "vector" || !operand.weight) continue;
     const { weight } = operand;
-    place(weight, weight.inDim, (out, source) => unpackVectors([weight], source, out));
+    place(weight, vectorLength(weight), (out, source) => unpackVectors([weight], source, out));
   }
   const unpack = (source: WeightSource): Uint8Array<ArrayBuffer> => {
     const data = new Uint8Array(end);
@@ -221,7 +222,9 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   return { places, byteLength: end, unpack };
 }
 
-export const vectorLength = (vector: Vector): number => (vector instanceof Float32Array ? vector.length : vector.inDim);
+/** Values of a vector; of all its rows, if a weight has several, and of all its experts. */
+export const vectorLength = (vector: Vector): number =>
+  vector instanceof Float32Array ? vector.length : vector.inDim * vector.outDim * vector.experts;
 
 /** In sequence. */
 function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Float32Array): void {
@@ -233,9 +236,10 @@ function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Fl
       values.set(weight);
       continue;
     }
-    const from = weight.rowStart * rowBytesOf(weight);
-    weight.quant.dequantize(readRange(source, weight.name, from, rowBytesOf(weight)), values);
-    const factor = weight.scale?.[0] ?? 1;
-    if (factor !== 1) for (let i = 0; i < values.length; i++) values[i]! *= factor;
+    const each = weight.inDim * weight.outDim;
+    for (let expert = 0; expert < weight.experts; expert++) {
+      const own = values.subarray(expert * each, (expert + 1) * each);
+      unpackRows(source, weight, { expert, first: 0, out: own });
+    }
   }
 }

@@ -13,6 +13,8 @@ test("fields are those of the struct, in its order, with their types", () => {
   expect(fieldsOf("rms_norm")).toEqual([
     { name: "dim", type: "u32" },
     { name: "len", type: "u32" },
+    { name: "weights", type: "u32" },
+    { name: "divisor", type: "f32" },
     { name: "eps", type: "f32" },
     { name: "hasResidual", type: "u32" },
     { name: "scale", type: "f32" },
@@ -27,9 +29,10 @@ test("fields are those of the struct, in its order, with their types", () => {
 
 test("a number lies where its field does, as its type", () => {
   const view = room();
-  writeParams(view, 8, { kernel: "rms_norm", params: { scale: 0.5, eps: 1e-5, hasResidual: 1, len: 64, dim: 128 } });
-  expect([view.getUint32(8, true), view.getUint32(12, true), view.getUint32(20, true)]).toEqual([128, 64, 1]);
-  expect([view.getFloat32(16, true), view.getFloat32(24, true)]).toEqual([Math.fround(1e-5), 0.5]);
+  const params = { scale: 0.5, eps: 1e-5, hasResidual: 1, len: 64, dim: 128, weights: 3, divisor: 2 };
+  writeParams(view, 8, { kernel: "rms_norm", params });
+  expect([8, 12, 16, 28].map((at) => view.getUint32(at, true))).toEqual([128, 64, 3, 1]);
+  expect([20, 24, 32].map((at) => view.getFloat32(at, true))).toEqual([2, Math.fround(1e-5), 0.5]);
 });
 
 test("a parameter that is missing, or that the kernel does not have, is an error that names it", () => {
