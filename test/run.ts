@@ -5,19 +5,19 @@
  *   bun test/run.ts [unit|process|gpu|soak|real …] [--jobs N] [--record] [--programs FILE]
  *
  * Files share a process until they fill it, by the durations of the last recorded run; files that share a device are
- * all in one. The longest start first, and more at once while processors are idle. Each process has a home and caches
- * of its own; Bun's transpiled code is shared. `--record` writes the durations of this run. Files that start programs
- * wait until FILE exists; the installer of those programs creates it. Hearth is compiled once, and files that start it
- * start that program.
+ * all in one. The longest start first, and more at once while processors are idle. Each process has a home of its own;
+ * Bun's transpiled code is shared, and Hearth's cache about the machine. `--record` writes the durations of this run.
+ * Files that start programs wait until FILE exists; the installer of those programs creates it. Hearth is compiled
+ * once, and files that start it start that program.
  */
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { FOLDER_VARIABLE, realFolder } from "../bench/real/fetch.ts";
 import { SHORT_LIVED } from "./bun-env.ts";
 import { goldenRoot, hasGolden } from "./golden-root.ts";
-import { PROGRAM_VARIABLE } from "./program.ts";
+import { MACHINE_CACHE_VARIABLE, PROGRAM_VARIABLE } from "./program.ts";
 import { testSeed } from "./seed.ts";
 import { compileHearth, killGroup, runShard, type Counts, type ShardOptions, type ShardResult } from "./shard.ts";
 import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
@@ -195,6 +195,8 @@ async function runAll(
   const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
   const running = new Map<Shard, Promise<void>>();
   const program = join(options.temporary, "hearth");
+  const machineCache = join(options.temporary, "machine-cache");
+  mkdirSync(machineCache, { mode: 0o700 });
   let isCompiled = false;
   const compile = async (): Promise<void> => {
     const result = await compileHearth(program, options);
@@ -206,6 +208,7 @@ async function runAll(
   const start = (shard: Shard): void => {
     const env = {
       [PROGRAM_VARIABLE]: shard.fromSource ? "" : program,
+      [MACHINE_CACHE_VARIABLE]: machineCache,
       [FOLDER_VARIABLE]: realFolder(), // outside the shard's home: models are fetched once
       ...(shard.tier === "soak" ? {} : SHORT_LIVED), // soak tests run like production
     };

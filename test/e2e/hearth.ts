@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { installSeeded, modelsFolder } from "./seeded-model.ts";
-import { fromSource, HEARTH } from "../program.ts";
+import { fromSource, HEARTH, shareMachineCache } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 
 const START_TIMEOUT_MS = 60_000;
@@ -25,8 +25,9 @@ export interface Hearth {
   stop(): Promise<void>;
 }
 
-/** Environment that isolates a test's Hearth from the user's own. */
+/** Environment that isolates a test's Hearth from the user's own. The tests of a run share what a machine keeps. */
 export function isolatedEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
+  shareMachineCache(home);
   return {
     PATH: process.env["PATH"] ?? "",
     HOME: home,
