@@ -212,6 +212,7 @@ async function runAll(
       [MACHINE_CACHE_VARIABLE]: machineCache,
       [FOLDER_VARIABLE]: realFolder(), // outside the shard's home: models are fetched once
       ...(shard.tier === "soak" ? {} : SHORT_LIVED), // soak tests run like production
+      ...(shard.tier === "unit" && { BUN_JSC_useFTLJIT: "1" }), // they compute for half a minute in one process
     };
     const msMax = shardMsMax(shard.seconds);
     const run = runShard(shard.files, { ...options, env, msMax }).then((result) => {
