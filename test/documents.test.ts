@@ -51,6 +51,12 @@ function* paragraphsOf(text: string): Generator<{ line: number; paragraph: strin
 }
 const wordsOf = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
+/** An image or package of Hearth in an example has the version of package.json. */
+const versions: Check = ({ text }) =>
+  [...text.matchAll(/\bhearth[:-](\d+\.\d+\.\d+)\b/g)]
+    .filter(([, version]) => version !== manifest.version)
+    .map(({ 0: name, index }) => `line ${lineAt(text, index)}: ${name}, expected version ${manifest.version}`);
+
 const paragraphs: Check = ({ text }) =>
   [...paragraphsOf(text)]
     .map(({ line, paragraph }) => ({ line, words: wordsOf(paragraph) }))
@@ -148,6 +154,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     bad: ["[a](docs/nothing.md)", "[a](README.md#nothing)", "[a](#nothing)"],
     good: "# One `two`\n\n[a](docs/slow.md#slow-to-start) [b](#one-two) [c](https://example.org/x) [d](src/engine)",
   },
+  versions: {
+    check: versions,
+    bad: ["`hearth-0.1.9.tgz`", "```\ndocker push registry.internal/hearth:0.1.9\n```"],
+    good: `\`hearth-${manifest.version}.tgz\`, registry.internal/hearth:${manifest.version}, Hearth 0.1.9`,
+  },
   paths: {
     check: paths,
     bad: ["`src/nothing/`", "`nothing.ts`", "`engine/nothing.ts`"],
@@ -183,4 +194,9 @@ test("docs/libraries.md names every package that we depend on", async () => {
   const names = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
   const named = (name: string): boolean => page.includes(`\`${name}\``) || page.includes(`\`${dirname(name)}/*\``);
   expect(names.filter((name) => !name.includes("types") && !named(name))).toEqual([]);
+});
+
+test("the newest version of CHANGELOG.md is that of package.json", async () => {
+  const text = await Bun.file(join(ROOT, "CHANGELOG.md")).text();
+  expect(/^## (\S+) (\(unreleased\)|- \d{4}-\d\d-\d\d)$/m.exec(text)?.[1]).toBe(manifest.version);
 });
