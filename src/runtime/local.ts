@@ -1,6 +1,6 @@
 /** The runtime of this machine: models of the store, in the pool's runner processes. */
 import type { Store } from "../library/portable.ts";
-import { makeCallGrammars } from "./inference/call-grammars.ts";
+import type { CallGrammars } from "./inference/call-grammars.ts";
 import { countTokens, renderChat, runChat } from "./inference/chat.ts";
 import { runEmbed } from "./inference/embed.ts";
 import { renderQuestion, runGenerate } from "./inference/generate.ts";
@@ -19,11 +19,12 @@ interface LocalRuntimeOptions {
 
 export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   const pool = new Pool(options.pool);
+  let callGrammars: Promise<CallGrammars> | undefined; // with the first answer: a server starts without the parsers
   const parts: RuntimeParts = {
     pool,
     store: options.store,
     now: options.now,
-    callGrammars: makeCallGrammars(),
+    callGrammars: () => (callGrammars ??= loadCallGrammars()),
   };
   return {
     generate: (request) => runGenerate(parts, request),
@@ -39,4 +40,9 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     activity: () => pool.activity(),
     close: (graceMs) => pool.close(graceMs),
   };
+}
+
+async function loadCallGrammars(): Promise<CallGrammars> {
+  const { makeCallGrammars } = await import("./inference/call-grammars.ts");
+  return makeCallGrammars();
 }

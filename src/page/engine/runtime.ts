@@ -76,6 +76,7 @@ const LOAD_TIMEOUT_MS = 180_000;
 
 export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
   const pool = makePagePool(options);
+  const callGrammars = makeCallGrammars();
   const parts: RuntimeParts = {
     pool,
     store: {
@@ -86,7 +87,7 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
       },
     },
     now: () => new Date(),
-    callGrammars: makeCallGrammars(),
+    callGrammars: async () => callGrammars,
   };
   return {
     chat: (request) => runChat(parts, request),

@@ -12,7 +12,7 @@ import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
 import { withoutImages } from "./old-images.ts";
-import { respond, type OutputFormat } from "./respond.ts";
+import type { OutputFormat } from "./respond.ts";
 import type { ChatRequest, InferenceEvent, Tool } from "../requests/runtime.ts";
 
 export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
@@ -22,6 +22,7 @@ export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerat
     isEmpty: request.messages.length === 0,
     begin: async (loaded) => {
       const { asked, shape } = await conversationOf(parts, loaded, request);
+      const { respond } = await import("./respond.ts");
       return respond(loaded, { asked, settings: settingsOf(loaded, request), wantsContext: false }, shape);
     },
   });
@@ -74,7 +75,14 @@ async function conversationOf(
   };
   return {
     asked,
-    shape: { facts, think, tools, required, isParallel: request.parallelToolCalls, callGrammars: parts.callGrammars },
+    shape: {
+      facts,
+      think,
+      tools,
+      required,
+      isParallel: request.parallelToolCalls,
+      callGrammars: await parts.callGrammars(),
+    },
   };
 }
 

@@ -17,7 +17,6 @@ import {
   type Loaded,
   type RuntimeParts,
 } from "./lease.ts";
-import { respond, unread } from "./respond.ts";
 import type { GenerateRequest, InferenceEvent } from "../requests/runtime.ts";
 import type { KnownTemplate } from "../processes/runner-client.ts";
 
@@ -43,8 +42,9 @@ export async function renderQuestion(parts: RuntimeParts, request: GenerateReque
 async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<GenerationPass> {
   const { asked, facts } = await readingOf(parts, loaded, request);
   const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
+  const { respond, unread } = await import("./respond.ts");
   if (!facts || request.suffix) return unread(loaded, question);
-  const { callGrammars } = parts;
+  const callGrammars = await parts.callGrammars();
   return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [], callGrammars });
 }
 

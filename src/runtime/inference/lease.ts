@@ -24,7 +24,7 @@ export interface RuntimeParts {
   readonly pool: Runners;
   readonly store: Pick<Store, "resolve" | "check">;
   readonly now: () => Date;
-  readonly callGrammars: CallGrammars;
+  readonly callGrammars: () => Promise<CallGrammars>;
 }
 
 interface LeaseRequest extends NamedModel {
