@@ -5,6 +5,9 @@ import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } fro
 /** Bindings of the second MLP in moe_gated_shared. */
 const PLACES = { w: 3, y: 8 };
 
+/** Parameters that both MLPs share. */
+const GATING = ["kind", "gateLimit", "upLimit"];
+
 /** Names of its parameters there. */
 const SHAPE = {
   sharedCount: "count",
@@ -15,13 +18,14 @@ const SHAPE = {
 };
 
 /**
- * gated_linear and the product with its result, then a router and moe_gated of the same rows: gated_linear moves into
- * moe_gated_shared, and the product after it.
+ * gated_linear and the product with its result, then a router, its choice and moe_gated of the same rows: gated_linear
+ * moves into moe_gated_shared, and the product after it.
  */
 export const fuseSharedExpert: Fusion = (list, results) =>
-  replace(list, ([mlp, down, router, experts, ...rest]) => {
+  replace(list, ([mlp, down, router, route, experts, ...rest]) => {
     if (mlp?.kernel !== "gated_linear" || down?.kernel !== "linear") return undefined;
-    if (router?.kernel !== "linear" || experts?.kernel !== "moe_gated") return undefined;
+    if (router?.kernel !== "linear" || route?.kernel !== "moe_route" || experts?.kernel !== "moe_gated")
+      return undefined;
     const [x, w, w2, , , y] = mlp.operands as [Value, Operand, Operand, Operand, Operand, Value];
     if (!isSame(x, experts.operands[0]) || !isSame(x, router.operands[0]) || !isSame(y, down.operands[0]))
       return undefined;
@@ -29,10 +33,10 @@ export const fuseSharedExpert: Fusion = (list, results) =>
     const made = down.operands[4]!; // see linear.wgsl
     if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
     if (isRead(nameOf(y), rest, results)) return undefined;
-    const { hasBias, hasBiasUp, factor, factorUp, kind } = mlp.params;
+    const { hasBias, hasBiasUp, factor, factorUp } = mlp.params;
     if (hasBias !== 0 || hasBiasUp !== 0 || factor !== 1 || factorUp !== 1) return undefined;
-    if (kind !== experts.params["kind"]) return undefined;
-    return { length: 4, dispatches: [router, together(), down] };
+    if (GATING.some((name) => mlp.params[name] !== experts.params[name])) return undefined;
+    return { length: 5, dispatches: [router, route, together(), down] };
 
     function together(): Dispatch {
       const { operands, params, quants, grid } = experts!;

@@ -13,8 +13,8 @@ const NORMED: Partial<Record<KernelName, { norm: number; behind?: readonly strin
   linear: { norm: 6 },
   linear_3: { norm: 8, behind: ["hasBias", "hasBias2", "hasBias3"] },
   gated_linear: { norm: 7 },
-  moe_gated: { norm: 6, behind: ["hasFactors"] },
-  moe_gated_shared: { norm: 6, behind: ["hasFactors"] },
+  moe_gated: { norm: 6, behind: ["hasFactors", "hasBias"] },
+  moe_gated_shared: { norm: 6, behind: ["hasFactors", "hasBias"] },
 };
 
 export const fuseNorm: Fusion = (list, results) => {

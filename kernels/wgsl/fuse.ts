@@ -62,7 +62,7 @@ const fuseGated: Fusion = (list, results) =>
       kernel: "gated_linear",
       quants: [...(gate.quants ?? []), ...(up.quants ?? [])],
       operands: [x!, w!, w2!, b!, b2!, y!, batch!, NONE],
-      params: { ...own, ...others, ...some(join, ["kind"]), hasNorm: 0, eps: 0 },
+      params: { ...own, ...others, ...some(join, ["kind", "gateLimit", "upLimit"]), hasNorm: 0, eps: 0 },
       grid: up.grid,
     };
   });

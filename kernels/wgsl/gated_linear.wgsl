@@ -1,5 +1,5 @@
-// gated_linear: y[r] = act(gate · h + b) ⊙ (up · h + b_up) with h = norm(x[r]), four rows by COLUMNS columns per
-// workgroup.
+// gated_linear: y[r] = the gating of gate · h + b and up · h + b_up with h = norm(x[r]), four rows by COLUMNS columns
+// per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
@@ -24,6 +24,8 @@ struct Params {
   has_bias_up: u32,
   factor_up: f32,
   kind: u32,
+  gate_limit: f32,
+  up_limit: f32,
   wanted: u32, // 1 where the rows are the wanted ones
   has_norm: u32,
   eps: f32,
@@ -66,7 +68,7 @@ fn main(
   if (r >= rows || c >= count) { return; }
   let column = first + c;
   let inverse = inverse_of(r, thread);
-  let gated = gate * inverse * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
-  let raised = up * inverse * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
-  y[(first_row + r) * p.count + column] = activate(p.kind, gated) * raised;
+  let left = gate * inverse * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let right = up * inverse * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
+  y[(first_row + r) * p.count + column] = gated(p.kind, p.gate_limit, p.up_limit, left, right);
 }

@@ -1,10 +1,10 @@
 /**
- * A mixture of experts → dispatches. For few rows: the router, the choice with gate and up of the chosen experts, and
- * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
+ * A mixture of experts → dispatches: the router, the choice, the products of the chosen experts. For few rows gate and
+ * up are one dispatch, and down with the sum over experts another. For many, each product reads an expert's weights
+ * once for all rows that chose it.
  */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError } from "../../src/base/index.ts";
-import { plainGating } from "../gating.ts";
 import type { Buf, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand, Params, Piece } from "./dispatch.ts";
 import {
@@ -12,10 +12,13 @@ import {
   again,
   batch,
   gate,
+  gatingParams,
   grid,
   NONE,
   read,
+  update,
   valueOf,
+  vector,
   WG,
   write,
   type Context,
@@ -23,45 +26,77 @@ import {
 } from "./lowering.ts";
 import { lowRank, matmul } from "./lower-matmul.ts";
 
-/** Maximum number of experts: their logits are in workgroup memory. */
-const EXPERTS_MAX = 512;
+/** Maximum outputs of a router, and groups of them: they are in workgroup memory. */
+const OUTPUTS_MAX = 512;
+const GROUPS_MAX = 128;
 /** Choices per workgroup of moe_matmul, see moe_group. */
 const TILE_ROWS = 32;
 
-type Moe = ReturnType<typeof plainGating<Extract<Step, { op: "moe" }>>>;
+type Moe = Extract<Step, { op: "moe" }>;
 type Written = Operand & { value: Activation };
 
-/** The inputs of the choice of experts. */
-interface Router {
+/** As in moe_route.wgsl. */
+const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
+
+/** The input of the experts and their choice. */
+interface Routed {
   readonly input: Activation;
-  readonly logits: Activation;
-  readonly nExperts: number;
+  readonly choices: Activation;
 }
 
-export function lowerMoe(given: Extract<Step, { op: "moe" }>, context: Context): StepDispatch[] {
-  const step = plainGating(given);
-  const nExperts = step.router.outDim;
-  if (nExperts > EXPERTS_MAX)
-    throw new AppError("unsupported", `${nExperts} experts: the GPU kernels take at most ${EXPERTS_MAX}`);
+export function lowerMoe(step: Moe, context: Context): StepDispatch[] {
   const input = valueOf(step.x, context);
-  const buf = { name: "moe.router", dim: nExperts };
-  const routed = matmul({ out: buf, x: input, w: step.router }, context);
-  const router: Router = { input, logits: valueOf(buf, context), nExperts };
-  const experts = !context.many && areFusible(step, context) ? fused : apart;
-  return [...routed, ...experts(step, router, context)];
+  const logits = { name: "moe.router", dim: step.router.outDim };
+  const from = valueOf(step.routed ?? step.x, context);
+  const scored = matmul({ out: logits, x: from, w: step.router, b: step.routerB }, context);
+  const choices = write({ name: "moe.choices", dim: 2 * step.nUsed }, input, context);
+  const chosen = route(step, { logits: valueOf(logits, context), choices });
+  const gated = context.many ? undefined : fusible(step, context);
+  const routed = { input, choices: choices.value };
+  return [...scored, chosen, ...(gated ? fused(gated, routed, context) : apart(step, routed, context))];
+}
+
+/** The choice of experts and their shares. */
+function route(step: Moe, { logits, choices }: { logits: Activation; choices: Written }): StepDispatch {
+  const { router, selectB, nUsed, normalize, scale, routing } = step;
+  const { groups = { count: 0, used: 0 }, perExpert = 1, score = "softmax" } = routing ?? {};
+  check("experts", router.outDim, OUTPUTS_MAX);
+  check("groups of experts", groups.count, GROUPS_MAX);
+  return {
+    kernel: "moe_route",
+    operands: [read(logits), vector(selectB), choices],
+    params: {
+      outputs: router.outDim,
+      used: nUsed,
+      score: SCORES[score],
+      perExpert,
+      groups: groups.count,
+      groupsUsed: groups.used,
+      hasBias: selectB ? 1 : 0,
+      normalize: normalize ? 1 : 0,
+      scale,
+    },
+    grid: { ...grid(logits), x: 1 },
+  };
+}
+
+function check(what: string, count: number, most: number): void {
+  if (count <= most) return;
+  throw new AppError("unsupported", `${count} ${what}: the GPU kernels take at most ${most}`);
 }
 
 /**
- * Returns whether gate and up are divided alike, so that a piece of each holds the same experts, and no weight has
- * low-rank changes.
+ * The step, if gate and up are divided alike, so that a piece of each holds the same experts, no weight has low-rank
+ * changes, and inputs are not weighted.
  */
-function areFusible({ gate, up, down }: Moe, { piecesOf }: Context): boolean {
-  if ([gate, up, down].some(({ lowRank: changes }) => changes)) return false;
+function fusible(step: Moe, { piecesOf }: Context): (Moe & { gate: Weight }) | undefined {
+  const { gate: gateW, up, down, routing } = step;
+  if (!gateW || routing?.weighInput || [gateW, up, down].some(({ lowRank: changes }) => changes)) return undefined;
   const cuts = (w: Weight): string =>
     piecesOf(w)
       .map((piece) => Object.values(expertsOf(piece, w)).join())
       .join(" ");
-  return cuts(gate) === cuts(up);
+  return cuts(gateW) === cuts(up) ? { ...step, gate: gateW } : undefined;
 }
 
 /** The experts of a piece. */
@@ -72,96 +107,120 @@ const expertsOf = ({ first, count }: Piece, { tensorRows }: Weight) => ({
 
 const matrixOf = ({ name }: Weight, { index }: Piece): Operand => ({ kind: "matrix", tensor: name, piece: index });
 
-/** The choice, gate and up at once, then down with the sum. */
-function fused(step: Moe, { input, logits, nExperts }: Router, context: Context): StepDispatch[] {
-  const { gate, up, down, nUsed } = step;
-  const choices = write({ name: "moe.choices", dim: 2 * nUsed }, input, context);
+/** Gate and up at once, then down with the sum. */
+function fused(step: Moe & { gate: Weight }, routed: Routed, context: Context): StepDispatch[] {
+  const { gate: gateW, up, nUsed } = step;
+  const { input, choices } = routed;
   const inner = write({ name: "moe.up", dim: up.outDim }, input, context, nUsed);
   const shared = write({ name: "moe.shared", dim: 1 }, input, context);
-  const sum = write(step.out, input, context);
-  const ones = new Float32Array(nExperts).fill(1);
-  const factors = gate.scale || up.scale ? [gate.scale ?? ones, up.scale ?? ones] : [];
   const upPieces = context.piecesOf(up);
-  return [
-    ...context.piecesOf(gate).map((piece, i): StepDispatch => {
-      const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // divided alike
-      const norm: Operand = { kind: "vectors", weights: factors };
-      const outputs = [again(inner, i), again(shared, i), again(choices, i)];
-      const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
-      return {
-        kernel: "moe_gated",
-        quants: [gate, up].map(({ quant }) => quant.name),
-        operands: [read(input), w, w2, w, w2, read(logits), norm, ...outputs],
-        params: {
-          ...expertParams(gate, piece),
-          count: gate.outDim,
-          expertRowsUp: up.tensorRows,
-          rowStartUp: up.rowStart,
-          rowBytesUp: rowBytesOf(up),
-          used: nUsed,
-          kind: ACTIVATIONS[step.act],
-          allExperts: nExperts,
-          normalize: step.normalize ? 1 : 0,
-          scale: step.scale,
-          hasNorm: 0,
-          eps: 0,
-          hasFactors: factors.length > 0 ? 1 : 0,
-          ...noMlp,
-        },
-        grid: { x: Math.ceil(gate.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
-      };
-    }),
-    ...context.piecesOf(down).map((piece, i): StepDispatch => {
-      const constant: Operand = { kind: "constant", values: down.scale };
-      const base = i === 0 ? 0 : 2; // zero, or the experts of earlier pieces
-      return {
-        kernel: "moe_down",
-        quants: [down.quant.name],
-        operands: [read(inner.value), matrixOf(down, piece), read(choices.value), NONE, again(sum, i), constant],
-        params: {
-          ...expertParams(down, piece),
-          outDim: down.outDim,
-          used: nUsed,
-          base,
-          scale: 1,
-          hasFactors: down.scale ? 1 : 0,
-        },
-        grid: { x: Math.ceil(down.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
-      };
-    }),
-  ];
+  const { vectors, ...offsets } = gatedVectors(step);
+  const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
+  const gated = context.piecesOf(gateW).map((piece, i): StepDispatch => {
+    const [w, w2] = [matrixOf(gateW, piece), matrixOf(up, upPieces[i]!)]; // divided alike
+    return {
+      kernel: "moe_gated",
+      quants: [gateW, up].map(({ quant }) => quant.name),
+      operands: [read(input), w, w2, w, w2, read(choices), vectors, again(inner, i), again(shared, i)],
+      params: {
+        ...expertParams(gateW, piece),
+        count: gateW.outDim,
+        expertRowsUp: up.tensorRows,
+        rowStartUp: up.rowStart,
+        rowBytesUp: rowBytesOf(up),
+        used: nUsed,
+        ...gatingParams(step),
+        allExperts: up.experts,
+        hasNorm: 0,
+        eps: 0,
+        ...offsets,
+        ...noMlp,
+      },
+      grid: { x: Math.ceil(gateW.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
+    };
+  });
+  return [...gated, ...down(step, { ...routed, inner: inner.value }, context)];
+}
+
+/** Factors and biases of gate and up in sequence, and where they begin: one more than the offset, or 0. */
+function gatedVectors({ gate: gateW, up, gateB, upB }: Moe & { gate: Weight }) {
+  const { experts, outDim } = up;
+  const all = (length: number, value: number): Float32Array => new Float32Array(length).fill(value);
+  const factors = gateW.scale || up.scale ? [gateW, up].map(({ scale }) => scale ?? all(experts, 1)) : [];
+  const biases = gateB || upB ? [gateB, upB].map((b) => b ?? all(experts * outDim, 0)) : [];
+  const vectors: Operand = { kind: "vectors", weights: [...factors, ...biases] };
+  const hasFactors = factors.length > 0 ? 1 : 0;
+  return { vectors, hasFactors, hasBias: biases.length > 0 ? 1 + 2 * experts * hasFactors : 0 };
+}
+
+/** The products with the last matrices, and the sum over a row's experts. */
+function down(step: Moe, { input, choices, inner }: Routed & { inner: Activation }, context: Context): StepDispatch[] {
+  const { down: w, downB, nUsed, out, routing } = step;
+  const sum = write(out, input, context);
+  return context.piecesOf(w).map((piece, i): StepDispatch => {
+    const factors: Operand = { kind: "constant", values: w.scale };
+    const base = i === 0 ? 0 : 2; // zero, or the experts of earlier pieces
+    return {
+      kernel: "moe_down",
+      quants: [w.quant.name],
+      operands: [read(inner), matrixOf(w, piece), read(choices), NONE, again(sum, i), factors, vector(downB)],
+      params: {
+        ...expertParams(w, piece),
+        outDim: w.outDim,
+        used: nUsed,
+        base,
+        scale: 1,
+        hasFactors: w.scale ? 1 : 0,
+        hasBias: downB ? 1 : 0,
+        weighs: routing?.weighInput ? 0 : 1,
+      },
+      grid: { x: Math.ceil(w.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
+    };
+  });
 }
 
 /** Each product separately. */
-function apart(step: Moe, { input, logits, nExperts }: Router, context: Context): StepDispatch[] {
-  const { out, nUsed } = step;
-  const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
-  const shares = write({ name: "moe.shares", dim: nUsed }, input, context);
-  const groups = context.many ? group({ input, ids, nExperts }, nUsed, context) : undefined;
-  const inner = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
-  const multiply = (y: Written, x: Activation, w: Weight): StepDispatch[] =>
-    expertMatmul({ y, x, w, ids: ids.value, groups }, context);
-  const [gated, up] = [inner("moe.gate", step.gate.outDim), inner("moe.up", step.up.outDim)];
-  const down = inner("moe.down", step.down.outDim);
-  return [
-    {
-      kernel: "moe_route",
-      operands: [read(logits), ids, shares],
-      params: { experts: nExperts, used: nUsed, normalize: step.normalize ? 1 : 0, scale: step.scale },
-      grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
-    },
+function apart(step: Moe, { input, choices }: Routed, context: Context): StepDispatch[] {
+  const { out, nUsed, gate: gateW, gateB, up, upB, down: downW, downB, routing } = step;
+  const groups = context.many ? group({ input, choices, nExperts: up.experts }, nUsed, context) : undefined;
+  const make = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
+  const multiply = (y: Written, x: Activation, w: Weight, b: Weight | undefined): StepDispatch[] =>
+    expertMatmul({ y, x, w, b, choices, groups }, context);
+  const weighed = routing?.weighInput ? make("moe.weighed", step.x.dim) : undefined;
+  const x = weighed?.value ?? input;
+  const gated = gateW && make("moe.gate", gateW.outDim);
+  const inner = make("moe.up", up.outDim);
+  const first: StepDispatch[] = [
     ...(groups ? [groups.lowered] : []),
-    ...multiply(gated, input, step.gate),
-    ...multiply(up, input, step.up),
-    gate(gated.value, up.value, step.act),
-    ...multiply(down, up.value, step.down),
-    {
-      kernel: "moe_sum",
-      operands: [read(down.value), read(shares.value), write(out, input, context)],
-      params: { dim: out.dim, used: nUsed },
-      grid: { ...grid(input), x: Math.ceil(out.dim / WG) },
-    },
+    ...(weighed ? [weigh(input, choices, weighed)] : []),
+    ...(gated ? multiply(gated, x, gateW, gateB) : []),
+    ...multiply(inner, x, up, upB),
+    ...activated(step, gated?.value, inner.value),
   ];
+  if (!context.many && !downW.lowRank)
+    return [...first, ...down(step, { input, choices, inner: inner.value }, context)];
+  const outward = make("moe.down", downW.outDim);
+  const sum: StepDispatch = {
+    kernel: "moe_sum",
+    operands: [read(outward.value), read(choices), write(out, input, context)],
+    params: { dim: out.dim, used: nUsed, weighs: weighed ? 0 : 1 },
+    grid: { ...grid(input), x: Math.ceil(out.dim / WG) },
+  };
+  return [...first, ...multiply(outward, inner.value, downW, downB), sum];
+}
+
+/** The input of every choice, times its share. */
+function weigh(input: Activation, choices: Activation, out: Written): StepDispatch {
+  const params = { dim: input.buf.dim, used: out.value.times };
+  return { kernel: "moe_weigh", operands: [read(input), read(choices), out], params, grid: grid(out.value) };
+}
+
+/** The activation between the matrices of experts, with a gate or without. */
+function activated(step: Moe, gated: Activation | undefined, inner: Activation): StepDispatch[] {
+  if (gated) return [gate(gated, inner, step)];
+  if (step.act === "swiglu_oai") return []; // needs a gate
+  const params = { dim: inner.buf.dim, kind: ACTIVATIONS[step.act] };
+  return [{ kernel: "activate", operands: [update(inner)], params, grid: grid(inner) }];
 }
 
 /** The choices of a run in the order of their experts. */
@@ -173,7 +232,7 @@ interface Groups {
 }
 
 function group(
-  { input, ids, nExperts }: { input: Activation; ids: Written; nExperts: number },
+  { input, choices, nExperts }: { input: Activation; choices: Activation | undefined; nExperts: number },
   nUsed: number,
   context: Context,
 ): Groups {
@@ -182,8 +241,8 @@ function group(
   const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);
   const lowered: StepDispatch = {
     kernel: "moe_group",
-    operands: [read(ids.value), order, tiles, batch],
-    params: { experts: nExperts, used: nUsed, wanted: input.rows === "wanted" ? 1 : 0 },
+    operands: [choices ? read(choices) : NONE, order, tiles, batch],
+    params: { experts: nExperts, used: nUsed, wanted: input.rows === "wanted" ? 1 : 0, cyclic: choices ? 0 : 1 },
     grid: { x: 1, rows: input.rows, times: 1, rowsEach: Number.MAX_SAFE_INTEGER },
   };
   return { lowered, order: order.value, tiles: tiles.value, nExperts };
@@ -202,12 +261,22 @@ function expertParams(w: Weight, piece: Piece): Params {
   };
 }
 
-/** y[i] = W[ids[i]] · x[i], where every row of x has `nUsed` choices, or is itself one. */
+/**
+ * y[i] = W[e] · x[i] + b[e] of the chosen experts e, where a row of x has `times` choices, or is itself one; without
+ * choices, the experts in turn.
+ */
 function expertMatmul(
-  parts: { y: Written; x: Activation; w: Weight; ids: Activation; groups: Groups | undefined },
+  parts: {
+    y: Written;
+    x: Activation;
+    w: Weight;
+    b?: Weight | undefined;
+    choices: Activation | undefined;
+    groups: Groups | undefined;
+  },
   context: Context,
 ): StepDispatch[] {
-  const { y, x, w, ids, groups } = parts;
+  const { y, x, w, b, choices, groups } = parts;
   const times = y.value.times;
   const lowered = context.piecesOf(w).map((piece, i): StepDispatch => ({
     kernel: groups ? "moe_matmul" : "moe_linear",
@@ -215,15 +284,17 @@ function expertMatmul(
     operands: [
       read(x),
       matrixOf(w, piece),
-      ...(groups ? [read(groups.order), read(groups.tiles)] : [read(ids)]),
+      ...(groups ? [read(groups.order), read(groups.tiles)] : [choices ? read(choices) : NONE]),
       { kind: "constant", values: w.scale },
       again(y, i),
+      vector(b),
     ],
     params: {
       ...expertParams(w, piece),
-      ...(groups ? { count: w.outDim } : { outDim: w.outDim }),
+      ...(groups ? { count: w.outDim } : { outDim: w.outDim, cyclic: choices ? 0 : w.experts }),
       xDiv: times / x.times,
       hasFactors: w.scale ? 1 : 0,
+      hasBias: b ? 1 : 0,
     },
     grid: groups
       ? {
@@ -236,6 +307,6 @@ function expertMatmul(
       : { x: Math.ceil(w.outDim / context.tuning.columns), rows: x.rows, times, rowsEach: 1 },
   }));
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
-    expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids, groups }, context);
+    expertMatmul({ y: write(to, y.value, context), x: from, w: part, choices, groups }, context);
   return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }

@@ -2,7 +2,6 @@
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
-import { plainGating } from "../gating.ts";
 import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand } from "./dispatch.ts";
 import {
@@ -70,6 +69,14 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",
+  "gatedMlp: swiglu_oai",
+  "moe: no gate",
+  "moe: biases",
+  "moe: swiglu_oai",
+  "moe: a router of its own",
+  "moe: routing",
+  "moe: several outputs for an expert",
+  "limits of a gate",
   "sigmoid or tanh",
 ]);
 
@@ -121,15 +128,14 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     ];
   },
 
-  gatedMlp(step, context) {
-    const { out, x, act, ...w } = plainGating(step);
+  gatedMlp({ out, x, act, limit, ...w }, context) {
     const input = valueOf(x, context);
     const gated = { name: "gatedMlp.gate", dim: w.gate.outDim };
     const up = { name: "gatedMlp.up", dim: w.up.outDim };
     return [
       ...matmul({ out: gated, x: input, w: w.gate, b: w.gateB }, context),
       ...matmul({ out: up, x: input, w: w.up, b: w.upB }, context),
-      gate(valueOf(gated, context), valueOf(up, context), act),
+      gate(valueOf(gated, context), valueOf(up, context), { act, limit }),
       ...matmul({ out, x: valueOf(up, context), w: w.down, b: w.downB }, context),
     ];
   },

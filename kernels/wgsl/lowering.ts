@@ -1,6 +1,6 @@
 /** The output of lowering: a dispatch without its step, and helpers for its operands. */
 import type { CacheType } from "./cache.ts";
-import type { Activation as Act, Buf, Weight } from "../../src/engine/program/step.ts";
+import type { Activation as Act, Buf, GateLimit, Gating, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
 import type { Tuning } from "../../src/base/index.ts";
 
@@ -19,6 +19,7 @@ export const ACTIVATIONS: Readonly<Record<Act, number>> = {
 };
 /** For kernels whose activation is optional. */
 export const NO_ACTIVATION = 8;
+const SWIGLU_OAI = 9;
 /** Stands for no limit: GPUs need not have infinities. */
 const GREATEST = 3.4e38;
 export const finite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
@@ -79,8 +80,19 @@ export const grid = (value: Activation, perThread = 1): Dispatch["grid"] => ({
 /** The same operand for all but the first of several dispatches that write parts of one value. */
 export const again = (out: Operand & { value: Activation }, i: number): Operand => (i === 0 ? out : update(out.value));
 
-/** up = act(gate) ⊙ up */
-export function gate(gated: Activation, up: Activation, act: Act): StepDispatch {
-  const params = { dim: up.buf.dim, kind: ACTIVATIONS[act] };
+/** Parameters of how gate and up are combined; a limit of 0 means no limit. */
+export const gatingParams = ({ act, limit }: { act: Gating; limit?: GateLimit | undefined }) => ({
+  kind: act === "swiglu_oai" ? SWIGLU_OAI : ACTIVATIONS[act],
+  gateLimit: limit?.gate ?? 0,
+  upLimit: limit?.up ?? 0,
+});
+
+/** up = the combination of gate and up */
+export function gate(
+  gated: Activation,
+  up: Activation,
+  gating: { act: Gating; limit?: GateLimit | undefined },
+): StepDispatch {
+  const params = { dim: up.buf.dim, ...gatingParams(gating) };
   return { kernel: "gate", operands: [read(gated), update(up)], params, grid: grid(up) };
 }

@@ -1,5 +1,5 @@
-// moe_matmul: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, 32 choices of one expert by
-// COLUMNS columns per workgroup.
+// moe_matmul: y[i] = factor[e] · W[e] · x[i / x_div] + bias[e] for each choice i of an expert e, 32 choices of one
+// expert by COLUMNS columns per workgroup.
 //
 //   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
@@ -7,7 +7,8 @@
 //   binding 3  tiles   storage, read        u32 (1 + choices, 2), see moe_group
 //   binding 4  factors storage, read        f32 (all experts), read if has_factors
 //   binding 5  y       storage, read_write  f32 (choices, count)
-//   binding 6  p       uniform              Params
+//   binding 6  biases  storage, read        f32 (all experts, count), read if has_bias
+//   binding 7  p       uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(choices / 32) + experts, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
@@ -20,6 +21,7 @@ struct Params {
   row_bytes: u32,
   x_div: u32,
   has_factors: u32,
+  has_bias: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
@@ -27,7 +29,8 @@ struct Params {
 @group(0) @binding(3) var<storage, read> tiles: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read> factors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
-@group(0) @binding(6) var<uniform> p: Params;
+@group(0) @binding(6) var<storage, read> biases: array<f32>;
+@group(0) @binding(7) var<uniform> p: Params;
 const ROWS: u32 = 32u; // the tiles of moe_group
 //#splice quant
 //#splice tile
@@ -36,9 +39,11 @@ fn x_row_of(place: u32) -> u32 {
   return order[place] / p.x_div;
 }
 
-fn store(choice: u32, column: u32, sums: vec4<f32>) {
+fn store(choice: u32, expert: u32, column: u32, sums: vec4<f32>) {
   for (var j = 0u; j < 4u; j++) {
-    if (column + j < p.count) { y[choice * p.count + column + j] = sums[j]; }
+    if (column + j >= p.count) { return; }
+    let bias = select(0.0, biases[(expert * p.count + column + j) * p.has_bias], p.has_bias == 1u);
+    y[choice * p.count + column + j] = sums[j] + bias;
   }
 }
 
@@ -61,7 +66,7 @@ fn main(
   let column = first_column + column_in_tile(t);
   for (var i = 0u; i < 4u; i++) {
     if (place + i >= end) { break; }
-    store(order[place + i], column, sums.low[i] * factor);
-    store(order[place + i], column + 4u, sums.high[i] * factor);
+    store(order[place + i], expert, column, sums.low[i] * factor);
+    store(order[place + i], expert, column + 4u, sums.high[i] * factor);
   }
 }

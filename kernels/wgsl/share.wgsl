@@ -12,5 +12,6 @@ fn share(row: u32, first: u32, thread: Thread) {
   let up = product_4(row, 1u, p.first_4 + first, p.row_bytes_4, count, thread);
   if (thread.t >= COLUMNS || thread.t >= count) { return; }
   let inverse = inverse_of(0u, thread);
-  shared_y[row * p.shared_count + first + thread.t] = activate(p.kind, gate * inverse) * (up * inverse);
+  shared_y[row * p.shared_count + first + thread.t] = 
+    gated(p.kind, p.gate_limit, p.up_limit, gate * inverse, up * inverse);
 }

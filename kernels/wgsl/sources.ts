@@ -41,6 +41,7 @@ import moeGroup from "./moe_group.wgsl" with { type: "text" };
 import moeLinear from "./moe_linear.wgsl" with { type: "text" };
 import moeMatmul from "./moe_matmul.wgsl" with { type: "text" };
 import moeRoute from "./moe_route.wgsl" with { type: "text" };
+import moeWeigh from "./moe_weigh.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
 import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
@@ -49,7 +50,6 @@ import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
-import route from "./route.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import setApart from "./set_apart.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
@@ -137,6 +137,7 @@ export const KERNELS = {
   moe_matmul: moeMatmul,
   moe_route: moeRoute,
   moe_sum: moeSum,
+  moe_weigh: moeWeigh,
   multiply,
   multiply_vector: multiplyVector,
   position_scale: positionScale,
@@ -217,7 +218,6 @@ const SHARED: Readonly<Record<string, string>> = {
   few,
   heads,
   norm,
-  route,
   splits,
   tile,
   turned,

@@ -11,7 +11,8 @@ import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel, specs } from "../../architectures/models.ts";
 import { decodeStepOf } from "./decode-step.ts";
 
-const DISPATCHES_MAX = 8;
+/** Experts beside an MLP over a long context need most: one dispatch chooses the experts for all workgroups. */
+const DISPATCHES_MAX = 9;
 /** Embedding, selecting rows of two results, last norm, output, and processing of logits. */
 const OUTSIDE_MAX = 6;
 const TRAFFIC_MAX = 1.15;
@@ -33,7 +34,7 @@ function stepOf(path: string, position: number) {
 
 describe("every architecture", () => {
   for (const name of Object.keys(specs)) {
-    test(`${name}: at most eight dispatches a layer, and little beside the weights is moved`, async () => {
+    test(`${name}: at most nine dispatches a layer, and little beside the weights is moved`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
       for (const position of [20, 4000]) {

@@ -117,6 +117,6 @@ test("a norm goes into the products that read it, unless somebody else does, or 
 
 test("an MLP beside experts goes with them, and its product behind them", async () => {
   const layer = layerOf(await dispatchesOf("granitemoe", false));
-  const experts = ["linear", "linear", "moe_gated_shared", "linear", "moe_down"];
+  const experts = ["linear", "linear", "moe_route", "moe_gated_shared", "linear", "moe_down"];
   expect(layer).toEqual(["rope_attention", ...experts, "linear_3"]);
 });
