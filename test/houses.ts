@@ -26,7 +26,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   engine:
     "index portable formats/index text/index architectures/index backends/index vision/index runner/process".split(" "),
   library: "index portable making".split(" "),
-  runtime: "index portable check-model mcp/index".split(" "),
+  runtime: "index portable check-model mcp/index mcp/names".split(" "),
   page: "assets build-ahead engine/runtime".split(" "),
   gateway: "index setup operate/open operate/transfer/index agent/boundary/index".split(" "),
   server: ["index"],

@@ -24,6 +24,8 @@ const variable = Type.String({
   expected: "the name of an environment variable, not its value",
 });
 
+const toolName = Type.String({ minLength: 1, maxLength: 128 });
+
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 
 const server = refined(
@@ -39,6 +41,10 @@ const server = refined(
     headers: Type.Optional(Type.Record(Type.String(), variable)),
     connectTimeout: timeout("30s"),
     callTimeout: timeout("2m"),
+    /** Tools that turns of webhooks may use without an approval. */
+    harmless: Type.Array(toolName, { maxItems: 256, default: [] }),
+    /** Tools that do nothing twice with an equal key, each with the argument that takes the key. */
+    idempotencyKeys: Type.Record(Type.String(), toolName, { default: {} }),
   }),
   ({ command, args, env, url, headers }) => {
     if ((command === undefined) === (url === undefined)) return "expected either 'command' or 'url'";

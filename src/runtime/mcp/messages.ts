@@ -15,6 +15,8 @@ export interface McpTool {
   readonly description: string;
   /** JSON Schema of the arguments, an object's. */
   readonly inputSchema: Fields;
+  /** True if the server says that a repeated call has no further effect. */
+  readonly isRepeatable: boolean;
 }
 
 export interface McpResult {
@@ -27,7 +29,7 @@ export interface McpResult {
 /** A tool of a list; a text says why it cannot be used. */
 export function readTool(value: unknown): McpTool | string {
   if (!isObject(value)) return "a tool is not an object";
-  const { name, description, inputSchema } = value;
+  const { name, description, inputSchema, annotations } = value;
   if (typeof name !== "string" || !NAME.test(name)) {
     return "a tool's name is not 1 to 128 letters, digits, '_', '-', '.' and '/'";
   }
@@ -37,7 +39,9 @@ export function readTool(value: unknown): McpTool | string {
     return `the schema of '${name}' has more than ${SCHEMA_CHARS_MAX} characters`;
   }
   const about = typeof description === "string" ? description.toWellFormed() : "";
-  return { name, description: about.slice(0, DESCRIPTION_CHARS_MAX), inputSchema };
+  const hints = isObject(annotations) ? annotations : {};
+  const isRepeatable = hints["idempotentHint"] === true || hints["readOnlyHint"] === true;
+  return { name, description: about.slice(0, DESCRIPTION_CHARS_MAX), inputSchema, isRepeatable };
 }
 
 export function readResult({ content, structuredContent, isError }: Fields): McpResult {

@@ -3,7 +3,7 @@
  * Every request has a time limit; a server that exceeds a bound loses its connection.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { abortable, AppError, isObject, messageOf, VERSION, type Fields } from "../../base/index.ts";
+import { abortable, AppError, isObject, messageOf, ownValue, VERSION, type Fields } from "../../base/index.ts";
 import type { ServerConfig } from "./config.ts";
 import { type McpResult, type McpTool, readResult, readTool, TOOLS_MAX } from "./messages.ts";
 import { makeTransport, type TransportParts } from "./transport.ts";
@@ -84,11 +84,22 @@ export class McpServer {
   }
 
   /**
-   * Calls a tool once. A failure that the tool reports is a result. Throws `upstream` if the call did not end, in which
-   * case its effect is unknown, or as `about`.
+   * Calls a tool once. A failure that the tool or its server reports is a result. Throws `upstream` if the call did not
+   * end: untried if it was not sent, else its effect is unknown; or as `about`.
    */
   async call(name: string, args: Fields, signal?: AbortSignal): Promise<McpResult> {
-    return readResult(await this.#request({ method: "tools/call", params: { name, arguments: args } }, signal));
+    const answer = await this.#ask({ method: "tools/call", params: { name, arguments: args } }, signal);
+    return "refusal" in answer ? { text: answer.refusal, isError: true } : readResult(answer.result);
+  }
+
+  /** True if turns of webhooks may use the tool without an approval. */
+  isHarmless(tool: string): boolean {
+    return this.#config.harmless.includes(tool);
+  }
+
+  /** The argument of the tool that takes an idempotency key; undefined: none. */
+  keyArgument(tool: string): string | undefined {
+    return ownValue(this.#config.idempotencyKeys, [tool]) as string | undefined; // the configuration was checked
   }
 
   /** Ends the connection, and the program behind it. */
@@ -99,11 +110,18 @@ export class McpServer {
     await open?.client.close().catch(() => {}); // the program is ended in any case
   }
 
-  async #request(
-    request: { method: string; params: Record<string, unknown> },
+  async #request(request: Request, signal: AbortSignal | undefined): Promise<Fields> {
+    const answer = await this.#ask(request, signal);
+    if ("refusal" in answer) throw this.#failure(answer.refusal);
+    return answer.result;
+  }
+
+  /** The answer to a request, or the server's error in its place. */
+  async #ask(
+    request: Request,
     signal: AbortSignal | undefined,
     isRepeated = false,
-  ): Promise<Fields> {
+  ): Promise<{ readonly result: Fields } | { readonly refusal: string }> {
     const connection = await this.#connect(signal);
     const { ResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
     connection.received = 0;
@@ -112,13 +130,14 @@ export class McpServer {
       const { client, dead } = connection;
       const answering = client.request(request, ResultSchema, { timeout, ...(signal && { signal }) });
       const answer: unknown = await Promise.race([answering, dead]);
-      if (isObject(answer)) return answer;
+      if (isObject(answer)) return { result: answer };
     } catch (error) {
       signal?.throwIfAborted();
       if (isForgotten(error) && !isRepeated) {
         await this.close();
-        return this.#request(request, signal, true);
+        return this.#ask(request, signal, true);
       }
+      if (isRefusal(error)) return { refusal: withoutPrefix(messageOf(error)).slice(0, MESSAGE_CHARS_MAX) };
       throw this.#failure(connection.ended ?? messageOf(error), connection.lastWords());
     }
     throw this.#failure(`its answer to ${request.method} is not an object`);
@@ -174,18 +193,32 @@ export class McpServer {
     } catch (error) {
       const reason = connection.ended ?? messageOf(error);
       end(reason);
-      throw this.#failure(reason, lastWords());
+      throw this.#failure(reason, lastWords(), { isUntried: true });
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #failure(reason: string, lastWords = ""): AppError {
+  #failure(reason: string, lastWords = "", details: { isUntried?: boolean } = {}): AppError {
     const words = lastWords === "" ? "" : `; its last output: ${lastWords}`;
-    const text = `${reason.replace(/^MCP error -?\d+: /, "")}${words}`.slice(0, MESSAGE_CHARS_MAX);
-    return new AppError("upstream", `MCP server '${this.name}': ${text}`);
+    const text = `${withoutPrefix(reason)}${words}`.slice(0, MESSAGE_CHARS_MAX);
+    return new AppError("upstream", `MCP server '${this.name}': ${text}`, details);
   }
 }
+
+interface Request {
+  readonly method: string;
+  readonly params: Record<string, unknown>;
+}
+
+const withoutPrefix = (message: string): string => message.replace(/^MCP error -?\d+: /, "");
+
+/** Codes that the library uses for a closed connection and a timeout. */
+const UNANSWERED = [-32_000, -32_001];
+
+/** True for an error by which the server answered a request, which then has ended. */
+const isRefusal = (error: unknown): boolean =>
+  isObject(error) && error["name"] === "McpError" && !UNANSWERED.includes(Number(error["code"]));
 
 /** True for an answer that refuses our session and not the request: 404 by the standard, 400 by many servers. */
 const isForgotten = (error: unknown): boolean => isObject(error) && (error["code"] === 404 || error["code"] === 400);

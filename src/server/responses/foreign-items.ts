@@ -3,7 +3,7 @@
  * come in pairs, such as `shell_call` and `shell_call_output`; others contain their result.
  */
 import { isObject, type Fields } from "../../base/index.ts";
-import { mcpName } from "./mcp-tools.ts";
+import { mcpName } from "../../runtime/mcp/names.ts";
 import { readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 
 interface ForeignCall {

@@ -14,6 +14,7 @@ import {
 } from "../../base/index.ts";
 import { neutralize } from "../../gateway/agent/boundary/index.ts";
 import type { McpServer, McpServers, McpTool } from "../../runtime/mcp/index.ts";
+import { mcpName } from "../../runtime/mcp/names.ts";
 import type { Tool } from "../../runtime/portable.ts";
 
 /** The tools of one server that a request may use. */
@@ -74,9 +75,6 @@ function findServer(servers: Pick<McpServers, "get"> | undefined, label: string,
   }
   throw new AppError("bad_request", `${path}.server_label: no tool server is configured here ('mcp.servers')`);
 }
-
-/** The model's name of a server's tool. */
-export const mcpName = (label: string, name: string): string => `${label}__${name.replace(/[./]/g, "_")}`;
 
 /** The tools as the model sees them. */
 export const toolsOf = (offers: readonly McpOffer[]): Tool[] =>

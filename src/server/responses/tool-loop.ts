@@ -4,9 +4,10 @@
  */
 import { type Fields, messageOf } from "../../base/index.ts";
 import { external, renderPassage } from "../../gateway/agent/boundary/index.ts";
+import { mcpName } from "../../runtime/mcp/names.ts";
 import type { ChatRequest, Message, Statistics, ToolCall } from "../../runtime/portable.ts";
 import { answerEvents, type AnswerEvent, type DoneEvent, type Stage } from "../answers/answer.ts";
-import { type McpOffer, mcpName } from "./mcp-tools.ts";
+import type { McpOffer } from "./mcp-tools.ts";
 
 /** Answers of the model for one request; in the last one it cannot call tools. */
 const ROUNDS_MAX = 10;

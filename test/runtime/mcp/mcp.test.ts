@@ -159,7 +159,9 @@ describe("a server that", () => {
 
   test("lies about its tools keeps the good one, and says what is wrong with the others", async () => {
     const { tools, problems } = await (await scripted("lies")).tools();
-    expect(tools).toEqual([{ name: "good", description: "is good", inputSchema: { type: "object" } }]);
+    expect(tools).toEqual([
+      { name: "good", description: "is good", inputSchema: { type: "object" }, isRepeatable: false },
+    ]);
     expect(problems).toHaveLength(6);
     expect(problems.join("\n")).toContain("there are two tools 'good'");
     expect(problems.join("\n")).toContain("the schema of 'list' does not describe an object");
