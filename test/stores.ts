@@ -3,6 +3,8 @@ import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { agentMigrations as agentInPostgres } from "../src/gateway/agent/postgres-tables.ts";
+import { callMigrations as callsInPostgres } from "../src/gateway/agent/calls/postgres-tables.ts";
+import { callMigrations } from "../src/gateway/agent/calls/tables.ts";
 import { agentMigrations } from "../src/gateway/agent/tables.ts";
 import { openDatabase, SETTINGS, type Migration } from "../src/gateway/database/database.ts";
 import { openPostgres, type PostgresStore } from "../src/gateway/database/postgres/postgres-store.ts";
@@ -50,6 +52,7 @@ const TABLES: readonly (readonly [readonly Migration[], readonly Migration[]])[]
   [agentMigrations, agentInPostgres],
   [outboxMigrations, outboxInPostgres],
   [deliveryMigrations, deliveriesInPostgres],
+  [callMigrations, callsInPostgres],
   [mailMigrations, mailInPostgres],
 ];
 

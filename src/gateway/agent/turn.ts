@@ -3,119 +3,58 @@
  * it answers. Stores nothing: the result holds the entries for the caller's transaction.
  */
 import { AppError, checkNotCancelled, type Clock, isTemporary, messageOf } from "../../base/index.ts";
-import { operator } from "./boundary/passage.ts";
-import type { Script, Store } from "../database/store.ts";
-import type { Trace } from "../../base/tracing.ts";
-import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../../runtime/portable.ts";
-import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
-import { withoutCalls } from "./call-markup.ts";
-import { fitRound, fitTurn, EVENTS_SHOWN_MAX, type ToolMessage } from "./fit-turn.ts";
-import { findModel, type ModelSource } from "./models.ts";
+import type { Script } from "../database/store.ts";
+import type { Message } from "../../runtime/portable.ts";
+import { Journal } from "./calls/journal.ts";
+import { isServerTool, offerServerTools } from "./calls/server-tools.ts";
+import { consumeEvents, countEvents, waitingEvents } from "./events.ts";
+import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
+import { findModel } from "./models.ts";
+import { askUntilAnswered, type Journaled } from "./rounds.ts";
 import { agentOf } from "./session-key.ts";
 import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
-import { turnSettings, type AgentSettings } from "./settings.ts";
+import { turnSettings } from "./settings.ts";
 import { parseThinking, thinkOf } from "./thinking.ts";
-import { callTool, renderResult, toolsFor } from "./tools/index.ts";
+import { toolsFor } from "./tools/index.ts";
+import {
+  type Progress,
+  type TurnParts,
+  type TurnRecord,
+  type TurnRequest,
+  type TurnResult,
+  withoutNul,
+} from "./turn-request.ts";
 
-export interface TurnParts extends ModelSource {
-  readonly runtime: ChatRuntime;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly settings: () => AgentSettings;
-}
+export type { TurnParts, TurnRequest, TurnResult } from "./turn-request.ts";
 
-export interface TurnRequest {
-  readonly runId: string;
-  /** As `hookSession` and `mainSessionKey` make them. */
-  readonly sessionKey: string;
-  /** Rendered; outside parts are behind the safety boundary. */
-  readonly prompt: string;
-  /** Name or alias; undefined: the agent's default. */
-  readonly model?: string;
-  /** A level or a synonym; any other text is ignored. */
-  readonly thinking?: string;
-  /** Undefined: the agent's default. */
-  readonly timeoutMs?: number;
-  /** Names of the allowed tools. */
-  readonly tools: readonly string[];
-  /** Aborting it stops the model. */
-  readonly signal: AbortSignal;
-  readonly onText?: (text: string) => void;
-  /** Trace of its requests to models. */
-  readonly trace?: Trace;
-}
-
-export interface TurnUsage {
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-  /** Number of requests to the model for this answer. */
-  readonly rounds: number;
-  readonly toolCalls: number;
-}
-
-/** The entries that a turn adds to its session; empty if it failed, so that it can be tried again. */
-export interface TurnRecord {
-  readonly entries: readonly EntryBody[];
-  readonly seen: readonly SeenEvent[];
-}
-
-export interface TurnResult {
-  /** The answer, or the part that arrived. */
-  readonly text: string;
-  readonly status: "ok" | "error" | "timeout" | "cancelled";
-  /** The error, for people. */
-  readonly error?: string;
-  /** True if the same turn may succeed later: the model was busy or crashed, the request is not at fault. */
-  readonly isTemporary?: boolean;
-  /** True if no model began the turn: its server is down or refuses requests, or the model is missing. */
-  readonly isUntried?: boolean;
-  /** True if the model is missing, but can be pulled. */
-  readonly isModelMissing?: boolean;
-  /** The server's Retry-After, if any. */
-  readonly retryAfterMs?: number;
-  /** True if the context or the token limit cut the answer off. */
-  readonly isTruncated: boolean;
-  readonly usage: TurnUsage;
-  /** Undefined if none was resolved; for a missing model its name. */
-  readonly model?: string;
-  readonly record: TurnRecord;
-}
-
-/**
- * Most requests to the model in one turn. The last one has no tools, so that the model must answer; so has the one
- * after the results of tools no longer fit the context.
- */
-const ROUNDS_MAX = 8;
-/** Calls made per round; further ones get an error as their result. */
-const CALLS_MAX = 8;
 /** Grace for a stopped model; after that the turn ends without it. */
 const STOP_MS = 5000;
 const NOTHING: TurnRecord = { entries: [], seen: [] };
 
-/** State of a running turn. */
-interface Progress {
-  text: string;
-  model?: string;
-  isTruncated: boolean;
-  readonly usage: { -readonly [Key in keyof TurnUsage]: TurnUsage[Key] };
-}
-
 const noProgress = (): Progress => ({
   text: "",
   isTruncated: false,
+  isJournaled: false,
+  unknown: [],
   usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
 });
 
-/** No chat shows U+0000, and PostgreSQL cannot store it. */
-const withoutNul = (text: string): string => text.replaceAll("\0", "\ufffd");
+/** The part of it that results have. */
+const shown = ({ text, isTruncated, usage, model }: Progress) => ({
+  text,
+  isTruncated,
+  usage,
+  ...(model === undefined ? {} : { model }),
+});
 
 /** The result of a turn that an error ended. */
 export function failedTurn(error: unknown, progress = noProgress()): TurnResult {
-  const failed = { ...progress, record: NOTHING };
+  const failed = { ...shown(progress), record: NOTHING };
   if (error instanceof AppError && error.code === "cancelled") {
     return { ...failed, status: "cancelled", error: "the turn was cancelled" };
   }
-  const isUntried = error instanceof AppError && error.isUntried && progress.usage.toolCalls === 0;
+  const mayRepeat = progress.usage.toolCalls === 0 || progress.isJournaled;
+  const isUntried = error instanceof AppError && error.isUntried && mayRepeat;
   return {
     ...failed,
     status: "error",
@@ -140,8 +79,9 @@ export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<T
     disarm = parts.clock.after(timeoutMs, () => timeout.abort());
     const onText = (text: string): void => void (signal.aborted || request.onText?.(text));
     const work = converse(parts, { ...request, signal, onText }, progress);
-    const record = await orLeft(work, { signal, clock: parts.clock });
-    return { ...progress, status: "ok", record };
+    const end = await orLeft(work, { signal, clock: parts.clock });
+    if ("waitsUntil" in end) return { ...shown(progress), ...end, status: "waiting", record: NOTHING };
+    return { ...shown(progress), status: "ok", record: end };
   } catch (error) {
     if (request.signal.aborted) return failedTurn(new AppError("cancelled", "told to stop"), progress);
     const failed = failedTurn(error, progress);
@@ -174,7 +114,12 @@ function timeoutOf(parts: TurnParts, { sessionKey }: TurnRequest): number {
   return turnSettings(agents, agentOf(sessionKey))?.timeoutMs ?? agents.defaults.timeoutSeconds * 1000;
 }
 
-async function converse(parts: TurnParts, request: TurnRequest, progress: Progress): Promise<TurnRecord> {
+/** Returns the turn's record, or the time until which a call waits for an approval. */
+async function converse(
+  parts: TurnParts,
+  request: TurnRequest,
+  progress: Progress,
+): Promise<TurnRecord | { readonly waitsUntil: number }> {
   const { store, clock, runtime } = parts;
   const { agents, session } = parts.settings();
   const { sessionKey, signal } = request;
@@ -189,7 +134,12 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     throw new AppError("not_found", message, { isUntried: true }); // it may be pulled at any time
   }
   progress.model = found.model;
-  const tools = toolsFor(request.tools);
+  const journaled = await openJournal(parts, request);
+  progress.isJournaled = journaled !== undefined;
+  const tools = [
+    ...toolsFor(journaled ? request.tools.filter((name) => !isServerTool(name)) : request.tools),
+    ...[...(journaled?.tools.values() ?? [])].map(({ definition }) => definition),
+  ];
   const level = parseThinking(request.thinking ?? "") ?? settings.thinking;
   const chat = {
     model: found.model,
@@ -208,7 +158,8 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     prompt: `${request.prompt}\n\nCurrent time: ${new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z")}`,
     compactAt: session.compactAt,
   });
-  const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages }, progress);
+  const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages, journaled }, progress);
+  if ("waitsUntil" in said) return said;
   // thinking goes back to the model within a turn; transcripts omit it
   const message = (said: Message): EntryBody => {
     const { thinking: _, ...body } = said;
@@ -232,6 +183,18 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   };
 }
 
+/** For a turn with tools of tool servers: these, and its journal. */
+async function openJournal(
+  { store, clock, servers }: TurnParts,
+  { tools, runId, checkOwner, signal }: TurnRequest,
+): Promise<Journaled | undefined> {
+  if (!checkOwner || !tools.some(isServerTool)) return undefined;
+  return {
+    journal: new Journal({ store, clock, runId, checkOwner }),
+    tools: await offerServerTools(tools, { servers, signal }),
+  };
+}
+
 /** Reads the session's history and waiting events. */
 function* told(sessionKey: string) {
   return {
@@ -239,116 +202,6 @@ function* told(sessionKey: string) {
     events: yield* waitingEvents({ sessionKey, limit: EVENTS_SHOWN_MAX }),
     waiting: yield* countEvents(sessionKey),
   };
-}
-
-interface Asking {
-  readonly request: TurnRequest;
-  readonly chat: Omit<ChatRequest, "messages">;
-  readonly messages: readonly Message[];
-}
-
-/** Runs rounds until the model answers. Returns the model's messages and its tools', the answer last. */
-async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Progress): Promise<readonly Message[]> {
-  const { request, chat } = asking;
-  const said: Message[] = [];
-  let isFull = false;
-  for (;;) {
-    const isLast = ++progress.usage.rounds === ROUNDS_MAX || isFull;
-    const messages = [...asking.messages, ...said];
-    progress.text = "";
-    const round = await ask(
-      parts.runtime.chat({
-        ...chat,
-        messages,
-        truncate: false,
-        shift: false,
-        ...(isLast ? { toolChoice: "none" } : {}),
-      }),
-      { progress, onText: request.onText },
-    );
-    // a remote model server may send calls without being given tools
-    if (round.calls.length === 0 || isLast || !chat.tools) {
-      progress.text = answerOf(progress, chat, round.calls.length > 0);
-      said.push({ role: "assistant", content: progress.text });
-      return said;
-    }
-    const thinking = round.thinking === "" ? {} : { thinking: round.thinking };
-    const calling: Message = { role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking };
-    const results: ToolMessage[] = [];
-    for (const [i, call] of round.calls.entries()) results.push(await resultOf(parts, { request, call, i }, progress));
-    const fitted = await fitRound(parts.runtime, chat, { before: messages, calling, results });
-    if (fitted) said.push(...fitted);
-    else isFull = true; // the next round answers with the results of earlier rounds
-  }
-}
-
-/**
- * The answer without calls that the model wrote although it has no tools, or no round left. Throws `bad_request` if
- * nothing else is in it: the operator has to choose another model.
- * @param hasCalls true if the model made calls beside the text
- */
-function answerOf({ text, usage }: Progress, { model, tools }: Asking["chat"], hasCalls: boolean): string {
-  const answer = tools ? text : withoutCalls(text);
-  if (answer.trim() !== "" || (text.trim() === "" && !hasCalls)) return answer;
-  const why = tools ? `after ${usage.rounds} rounds` : "and this turn has none";
-  throw new AppError("bad_request", `model '${model}' called a tool instead of answering, ${why}`);
-}
-
-async function resultOf(
-  { store, clock }: TurnParts,
-  { request, call, i }: { request: TurnRequest; call: ToolCall; i: number },
-  progress: Progress,
-): Promise<ToolMessage> {
-  const { sessionKey, signal, tools } = request;
-  progress.usage.toolCalls++;
-  const result =
-    i < CALLS_MAX
-      ? await callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } })
-      : operator(`error: at most ${CALLS_MAX} calls at once`);
-  if (signal.aborted) throw new AppError("cancelled", "the turn was cancelled");
-  const { name } = call.function;
-  const id = call.id === undefined ? {} : { tool_call_id: call.id };
-  return (charsMax) => {
-    return { role: "tool", content: renderResult(result, { source: name, charsMax }), tool_name: name, ...id };
-  };
-}
-
-/** Reads one answer of the model to its end. */
-async function ask(
-  events: AsyncGenerator<InferenceEvent, void, void>,
-  { progress, onText }: { progress: Progress; onText: TurnRequest["onText"] },
-): Promise<{ readonly calls: readonly ToolCall[]; readonly thinking: string }> {
-  const calls: ToolCall[] = [];
-  let thinking = "";
-  for await (const event of events) {
-    switch (event.kind) {
-      case "text": {
-        const text = withoutNul(event.text);
-        progress.text += text;
-        onText?.(text);
-        break;
-      }
-      case "cutCall":
-        progress.text += withoutNul(event.call.text);
-        break;
-      case "prompt":
-        break;
-      case "thinking":
-        thinking += event.text;
-        break;
-      case "toolCall":
-        calls.push(event.call);
-        break;
-      case "done":
-        progress.isTruncated = event.reason === "length";
-        progress.usage.promptTokens += event.statistics?.promptEvalCount ?? 0;
-        progress.usage.completionTokens += event.statistics?.evalCount ?? 0;
-        break;
-      default:
-        event satisfies never;
-    }
-  }
-  return { calls, thinking };
 }
 
 export interface StoreTurn {

@@ -1,4 +1,5 @@
 /** All tables of a gateway in PostgreSQL. */
+import { callMigrations } from "../agent/calls/postgres-tables.ts";
 import { agentMigrations } from "../agent/postgres-tables.ts";
 import type { Migration } from "../database/database.ts";
 import { clusterMigrations } from "../database/postgres/cluster-tables.ts";
@@ -10,6 +11,7 @@ export const postgresMigrations: readonly Migration[] = [
   ...agentMigrations,
   ...outboxMigrations,
   ...deliveryMigrations,
+  ...callMigrations,
   ...mailMigrations,
   ...clusterMigrations,
 ];

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { callMigrations } from "../agent/calls/tables.ts";
 import { agentMigrations } from "../agent/tables.ts";
 import { AppError, type Clock, type Logger, VERSION } from "../../base/index.ts";
 import { openDatabase, type Migration } from "../database/database.ts";
@@ -27,6 +28,7 @@ const sqliteMigrations: readonly Migration[] = [
   ...agentMigrations,
   ...outboxMigrations,
   ...deliveryMigrations,
+  ...callMigrations,
   ...mailMigrations,
   ...pauseMigrations,
 ];

@@ -21,7 +21,7 @@ export const TOOLS: Readonly<Record<string, AgentTool>> = Object.fromEntries(
 /** Most UTF-16 units of one call's result. */
 export const RESULT_CHARS_MAX = 8000;
 
-/** Throws `bad_request` naming unknown tools. */
+/** Throws `bad_request` naming unknown tools of our own. */
 export function checkTools(names: readonly string[]): void {
   const unknown = names.filter((name) => !Object.hasOwn(TOOLS, name));
   if (unknown.length === 0) return;

@@ -18,6 +18,8 @@ export const TABLES: readonly TransferTable[] = [
   { name: "deliveries", key: ["seq"] },
   { name: "items", key: ["lane", "item_id"] },
   { name: "runs", key: ["seq"], derived: ["is_first"] },
+  { name: "turn_rounds", key: ["run_id", "round"] },
+  { name: "tool_calls", key: ["id"] },
   { name: "callbacks", key: ["run_id"] },
   { name: "outbox", key: ["seq"] },
   { name: "mail_positions", key: ["mailbox"] },
