@@ -90,6 +90,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .action(local(async () => (await import("./commands/hooks-local.ts")).auditHooks));
   addMailCommands(hooks, { remote, local, wholeNumber });
   addNodes(program, { remote });
+  addApprovals(program, { remote });
 }
 
 function addTrials(hooks: Command, { remote, local }: Pick<MailParts, "remote" | "local">): void {
@@ -130,6 +131,34 @@ function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void
     .description("list the servers that share the database")
     .option(...JSON_FLAG)
     .action(remote((context, options: { json?: boolean }) => nodes(context, options)));
+}
+
+function addApprovals(program: Command, { remote }: Pick<MailParts, "remote">): void {
+  const approvals = program
+    .command("approvals")
+    .description("list the calls of tools that wait for an approval, allow or refuse them")
+    .option(...JSON_FLAG)
+    .action(
+      remote(async (context, options: { json?: boolean }) =>
+        (await import("./commands/approvals.ts")).listApprovals(context, options),
+      ),
+    );
+  for (const [verdict, about] of [
+    ["yes", "allow a call once"],
+    ["no", "refuse a call"],
+  ] as const) {
+    approvals
+      .command(verdict)
+      .description(about)
+      .argument("<code>")
+      .option("--digest <sha256>", "only if this is the digest of its tool and arguments, as --json prints it")
+      .option(...JSON_FLAG)
+      .action(
+        remote(async (context, code: string, options: { json?: boolean; digest?: string }) =>
+          (await import("./commands/approvals.ts")).decideApproval(context, { code, verdict }, options),
+        ),
+      );
+  }
 }
 
 type Work<Context, Args extends unknown[]> = (context: Context, ...args: Args) => Promise<void>;

@@ -104,13 +104,14 @@ export async function serve(options: ServeOptions): Promise<void> {
     isIdle: () => loading.size === 0 && runtime.activity().running === 0,
   });
   const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare, kernels });
-  const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store, log }), log, tracer });
+  const mcp = await toolServers(options);
+  const agents = agentModels(config, { runtime, store, log });
+  const gateway = await openGateway(options, config, { ...agents, servers: mcp, log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
   const device = probed.then((at) => at.gpu ?? cpuDevice(config, at.backend, { kernels, log }));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await probed).backend, device: await device, loading });
   const lifecycle: Lifecycle = { phase: "starting" };
-  const mcp = await toolServers(options);
   const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer, mcp });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });

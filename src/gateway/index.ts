@@ -2,7 +2,9 @@
 export type { ModelSource } from "./agent/models.ts";
 export type { Admin } from "./hooks/admin/admin.ts";
 export {
+  approvalsSchema,
   cancelledSchema,
+  decidedSchema,
   detailsSchema,
   dryRunSchema,
   filterFields,

@@ -123,6 +123,8 @@ export function bareGateway(ingress: Ingress): ServedGateway {
     mail: none,
     test: none,
     mappings: none,
+    approvals: none,
+    decide: none,
     findings: none,
     setPaused: none,
     isPaused: none,

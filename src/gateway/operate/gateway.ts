@@ -2,6 +2,7 @@
  * The gateway: wires database, ingress, deliveries and their worker, agent, heartbeat and channels together, and starts
  * and stops them in order.
  */
+import type { ToolServers } from "../agent/calls/server-tools.ts";
 import type { HeartbeatDelivery } from "../agent/heartbeat-outcome.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
 import type { ModelSource } from "../agent/models.ts";
@@ -15,6 +16,7 @@ import type { Target } from "../channels/channel.ts";
 import { textOutcome } from "../channels/outbox/messages.ts";
 import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
 import { findChannelId, resolveTarget } from "../channels/resolve.ts";
+import { makeApprovals } from "../hooks/approvals.ts";
 import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/queue/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/queue/deliveries/queries.ts";
@@ -65,6 +67,8 @@ export interface GatewayParts extends ModelSource {
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: typeof fetch;
+  /** Absent: there are no tool servers. */
+  readonly servers?: ToolServers | undefined;
   /** Absent: tracing is off. */
   readonly tracer?: Tracer | undefined;
   /** Audits the configuration; absent: there is nothing to audit. */
@@ -123,7 +127,8 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
   const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried });
   const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
-  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, ...models }, tracer);
+  const { servers } = parts;
+  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, servers, ...models }, tracer);
   const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery, log });
   const worker = new Worker({
     store,
@@ -145,7 +150,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
   const checks = makeChecks({ settings: snapshot, ...models, channels: () => channels.names });
-  const { accept } = deliveries;
+  const { accept, ...approvals } = makeApprovals({ store, deliveries, ports: replies, now, worker, peers });
   const runs = runsOf({ store, deliveries, worker });
   const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
   const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
@@ -158,6 +163,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     token: () => snapshot().gateway.token,
     deliveries,
     worker,
+    approvals,
     findings: async () => [...((await parts.findings?.()) ?? []), ...(await sharedFindings(storage))],
     nodes,
     mail: () => mail.status,

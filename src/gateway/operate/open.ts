@@ -2,6 +2,7 @@
  * Opens the gateway of a configuration file: reads and checks the file at the start, and watches it afterwards. Without
  * a gateway section in the file there is no gateway.
  */
+import type { ToolServers } from "../agent/calls/server-tools.ts";
 import type { ModelSource } from "../agent/models.ts";
 import { type Logger, messageOf, systemClock } from "../../base/index.ts";
 import type { Tracer } from "../../base/tracing.ts";
@@ -24,6 +25,7 @@ export interface OpenParts {
   readonly runtime: ChatRuntime;
   readonly models: ModelSource;
   readonly log: Logger;
+  readonly servers?: ToolServers | undefined;
   readonly tracer?: Tracer | undefined;
 }
 
@@ -44,9 +46,10 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
     },
     log,
   });
-  const { runtime, models, tracer } = parts;
+  const { runtime, models, servers, tracer } = parts;
   const findings = (): ReturnType<typeof auditConfiguration> => auditConfiguration(sources, models);
-  const given = { source, home: config.home, runtime, ...models, clock: systemClock, log, fetch, findings, tracer };
+  const found = { source, home: config.home, runtime, ...models, clock: systemClock, log, fetch, findings };
+  const given = { ...found, servers, tracer };
   const gateway = await makeGateway(given);
   const { directory } = gateway.channels;
   const about = { models, directory, hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0 };

@@ -2,8 +2,9 @@
  * The gateway's part of the configuration, checked as a whole. A snapshot is immutable: a request finishes under the
  * one it began with, and a changed file becomes a new snapshot or an error.
  */
+import { isServerTool, serverOf } from "../agent/calls/server-tools.ts";
 import { agentsSchema, sessionSchema } from "../agent/config.ts";
-import { AppError, ownValue } from "../../base/index.ts";
+import { AppError, isObject, ownValue } from "../../base/index.ts";
 import type { Parsed, SchemaProblem } from "../../base/schema.ts";
 import { channelsSchema } from "../channels/config.ts";
 import { channelProblems } from "../channels/load.ts";
@@ -66,7 +67,12 @@ export function makeSnapshot(document: Document | undefined, { folder, apiKeys }
   if (problems.length > 0) throw configurationError(problems, where);
   const sections = Object.fromEntries(read.map(({ name, read: each }) => [name, each.success ? each.data : undefined]));
   const snapshot = { ...(sections as unknown as Sections), folder, where }; // each section passed its own schema
-  const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
+  const servers = ownValue(root, ["mcp", "servers"]);
+  const conflicts = [
+    ...conflictsOf(snapshot, apiKeys),
+    ...channelProblems(snapshot.channels),
+    ...unknownServers(snapshot.hooks, isObject(servers) ? Object.keys(servers) : []),
+  ];
   if (conflicts.length > 0) throw configurationError(conflicts, where);
   return deepFreeze(snapshot);
 }
@@ -129,6 +135,22 @@ function conflictsOf(
     });
   }
   return [...found, ...repeated(hooks)];
+}
+
+/** @param known names of tool servers */
+function unknownServers({ mappings, presetSettings }: GatewaySnapshot["hooks"], known: readonly string[]): Problem[] {
+  const check = (tools: readonly string[], path: Path): Problem[] =>
+    tools.flatMap((name, i) =>
+      !isServerTool(name) || known.includes(serverOf(name))
+        ? []
+        : [{ path: [...path, "tools", i], message: `'mcp.servers' has no server '${serverOf(name)}'` }],
+    );
+  return [
+    ...mappings.flatMap(({ tools }, i) => check(tools, ["hooks", "mappings", i])),
+    ...Object.entries(presetSettings).flatMap(([name, settings]) =>
+      check(settings?.tools ?? [], ["hooks", "presetSettings", name]),
+    ),
+  ];
 }
 
 function repeated({ mappings, tokens }: GatewaySnapshot["hooks"]): Problem[] {

@@ -3,7 +3,9 @@ import { Elysia } from "elysia";
 import type { TSchema } from "@sinclair/typebox";
 import {
   type Admin,
+  approvalsSchema,
   cancelledSchema,
+  decidedSchema,
   detailsSchema,
   dryRunSchema,
   filterFields,
@@ -15,13 +17,13 @@ import {
   pausedSchema,
   replayedSchema,
 } from "../../gateway/index.ts";
-import { AppError } from "../../base/index.ts";
+import { AppError, unexpected } from "../../base/index.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe, type RouteNote } from "../schema/describe.ts";
-import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
+import { DryRunBody, NoBody, VerdictBody } from "../schema/hooks-admin.ts";
 
 type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
 
@@ -101,6 +103,17 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
     .get("/hooks-admin/nodes", (at) => answer(at, async (admin) => ({ nodes: await admin.nodes() })), {
       detail: operation("List the servers that share the database, and their leases", nodesSchema),
     })
+    .get("/hooks-admin/approvals", (at) => answer(at, async (admin) => ({ approvals: await admin.approvals() })), {
+      detail: operation("List the calls of tools that wait for an approval, the oldest first", approvalsSchema),
+    })
+    .post(
+      "/hooks-admin/approvals/:code",
+      (at) => answer(at, (admin, exchange) => decide(admin, at.params.code, exchange)),
+      {
+        parse: "none",
+        detail: operation("Allow a call once, or refuse it", decidedSchema, { body: VerdictBody }),
+      },
+    )
     .get("/hooks-admin/findings", (at) => answer(at, async (admin) => ({ findings: await admin.findings() })), {
       detail: operation("What an audit of the configuration finds, worst first", findingsSchema),
     })
@@ -118,6 +131,12 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
       parse: "none",
       detail: operation("Begin turns again", pausedSchema, { body: NoBody }),
     });
+
+async function decide(admin: Admin, code: string, { request }: Exchange): Promise<object> {
+  const { verdict, digest } = await readRequest(request, VerdictBody);
+  if (verdict !== "yes" && verdict !== "no") throw unexpected("verdict", '"yes" or "no"', verdict);
+  return { approval: await admin.decide(code, { verdict, digest }), verdict };
+}
 
 async function paused(admin: Admin, isPaused: boolean): Promise<{ readonly paused: boolean }> {
   await admin.setPaused(isPaused);

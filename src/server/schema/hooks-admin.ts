@@ -1,4 +1,4 @@
-/** The body of `POST /hooks-admin/mappings/:id/test`. */
+/** Bodies of requests to `/hooks-admin`. */
 import { t } from "elysia";
 
 export const DryRunBody = t.Object(
@@ -11,6 +11,14 @@ export const DryRunBody = t.Object(
   { title: "DryRunRequest" },
 );
 export type DryRunBody = typeof DryRunBody.static;
+
+export const VerdictBody = t.Object(
+  {
+    verdict: t.String({ description: '"yes" or "no"' }),
+    digest: t.Optional(t.String({ description: "Digest of the call that was shown; another one is refused" })),
+  },
+  { title: "Verdict" },
+);
 
 /** No fields: everything is in the URL. */
 export const NoBody = t.Object({}, { title: "NoFields" });

@@ -1,10 +1,11 @@
 /** A whole gateway behind a socket of its own: its database, worker and channels are real, its runtime has a script. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { makeGateway, type Gateway } from "../../../src/gateway/operate/gateway.ts";
 import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
+import { type McpServers, readMcpServers } from "../../../src/runtime/mcp/index.ts";
 import type { Runtime } from "../../../src/runtime/requests/runtime.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "../agent/scripted-runtime.ts";
 import { databaseOf } from "../../stores.ts";
@@ -29,16 +30,22 @@ export interface GatewayWorld {
 export interface GatewayWorldOptions {
   readonly settings?: Record<string, any>;
   readonly script?: Script;
+  /** Tool servers by name, as in `mcp.servers`. */
+  readonly servers?: Record<string, object>;
+  /** Folder of the database; absent: a new one. */
+  readonly home?: string;
 }
 
 /** Heartbeats are off, and replies have no target. */
-export async function startGateway({ settings = {}, script }: GatewayWorldOptions = {}): Promise<GatewayWorld> {
-  const home = mkdtempSync(join(tmpdir(), "hearth-gateway-"));
-  afterTest(() => rmSync(home, { recursive: true, force: true }));
+export async function startGateway(options: GatewayWorldOptions = {}): Promise<GatewayWorld> {
+  const { settings = {}, script, servers } = options;
+  const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-gateway-"));
+  if (options.home === undefined) afterTest(() => rmSync(home, { recursive: true, force: true }));
   const root = {
     gateway: { token: GATEWAY_TOKEN },
     agents: { defaults: { model: "m", heartbeat: { every: 0, target: "none" } } },
     ...(await databaseOf(home)),
+    ...(servers ? { mcp: { servers } } : {}),
     ...settings,
     hooks: { enabled: true, token: HOOK_TOKEN, ...settings["hooks"] },
   };
@@ -55,6 +62,7 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
     clock: systemClock,
     log: silent,
     fetch,
+    servers: servers && toolServers(home, servers),
   });
   const harness = await makeHarness({}, { gateway });
   const { url } = harness.listen();
@@ -78,6 +86,14 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
     hook: (path, body, init = {}) => send(`/hooks/${path}`, HOOK_TOKEN, { ...init, body }),
     admin: (path, { token = GATEWAY_TOKEN, ...init } = {}) => send(`/hooks-admin/${path}`, token, init),
   };
+}
+
+function toolServers(home: string, servers: object): McpServers {
+  const config = join(home, "hearth.json5");
+  writeFileSync(config, JSON.stringify({ mcp: { servers } }));
+  const found = readMcpServers({ env: {}, flags: { config }, home });
+  afterTest(() => found.close());
+  return found;
 }
 
 interface Init {

@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { AppError, retryAfter } from "../../../base/index.ts";
+import type { Approval } from "../../agent/calls/approvals.ts";
 import type { NodeStatus } from "../../database/peers.ts";
 import { reader } from "../../../base/schema.ts";
 import type { Deliveries } from "../queue/deliveries/deliveries.ts";
@@ -17,6 +18,7 @@ import { isOneOf } from "../ingress/tokens.ts";
 import { trimSlashes } from "../mapping/request.ts";
 import type { Mapping } from "../mapping/index.ts";
 import type { Cancelled } from "../queue/worker/cancel.ts";
+import type { Approvals } from "../approvals.ts";
 import type { Worker } from "../queue/worker/worker.ts";
 import { filterFields } from "./answers.ts";
 import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
@@ -28,6 +30,7 @@ export interface AdminDeps extends DryRunParts {
   readonly token: () => string | undefined;
   readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
   readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
+  readonly approvals: Pick<Approvals, "list" | "decide">;
   /** Findings of an audit of the configuration, worst first. */
   readonly findings: () => Promise<readonly AuditFinding[]>;
   readonly nodes: () => Promise<readonly NodeStatus[]>;
@@ -91,6 +94,16 @@ export interface Admin {
   /** In matching order. */
   mappings(): readonly MappingSummary[];
   findings(): Promise<readonly AuditFinding[]>;
+  /** The calls of tools that wait for an approval, the oldest first. */
+  approvals(): Promise<readonly Approval[]>;
+  /**
+   * Throws `not_found`, or `conflict` if it is over, decided otherwise, or for another digest.
+   * @param digest of the call that the operator saw; absent: the stored one
+   */
+  decide(
+    code: string,
+    verdict: { readonly verdict: "yes" | "no"; readonly digest?: string | undefined },
+  ): Promise<Approval>;
   /** Pauses or resumes turns. */
   setPaused(isPaused: boolean): Promise<void>;
   isPaused(): boolean;
@@ -138,6 +151,8 @@ export function makeAdmin(deps: AdminDeps): Admin {
     nodes: () => deps.nodes(),
     mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),
     findings: () => deps.findings(),
+    approvals: () => deps.approvals.list(),
+    decide: (code, verdict) => deps.approvals.decide(code, { ...verdict, by: "admin" }),
     setPaused: (isPaused) => worker.setPaused(isPaused),
     isPaused: () => worker.isPaused,
     test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),

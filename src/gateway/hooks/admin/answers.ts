@@ -94,6 +94,18 @@ export const nodesSchema = strictObject({
   ),
 });
 
+const approval = strictObject({
+  code: text("Names it in commands and chats"),
+  runId: text(),
+  tool: text("Server and tool, with a slash between them"),
+  arguments: Type.Object({}, { additionalProperties: true }),
+  digest: text("SHA-256 of tool and arguments: what is approved"),
+  createdAt: Type.Integer({ description: "Epoch milliseconds" }),
+  expiresAt: Type.Integer(),
+});
+export const approvalsSchema = strictObject({ approvals: Type.Array(approval) });
+export const decidedSchema = strictObject({ approval, verdict: oneOfTexts(["yes", "no"]) });
+
 export const pausedSchema = strictObject({ paused: Type.Boolean() });
 
 export const dryRunSchema = strictObject({

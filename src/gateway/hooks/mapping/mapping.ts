@@ -3,6 +3,7 @@
  * why: they must not fall to a later mapping that trusts more.
  */
 import { createHash } from "node:crypto";
+import { isServerTool } from "../../agent/calls/server-tools.ts";
 import { checkTools } from "../../agent/tools/index.ts";
 import { AppError } from "../../../base/index.ts";
 import type { MappingConfig, PresetName } from "../config.ts";
@@ -142,7 +143,8 @@ function hasSource(payload: unknown, source: string | undefined): boolean {
 }
 
 function makePlan(config: MappingConfig): Plan {
-  checkTools(config.tools); // refuse unknown tools now: later, a turn would fail after its request was accepted
+  // refuse unknown tools now: later, a turn would fail after its request was accepted
+  checkTools(config.tools.filter((name) => !isServerTool(name)));
   const roots: readonly (keyof View)[] = [
     ...ROOTS,
     ...(config.forEach === undefined ? [] : (["item", "index"] as const)),

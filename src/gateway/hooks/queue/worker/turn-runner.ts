@@ -6,7 +6,7 @@ import { renderPassage } from "../../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/turn.ts";
 import { AppError, type Logger, messageOf } from "../../../../base/index.ts";
 import type { Peers } from "../../../database/peers.ts";
-import type { Script, Store } from "../../../database/store.ts";
+import { queryOne, type Script, type Store } from "../../../database/store.ts";
 import { FailureLog } from "../../../database/failure-log.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
@@ -16,6 +16,7 @@ import { concludeTurn, sourceOf } from "./conclude.ts";
 import { LEASE_MS } from "./crashes.ts";
 import { ModelOutage } from "./model-outage.ts";
 import type { WorkerPorts } from "./ports.ts";
+import { waitForApproval } from "./wait-for-approval.ts";
 
 const RENEW_MS = 10_000;
 /** Delay after a failed write. */
@@ -148,12 +149,17 @@ export class TurnRunner {
   /** Never rejects. */
   async #turn(run: TurnRun, running: Running): Promise<void> {
     const { ports, onText, now } = this.#deps;
-    const request = requestOf(run, { signal: running.controller.signal, onText: (text) => onText(run.id, text) });
+    const request = requestOf(run, {
+      signal: running.controller.signal,
+      onText: (text) => onText(run.id, text),
+      checkOwner: () => checkOwner(run.id, running.owner),
+    });
     const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
     this.#outage.note(result, now());
     const after = await this.#stored(run, running, result);
     // otherwise it began again under another lease
     if (this.#running.get(run.id) === running) this.#running.delete(run.id);
+    if (result.status === "waiting") ports.sendReplies(); // its chat may be asked
     this.#deps.onEnded(run.id, after);
   }
 
@@ -201,6 +207,9 @@ export class TurnRunner {
     }
     const ending = (outcome: Outcome, reason: string): Script<Run> =>
       concludeTurn(run, { outcome, reason }, { ports, now });
+    if (result.status === "waiting" && !isUnwanted) {
+      return yield* waitForApproval(run, result.waitsUntil ?? now, { ports, now });
+    }
     const error = result.error ?? "the turn failed";
     if (isUnwanted || result.status === "cancelled") return yield* ending("cancelled", "cancelled while it ran");
     if (result.status === "timeout") return yield* ending("timeout", error);
@@ -229,8 +238,14 @@ export class TurnRunner {
   }
 }
 
+/** Throws `cancelled` if another process has the run by now. */
+function* checkOwner(runId: string, owner: string | null): Script<void> {
+  const own = "SELECT 1 FROM runs WHERE id = $1 AND state = 'running' AND lease_owner = $2";
+  if (!(yield* queryOne(own, runId, owner))) throw new AppError("cancelled", "another process has the run");
+}
+
 /** The agent's request for a run: its prompt is behind the safety boundary, and the agent keeps its time limit. */
-function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText">): TurnRequest {
+function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText" | "checkOwner">): TurnRequest {
   const { message, isWrapped, tools, model, thinking, timeoutSeconds } = run.action;
   return {
     ...own,

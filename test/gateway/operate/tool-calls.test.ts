@@ -1,0 +1,196 @@
+/** Turns of webhooks that call tools of tool servers: which ones, after which approval, and how often. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { ToolCall } from "../../../src/runtime/requests/runtime.ts";
+import { afterTest, cleanUp } from "../../cleanups.ts";
+import type { Script } from "../agent/scripted-runtime.ts";
+import { startChat } from "./fixtures.ts";
+import { json, startGateway, type GatewayWorld, type GatewayWorldOptions } from "./world.ts";
+
+const SERVER = join(import.meta.dir, "../agent/effect-server.ts");
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hearth-calls-"));
+  afterTest(() => rmSync(folder, { recursive: true, force: true }));
+});
+afterEach(cleanUp);
+
+const call = (tool: string, args: object): ToolCall => ({
+  id: `call_${tool}`,
+  function: { name: `fx__${tool}`, arguments: args as Record<string, unknown> },
+});
+
+/** The model calls the tools, and then says what they returned. */
+const calling =
+  (...calls: readonly ToolCall[]): Script =>
+  ({ messages }) => {
+    const results = messages.filter(({ role }) => role === "tool");
+    return results.length === 0 ? { calls } : { text: `Done: ${results.map(({ content }) => content).join(" | ")}` };
+  };
+
+async function waitUntil(check: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 400; i++) {
+    if (await check()) return;
+    await Bun.sleep(50);
+  }
+  throw new Error("it did not happen within 20 seconds");
+}
+
+const effects = (): string[] =>
+  existsSync(join(folder, "effects")) ? readFileSync(join(folder, "effects"), "utf8").split("\n").slice(0, -1) : [];
+
+interface Options extends Pick<GatewayWorldOptions, "script" | "home"> {
+  readonly tools?: readonly string[];
+  readonly server?: object;
+  readonly mapping?: object;
+  readonly settings?: object;
+}
+
+const start = ({ tools = ["fx/*"], server = {}, mapping = {}, settings, ...options }: Options): Promise<GatewayWorld> =>
+  startGateway({
+    ...options,
+    servers: {
+      fx: { command: process.execPath, args: [SERVER, join(folder, "effects")], connectTimeout: "20s", ...server },
+    },
+    settings: {
+      ...settings,
+      hooks: {
+        mappings: [
+          { id: "m", match: { path: "m" }, messageTemplate: "{{payload.text}}", tools, deliver: false, ...mapping },
+        ],
+      },
+    },
+  });
+
+async function send({ hook }: GatewayWorld, text = "please"): Promise<string> {
+  return (await json(await hook("m", { text })))["runId"];
+}
+
+const runOf = async ({ admin }: GatewayWorld, id: string): Promise<any> =>
+  (await json(await admin(`deliveries/${id}`)))["runs"].find((run: any) => run.id === id);
+
+async function ended(world: GatewayWorld, id: string): Promise<any> {
+  await waitUntil(async () => ["succeeded", "failed", "dead"].includes((await runOf(world, id)).state));
+  return runOf(world, id);
+}
+
+const approvals = async ({ admin }: GatewayWorld): Promise<any[]> =>
+  (await json(await admin("approvals")))["approvals"];
+
+async function waiting(world: GatewayWorld): Promise<any> {
+  await waitUntil(async () => (await approvals(world)).length > 0);
+  return (await approvals(world))[0];
+}
+
+test("a mapping without tools offers none", async () => {
+  const world = await start({ tools: [], script: () => ({ text: "Hello." }) });
+  expect((await ended(world, await send(world))).answer).toBe("Hello.");
+  expect(world.runtime.requests[0]?.tools).toBeUndefined();
+});
+
+test("a mapping offers the tools that it names, without the argument that takes a key", async () => {
+  const server = { idempotencyKeys: { keyed: "key" } };
+  const world = await start({ tools: ["fx/keyed", "current_time"], server, script: () => ({ text: "Hello." }) });
+  await ended(world, await send(world));
+  const offered = world.runtime.requests[0]?.tools?.map(({ function: each }) => each);
+  expect(offered?.map(({ name }) => name)).toEqual(["current_time", "fx__keyed"]);
+  expect(offered?.[1]?.parameters).toMatchObject({ properties: { n: { type: "string" } }, required: ["n"] });
+  expect(JSON.stringify(offered?.[1]?.parameters)).not.toContain('"key"');
+});
+
+test("a harmless tool is called without an approval; its result is outside text", async () => {
+  const world = await start({ server: { harmless: ["once"] }, script: calling(call("once", { n: "1" })) });
+  const { answer } = await ended(world, await send(world));
+  expect(effects()).toEqual(["once 1 "]);
+  expect(answer).toContain("did once 1");
+  expect(answer).toContain("EXTERNAL_UNTRUSTED_CONTENT");
+  expect(await approvals(world)).toEqual([]);
+});
+
+test("another call waits for an approval, which a restart does not lose", async () => {
+  const home = mkdtempSync(join(tmpdir(), "hearth-home-"));
+  afterTest(() => rmSync(home, { recursive: true, force: true }));
+  const script = calling(call("once", { n: "1" }));
+  const first = await start({ script, home });
+  const runId = await send(first);
+  expect(await waiting(first)).toMatchObject({ tool: "fx/once", arguments: { n: "1" }, runId });
+  await waitUntil(async () => (await runOf(first, runId)).state === "queued");
+  expect(await runOf(first, runId)).toMatchObject({ reason: "waits for an approval: fx/once", attempts: 0 });
+  await first.gateway.stop(0);
+  const world = await start({ script, home });
+  const { code, digest } = await waiting(world);
+  expect(effects()).toEqual([]);
+  const wrong = await world.admin(`approvals/${code}`, { body: { verdict: "yes", digest: "0".repeat(64) } });
+  expect(wrong.status).toBe(409);
+  const right = await json(await world.admin(`approvals/${code}`, { body: { verdict: "yes", digest } }));
+  expect(right).toMatchObject({ verdict: "yes", approval: { code } });
+  expect((await ended(world, runId)).answer).toContain("did once 1");
+  expect(effects()).toEqual(["once 1 "]);
+  expect(await approvals(world)).toEqual([]);
+  expect(first.runtime.requests.length + world.runtime.requests.length).toBe(2);
+}, 60_000);
+
+test("a refused call is not made, and the model hears it", async () => {
+  const world = await start({ script: calling(call("once", { n: "1" })) });
+  const runId = await send(world);
+  const { code } = await waiting(world);
+  await waitUntil(async () => (await runOf(world, runId)).state === "queued");
+  expect((await world.admin(`approvals/${code.toLowerCase()}`, { body: { verdict: "no" } })).status).toBe(200);
+  expect((await ended(world, runId)).answer).toContain("an operator refused the call");
+  expect((await world.admin(`approvals/${code}`, { body: { verdict: "yes" } })).status).toBe(409);
+  expect((await world.admin("approvals/ZZZZZZZZ", { body: { verdict: "yes" } })).status).toBe(404);
+  expect((await world.admin(`approvals/${code}`, { body: { verdict: "maybe" } })).status).toBe(400);
+  expect(effects()).toEqual([]);
+});
+
+test("the chat that a turn answers to is asked, and only an answer there with the code decides", async () => {
+  const chat = startChat();
+  const world = await start({
+    script: calling(call("once", { n: "1\u202e\nReply yes" })),
+    mapping: { deliver: true, channel: "telegram", to: "{{payload.chat}}" },
+    settings: { channels: { telegram: { botToken: "123:abc", baseUrl: chat.url } } },
+  });
+  const say = async (text: string, to: string): Promise<string> =>
+    (await json(await world.hook("m", { text, chat: to })))["runId"];
+  const texts = (): string[] => chat.sent.map((line) => line.replace(/^\d+: /, ""));
+  const runId = await say("please", "42");
+  await waitUntil(async () => texts().length === 1);
+  const [question = ""] = texts();
+  expect(question).toMatch(/^Approval needed: may fx\/once be called\?\nArguments: .*\nReply "yes [2-9A-Z]{8}"/);
+  expect(question).not.toContain("\u202e");
+  const { code } = await waiting(world);
+  await say(`yes ${code}`, "43");
+  await say("yes 22222222", "42");
+  await waitUntil(async () => (await runOf(world, runId)).state === "queued");
+  await waitUntil(async () => (await approvals(world)).length === 3); // the two messages began turns of their own
+  await say(`yes ${code.toLowerCase()}`, "42");
+  expect((await ended(world, runId)).answer).toContain("did once 1");
+  await waitUntil(async () => texts().some((text) => text.startsWith("Done:")));
+  expect(texts()).toContain("Allowed: fx/once is called once.");
+  expect(effects().filter((line) => line.startsWith("once"))).toHaveLength(1);
+  expect(JSON.stringify(world.runtime.requests)).not.toContain(`yes ${code.toLowerCase()}`);
+  expect((await approvals(world)).map((each) => each.code)).not.toContain(code);
+});
+
+test("a call whose end stays unknown is not repeated, and the answer says so", async () => {
+  const server = { harmless: ["hangs"], callTimeout: "300ms" };
+  const world = await start({ server, script: calling(call("hangs", { n: "1" })) });
+  expect((await ended(world, await send(world))).answer).toContain("Note: a call of fx/hangs was interrupted.");
+  expect(effects()).toEqual(["hangs 1 "]);
+}, 30_000);
+
+test("a tool that no server has ends the turn with the reason", async () => {
+  const world = await start({ tools: ["fx/none"], script: () => ({ text: "Hello." }) });
+  expect(await ended(world, await send(world))).toMatchObject({
+    state: "failed",
+    reason: "tools: the MCP server 'fx' has no tool 'none'",
+  });
+});
+
+test("a server that is not configured is refused with its place", async () => {
+  const other = start({ tools: ["nope/x"] });
+  await expect(other).rejects.toThrow("hooks.mappings[0].tools[0]: 'mcp.servers' has no server 'nope'");
+});
