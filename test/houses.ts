@@ -18,7 +18,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   runtime: "requests parse processes inference remote mcp".split(" "),
   gateway: "database channels agent hooks operate".split(" "),
   server: "metrics http schema answers requests models ollama openai anthropic responses routes".split(" "),
-  cli: "client terminal commands run diagnostics update".split(" "),
+  cli: "client terminal commands run diagnostics update service".split(" "),
 };
 /** The files of each house that others may import. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {

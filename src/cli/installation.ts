@@ -19,4 +19,23 @@ export function addInstallationCommands(program: Command, parts: CliParts): void
         await update(contextHere(terminal, parts.env), options);
       }),
     );
+  const service = program.command("service").description("let Hearth start when you log in");
+  const load = () => import("./service/service.ts");
+  service
+    .command("install")
+    .description("install and start it")
+    .option("--print", "only print the service's file and the commands")
+    .action(
+      failing(parts, async (terminal, options: { print?: boolean }) =>
+        (await load()).installService(terminal, options),
+      ),
+    );
+  service
+    .command("uninstall")
+    .description("stop and remove it")
+    .action(failing(parts, async (terminal) => (await load()).uninstallService(terminal)));
+  service
+    .command("status")
+    .description("show it in the words of the system")
+    .action(failing(parts, async (terminal) => (await load()).showService(terminal)));
 }
