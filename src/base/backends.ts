@@ -11,8 +11,8 @@ interface Traits {
 const BACKENDS = {
   webgpu: { onGpu: true, tokensOnly: true },
   simd: {},
-  onnx: { tokensOnly: true, repacks: true },
   wasm: {},
+  onnx: { tokensOnly: true, repacks: true },
   cpu: {},
 } as const satisfies Record<string, Traits>;
 

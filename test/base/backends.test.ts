@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { BACKEND_CHOICES, backendTraits } from "../../src/base/backends.ts";
 
 test("the choices begin with auto, then come the backends, best first", () => {
-  expect(BACKEND_CHOICES).toEqual(["auto", "webgpu", "simd", "onnx", "wasm", "cpu"]);
+  expect(BACKEND_CHOICES).toEqual(["auto", "webgpu", "simd", "wasm", "onnx", "cpu"]);
 });
 
 test("two backends that share a model have the traits of both", () => {

@@ -180,7 +180,7 @@ test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
 
 describe("an invalid setting is an error naming setting, place, value and expectation", () => {
   test.each([
-    ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, onnx, wasm, cpu, got 'cuda'"],
+    ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, wasm, onnx, cpu, got 'cuda'"],
     ["HEARTH_SNAPSHOTS", "some", "setting 'snapshots': expected 'off', or bytes such as '4GiB'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_SIMD", "mmx", "setting 'simd': expected auto, vnni, avxvnni, avx2, i8mm, neon, got 'mmx'"],

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import { messageOf } from "../../../base/index.ts";
 import { programFile } from "../../../base/system.ts";
-import { readProcessor } from "./processor.ts";
+import { readProcessor, type Processor } from "./processor.ts";
 
 /** In the source tree. */
 const LIBRARIES = "kernels/simd/lib";
@@ -86,23 +86,45 @@ export interface LevelOptions {
   readonly folder?: string | undefined;
 }
 
+/** What decides which levels a machine can run. */
+export interface MachineFacts extends Processor {
+  /** As in `process`. */
+  readonly platform: string;
+  readonly arch: string;
+}
+
 /** The levels that this machine can run, best first. */
 export function levelsHere(folder: string = libraryFolder()): Level[] {
-  const platform = PLATFORMS[process.platform];
-  const candidates = LEVELS[process.arch];
-  if (!platform || !candidates) return [];
-  const built = candidates.filter(({ systems }) => systems?.includes(process.platform) ?? true);
-  const fileOf = ({ level, library = level }: Candidate): string => {
-    const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
-    return join(folder, `${parts.join("-")}.${platform.ending}`);
-  };
-  const { has, halves } = readProcessor(() => built.map(fileOf).find((file) => damageOf(file) === undefined));
-  return built
+  const { platform, arch } = process;
+  const files = builtFor({ platform, arch }, folder).map(({ file }) => file);
+  if (files.length === 0) return [];
+  const processor = readProcessor(() => files.find((file) => damageOf(file) === undefined));
+  return levelsOf({ platform, arch, ...processor }, folder);
+}
+
+/** The levels that such a machine can run, best first. */
+export function levelsOf({ has, halves, ...system }: MachineFacts, folder: string = libraryFolder()): Level[] {
+  return builtFor(system, folder)
     .filter(({ needs }) => needs.every((feature) => has.has(feature)))
-    .map((each) => {
-      const { level, title, words, features } = each;
-      return { level, title, words, features: features | (halves ? FEATURES.halves : 0), file: fileOf(each) };
+    .map(({ level, title, words, features, file }) => {
+      return { level, title, words, features: features | (halves ? FEATURES.halves : 0), file };
     });
+}
+
+/** The levels that have a library for a system, best first. */
+function builtFor(
+  { platform, arch }: Pick<MachineFacts, "platform" | "arch">,
+  folder: string,
+): (Candidate & { readonly file: string })[] {
+  const system = PLATFORMS[platform];
+  if (!system) return [];
+  const fileOf = ({ level, library = level }: Candidate): string => {
+    const parts = [system.name, arch, ...(library === "neon" ? [] : [library])];
+    return join(folder, `${parts.join("-")}.${system.ending}`);
+  };
+  return (LEVELS[arch] ?? [])
+    .filter(({ systems }) => systems?.includes(platform) ?? true)
+    .map((each) => ({ ...each, file: fileOf(each) }));
 }
 
 /** The level to run, its library undamaged, or the reason why no level can run. */

@@ -8,6 +8,7 @@ import { ops, variants } from "../simd/lower.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
 import { makeWasmMemory } from "./memory.ts";
+import { checkRoom } from "./room.ts";
 import { startWasmThreadPool, type StartThread } from "./threads.ts";
 
 export interface WasmHost {
@@ -32,6 +33,7 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
     slotBytes,
     async load(program, options) {
       checkOps(program, { name: "wasm", ops, variants });
+      checkRoom(program, options);
       compiled ??= compile().catch((error: unknown) => {
         compiled = undefined; // a failed download may succeed the next time
         throw error;

@@ -1,9 +1,10 @@
 /** A WebAssembly memory for the kernels: weights are copied into it. */
 import { AppError } from "../../../base/index.ts";
 import type { Block, Memory, Placed } from "../simd/memory.ts";
+import { ADDRESSED_BYTES } from "./room.ts";
 
 const PAGE_BYTES = 65_536;
-const PAGES_MAX = 65_536; // 4 GiB, the range of 32-bit addresses
+const PAGES_MAX = ADDRESSED_BYTES / PAGE_BYTES;
 const ALIGNMENT = 64;
 /** The linker's part at the beginning: constants, and the stack of the first thread. */
 const RESERVED_BYTES = 2 ** 20;
