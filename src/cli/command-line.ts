@@ -18,6 +18,7 @@ import {
 } from "../base/index.ts";
 import { selfCommand } from "../base/system.ts";
 import { clientSettings } from "./client/address.ts";
+import { gpuMemoryHere } from "./gpu-memory.ts";
 import { addCommands, addCompletion, GROUPS } from "./index.ts";
 import type { CliParts } from "./terminal/failing.ts";
 import { makeTerminal } from "./terminal/terminal.ts";
@@ -275,7 +276,7 @@ function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMe
   const { setting } = readSettings({ env, flags: {}, home: homedir() });
   const gpuMemory = setting("gpuMemory");
   const kernels = setting("gpuKernels");
-  return { backend: setting("backend"), kernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
+  return { backend: setting("backend"), kernels, gpuMemory: gpuMemoryHere(gpuMemory) };
 }
 
 function kernels(text: string): KernelChoice {

@@ -52,6 +52,7 @@ import {
   withSource,
 } from "../library/index.ts";
 import { isFileFormat, type Store } from "../library/portable.ts";
+import { gpuMemoryHere } from "./gpu-memory.ts";
 import { forcedLevel, type Kernels, makeKernels } from "./kernels.ts";
 import { stopOnSignal } from "./stop-on-signal.ts";
 import { buildPageAhead } from "../page/build-ahead.ts";
@@ -246,7 +247,7 @@ function ownRuntime(
       freeBytes: availableMemory,
       stepTimeoutMs: config.stepTimeoutMs,
       onHang: (model, pid) => log.error("a runner hung and was ended", { model, pid }),
-      gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
+      gpuMemory: gpuMemoryHere(config.gpuMemory),
       start: (load, signal) =>
         startRunner(load, { signal, log, spawn, loading, kernels }).finally(() => spare?.prepare()),
     },

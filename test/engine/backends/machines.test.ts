@@ -1,0 +1,38 @@
+/** The table of docs/platforms.md: which backend runs a model on which machine. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BACKEND_CHOICES } from "../../../src/base/backends.ts";
+import { checkBackend } from "../../../src/engine/backends/index.ts";
+import { choiceOn, FILES, MACHINES, programOf, rowOf } from "./machines.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-machines-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** A table's cells, without the spaces that align its columns. */
+const cells = (text: string): string => text.replace(/ +/g, " ").replace(/-{2,}/g, "-").trim();
+
+test("the table of platforms is what the choice of a backend gives, and nothing is refused", async () => {
+  const rows = [["Model", ...MACHINES.map(({ name }) => name)], [..."-".repeat(MACHINES.length + 1)]];
+  for (const file of FILES) rows.push(await rowOf(file, await programOf(file, join(folder, "model.gguf"))));
+  const table = rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
+  const page = await Bun.file(join(import.meta.dir, "../../../docs/platforms.md")).text();
+  const written = /^\| Model +\| PC(?:.*\n)(?:\|.*\n)+/m.exec(page)?.[0] ?? "";
+  expect(cells(written)).toBe(cells(table));
+  expect([FILES.length, MACHINES.length]).toEqual([12, 6]);
+});
+
+test("a file beyond WebAssembly's addresses goes on to another backend before any of it is copied", async () => {
+  const failing = MACHINES.find(({ untrusted }) => untrusted)!;
+  const [fits, tooLarge] = [FILES[0]!, FILES.find(({ name }) => name.startsWith("Llama"))!];
+  const backendOf = async (file: typeof fits) =>
+    (await choiceOn(failing, await programOf(file, join(folder, "model.gguf")))).backend;
+  expect(await backendOf(fits)).toBe("wasm");
+  expect(await backendOf(tooLarge)).toBe("onnx");
+});
+
+test("the setting lists the backends in the order in which they are tried", () => {
+  expect(() => checkBackend("none")).toThrow(`expected auto or one of ${BACKEND_CHOICES.slice(1).join(", ")}`);
+});
