@@ -24,7 +24,7 @@ import type { CliParts } from "./terminal/failing.ts";
 import { makeTerminal } from "./terminal/terminal.ts";
 import { withThinkValue } from "./terminal/think.ts";
 import { HearthCommand, MissingArgument, usageLines } from "./usage.ts";
-import { reachHereDirectly, readSettings } from "../base/config/index.ts";
+import { type Config, reachHereDirectly, readSettings } from "../base/config/index.ts";
 import type { ModelRun } from "./diagnostics/diagnostics.ts";
 
 type Env = NodeJS.ProcessEnv;
@@ -110,7 +110,8 @@ const addRunOptions = (command: Command): Command =>
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels);
 
-function addLogits(program: Command, { env, terminal }: CliParts): void {
+function addLogits(program: Command, parts: CliParts): void {
+  const { env, terminal } = parts;
   addRunOptions(
     program
       .command("logits")
@@ -129,18 +130,19 @@ function addLogits(program: Command, { env, terminal }: CliParts): void {
     withoutTelemetry(env, async () => {
       const { image, projector, text, tokens } = options;
       if (image === undefined && tokens !== undefined) {
-        return (await diagnostics()).writeLogits({ ...serverSettings(env), ...options });
+        return (await diagnostics()).writeLogits(await runOptions(parts, options));
       }
       if (image === undefined || projector === undefined || text === undefined) {
         throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
       }
       const { writeImageLogits } = await import("./diagnostics/image-diagnostics.ts");
-      terminal().write(`${JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options }))}\n`);
+      terminal().write(`${JSON.stringify(await writeImageLogits(await runOptions(parts, options)))}\n`);
     }),
   );
 }
 
-function addImage(program: Command, { env, terminal }: CliParts): void {
+function addImage(program: Command, parts: CliParts): void {
+  const { env, terminal } = parts;
   program
     .command("image")
     .description("write the pixels that an image encoder reads, and its output")
@@ -153,12 +155,13 @@ function addImage(program: Command, { env, terminal }: CliParts): void {
     .action((options) =>
       withoutTelemetry(env, async () => {
         const { writeImage } = await import("./diagnostics/image-diagnostics.ts");
-        terminal().write(`${JSON.stringify(await writeImage({ ...serverSettings(env), ...options }))}\n`);
+        terminal().write(`${JSON.stringify(await writeImage(await runOptions(parts, options)))}\n`);
       }),
     );
 }
 
-function addGenerate(program: Command, { env, terminal }: CliParts): void {
+function addGenerate(program: Command, parts: CliParts): void {
+  const { env, terminal } = parts;
   addRunOptions(
     program
       .command("generate")
@@ -171,7 +174,7 @@ function addGenerate(program: Command, { env, terminal }: CliParts): void {
     withoutTelemetry(env, async () => {
       const tokens = await (
         await diagnostics()
-      ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
+      ).greedyTokens({ ...(await runOptions(parts, options)), count: options.greedy });
       terminal().write(`${tokens.join(",")}\n`);
     }),
   );
@@ -274,9 +277,28 @@ async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<vo
 /** The server's settings, as defaults of flags. */
 function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
   const { setting } = readSettings({ env, flags: {}, home: homedir() });
-  const gpuMemory = setting("gpuMemory");
-  const kernels = setting("gpuKernels");
-  return { backend: setting("backend"), kernels, gpuMemory: gpuMemoryHere(gpuMemory) };
+  return {
+    backend: setting("backend"),
+    kernels: setting("gpuKernels"),
+    gpuMemory: gpuMemoryHere(setting("gpuMemory")),
+  };
+}
+
+/** The same with flags in their place, and the level of CPU kernels that passed its self-test. */
+async function runOptions<T extends object>(
+  { env, terminal }: Pick<CliParts, "env" | "terminal">,
+  flags: T,
+): Promise<ReturnType<typeof serverSettings> & T & Pick<ModelRun, "simdLevel">> {
+  const options = { ...serverSettings(env), ...flags };
+  const { makeKernels } = await import("./kernels.ts");
+  const simd = readSettings({ env, flags: {}, home: homedir() }).setting("simd");
+  const warn = (text: string, facts: object = {}): void =>
+    terminal().note(`Warning: ${[text, ...Object.values(facts)].join(": ")}`);
+  const kernels = makeKernels(
+    { backend: options.backend as Config["backend"], simd },
+    { command: selfCommand(), env, log: { warn } },
+  );
+  return { ...options, simdLevel: await kernels.level() };
 }
 
 function kernels(text: string): KernelChoice {

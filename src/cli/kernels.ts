@@ -1,14 +1,14 @@
 /** The CPU kernels that models are loaded with: the requested level, or the best one that passed its self-test. */
 import { availableParallelism } from "node:os";
 import { basename } from "node:path";
-import { NO_LEVEL, slowOnCpu, Trust, type Verdict } from "../engine/backends/index.ts";
+import { NO_LEVEL, slowOnCpu, Trust, type Verdict, WASM_LEVEL } from "../engine/backends/index.ts";
 import type { Logger } from "../base/index.ts";
 import type { Config } from "../base/config/index.ts";
 import { machineCache } from "../base/system.ts";
 import { formatTable } from "./terminal/format.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
-/** Backends that run the kernels, or may have a CPU backend take some layers. */
+/** Backends that run a kernel library, or may have a CPU backend take some layers. */
 const BACKENDS: ReadonlySet<string> = new Set(["auto", "simd", "webgpu"]);
 
 export interface Kernels {
@@ -19,27 +19,35 @@ export interface Kernels {
 }
 
 /** The level that the configuration asks for; undefined: the best. */
-export const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);
+export const forcedLevel = ({ simd }: Pick<Config, "simd">): string | undefined => (simd === "auto" ? undefined : simd);
 
-/** @param command the command line that starts this program */
-export function makeKernels(
-  config: Config,
-  { command, env, log }: { command: readonly string[]; env: NodeJS.ProcessEnv; log: Logger },
-): Kernels {
+interface KernelOptions {
+  /** The command line that starts this program. */
+  readonly command: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Pick<Logger, "warn">;
+}
+
+export function makeKernels(config: Pick<Config, "backend" | "simd">, { command, env, log }: KernelOptions): Kernels {
   const forced = forcedLevel(config);
   const trust = new Trust({ cacheDir: machineCache(), command, env });
-  let told = 0;
+  const told = new Set<string>();
   const tell = (verdicts: readonly Verdict[]): Verdict | undefined => {
-    for (const { level, fault } of verdicts.slice(told)) {
-      if (fault !== undefined)
-        log.warn("CPU kernels failed their self-test and are not used", { level: level.title, fault });
+    for (const { level, fault } of verdicts) {
+      if (fault === undefined || told.has(level.level)) continue;
+      told.add(level.level);
+      log.warn("CPU kernels failed their self-test and are not used", { level: level.title, fault });
     }
-    told = Math.max(told, verdicts.length);
     return verdicts.find(({ fault }) => fault === undefined);
   };
-  const isTested = forced === undefined && BACKENDS.has(config.backend) && slowOnCpu() === undefined;
+  const isTested = forced === undefined && BACKENDS.has(config.backend);
+  const wasmLevel = async (): Promise<string> => {
+    const verdict = await trust.wasmVerdict();
+    return verdict && tell([verdict]) ? WASM_LEVEL : NO_LEVEL;
+  };
   return {
     async level() {
+      if (config.backend === "wasm") return wasmLevel();
       if (!isTested) return forced;
       return tell(await trust.verdicts())?.level.level ?? NO_LEVEL;
     },
@@ -64,7 +72,7 @@ export async function selftest(terminal: Terminal, { json, ...program }: TestOpt
     const plain = verdicts.map(({ level: { level, file }, fault, ms }) => ({ level, file, fault, ms: Math.round(ms) }));
     terminal.write(`${JSON.stringify(plain, null, 2)}\n`);
   } else if (verdicts.length === 0) {
-    terminal.write(`No kernel library runs here: ${slowOnCpu()}\n`);
+    terminal.write(`No kernels run here: ${slowOnCpu()}\n`);
   } else {
     const rows = verdicts.map(({ level, fault, ms }) => [
       level.level,
@@ -80,12 +88,11 @@ export async function selftest(terminal: Terminal, { json, ...program }: TestOpt
 
 /** The CPU kernels that the server uses, as far as results are kept. */
 export async function kernelsLine(): Promise<string> {
-  const reason = slowOnCpu();
-  if (reason !== undefined) return `CPU kernels: ${reason}`;
   const known = await new Trust({ cacheDir: machineCache(), command: [], env: {} }).known();
   if (!known) return "CPU kernels: not tested yet (hearth selftest)";
   const failed = known.flatMap(({ level, fault }) => (fault === undefined ? [] : [`${level.title}: ${fault}`]));
   const passed = known.find(({ fault }) => fault === undefined);
   const used = passed ? `${passed.level.title}, passed the self-test` : "none passed the self-test";
-  return [`CPU kernels: ${used}`, ...failed].join("; ");
+  const reason = failed.length === 0 ? slowOnCpu() : undefined; // why there is no library to test
+  return [`CPU kernels: ${used}`, ...(reason === undefined ? [] : [reason]), ...failed].join("; ");
 }

@@ -32,6 +32,8 @@ export interface ModelRun {
   readonly numGpu?: number | undefined;
   /** The setting of the same name; undefined: the GPU's memory. */
   readonly gpuMemory?: number | undefined;
+  /** Level of the CPU kernels; undefined: the machine's best. */
+  readonly simdLevel?: string | undefined;
   /** The setting `gpuKernels`. */
   readonly kernels?: KernelChoice | undefined;
 }
@@ -191,6 +193,7 @@ async function withSession<T>(
         threads: options.threads,
         cacheDir: undefined,
         gpuKernels: options.kernels,
+        simdLevel: options.simdLevel,
       }),
     );
     try {

@@ -20,6 +20,8 @@ interface ImageRun {
   readonly image: string;
   readonly backend: string;
   readonly threads: number;
+  /** Level of the CPU kernels; undefined: the machine's best. */
+  readonly simdLevel?: string | undefined;
 }
 
 /** A part of a prompt in the output: with one position per row, or three. */
@@ -100,6 +102,7 @@ export async function writeImageLogits(
         slots: 1,
         precise: options.precise,
         threads: options.threads,
+        simdLevel: options.simdLevel,
         cacheDir: undefined,
       }),
     );

@@ -2,6 +2,6 @@
 export { slowOnCpu, chooseBackend, checkBackend, gpuTools, runSelftest } from "./registry.ts";
 export { needsDriver, probeDevice, type ProbedDevice } from "./device-probe.ts";
 export { loadOptionsFor } from "./small.ts";
-export { NO_LEVEL } from "./host/simd-library.ts";
+export { NO_LEVEL, WASM_LEVEL } from "./host/simd-library.ts";
 export { Trust, type Verdict } from "./host/trust.ts";
 export { trimSnapshots } from "../formats/files/snapshots.ts";

@@ -5,7 +5,7 @@ import { AppError } from "../../../src/base/index.ts";
 import type { Sheet } from "../../../src/engine/backends/selftest/sheet.ts";
 import { makeSheets } from "../../../src/engine/backends/selftest/sheets.ts";
 import { firstWithOps } from "../../../src/engine/backends/choose.ts";
-import { chooseBackend, NO_LEVEL } from "../../../src/engine/backends/index.ts";
+import { chooseBackend, NO_LEVEL, WASM_LEVEL } from "../../../src/engine/backends/index.ts";
 
 test("no layer on the GPU means a backend without one, also where the GPU is named", async () => {
   for (const name of ["auto", "webgpu"]) {
@@ -59,16 +59,22 @@ test("what a backend refuses goes on to the next one; what fits nowhere says for
   await expect(none).rejects.toThrow("wasm: too_large");
 });
 
-test("where each kernel library failed its self-test a program runs on WebAssembly", async () => {
+test("where each kernel library failed its self-test a program runs on WebAssembly, which may fail it too", async () => {
   const [{ program, options }] = makeSheets() as [Sheet];
   const chosen = await chooseBackend("auto", { layers: 0 });
-  const session = await chosen.load(program, {
-    ...options,
-    precise: true,
-    threads: 1,
-    cacheDir: undefined,
-    simdLevel: NO_LEVEL,
-  });
-  expect(session.backend).toBe("wasm");
-  session.close();
+  const load = async (chosenOf: Backend, simdLevel: string): Promise<string> => {
+    const session = await chosenOf.load(program, {
+      ...options,
+      precise: true,
+      threads: 1,
+      cacheDir: undefined,
+      simdLevel,
+    });
+    session.close();
+    return session.backend;
+  };
+  expect(await load(chosen, WASM_LEVEL)).toBe("wasm");
+  expect(["onnx", "cpu"]).toContain(await load(chosen, NO_LEVEL));
+  const refused = load(await chooseBackend("wasm"), NO_LEVEL);
+  await expect(refused).rejects.toThrow("the WebAssembly kernels failed their self-test");
 });

@@ -104,7 +104,7 @@ export async function programOf({ gigabytes, model }: File, path: string): Promi
   return { ...program, steps };
 }
 
-/** What the choice among backends gives: the backend's name, and the bytes of the machine's memory that it takes. */
+/** The chosen backend: its name, and the bytes of the machine's memory that it takes. */
 export async function choiceOn(machine: Machine, program: Program): Promise<{ backend: string; bytes: number }> {
   const options: LoadOptions = { ctxLen: 4096, slots: 1, precise: false, threads: 1, cacheDir: undefined };
   // two thirds are the GPU's, as `gpuMemoryHere` has it

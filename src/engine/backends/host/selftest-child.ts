@@ -7,6 +7,7 @@ import { messageOf } from "../../../base/index.ts";
 import { dieWithParent } from "../../../base/system.ts";
 import { answerOf } from "../selftest/answer.ts";
 import { makeSession } from "../simd/session.ts";
+import { WASM_LEVEL } from "./simd-library.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { startThreadPool } from "./simd-workers.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
@@ -22,12 +23,20 @@ export async function runSelftest(order: string): Promise<void> {
 }
 
 function answerOfLibrary({ level, file, features, words }: TestedLevel): Promise<string> {
+  if (level === WASM_LEVEL) return answerOfWasm(file);
   return answerOf(async (sheet, mode, threads) => {
     const start = (header: number) => startThreadPool(file, header, { threads });
     const engine = { backend: "simd", level, build: "", features, threads, words, start };
     const options = { ...sheet.options, ...mode, threads, cacheDir: undefined };
     return makeSession(sheet.program, options, { ...engine, memory: makeNativeMemory(), sleep: sleepFunctions() });
   });
+}
+
+async function answerOfWasm(file: string): Promise<string> {
+  const backend = (await import("./wasm.ts")).makeHostWasm(() => file);
+  return answerOf((sheet, mode, threads) =>
+    backend.load(sheet.program, { ...sheet.options, ...mode, threads, cacheDir: undefined }),
+  );
 }
 
 /** At once: what is in a buffer is lost when the library ends this process. */

@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import { messageOf } from "../../../base/index.ts";
 import { programFile } from "../../../base/system.ts";
+import { wasmLacks } from "../wasm/lacks.ts";
 import { readProcessor, type Processor } from "./processor.ts";
 
 /** In the source tree. */
@@ -77,7 +78,9 @@ const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
   win32: { name: "windows", ending: "dll" },
 };
 
-/** In place of a level: none may run, because each failed its self-test. */
+/** In place of a level: no library may run, only the kernels as WebAssembly. */
+export const WASM_LEVEL = "wasm";
+/** In place of a level: not even those may run, because they failed their self-test too. */
 export const NO_LEVEL = "none";
 
 export interface LevelOptions {
@@ -86,7 +89,7 @@ export interface LevelOptions {
   readonly folder?: string | undefined;
 }
 
-/** What decides which levels a machine can run. */
+/** Facts about a machine that decide which levels it can run. */
 export interface MachineFacts extends Processor {
   /** As in `process`. */
   readonly platform: string;
@@ -129,7 +132,9 @@ function builtFor(
 
 /** The level to run, its library undamaged, or the reason why no level can run. */
 export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}): Level | { reason: string } {
-  if (level === NO_LEVEL) return { reason: "each kernel library failed its self-test: see 'hearth selftest'" };
+  if (level === NO_LEVEL || level === WASM_LEVEL) {
+    return { reason: "no kernel library passed its self-test: see 'hearth selftest'" };
+  }
   const here = levelsHere(folder);
   const wanted = level === undefined ? here : here.filter((each) => each.level === level);
   const sound = wanted.find(({ file }) => damageOf(file) === undefined);
@@ -141,8 +146,17 @@ export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}
   return { reason: `no kernels${which} here: this machine has ${has} (${process.platform}, ${process.arch})` };
 }
 
+/** The kernels as WebAssembly. */
+export const wasmFile = (folder: string = libraryFolder()): string => join(folder, "simd.wasm");
+
+/** The kernels as WebAssembly, as a level for the self-test; undefined if this engine lacks a feature. */
+export function wasmLevel(folder: string = libraryFolder()): Level | undefined {
+  if (wasmLacks() !== undefined) return undefined;
+  return { level: WASM_LEVEL, title: "WebAssembly", words: false, features: 0, file: wasmFile(folder) };
+}
+
 /** Why the kernels as WebAssembly cannot be read; undefined where they can. */
-export const wasmDamage = (folder: string = libraryFolder()): string | undefined => damageOf(join(folder, "simd.wasm"));
+export const wasmDamage = (folder?: string): string | undefined => damageOf(wasmFile(folder));
 
 /** Says that a library does not match its checksum; undefined if it matches. */
 export function damageOf(file: string): string | undefined {

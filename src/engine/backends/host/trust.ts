@@ -9,7 +9,7 @@ import { cpus, release } from "node:os";
 import { join } from "node:path";
 import { AppError, linesOf, messageOf } from "../../../base/index.ts";
 import { keptFile, type KeptFile } from "./kept-file.ts";
-import { damageOf, knownAnswer, levelsHere, libraryFolder, type Level } from "./simd-library.ts";
+import { damageOf, knownAnswer, levelsHere, libraryFolder, wasmLevel, type Level } from "./simd-library.ts";
 
 /** The parts of a level that the child process needs. */
 export type TestedLevel = Pick<Level, "level" | "file" | "features" | "words">;
@@ -24,10 +24,12 @@ const PASSED = "passed";
 
 /** A library needs a fraction of this, on a slow machine too. */
 const LIMIT_MS = 2000;
-/** Where the machine is busy with other work, or the library sleeps for ever. */
+/** For a machine that is busy with other work. */
 const BUSY_LIMIT_MS = 8000;
-/** Processor time below this part of a limit: the child did not get its turn. */
+/** Processor time below this part of the time: a process sleeps, or does not get its turn. */
 const BUSY_SHARE = 0.7;
+/** So long this process works to see if it gets its turn: some systems count processor time in steps of 16 ms. */
+const PROBE_MS = 64;
 const START_LIMIT_MS = 30_000;
 const LINE_MAX = 4096;
 
@@ -67,7 +69,10 @@ export class Trust {
     this.#results = options.cacheDir === undefined ? undefined : keptFile(join(options.cacheDir, RESULTS_FILE));
   }
 
-  /** Verdicts on the levels of this machine, best first, up to the first one that passed. Tests what is not known. */
+  /**
+   * Verdicts on the levels of this machine, best first, up to the first one that passed; WebAssembly is the last. Tests
+   * what is not known.
+   */
   verdicts(): Promise<readonly Verdict[]> {
     this.#found ??= this.#judge((level) => this.#test(level));
     return this.#found;
@@ -83,10 +88,16 @@ export class Trust {
     return isKnown ? found : undefined;
   }
 
+  /** The verdict on the kernels as WebAssembly, tested if it is not known; undefined: this engine cannot run them. */
+  async wasmVerdict(): Promise<Verdict | undefined> {
+    const level = wasmLevel(this.#folder);
+    return level && { level, fault: await this.#faultOf(level, (untested) => this.#test(untested)) };
+  }
+
   /** Tests every level of this machine, whatever is kept, and keeps the results. */
   async testAll(): Promise<readonly (Verdict & { readonly ms: number })[]> {
     const verdicts = [];
-    for (const level of levelsHere(this.#folder)) {
+    for (const level of this.#levels()) {
       const begin = performance.now();
       const fault = damageOf(level.file) ?? (await this.#test(level));
       verdicts.push({ level, fault, ms: performance.now() - begin });
@@ -97,15 +108,22 @@ export class Trust {
   /** @param unknown the fault of a level of which no result is kept */
   async #judge(unknown: (level: Level) => Promise<string | undefined>): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
-    for (const level of levelsHere(this.#folder)) {
-      const fault = damageOf(level.file) ?? (await this.#keptOr(level, unknown));
+    for (const level of this.#levels()) {
+      const fault = await this.#faultOf(level, unknown);
       verdicts.push({ level, fault });
       if (fault === undefined) break;
     }
     return verdicts;
   }
 
-  async #keptOr(level: Level, unknown: (level: Level) => Promise<string | undefined>): Promise<string | undefined> {
+  #levels(): Level[] {
+    const wasm = wasmLevel(this.#folder);
+    return [...levelsHere(this.#folder), ...(wasm ? [wasm] : [])];
+  }
+
+  async #faultOf(level: Level, unknown: (level: Level) => Promise<string | undefined>): Promise<string | undefined> {
+    const damage = damageOf(level.file);
+    if (damage !== undefined) return damage;
     const kept = await this.#results?.read(keyOf(level));
     if (kept === PASSED) return undefined;
     return typeof kept === "string" ? kept : unknown(level);
@@ -141,6 +159,17 @@ async function runTest(level: Level, options: TrustOptions): Promise<Outcome> {
   }
 }
 
+/**
+ * Returns whether other work keeps the processors busy, now that the child has ended: then the child may have waited
+ * for its turn, else it slept. Works for a few hundredths of a second, after a failed test only.
+ */
+function isMachineBusy(): boolean {
+  const [begin, before] = [performance.now(), process.cpuUsage()];
+  while (performance.now() - begin < PROBE_MS);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000 < BUSY_SHARE * (performance.now() - begin);
+}
+
 /** "busy": the child had too little of the processor to be judged by that limit; never where it is the last one. */
 async function testWithin(
   { level, file, features, words }: Level,
@@ -173,7 +202,7 @@ async function testWithin(
   if (begun !== BEGUN) return { fault: `its self-test did not start: ${how}`, isLasting: false };
   if (isLate) {
     const cpuMs = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000;
-    const isBusy = cpuMs < BUSY_SHARE * limitMs;
+    const isBusy = cpuMs < BUSY_SHARE * limitMs && isMachineBusy();
     if (isBusy && limitMs < BUSY_LIMIT_MS) return "busy";
     return { fault: `no answer within ${limitMs / 1000} s`, isLasting: !isBusy };
   }

@@ -29,14 +29,30 @@ const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; s
   q2_0: { at: [0], size: 1.2 },
 };
 
+/** Different scales of a matrix; a prime number, so that rows do not begin with the same one. */
+const SCALES = 37;
+
+/** A float16 of either sign, of about this size. */
+const drawScale = (size: number, rng: Rng): number =>
+  floatToHalf(size * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1));
+
+interface Scaling {
+  readonly size: number;
+  readonly rng: Rng;
+  /** The number of scales to draw, which blocks take in turn; left out: one for each. */
+  readonly distinct?: number;
+}
+
 /** Gives blocks of any bytes scales with which their values are of about this size. */
-export function setScales(name: QuantName, bytes: Uint8Array, { size, rng }: { size: number; rng: Rng }): void {
+export function setScales(name: QuantName, bytes: Uint8Array, { size, rng, distinct }: Scaling): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const scales = HALF_SCALES[name];
+  const draw = (): number => drawScale(size / scales!.size, rng);
+  const drawn = scales && Array.from({ length: distinct ?? 0 }, draw);
+  let next = 0;
   for (let block = 0; block < bytes.length; block += quants[name].blockBytes) {
     for (const at of scales?.at ?? []) {
-      const value = (size / scales!.size) * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1);
-      view.setUint16(block + at, floatToHalf(value), true);
+      view.setUint16(block + at, distinct === undefined ? draw() : drawn![next++ % distinct]!, true);
     }
     // IQ1_M spreads its float16 scale over the top four bits of four words; values deviate by 7.2.
     if (name === "iq1_m") {
@@ -59,7 +75,7 @@ export function setScales(name: QuantName, bytes: Uint8Array, { size, rng }: { s
 /** Random words, drawn once: thousands of draws for each matrix would be most of a self-test. */
 export type Pool = Uint32Array;
 
-const POOL_WORDS = 2 ** 15;
+const POOL_WORDS = 2 ** 12; // a power of two
 
 export const makePool = (rng: Rng): Pool => Uint32Array.from({ length: POOL_WORDS }, () => rng.uint32());
 
@@ -74,7 +90,7 @@ export function randomWeights(
   const first = rng.uint32() % POOL_WORDS;
   if (name === "f32" || name === "f16" || name === "bf16") {
     const values = new Float32Array(count);
-    for (let i = 0; i < count; i++) values[i] = size * ((pool[(first + i) % POOL_WORDS]! >>> 8) / 2 ** 22 - 2);
+    for (let i = 0; i < count; i++) values[i] = size * ((pool[(first + i) & (POOL_WORDS - 1)]! >>> 8) / 2 ** 22 - 2);
     quants[name].quantize!(values, bytes); // exact: those types have it
     return bytes;
   }
@@ -84,6 +100,6 @@ export function randomWeights(
     bytes.set(part, at);
     at += part.length;
   }
-  setScales(name, bytes, { size, rng });
+  setScales(name, bytes, { size, rng, distinct: SCALES });
   return bytes;
 }

@@ -14,7 +14,7 @@ export interface Sheet {
 }
 
 export const VOCAB = 16;
-export const CTX_LEN = 64;
+export const CTX_LEN = 48;
 export const SLOTS = 8;
 
 export const rope: RopeScaling = {

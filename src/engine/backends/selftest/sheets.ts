@@ -11,6 +11,8 @@ import { CTX_LEN, rope, SheetBuilder, SLOTS, VOCAB, type Sheet } from "./sheet.t
 const OUT_DIM = 40;
 /** A row has three blocks of the widest types: some kernels take two at once. */
 const IN_DIM = 768;
+/** Weights of a row that is added: one block of the widest types. */
+const ROW_DIM = 256;
 type Attention = Extract<Step, { op: "attention" }>;
 type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim"> & Partial<Attention>;
 /** Heads of attention. */
@@ -18,10 +20,14 @@ const HEADS = { nHeads: 4, nKvHeads: 2, headDim: 32 };
 const ONE_HEAD = { nHeads: 1, nKvHeads: 1, headDim: 16 };
 const ACTS: readonly Activation[] = ["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh", "softplus"];
 
-export const makeSheets = (): Sheet[] => [products(), mixers(), experts(), parts(), encoder()];
+export const makeSheets = (): Sheet[] => [products(), small(), mixers(), experts(), parts(), encoder()];
 
-/** Prompts of many rows and of few, then decode of one sequence, and of more and more at once. */
-function mixedBatches(): Sheet["batches"] {
+/** Numbers of sequences in a decode step: products have other kernels for each. */
+const EACH_COUNT = [1, 2, 3, 4, 5, 6, 7, SLOTS];
+const FEW_COUNTS = [1, 3, SLOTS];
+
+/** Prompts of many rows and of few, then decode steps of so many sequences each. */
+function mixedBatches(counts: readonly number[] = FEW_COUNTS): Sheet["batches"] {
   const lengths = new Int32Array(SLOTS);
   const next = (slot: number, count: number): Rows => {
     const start = lengths[slot]!;
@@ -32,19 +38,29 @@ function mixedBatches(): Sheet["batches"] {
   return [
     [next(0, 37)],
     Array.from({ length: SLOTS - 1 }, (_, i) => next(i + 1, 3)),
-    ...[1, 2, 3, 4, 5, 6, 7, SLOTS].map((count) => Array.from({ length: count }, (_, slot) => next(slot, 1))),
+    ...counts.map((count) => Array.from({ length: count }, (_, slot) => next(slot, 1))),
   ];
 }
 
-/** A product of every block type, and rows of that type that are added to the input of the next product. */
+/** A product of every block type, and a sum of rows of every type. */
 function products(): Sheet {
   const sheet = new SheetBuilder("products", IN_DIM);
-  const { x, steps } = sheet;
   attend(sheet);
+  const sum = sheet.buf(ROW_DIM);
+  sheet.steps.push({ op: "slice", out: sum, x: sheet.x, heads: 1, at: 0 });
   for (const quant of Object.keys(quants) as QuantName[]) {
     sheet.collect(sheet.linear(OUT_DIM, { quant }));
-    steps.push({ op: "addPosition", x, table: sheet.matrix(IN_DIM, CTX_LEN, { quant }) });
+    sheet.steps.push({ op: "addPosition", x: sum, table: sheet.matrix(ROW_DIM, CTX_LEN, { quant }) });
   }
+  sheet.collect(sum);
+  return sheet.finish(mixedBatches(EACH_COUNT));
+}
+
+/** Products that only small models have: all types but one are unpacked to float32. */
+function small(): Sheet {
+  const sheet = new SheetBuilder("small", 256);
+  attend(sheet);
+  for (const quant of ["q8_0", "q4_K"] as const) sheet.collect(sheet.linear(OUT_DIM, { quant }));
   return sheet.finish(mixedBatches());
 }
 

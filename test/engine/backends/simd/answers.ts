@@ -38,6 +38,7 @@ export async function answerOfShipped(name: string): Promise<string> {
 }
 
 const answerOfBackend = (backend: Backend): Promise<string> =>
-  answerOf((sheet, mode) =>
-    backend.load(sheet.program, { ...sheet.options, ...mode, threads: 1, cacheDir: undefined }),
+  answerOf(
+    (sheet, mode) => backend.load(sheet.program, { ...sheet.options, ...mode, threads: 1, cacheDir: undefined }),
+    { threads: 1 },
   );
