@@ -1,37 +1,9 @@
 /** The page in English, by part. Other languages have the same shape. */
-import { base } from "./en/base.ts";
-import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./en/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./en/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./en/chat.ts";
+import * as base from "./en/base.ts";
+import * as chat from "./en/chat.ts";
+import * as models from "./en/models.ts";
+import * as views from "./en/views.ts";
 
-export const en = {
-  attachments,
-  base,
-  catalogue,
-  chat,
-  chats,
-  compare,
-  composer,
-  create,
-  deliveries,
-  engine,
-  gateway,
-  help,
-  inPage,
-  jobs,
-  keyboard,
-  keyDialog,
-  markdown,
-  modelFiles,
-  modelMenu,
-  models,
-  options,
-  pageSettings,
-  prompts,
-  setup,
-  show,
-  system,
-  welcome,
-};
+export const en = { ...base, ...chat, ...models, ...views };
 
 export type Words = typeof en;

@@ -1,36 +1,8 @@
 /** The page in Japanese, by part. */
-import { base } from "./ja/base.ts";
-import { catalogue, create, engine, inPage, jobs, modelFiles, models, show } from "./ja/models.ts";
-import { deliveries, gateway, help, keyboard, keyDialog, markdown, pageSettings, setup, system } from "./ja/views.ts";
-import { attachments, chat, chats, compare, composer, modelMenu, options, prompts, welcome } from "./ja/chat.ts";
+import * as base from "./ja/base.ts";
+import * as chat from "./ja/chat.ts";
+import * as models from "./ja/models.ts";
+import * as views from "./ja/views.ts";
 import type { Words } from "./en.ts";
 
-export const ja: Words = {
-  attachments,
-  base,
-  catalogue,
-  chat,
-  chats,
-  compare,
-  composer,
-  create,
-  deliveries,
-  engine,
-  gateway,
-  help,
-  inPage,
-  jobs,
-  keyboard,
-  keyDialog,
-  markdown,
-  modelFiles,
-  modelMenu,
-  models,
-  options,
-  pageSettings,
-  prompts,
-  setup,
-  show,
-  system,
-  welcome,
-};
+export const ja: Words = { ...base, ...chat, ...models, ...views };
