@@ -10,18 +10,19 @@ import { makePump } from "../webgpu/pace.ts";
 import type { GpuProvider } from "../webgpu/provider.ts";
 
 /**
- * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default; and our kernels write
- * their workgroup memory before they read it, so clearing it first would only cost time (on SwiftShader a second of
- * compiling).
+ * Toggles of Dawn. NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default. Our kernels write their
+ * workgroup memory before they read it, so clearing it first would only cost time (on SwiftShader a second of
+ * compiling). Timestamps are rounded to 65.5 µs by default, longer than most kernels take.
  */
-const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia,disable_workgroup_init"];
+const ENABLED = ["vulkan_enable_f16_on_nvidia", "disable_workgroup_init"];
+const DISABLED = ["timestamp_quantization"];
 
 const ROOT = Symbol.for("hearth.webgpu");
 
-/** This process's provider, always the same. */
-export function dawn(): GpuProvider {
+/** This process's provider, always the same. @param toggles more to enable, separated by commas: for measurements */
+export function dawn(toggles?: string): GpuProvider {
   const root = globalThis as { [ROOT]?: GpuProvider };
-  return (root[ROOT] ??= makeProvider());
+  return (root[ROOT] ??= makeProvider(toggles));
 }
 
 /** Returns whether Dawn's requirement on Linux exists: without it Dawn prints to standard error. */
@@ -35,12 +36,18 @@ export function mayHaveGpu(): boolean {
   }
 }
 
-function makeProvider(): GpuProvider {
+function makeProvider(toggles: string | undefined): GpuProvider {
   let entry: Promise<GPU> | undefined;
-  return { pump: makePump(), open: ({ software = false } = {}) => (entry ??= openEntry(software)) };
+  return { pump: makePump(), open: ({ software = false } = {}) => (entry ??= openEntry(software, toggles)) };
 }
 
-async function openEntry(software: boolean): Promise<GPU> {
+/** @param more names of toggles, separated by commas */
+function dawnOptions(more = ""): string[] {
+  const enabled = [...ENABLED, ...more.split(",").filter(Boolean)];
+  return [`enable-dawn-features=${enabled.join()}`, `disable-dawn-features=${DISABLED.join()}`];
+}
+
+async function openEntry(software: boolean, toggles: string | undefined): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
   if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
@@ -48,7 +55,7 @@ async function openEntry(software: boolean): Promise<GPU> {
   }
   try {
     const { create } = await import("webgpu");
-    return create(DAWN_OPTIONS);
+    return create(dawnOptions(toggles));
   } catch (error) {
     throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
   }
