@@ -1,4 +1,4 @@
-// gated_linear: y[r] = the gating of gate · h + b and up · h + b_up with h = norm(x[r]), four rows by COLUMNS columns
+// gated_linear: y[r] = the gating of gate · h + b and up · h + b_up with h = norm(x[r]), ROWS rows by COLUMNS columns
 // per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
@@ -10,7 +10,7 @@
 //   binding 6  batch  storage, read        see batch.ts
 //   binding 7  norm   storage, read        f32 (in_dim), read if has_norm
 //   binding 8  p      uniform              Params
-//   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(rows / ROWS), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts rmsNorm and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -39,7 +39,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(8) var<uniform> p: Params;
-const ROWS: u32 = 4u;
+const ROWS: u32 = 8u; // rows at once
 //#splice activation
 //#splice few
 //#splice sum

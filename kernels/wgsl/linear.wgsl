@@ -1,4 +1,4 @@
-// linear: y[r] = factor · W · norm(x[r]) + b + residual[r] for few rows, four of them by COLUMNS columns per
+// linear: y[r] = factor · W · norm(x[r]) + b + residual[r] for few rows, ROWS of them by COLUMNS columns per
 // workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
@@ -9,7 +9,7 @@
 //   binding 5  batch  storage, read        see batch.ts
 //   binding 6  norm   storage, read        f32 (in_dim), read if has_norm
 //   binding 7  p      uniform              Params
-//   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(rows / ROWS), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -34,7 +34,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(7) var<uniform> p: Params;
-const ROWS: u32 = 4u;
+const ROWS: u32 = 8u; // rows at once
 //#splice few
 //#splice sum
 //#splice norm

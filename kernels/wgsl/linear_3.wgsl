@@ -1,4 +1,4 @@
-// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · norm(x[r]) + b_i, four rows by COLUMNS
+// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · norm(x[r]) + b_i, ROWS rows by COLUMNS
 // columns of one of them per workgroup. Queries, keys and values.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
@@ -12,7 +12,7 @@
 //   binding 8  norm   storage, read        f32: the norm's (in_dim) where has_norm, then b_1, b_2, b_3 where there are
 //              such, from has_bias_i − 1 on
 //   binding 9  p      uniform              Params
-//   dispatch   (Σ ceil(count_i / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
+//   dispatch   (Σ ceil(count_i / COLUMNS), ceil(rows / ROWS), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/engine/backends/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -45,7 +45,7 @@ struct Params {
 @group(0) @binding(7) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(8) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(9) var<uniform> p: Params;
-const ROWS: u32 = 4u;
+const ROWS: u32 = 8u; // rows at once
 //#splice few
 //#splice sum
 //#splice norm

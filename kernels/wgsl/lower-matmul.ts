@@ -1,11 +1,9 @@
 /** Matrices of any size → dispatches: products with whole matrices, their low-rank changes, and sums. */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
+import { rowsAtOnce } from "../../src/base/index.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type StepDispatch } from "./lowering.ts";
-
-/** Rows per workgroup of the kernel for few rows. */
-const FEW_ROWS = 4;
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
 export function partsOf(weight: Weight, context: Context) {
@@ -25,7 +23,7 @@ export function matmul(
 ): StepDispatch[] {
   const y = write(out, x, context);
   const { many, tuning } = context;
-  const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [FEW_ROWS, tuning.columns];
+  const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [rowsAtOnce(tuning), tuning.columns];
   const lowered = partsOf(w, context).map(({ piece, first, column, count }, i): StepDispatch => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     return {

@@ -51,18 +51,17 @@ fn dot32(a: Rounded, b: Run) -> f32 {
 /// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
 fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
   var sums = Sums();
-  var values: array<Rounded, ROWS>;
+  var weights: array<Run, COLUMNS>;
   for (var i = thread.t * 32u; i < p.in_dim; i += WG * 32u) {
-    for (var r = 0u; r < ROWS; r++) {
-      if (r < rows) { values[r] = round32(&sums, r, (x_row + r) * p.in_dim, i); }
-    }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
       // Beyond the matrix its last row is read again: the result is not stored.
-      let run = unpack32((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
-      for (var r = 0u; r < ROWS; r++) {
-        if (r < rows) { sums[r * TERMS + c] += dot32(values[r], run); }
-      }
+      weights[c] = unpack32((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
+    }
+    for (var r = 0u; r < ROWS; r++) {
+      if (r >= rows) { break; }
+      let values = round32(&sums, r, (x_row + r) * p.in_dim, i);
+      for (var c = 0u; c < COLUMNS; c++) { sums[r * TERMS + c] += dot32(values, weights[c]); }
     }
   }
   return sums;

@@ -16,18 +16,17 @@ fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
 /// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
 fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
   var sums = Sums();
-  var values: array<Eight, ROWS>;
+  var weights: array<Eight, COLUMNS>;
   for (var i = thread.t * 8u; i < p.in_dim; i += WG * 8u) {
-    for (var r = 0u; r < ROWS; r++) {
-      if (r < rows) { values[r] = x_normed(&sums, r, (x_row + r) * p.in_dim, i); }
-    }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
       // Beyond the matrix its last row is read again: the result is not stored.
-      let eight = dequant8((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
-      for (var r = 0u; r < ROWS; r++) {
-        if (r < rows) { sums[r * TERMS + c] += dot8(values[r], eight, i); }
-      }
+      weights[c] = dequant8((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
+    }
+    for (var r = 0u; r < ROWS; r++) {
+      if (r >= rows) { break; }
+      let values = x_normed(&sums, r, (x_row + r) * p.in_dim, i);
+      for (var c = 0u; c < COLUMNS; c++) { sums[r * TERMS + c] += dot8(values, weights[c], i); }
     }
   }
   return sums;

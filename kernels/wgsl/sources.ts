@@ -3,7 +3,7 @@
  * browser's features.
  */
 import type { CacheType } from "./cache.ts";
-import { AppError, PLAIN, type SizeName, type Tuning } from "../../src/base/index.ts";
+import { AppError, PLAIN, rowsAtOnce, type SizeName, type Tuning } from "../../src/base/index.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
 import add from "./add.wgsl" with { type: "text" };
@@ -230,6 +230,8 @@ const SPLICE = /^\/\/#splice ([a-z]+)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;
+/** Rows of x per workgroup, in the kernels for few rows that take several at once. */
+const ROWS = /^const ROWS: u32 = \d+u; \/\/ rows at once$/m;
 /** The type of a tile's weights. */
 const STORED = "alias Stored = vec4<f32>;";
 
@@ -239,7 +241,12 @@ export interface Variant {
   readonly subgroups: boolean;
   /** Default: `PLAIN`. */
   readonly tuning?: Tuning;
+  /** Rows that a workgroup for few rows takes at once, at most `rowsAtOnce` of the tuning, which is the default. */
+  readonly rows?: number | undefined;
 }
+
+/** Returns whether a kernel's source depends on the number of rows that it takes at once. */
+export const takesRows = (kernel: KernelName): boolean => ROWS.test(KERNELS[kernel]);
 
 /**
  * A kernel's source with its snippets in place.
@@ -248,7 +255,7 @@ export interface Variant {
  *   unpacker
  */
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
-  const { subgroups, tuning = PLAIN } = variant;
+  const { subgroups, tuning = PLAIN, rows = rowsAtOnce(tuning) } = variant;
   const features = new Set<string>();
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
@@ -265,8 +272,9 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
       : numbered(snippet, { number, names: namesOf(`${matrix.unpacking}\n${matrix.product}`) });
   });
   const sized = spliced.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
-  const halved = tuning.f16 ? sized.replace(STORED, "alias Stored = vec4<f16>;") : sized;
-  if (halved !== sized) features.add("f16");
+  const few = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
+  const halved = tuning.f16 ? few.replace(STORED, "alias Stored = vec4<f16>;") : few;
+  if (halved !== few) features.add("f16");
   return [...features].map((feature) => `enable ${feature};\n`).join("") + halved;
 }
 

@@ -18,6 +18,7 @@ export { jsonExcess, nestsDeeper, type JsonLimits } from "./json-depth.ts";
 export {
   KERNELS_EXPECTED,
   PLAIN,
+  rowsAtOnce,
   SIZES,
   fits,
   formatTuning,

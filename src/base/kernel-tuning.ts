@@ -30,10 +30,14 @@ export const SIZES = {
 } as const satisfies Partial<Record<keyof Tuning, readonly number[]>>;
 export type SizeName = keyof typeof SIZES;
 
-/** Workgroup memory of a kernel for few rows, in bytes per thread (or subgroup of four) and row sum. */
-const SUM_BYTES = 16;
+/** Rows that a workgroup of a kernel for few rows takes at once, if its sums are at most so many, and if not. */
+const ROWS_AT_ONCE = { sumsMax: 512, narrow: 8, wide: 4 };
 /** Depth of a tile in kernels for many rows. */
 const TILE_DEPTH = 32;
+
+/** Rows that a workgroup takes at once in kernels for few rows: each sum is finished by a thread of its own. */
+export const rowsAtOnce = ({ threads, columns }: Pick<Tuning, "threads" | "columns">): number =>
+  Math.min(ROWS_AT_ONCE[threads * (columns + 1) <= ROWS_AT_ONCE.sumsMax ? "narrow" : "wide"], threads / columns);
 
 /** A device's limits for a workgroup. */
 interface WorkgroupLimits {
@@ -47,7 +51,7 @@ export function fits(
   { limits, subgroups }: { limits: WorkgroupLimits; subgroups: boolean },
 ): boolean {
   const sums = columns + 1; // plus the sum of squares
-  const sumBytes = (SUM_BYTES * sums * threads) / (subgroups ? 4 : 1);
+  const sumBytes = (4 * rowsAtOnce({ threads, columns }) * sums * threads) / (subgroups ? 4 : 1);
   const tileThreads = (tileRows / 4) * (tileColumns / 8);
   const tileBytes = TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
   return (

@@ -190,7 +190,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
 
   addPosition: () => [
     makeCase("addPosition: a row of a table for each position", { dim: 33 }, ({ x, steps, matrix }) => {
-      steps.push({ op: "addPosition", x, table: matrix({ inDim: 33, outDim: 16, size: 1 }) });
+      steps.push({ op: "addPosition", x, table: matrix({ inDim: 33, outDim: 40, size: 1 }) });
       return x;
     }),
   ],

@@ -21,7 +21,7 @@ import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
 import type { Program } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
-import type { Pass } from "./record.ts";
+import type { Pass, Passes } from "./record.ts";
 import { USAGE } from "./usage.ts";
 
 /** A dispatch with everything bound: `groups` workgroups per row with a request. */
@@ -69,14 +69,15 @@ function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
 export async function makeChooser(
   device: Device,
   program: Program,
-  { plan, rows }: { plan: { readonly few: Pass; readonly many: Pass }; rows: number },
+  { plan, rows }: { plan: { readonly passes: Passes }; rows: number },
 ): Promise<Chooser> {
   assert(program.logits, "candidates of a program without logits");
   const { searches, stages } = stagesOf(program.logits.dim);
-  for (const { kernel } of stages) await device.pipeline(kernel); // first: a refused kernel must not leave buffers
+  // first: a refused kernel must not leave buffers
+  await Promise.all(stages.map(({ kernel }) => device.pipeline(kernel)));
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
-  for (const pass of new Set([plan.few, plan.many]))
+  for (const pass of new Set(Object.values(plan.passes)))
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // reports bind groups that the device refuses
   const words = new Uint32Array(WISH_WORDS * rows);
@@ -92,7 +93,7 @@ export async function makeChooser(
         anyApart ||= wish.apart.length > 0;
       }
       device.gpu.queue.writeBuffer(buffers.wishes, 0, words, 0, WISH_WORDS * asked.length);
-      const { apart, searches: bound } = ways.get(pass)!; // both passes have one
+      const { apart, searches: bound } = ways.get(pass)!; // every pass has one
       const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // requests were checked
       search(encoder, anyApart ? [apart, ...found] : found, asked.length);
     },

@@ -2,8 +2,8 @@
  * The device of this process: opened once, shared by its sessions, with its compiled pipelines. Its failures, from a
  * lost driver to a missing answer, become `AppError`s.
  */
-import { kernelSource, type KernelName } from "../../../../kernels/wgsl/sources.ts";
-import { AppError, messageOf, PLAIN, type Tuning } from "../../../base/index.ts";
+import { kernelSource, type KernelName, type Variant } from "../../../../kernels/wgsl/sources.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import type { Pump } from "./pace.ts";
 import type { GpuProvider } from "./provider.ts";
@@ -13,6 +13,10 @@ const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfi
 
 /** A run takes a fraction of a second on a GPU, but may take minutes on a CPU that emulates one. */
 const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
+
+/** The variant of a kernel, except for the features of the device. */
+export type KernelVariant = Omit<Variant, "subgroups">;
+type Pipeline = Promise<GPUComputePipeline>;
 
 interface DeviceParts {
   readonly facts: AdapterFacts;
@@ -51,10 +55,10 @@ export class Device {
     return this.#failure.promise;
   }
 
-  /** Submits work. */
-  submit(commands: GPUCommandBuffer): void {
+  /** Submits work. @param expectedMs its duration, if similar work ran before */
+  submit(commands: GPUCommandBuffer, expectedMs?: number): void {
     this.gpu.queue.submit([commands]);
-    this.#pump.kick();
+    this.#pump.kick(expectedMs);
   }
 
   /**
@@ -104,9 +108,9 @@ export class Device {
     throw new AppError("too_large", `${what}: GPU '${this.facts.name}' has no room for ${bytes} bytes: ${reason}`);
   }
 
-  /** A kernel, compiled on first use. */
-  pipeline(kernel: KernelName, quants: readonly string[] = [], tuning: Tuning = PLAIN): Promise<GPUComputePipeline> {
-    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, tuning });
+  /** A kernel. Compilation starts at the first request, and several kernels are compiled at once. */
+  pipeline(kernel: KernelName, quants: readonly string[] = [], variant: KernelVariant = {}): Pipeline {
+    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, ...variant });
     const known = this.#pipelines.get(code);
     if (known) return known;
     const made = this.#compile([kernel, ...quants].join(" "), code);

@@ -19,7 +19,7 @@ import { chooserBytes } from "./chooser.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
-import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
+import { atOnce, compileAll, GRID_MAX, recordPass, type Pass, type PassParts, type Passes } from "./record.ts";
 import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
 
 /** Rows per chunk of a run: enough to fill a GPU, few enough that others wait only for milliseconds. */
@@ -29,21 +29,23 @@ const RESULT_BYTES_MAX = 32 * 2 ** 20;
 /** Share of the upload in a load; the rest is compilation. */
 const UPLOAD_SHARE = 0.9;
 /**
- * Up to this number, rows are multiplied separately: a decode step of several sequences gives each the same bits as
- * alone.
+ * Up to this number, a row's sums do not depend on the other rows: a decode step of several sequences gives each the
+ * same bits as alone. More rows take the kernels for prompts, which use a GPU badly if there are few.
  */
-const FEW_ROWS = 4;
+const FEW_ROWS = 32;
 
 export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
-  /** For runs of at most `fewRows` rows. */
-  readonly few: Pass;
-  /** For other runs; the same pass if the context is too short for those. */
-  readonly many: Pass;
-  readonly fewRows: number;
+  readonly passes: Passes;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   destroy(): void;
+}
+
+/** The pass of a run. */
+export function passFor({ passes }: Pick<Plan, "passes">, rows: number): Pass {
+  if (rows === 1) return passes.one;
+  return rows <= FEW_ROWS ? passes.few : passes.many;
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
@@ -103,6 +105,13 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
   const { few, many, capacity, ...lowered } = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
+  const one = atOnce(few, 1);
+  const compiling = Promise.all([
+    compileAll(device, few, { tuning }),
+    compileAll(device, one, { tuning, rows: 1 }),
+    compileAll(device, many, { tuning }),
+  ]); // during the upload
+  compiling.catch(() => {}); // reported by the recording
   const memory = await makeMemory(device, lowered.memory);
   try {
     const weights = await uploadWeights(device, lowered.weights, {
@@ -111,12 +120,13 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
     });
     try {
-      const made = { memory, weights, tuning, signal };
+      const made = { memory, weights, variant: { tuning }, signal };
       const fewPass = await recordPass(device, few, { ...made, first: 0 });
+      const onePass = await recordPass(device, one, { ...made, variant: { tuning, rows: 1 }, first: 0 });
       const first = few.dispatches.length;
+      const manyPass = many === few ? fewPass : await recordPass(device, many, { ...made, first });
       return planOf({
-        few: fewPass,
-        many: many === few ? fewPass : await recordPass(device, many, { ...made, first }),
+        passes: { one: onePass, few: fewPass, many: manyPass },
         capacity,
         memory,
         weights,
@@ -131,7 +141,7 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   }
 }
 
-interface PlanParts extends Pick<Plan, "few" | "many" | "capacity"> {
+interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
 }
@@ -141,7 +151,6 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   const { batch, input, readback, caches, cacheType } = memory;
   return {
     ...parts,
-    fewRows: FEW_ROWS,
     batch,
     input,
     readback,
@@ -156,7 +165,7 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   };
 }
 
-/** The two passes share their buffers, because they never run at the same time. */
+/** The passes share their buffers, because they never run at the same time. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => Math.max(a[i] ?? 0, b[i] ?? 0));
 }

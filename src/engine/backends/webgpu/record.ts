@@ -3,9 +3,10 @@
  */
 import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../../kernels/wgsl/dispatch.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert, checkNotCancelled, type Tuning } from "../../../base/index.ts";
+import { takesRows } from "../../../../kernels/wgsl/sources.ts";
+import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
-import type { Device } from "./device.ts";
+import type { Device, KernelVariant } from "./device.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";
 import type { DeviceWeights } from "./weights.ts";
 
@@ -46,28 +47,54 @@ export interface Pass {
   bufferOf(operand: Operand): GPUBuffer;
 }
 
+/** A program's passes by the number of rows of a run. */
+export interface Passes {
+  /** For one row: the dispatches of `few`, with kernels that have registers for one row only. */
+  readonly one: Pass;
+  /** For a few rows, whose results do not depend on each other. */
+  readonly few: Pass;
+  /** For other runs; the same as `few` if the context is too short for those. */
+  readonly many: Pass;
+}
+
 interface RecordOptions {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
-  /** The tuning that the dispatches were lowered for. */
-  readonly tuning: Tuning;
+  /** The tuning that the dispatches were lowered for, and the rows that the kernels for few rows take at once. */
+  readonly variant: KernelVariant;
   /** Index of the parameters of the first dispatch. */
   readonly first: number;
-  /** Ends the recording with `cancelled`, between two kernels. */
+  /** Ends the recording with `cancelled`. */
   readonly signal: AbortSignal | undefined;
 }
+
+/** The same dispatches, whose kernels for few rows take `rows` at once. */
+export function atOnce({ dispatches, ...parts }: PassParts, rows: number): PassParts {
+  const limited = dispatches.map((each): Dispatch =>
+    takesRows(each.kernel) ? { ...each, grid: { ...each.grid, rowsEach: rows } } : each,
+  );
+  return { ...parts, dispatches: limited };
+}
+
+/** Compiles the kernels of some dispatches, all at once. Throws `unsupported` if the device refuses one. */
+export const compileAll = (
+  device: Device,
+  { dispatches }: Pick<PassParts, "dispatches">,
+  variant: KernelVariant,
+): Promise<GPUComputePipeline[]> =>
+  Promise.all(dispatches.map(({ kernel, quants }) => device.pipeline(kernel, quants, variant)));
 
 export async function recordPass(
   device: Device,
   { dispatches, allocation, results }: PassParts,
-  { memory, weights, tuning, first, signal }: RecordOptions,
+  { memory, weights, variant, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder(memory, allocation, weights);
   device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
-  const recorded: Recorded[] = [];
-  for (const [i, source] of dispatches.entries()) {
-    checkNotCancelled(signal);
-    const pipeline = await device.pipeline(source.kernel, source.quants, tuning);
+  const pipelines = await compileAll(device, { dispatches }, variant);
+  checkNotCancelled(signal);
+  const recorded = dispatches.map((source, i): Recorded => {
+    const pipeline = pipelines[i]!; // one per dispatch
     const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
     const resources = [...source.operands.map(bind), params];
     const bindings = device.gpu.createBindGroup({
@@ -77,8 +104,8 @@ export async function recordPass(
     const { x, splits, ...grid } = source.grid;
     const folds = Math.ceil(x / GRID_MAX);
     const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
-    recorded.push({ source, pipeline, bindings, ...grid, ...sizes });
-  }
+    return { source, pipeline, bindings, ...grid, ...sizes };
+  });
   await device.flush(); // reports bind groups that the device refuses
   const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
     return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // one place per result

@@ -12,7 +12,8 @@ import { checkWish, type Chooser } from "./chooser.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
-import type { Plan } from "./plan.ts";
+import { makeDurations } from "./pace.ts";
+import { passFor, type Plan } from "./plan.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
@@ -57,6 +58,8 @@ export class WebGpuSession implements Session {
   readonly #splits: boolean;
   /** Values per input row; 0 if the program begins with tokens. */
   readonly #inputDim: number;
+  /** Mean durations of runs, by their number of rows. */
+  readonly #durations = makeDurations<number>();
   #inputs = new Float32Array(0);
   #results = new Float32Array(0);
   #closed = false;
@@ -148,7 +151,7 @@ export class WebGpuSession implements Session {
 
   async #runChunk({ rows, wishes }: Chunk, name: ResultName, out: Float32Array): Promise<Offer[]> {
     const { plan, device, program, chooser } = this.#parts;
-    const pass = rows.length <= plan.fewRows ? plan.few : plan.many;
+    const pass = passFor(plan, rows.length);
     const result = pass[name]!; // encoders were refused
     const counts: Counts = { all: rows.length, wanted: wishes.length, splits: splitsOf(longestOf(rows)) };
     writeBatch(rows, this.#words);
@@ -159,12 +162,15 @@ export class WebGpuSession implements Session {
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(wishes, { result, chooser });
     const size = copyParts(encoder, parts, plan.readback);
-    device.submit(encoder.finish());
+    const submittedMs = performance.now();
+    // A software adapter needs the cores itself.
+    device.submit(encoder.finish(), device.facts.software ? undefined : this.#durations.expected(rows.length));
     if (size === 0) {
       await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
       return [];
     }
     await device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
+    this.#durations.took(rows.length, performance.now() - submittedMs);
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
     const offers = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();

@@ -143,7 +143,7 @@ export class Trial {
     const { gpu } = this.#device;
     const { rows, columns } = this.#extents[kind];
     const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns });
-    const pipeline = await this.#device.pipeline(dispatch.kernel, dispatch.quants, tuning);
+    const pipeline = await this.#device.pipeline(dispatch.kernel, dispatch.quants, { tuning, rows });
     const words = new DataView(new ArrayBuffer(PARAMS_BYTES));
     writeParams(words, 0, dispatch);
     gpu.queue.writeBuffer(params, 0, words.buffer);

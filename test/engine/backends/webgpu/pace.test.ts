@@ -1,6 +1,6 @@
 /** Waiting for a device burns no core, and does not block the event loop. */
 import { describe, expect, test } from "bun:test";
-import { makePump } from "../../../../src/engine/backends/webgpu/pace.ts";
+import { makeDurations, makePump } from "../../../../src/engine/backends/webgpu/pace.ts";
 import type { Pacing } from "./pacing.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
@@ -64,4 +64,45 @@ describe("the pump", () => {
     for (let i = 0; i < 100 && most <= 5; i++) most = Math.max(most, await looksOfOne());
     expect(most).toBeGreaterThan(5); // with pauses of a millisecond it is two
   });
+
+  test("looks without a pause again shortly before the expected end of the work", async () => {
+    /** Polls in the part of a millisecond around a time after a kick. */
+    const looksAt = async (atMs: number, expectedMs: number | undefined): Promise<number> => {
+      const pump = makePump();
+      let looks = 0;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      pump.kick(expectedMs);
+      const from = performance.now();
+      const look = (): void => {
+        const now = performance.now() - from;
+        if (now > atMs && now < atMs + 0.2) looks++;
+        if (now > atMs + 0.2) resolve();
+        else setImmediate(look);
+      };
+      pump.start(() => setImmediate(look));
+      await promise;
+      return looks;
+    };
+    let most = 0;
+    for (let i = 0; i < 50 && most <= 5; i++) most = Math.max(most, await looksAt(9.5, 10));
+    expect(most).toBeGreaterThan(5);
+    // A middle of a run, one without a known duration, and one too long for a millisecond to matter.
+    for (const [at, expected] of [
+      [4, 10],
+      [9.5, undefined],
+      [9.5, 10_000],
+    ] as const)
+      expect(await looksAt(at, expected)).toBeLessThanOrEqual(5);
+  });
+});
+
+test("the expected duration follows those before, each kind for itself", () => {
+  const durations = makeDurations<number>();
+  expect(durations.expected(1)).toBeUndefined();
+  for (let i = 0; i < 50; i++) durations.took(1, 4);
+  durations.took(2, 9);
+  expect(durations.expected(1)).toBeCloseTo(4);
+  expect(durations.expected(2)).toBe(9);
+  for (let i = 0; i < 50; i++) durations.took(1, 8);
+  expect(durations.expected(1)).toBeCloseTo(8);
 });

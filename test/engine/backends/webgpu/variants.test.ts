@@ -91,9 +91,14 @@ describe("products of bytes", () => {
   }, 60_000);
 
   test("a row has the same bits alone and in company", async () => {
-    const each = { ...bytesCase("q6_K", 9), batches: [1, 4].map((count) => [rows(0, 0, count)]) };
-    const [alone, company] = await run(gpu.backend, each, { gpuKernels: tuningOf("packed") });
-    expect(differences(company!.slice(0, 9), alone!)).toBe(0);
+    const counts = [1, 2, 8, 9, 32];
+    const made = bytesCase("q6_K", 9);
+    const batches = counts.map((count) => [rows(0, 0, count)]);
+    const each = { ...made, options: { ...made.options, ctxLen: 32 }, batches };
+    for (const text of ["packed", "plain", "threads=32,columns=8"]) {
+      const [alone, ...company] = await run(gpu.backend, each, { gpuKernels: tuningOf(text) });
+      for (const results of company) expect(differences(results.slice(0, 9), alone!)).toBe(0);
+    }
   }, 60_000);
 
   test("of what is no number are none", async () => {
