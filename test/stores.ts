@@ -9,7 +9,7 @@ import { agentMigrations } from "../src/gateway/agent/tables.ts";
 import { openDatabase, SETTINGS, type Migration } from "../src/gateway/database/database.ts";
 import { openPostgres, type PostgresStore } from "../src/gateway/database/postgres/postgres-store.ts";
 import { SqliteStore } from "../src/gateway/database/sqlite-store.ts";
-import { execute, queryAll, queryOne, type Script, type Store } from "../src/gateway/database/store.ts";
+import { execute, queryAll, queryOne, type Transaction, type Store } from "../src/gateway/database/store.ts";
 import { outboxMigrations as outboxInPostgres } from "../src/gateway/channels/outbox/postgres-tables.ts";
 import { outboxMigrations } from "../src/gateway/channels/outbox/tables.ts";
 import { postgresMigrations } from "../src/gateway/operate/postgres-migrations.ts";
@@ -131,7 +131,7 @@ async function giveBack({ schema, kind, store, empty }: Schema): Promise<void> {
 const MANY = 300;
 
 /** A statement that empties all tables. It empties the triggers' tables too, and keeps the server's life. */
-function* emptying(): Script<string> {
+function* emptying(): Transaction<string> {
   const tables = yield* queryAll<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = current_schema()
        AND tablename NOT IN ('migrations', 'open_runs', 'session_event_parts', 'server_lives')`,
@@ -154,9 +154,9 @@ function closing(store: Store, end: () => Promise<void>): Store {
   };
   let closed: Promise<void> | undefined;
   return {
-    write: (script) => noted(store.write(script)),
-    writeEach: (script, input) => noted(store.writeEach(script, input)),
-    read: (script) => store.read(script),
+    write: (transaction) => noted(store.write(transaction)),
+    writeEach: (transaction, input) => noted(store.writeEach(transaction, input)),
+    read: (transaction) => store.read(transaction),
     get failure() {
       return store.failure;
     },
@@ -177,12 +177,12 @@ class LaterStore implements Store {
     );
   }
 
-  write = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).write(script);
+  write = async <T>(transaction: () => Transaction<T>): Promise<T> => (await this.#opened).write(transaction);
 
-  writeEach = async <I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> =>
-    (await this.#opened).writeEach(script, input);
+  writeEach = async <I, O>(transaction: (inputs: readonly I[]) => Transaction<readonly O[]>, input: I): Promise<O> =>
+    (await this.#opened).writeEach(transaction, input);
 
-  read = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).read(script);
+  read = async <T>(transaction: () => Transaction<T>): Promise<T> => (await this.#opened).read(transaction);
 
   get failure(): Store["failure"] {
     return this.#store?.failure;
@@ -191,8 +191,8 @@ class LaterStore implements Store {
   close = async (): Promise<void> => (await this.#opened).close();
 }
 
-/** A script without statements. */
-export function* answering<T>(value: T): Script<T> {
+/** A transaction without statements. */
+export function* answering<T>(value: T): Transaction<T> {
   yield* [];
   return value;
 }

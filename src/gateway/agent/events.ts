@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/index.ts";
 import { plain, type Passage } from "./boundary/passage.ts";
-import { execute, insertAll, queryAll, queryOne, parallel, type Script, type SqlText } from "../database/store.ts";
+import { execute, insertAll, queryAll, queryOne, parallel, type Transaction, type SqlText } from "../database/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -45,7 +45,7 @@ export type Enqueued = "queued" | "merged" | "ignored";
  * Throws `busy` if too many wait.
  * @param eventsMax events that may wait in one session
  */
-export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: number }): Script<Enqueued> {
+export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: number }): Transaction<Enqueued> {
   const events = yield* openEvents(event.sessionKey, { eventsMax, dedupeKey: event.dedupeKey });
   const enqueued = events.add(event);
   yield* events.store();
@@ -56,21 +56,21 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
 export interface EventBatch {
   /** Throws `busy` if too many wait. */
   add(event: Omit<NewEvent, "sessionKey">): Enqueued;
-  /** Stores all of them in one script. */
-  store(): Script<void>;
+  /** Stores all of them in one transaction. */
+  store(): Transaction<void>;
 }
 
 /** @param dedupeKey key of the single event to be added; undefined for several, which have no keys */
 export function* openEvents(
   sessionKey: string,
   { eventsMax, dedupeKey }: { eventsMax: number; dedupeKey?: string | undefined },
-): Script<EventBatch> {
+): Transaction<EventBatch> {
   const [twin, waiting] = yield* parallel(findTwin(sessionKey, dedupeKey), countEvents(sessionKey));
   return new Events(sessionKey, { eventsMax, twin, waiting });
 }
 
 /** The waiting event of the same key; without a key, the newest event. */
-const findTwin = (sessionKey: string, dedupeKey: string | undefined): Script<EventRow | undefined> =>
+const findTwin = (sessionKey: string, dedupeKey: string | undefined): Transaction<EventRow | undefined> =>
   dedupeKey === undefined
     ? queryOne<EventRow>(NEWEST, sessionKey)
     : queryOne<EventRow>(
@@ -127,7 +127,7 @@ class Events implements EventBatch {
     return "queued";
   }
 
-  *store(): Script<void> {
+  *store(): Transaction<void> {
     const joined = this.#rows.filter(({ seq, added }) => seq !== undefined && added > 0);
     const rows = this.#rows.filter(({ seq }) => seq === undefined);
     const values = rows.map((row) => [this.#sessionKey, row.added, ...KEPT.map((column) => row[column])]);
@@ -191,7 +191,7 @@ function join(waiting: Row, { text, is_wrapped, source, wants_heartbeat, is_deli
   waiting.is_delivered &= is_delivered;
 }
 
-const update = (row: Row): Script<number> =>
+const update = (row: Row): Transaction<number> =>
   execute(
     `UPDATE session_events SET count = count + $1, last_at = $2, text = $3, is_wrapped = $4, source = $5,
        wants_heartbeat = wants_heartbeat | $6, is_delivered = is_delivered & $7 WHERE seq = $8`,
@@ -206,14 +206,14 @@ const update = (row: Row): Script<number> =>
   );
 
 /** Number of waiting events; merged ones count once. */
-export function* countEvents(sessionKey: string): Script<number> {
+export function* countEvents(sessionKey: string): Transaction<number> {
   return (yield* queryOne<{ n: number }>(COUNT, sessionKey))?.n ?? 0;
 }
 
 const COUNT = "SELECT n FROM session_event_counts WHERE session_key = $1";
 
 /** The oldest first. */
-export function* waitingEvents(options: { sessionKey: string; limit: number }): Script<readonly WaitingEvent[]> {
+export function* waitingEvents(options: { sessionKey: string; limit: number }): Transaction<readonly WaitingEvent[]> {
   const text = "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq LIMIT $2";
   const rows = yield* queryAll<EventRow>(text, options.sessionKey, options.limit);
   return rows.map((row) => ({
@@ -234,21 +234,21 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
  * @param checkedAt time of the last check: every event that waited then asks for one; absent: only events with
  * `wantsHeartbeat` count
  */
-export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Script<boolean> {
+export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Transaction<boolean> {
   const text = `SELECT 1 FROM session_events
     WHERE session_key = $1 AND (wants_heartbeat = 1 OR created_at <= $2) LIMIT 1`;
   return (yield* queryOne(text, sessionKey, checkedAt)) !== undefined;
 }
 
 /** Marks the oldest waiting event as asking for a heartbeat. Returns false if one already asks, or none waits. */
-export function* hastenEvents(sessionKey: string): Script<boolean> {
+export function* hastenEvents(sessionKey: string): Transaction<boolean> {
   if (yield* wantsHeartbeat(sessionKey)) return false;
   const oldest = "SELECT min(seq) FROM session_events WHERE session_key = $1";
   return (yield* execute(`UPDATE session_events SET wants_heartbeat = 1 WHERE seq = (${oldest})`, sessionKey)) > 0;
 }
 
 /** Removes the events that a turn saw; belongs in the transaction that stores the turn. */
-export function* consumeEvents(seen: readonly SeenEvent[]): Script<void> {
+export function* consumeEvents(seen: readonly SeenEvent[]): Transaction<void> {
   for (const { seq, count } of seen) {
     const removed = yield* execute("DELETE FROM session_events WHERE seq = $1 AND count <= $2", seq, count);
     if (removed > 0) continue;

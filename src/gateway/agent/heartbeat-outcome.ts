@@ -3,7 +3,7 @@
  * acknowledgement, repeats the last reply, or has no target.
  */
 import { isRecent } from "../../base/index.ts";
-import { execute, queryOne, type Script } from "../database/store.ts";
+import { execute, queryOne, type Transaction } from "../database/store.ts";
 import type { Target } from "../channels/channel.ts";
 import { stripAck } from "./ack.ts";
 import type { HeartbeatConfig } from "./config.ts";
@@ -15,8 +15,8 @@ export interface HeartbeatDelivery {
   readonly resolveTarget: (asked: {
     readonly channel: string;
     readonly to?: string;
-  }) => Script<Target | { readonly reason: string }>;
-  readonly addReply: (reply: { groupId: string; target: Target; text: string; now: number }) => Script<void>;
+  }) => Transaction<Target | { readonly reason: string }>;
+  readonly addReply: (reply: { groupId: string; target: Target; text: string; now: number }) => Transaction<void>;
   /** Asks the channels to look for new messages. */
   readonly sendReplies: () => void;
 }
@@ -47,13 +47,13 @@ const SAME_REPLY_MS = 24 * 60 * 60_000;
 const PREVIEW_CHARS = 200;
 
 /** Time of the last heartbeat; undefined before the first. */
-export function* lastHeartbeat(sessionKey: string): Script<number | undefined> {
+export function* lastHeartbeat(sessionKey: string): Transaction<number | undefined> {
   const text = "SELECT last_at FROM heartbeats WHERE session_key = $1";
   return (yield* queryOne<{ last_at: number }>(text, sessionKey))?.last_at;
 }
 
 /** Stores an answer of the model and queues its delivery. */
-export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
+export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): Transaction<HeartbeatOutcome> {
   const { sessionKey, runId, result, config, now } = reply;
   const outcome = yield* deliver(reply, delivery);
   const isIdle = outcome.kind.startsWith("ok-") && result.record.seen.length === 0;
@@ -78,7 +78,7 @@ export const heartbeatTarget = (
   { resolveTarget }: Pick<HeartbeatDelivery, "resolveTarget">,
 ): ReturnType<HeartbeatDelivery["resolveTarget"]> => resolveTarget({ channel, ...(to === undefined ? {} : { to }) });
 
-function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
+function* deliver(reply: Reply, delivery: HeartbeatDelivery): Transaction<HeartbeatOutcome> {
   const { runId, result, config, now } = reply;
   const text = replyOf(result, config.ackMaxChars);
   if (text === undefined) {
@@ -98,7 +98,7 @@ function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOu
   return { kind: "sent", ...said };
 }
 
-function* wasSent({ sessionKey, text, now }: Reply & { text: string }): Script<boolean> {
+function* wasSent({ sessionKey, text, now }: Reply & { text: string }): Transaction<boolean> {
   const last = yield* queryOne<{ sent_text: string | null; sent_at: number | null }>(
     "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = $1",
     sessionKey,

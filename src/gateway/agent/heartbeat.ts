@@ -6,7 +6,7 @@
  */
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease, Peers } from "../database/peers.ts";
-import type { Script, Store } from "../database/store.ts";
+import type { Transaction, Store } from "../database/store.ts";
 import { isActive } from "./active-hours.ts";
 import type { Agent } from "./agent.ts";
 import { waitingEvents, wantsHeartbeat } from "./events.ts";
@@ -241,7 +241,7 @@ export class Heartbeat {
     return outcome;
   }
 
-  *#conclude(reply: Reply): Script<HeartbeatOutcome> {
+  *#conclude(reply: Reply): Transaction<HeartbeatOutcome> {
     if (yield* this.#lease.holds()) return yield* concludeHeartbeat(reply, this.#parts.delivery);
     return { kind: "skipped", reason: "another node leads by now" };
   }

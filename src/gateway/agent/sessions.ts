@@ -1,9 +1,9 @@
 /**
- * Sessions: append-only transcripts by key. All functions are scripts, so that callers store a turn and its
- * consequences in one transaction.
+ * Sessions: append-only transcripts by key. All functions are parts of transactions, so that callers store a turn and
+ * its consequences in one.
  */
 import { AppError } from "../../base/index.ts";
-import { execute, placeholders, queryAll, queryOne, type Script } from "../database/store.ts";
+import { execute, placeholders, queryAll, queryOne, type Transaction } from "../database/store.ts";
 import type { Target } from "../channels/channel.ts";
 import type { Message } from "../../runtime/portable.ts";
 
@@ -46,7 +46,7 @@ export interface Append {
 }
 
 /** Throws `conflict` if the session has ended, or this run is in the transcript already. */
-export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append): Script<void> {
+export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append): Transaction<void> {
   yield* checkOpen(sessionKey);
   yield* touch({ sessionKey, isEphemeral, now });
   if (yield* queryOne("SELECT 1 FROM session_entries WHERE run_id = $1 LIMIT 1", runId)) {
@@ -69,12 +69,12 @@ export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append
 }
 
 /** Throws `conflict` if the session has ended. */
-export function* checkOpen(sessionKey: string): Script<void> {
+export function* checkOpen(sessionKey: string): Transaction<void> {
   if ((yield* findSession(sessionKey))?.endedAt === undefined) return;
   throw new AppError("conflict", `session '${sessionKey}' has ended`);
 }
 
-function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number }): Script<void> {
+function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number }): Transaction<void> {
   const { sessionKey, isEphemeral, now } = options;
   yield* execute(
     `INSERT INTO sessions (key, is_ephemeral, created_at, updated_at) VALUES ($1, $2, $3, $3)
@@ -86,7 +86,7 @@ function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number
 }
 
 /** Closes the session for new entries; its transcript stays readable. */
-export function* endSession({ sessionKey, now }: { sessionKey: string; now: number }): Script<void> {
+export function* endSession({ sessionKey, now }: { sessionKey: string; now: number }): Transaction<void> {
   yield* execute("UPDATE sessions SET ended_at = $1 WHERE key = $2 AND ended_at IS NULL", now, sessionKey);
 }
 
@@ -117,13 +117,13 @@ const sessionOf = (row: SessionRow): Session => ({
         },
 });
 
-export function* findSession(key: string): Script<Session | undefined> {
+export function* findSession(key: string): Transaction<Session | undefined> {
   const row = yield* queryOne<SessionRow>("SELECT * FROM sessions WHERE key = $1", key);
   return row ? sessionOf(row) : undefined;
 }
 
 /** Remembers the conversation's target, for messages to `last`. */
-export function* setRoute(options: { sessionKey: string; route: Target; now: number }): Script<void> {
+export function* setRoute(options: { sessionKey: string; route: Target; now: number }): Transaction<void> {
   const { sessionKey, route, now } = options;
   yield* touch({ sessionKey, isEphemeral: false, now });
   yield* execute(
@@ -163,7 +163,7 @@ export function* listEntries({
   sessionKey: string;
   limit: number;
   before?: number;
-}): Script<readonly Entry[]> {
+}): Transaction<readonly Entry[]> {
   const rows = yield* queryAll<EntryRow>(
     "SELECT * FROM session_entries WHERE session_key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
     sessionKey,
@@ -185,7 +185,7 @@ export interface History {
 }
 
 /** The history that a session's next turn continues: the last compaction, and the messages after it. */
-export function* historyOf(sessionKey: string): Script<History> {
+export function* historyOf(sessionKey: string): Transaction<History> {
   const last = yield* queryOne<EntryRow>(
     "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
     sessionKey,
@@ -216,7 +216,7 @@ export const pruneSessions = ({
   idleSince: number;
   keep: readonly string[];
   limit: number;
-}): Script<number> =>
+}): Transaction<number> =>
   execute(
     `DELETE FROM sessions WHERE key IN (SELECT key FROM sessions WHERE updated_at < $1
        AND key NOT IN (${placeholders(keep, 2)})

@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/index.ts";
 import type { Trace } from "../../base/tracing.ts";
 import type { ChatRuntime } from "../../runtime/portable.ts";
-import type { Script, Store } from "../database/store.ts";
+import type { Transaction, Store } from "../database/store.ts";
 import type { ToolServers } from "./calls/server-tools.ts";
 import type { SeenEvent } from "./events.ts";
 import type { ModelSource } from "./models.ts";
@@ -36,7 +36,7 @@ export interface TurnRequest {
    * Throws if another process has the run by now. Turns without it have no tools of tool servers, because their calls
    * are journaled by run.
    */
-  readonly checkOwner?: () => Script<void>;
+  readonly checkOwner?: () => Transaction<void>;
   /** Aborting it stops the model. */
   readonly signal: AbortSignal;
   readonly onText?: (text: string) => void;

@@ -3,7 +3,7 @@
  * it answers. Stores nothing: the result holds the entries for the caller's transaction.
  */
 import { AppError, checkNotCancelled, type Clock, isTemporary, messageOf } from "../../base/index.ts";
-import type { Script } from "../database/store.ts";
+import type { Transaction } from "../database/store.ts";
 import type { Message } from "../../runtime/portable.ts";
 import { Journal } from "./calls/journal.ts";
 import { isServerTool, offerServerTools } from "./calls/server-tools.ts";
@@ -214,7 +214,7 @@ export interface StoreTurn {
 }
 
 /** Appends a turn to its transcript and removes the events that it saw, in one transaction. */
-export function* storeTurn({ record, ...turn }: StoreTurn): Script<void> {
+export function* storeTurn({ record, ...turn }: StoreTurn): Transaction<void> {
   if (record.entries.length === 0) return;
   yield* append({ ...turn, entries: record.entries });
   yield* consumeEvents(record.seen);

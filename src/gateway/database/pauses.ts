@@ -1,6 +1,6 @@
 /** The pause of all turns in the database: the table has a row, or none. */
 import type { Migration } from "./database.ts";
-import { execute, queryOne, type Script } from "./store.ts";
+import { execute, queryOne, type Transaction } from "./store.ts";
 
 /** For SQLite; PostgreSQL nodes have the table among their own. */
 export const pauseMigrations: readonly Migration[] = [
@@ -15,12 +15,12 @@ export const pauseMigrations: readonly Migration[] = [
   },
 ];
 
-export function* isPaused(): Script<boolean> {
+export function* isPaused(): Transaction<boolean> {
   return (yield* queryOne("SELECT 1 FROM pauses")) !== undefined;
 }
 
 /** @param now epoch milliseconds; an earlier start stays */
-export const beginPause = (now: number): Script<number> =>
+export const beginPause = (now: number): Transaction<number> =>
   execute("INSERT INTO pauses (since) VALUES ($1) ON CONFLICT DO NOTHING", now);
 
-export const endPause = (): Script<number> => execute("DELETE FROM pauses");
+export const endPause = (): Transaction<number> => execute("DELETE FROM pauses");

@@ -3,7 +3,7 @@
  * itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` implements shared databases.
  */
 import { hostname } from "node:os";
-import type { Script } from "./store.ts";
+import type { Transaction } from "./store.ts";
 
 /**
  * Notifications between nodes, sent after the commit. They are hints: polling finds what a node missed.
@@ -34,7 +34,7 @@ export interface Lease {
   /** True if this node holds it, as far as it knows without asking. */
   readonly isHeld: boolean;
   /** True if this node holds it, in the transaction that depends on it. */
-  holds(): Script<boolean>;
+  holds(): Transaction<boolean>;
   /** Calls `listener` whenever `isHeld` changes. */
   onChange(listener: (isHeld: boolean) => void): void;
 }
@@ -69,9 +69,9 @@ export interface Peers {
   /** Number of nodes that this one knows, itself included. */
   readonly count: number;
   /** The given owners that have left. */
-  gone(owners: readonly string[]): Script<string[]>;
+  gone(owners: readonly string[]): Transaction<string[]>;
   /** All nodes, the oldest first; empty if the database is this process's alone. */
-  nodes(): Script<readonly NodeStatus[]>;
+  nodes(): Transaction<readonly NodeStatus[]>;
   /** True if all nodes have paused their turns. */
   readonly isPaused: boolean;
   /**
@@ -96,7 +96,7 @@ export interface Peers {
 
 const HELD: Lease = { isHeld: true, holds: () => held(), onChange: () => {} };
 
-function* held(): Script<boolean> {
+function* held(): Transaction<boolean> {
   yield* [];
   return true;
 }

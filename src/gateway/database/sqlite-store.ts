@@ -1,14 +1,14 @@
-/** A store in a SQLite file: scripts run synchronously, writes share commits. */
+/** A store in a SQLite file: transactions run synchronously, writes share commits. */
 import { Writer, type Database } from "./database.ts";
 import { AppError } from "../../base/index.ts";
-import { isList, type Ask, type Insert, type Script, type Store, type Value } from "./store.ts";
+import { isList, type Ask, type Insert, type Transaction, type Store, type Value } from "./store.ts";
 
 /** Statements that stay prepared; texts with lists have many forms. */
 const PREPARED_MAX = 256;
 
 type Prepared = ReturnType<Database["prepare"]>;
 
-type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
+type GroupTransaction = (inputs: readonly unknown[]) => Transaction<readonly unknown[]>;
 
 interface Asked {
   readonly input: unknown;
@@ -21,37 +21,37 @@ export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #writer: Writer;
   readonly #prepared = new Map<string, Prepared>();
-  /** Inputs of scripts that have not run yet. */
-  readonly #waiting = new Map<GroupScript, Asked[]>();
+  /** Inputs of transactions that have not run yet. */
+  readonly #waiting = new Map<GroupTransaction, Asked[]>();
 
   constructor(db: Database) {
     this.#db = db;
     this.#writer = new Writer(db);
   }
 
-  write<T>(script: () => Script<T>): Promise<T> {
-    return this.#writer.write(() => this.#run(script()));
+  write<T>(transaction: () => Transaction<T>): Promise<T> {
+    return this.#writer.write(() => this.#run(transaction()));
   }
 
-  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
+  writeEach<I, O>(transaction: (inputs: readonly I[]) => Transaction<readonly O[]>, input: I): Promise<O> {
     const { promise, resolve, reject } = Promise.withResolvers<O>();
     const asked = { input, resolve: resolve as (result: unknown) => void, reject };
-    const waiting = this.#waiting.get(script as GroupScript);
+    const waiting = this.#waiting.get(transaction as GroupTransaction);
     if (waiting) waiting.push(asked);
-    else void this.#writeGroup(script as GroupScript, [asked]);
+    else void this.#writeGroup(transaction as GroupTransaction, [asked]);
     return promise;
   }
 
   /** @param group further inputs may join it until it runs */
-  async #writeGroup(script: GroupScript, group: Asked[]): Promise<void> {
-    this.#waiting.set(script, group);
+  async #writeGroup(transaction: GroupTransaction, group: Asked[]): Promise<void> {
+    this.#waiting.set(transaction, group);
     const leave = (): void => {
-      if (this.#waiting.get(script) === group) this.#waiting.delete(script);
+      if (this.#waiting.get(transaction) === group) this.#waiting.delete(transaction);
     };
     try {
       const results = await this.#writer.write(() => {
         leave();
-        return this.#run(script(group.map(({ input }) => input)));
+        return this.#run(transaction(group.map(({ input }) => input)));
       });
       for (let i = 0; i < group.length; i++) group[i]!.resolve(results[i]);
     } catch (error) {
@@ -60,12 +60,12 @@ export class SqliteStore implements Store {
       if (group.length === 1 || isLost) for (const { reject } of group) reject(error);
       else
         for (const each of group)
-          this.#writer.write(() => this.#run(script([each.input]))[0]).then(each.resolve, each.reject);
+          this.#writer.write(() => this.#run(transaction([each.input]))[0]).then(each.resolve, each.reject);
     }
   }
 
-  read<T>(script: () => Script<T>): Promise<T> {
-    return Promise.try(() => this.#run(script()));
+  read<T>(transaction: () => Transaction<T>): Promise<T> {
+    return Promise.try(() => this.#run(transaction()));
   }
 
   get failure(): AppError | undefined {
@@ -79,17 +79,17 @@ export class SqliteStore implements Store {
     this.#db.close();
   }
 
-  #run<T>(script: Script<T>): T {
-    let step = script.next();
+  #run<T>(transaction: Transaction<T>): T {
+    let step = transaction.next();
     while (!step.done) {
       let answer: unknown;
       try {
         answer = this.#answer(step.value);
       } catch (error) {
-        step = script.throw(error);
+        step = transaction.throw(error);
         continue;
       }
-      step = script.next(answer);
+      step = transaction.next(answer);
     }
     return step.value;
   }

@@ -1,6 +1,6 @@
 /**
- * The gateway's database interface. A transaction is a script: a generator that yields statements, receives their
- * results, and can await nothing else. So one text runs synchronously inside SQLite's group commit, and asynchronously
+ * The gateway's database interface. A transaction is a generator that yields statements, receives their results, and
+ * can await nothing else. So one text runs synchronously inside SQLite's group commit, and asynchronously
  * on PostgreSQL.
  *
  * Statements suit every database: placeholders `$1`, `$2` … first appear in order, a parameter that is only compared
@@ -13,7 +13,7 @@ export type Value = string | number | null | Uint8Array;
 /** One SQL text for all databases, or one for each. */
 export type SqlText = string | { readonly sqlite: string; readonly postgres: string };
 
-/** A statement that a script yields. */
+/** A statement that a transaction yields. */
 export type Statement =
   /** Made by `queryOne`, `queryAll` and `execute`. */
   | { readonly text: SqlText; readonly values: readonly Value[]; readonly wants: "one" | "all" | "changes" }
@@ -45,19 +45,19 @@ export interface Whole {
  * A transaction, or a part of one. The runner sends each statement's result back into the generator; a list gets a
  * list.
  */
-export type Script<T> = Generator<Ask, T, unknown>;
+export type Transaction<T> = Generator<Ask, T, unknown>;
 
 /** The first row; undefined without rows. */
-export function* queryOne<Row>(text: SqlText, ...values: readonly Value[]): Script<Row | undefined> {
+export function* queryOne<Row>(text: SqlText, ...values: readonly Value[]): Transaction<Row | undefined> {
   return (yield { text, values, wants: "one" }) as Row | undefined;
 }
 
-export function* queryAll<Row>(text: SqlText, ...values: readonly Value[]): Script<Row[]> {
+export function* queryAll<Row>(text: SqlText, ...values: readonly Value[]): Transaction<Row[]> {
   return (yield { text, values, wants: "all" }) as Row[];
 }
 
 /** Returns the number of changed rows. */
-export function* execute(text: SqlText, ...values: readonly Value[]): Script<number> {
+export function* execute(text: SqlText, ...values: readonly Value[]): Transaction<number> {
   return (yield { text, values, wants: "changes" }) as number;
 }
 
@@ -65,12 +65,12 @@ export function* execute(text: SqlText, ...values: readonly Value[]): Script<num
  * The first result row for each row of values, in order; one statement on databases with round trips.
  * @param text its parameters are texts: cast what is compared with a number
  */
-export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Script<(Row | undefined)[]> {
+export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Transaction<(Row | undefined)[]> {
   return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);
 }
 
 /** Inserts rows in order. */
-export function* insertAll(insert: Insert): Script<void> {
+export function* insertAll(insert: Insert): Transaction<void> {
   if (insert.rows.length > 0) yield { insert, wants: "inserted" };
 }
 
@@ -78,7 +78,9 @@ export function* insertAll(insert: Insert): Script<void> {
  * Runs independent parts concurrently. If one throws, so does this. They read texts, numbers and booleans only, because
  * results may travel as JSON.
  */
-export function* parallel<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
+export function* parallel<const Parts extends readonly Transaction<unknown>[]>(
+  ...parts: Parts
+): Transaction<Results<Parts>> {
   const steps = parts.map((part) => part.next());
   for (;;) {
     const open = steps.flatMap((step, i) => (step.done ? [] : [{ i, ask: step.value }]));
@@ -88,12 +90,12 @@ export function* parallel<const Parts extends readonly Script<unknown>[]>(...par
   }
 }
 
-type Results<Parts extends readonly Script<unknown>[]> = {
-  -readonly [I in keyof Parts]: Parts[I] extends Script<infer T> ? T : never;
+type Results<Parts extends readonly Transaction<unknown>[]> = {
+  -readonly [I in keyof Parts]: Parts[I] extends Transaction<infer T> ? T : never;
 };
 
-/** A part of a script that is rolled back alone if it throws. */
-export function* undoable<T>(part: Script<T>): Script<T> {
+/** A part of a transaction that is rolled back alone if it throws. */
+export function* undoable<T>(part: Transaction<T>): Transaction<T> {
   yield* execute("SAVEPOINT part");
   try {
     const result = yield* part;
@@ -106,10 +108,11 @@ export function* undoable<T>(part: Script<T>): Script<T> {
 }
 
 /**
- * A part that yields once. If some of it fails, it is rolled back and the script may go on. Its results are discarded.
- * @param isLast true if the script yields nothing after it, so that it can be sent with the commit
+ * A part that yields once. If some of it fails, it is rolled back and the transaction may go on.
+ * Its results are discarded.
+ * @param isLast true if the transaction yields nothing after it, so that it can be sent with the commit
  */
-export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Script<void> {
+export function* whole(part: Transaction<void>, { isLast }: { isLast: boolean }): Transaction<void> {
   const step = part.next();
   if (!step.done) yield { part: step.value, isLast, wants: "whole" };
 }
@@ -117,7 +120,7 @@ export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Scr
 export const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 
 /** If the whole transaction is rolled back already, throws the cause. */
-function* undo(cause: unknown): Script<void> {
+function* undo(cause: unknown): Transaction<void> {
   try {
     yield* execute("ROLLBACK TO SAVEPOINT part");
     yield* execute("RELEASE SAVEPOINT part");
@@ -135,21 +138,21 @@ export const placeholders = (values: readonly Value[], first: number): string =>
 
 export interface Store {
   /**
-   * Runs a script as one transaction; resolves with its result once that is durable. A script that throws is rolled
-   * back alone, and its error is the rejection; `storage` means that the database failed. It may run more than once:
+   * Runs a transaction; resolves with its result once that is durable. One that throws is rolled back alone, and its
+   * error is the rejection; `storage` means that the database failed. It may run more than once:
    * its only effects are in the database.
    */
-  write<T>(script: () => Script<T>): Promise<T>;
+  write<T>(transaction: () => Transaction<T>): Promise<T>;
   /**
-   * Like `write`, for a script with many concurrent callers: one run may get several waiting inputs, and returns as
-   * many results, in order. If it throws, it is run for each input alone. Its plans may be cached: each statement finds
-   * its rows by an index, whatever the size of the tables.
+   * Like `write`, for a transaction with many concurrent callers: one run may get several waiting inputs, and returns
+   * as many results, in order. If it throws, it is run for each input alone. Its plans may be cached: each statement
+   * finds its rows by an index, whatever the size of the tables.
    */
-  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
-  /** Runs a read-only script. Data that it sees may not be durable yet. */
-  read<T>(script: () => Script<T>): Promise<T>;
+  writeEach<I, O>(transaction: (inputs: readonly I[]) => Transaction<readonly O[]>, input: I): Promise<O>;
+  /** Runs a read-only transaction. Data that it sees may not be durable yet. */
+  read<T>(transaction: () => Transaction<T>): Promise<T>;
   /** The error of the last commit; undefined if it succeeded. */
   readonly failure: AppError | undefined;
-  /** Resolves once all pending work is stored. No script may follow. */
+  /** Resolves once all pending work is stored. No transaction may follow. */
   close(): Promise<void>;
 }

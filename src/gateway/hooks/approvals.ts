@@ -3,7 +3,7 @@ import { type Approval, chatOf, decide, listApprovals, type Verdict } from "../a
 import { operator, plain } from "../agent/boundary/passage.ts";
 import { AppError } from "../../base/index.ts";
 import type { Peers } from "../database/peers.ts";
-import type { Script, Store } from "../database/store.ts";
+import type { Transaction, Store } from "../database/store.ts";
 import type { HookAction } from "./action.ts";
 import type { Deliveries } from "./queue/deliveries/deliveries.ts";
 import type { AcceptRequest } from "./queue/deliveries/request.ts";
@@ -88,7 +88,7 @@ function* decideInChat(
   action: HookAction,
   { verdict, code }: Answer,
   { ports, now }: Pick<ApprovalDeps, "ports"> & { readonly now: number },
-): Script<Approval | undefined> {
+): Transaction<Approval | undefined> {
   const asked = yield* chatOf(code);
   if (!asked || action.kind !== "agent") return undefined;
   const { channel, to } = action;

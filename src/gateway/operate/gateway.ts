@@ -10,7 +10,7 @@ import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { NodeStatus } from "../database/peers.ts";
-import type { Script, Store } from "../database/store.ts";
+import type { Transaction, Store } from "../database/store.ts";
 import type { Tracer } from "../../base/tracing.ts";
 import type { Target } from "../channels/channel.ts";
 import { textOutcome } from "../channels/outbox/messages.ts";
@@ -259,7 +259,7 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
   };
   const fallbackTargets = function* (
     names: readonly string[] = snapshot().hooks.fallbackChannels,
-  ): Script<readonly Target[]> {
+  ): Transaction<readonly Target[]> {
     const targets: Target[] = [];
     for (const channel of names) {
       const found = yield* resolve({ channel });

@@ -4,7 +4,7 @@
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { Lease } from "../database/peers.ts";
-import type { Script } from "../database/store.ts";
+import type { Transaction } from "../database/store.ts";
 import { mailAccount } from "../hooks/mail/config.ts";
 import { MailListener, type ListenerDeps, type ListenerSettings } from "../hooks/mail/listener.ts";
 import { noMails, type MailStatus } from "../hooks/mail/status.ts";
@@ -71,14 +71,14 @@ function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | unde
 
 /** Makes its writes and acceptances fail once another node leads. */
 function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDeps, "mails"> {
-  function* check<T>(script: () => Script<T>): Script<T> {
-    if (yield* lease.holds()) return yield* script();
+  function* check<T>(transaction: () => Transaction<T>): Transaction<T> {
+    if (yield* lease.holds()) return yield* transaction();
     throw new AppError("conflict", "another node listens to the mailbox by now");
   }
   const { store, accept } = deps;
   const led: ListenerDeps["store"] = {
-    write: (script) => store.write(() => check(script)),
-    read: (script) => store.read(script),
+    write: (transaction) => store.write(() => check(transaction)),
+    read: (transaction) => store.read(transaction),
   };
   return {
     ...deps,
@@ -87,6 +87,6 @@ function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDe
   };
 }
 
-function* nothing(): Script<void> {
+function* nothing(): Transaction<void> {
   yield* [];
 }

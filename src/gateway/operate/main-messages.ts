@@ -8,7 +8,7 @@ import { mainSessionKey } from "../agent/session-key.ts";
 import { setRoute } from "../agent/sessions.ts";
 import { AppError, type Logger } from "../../base/index.ts";
 import { external, operator } from "../agent/boundary/passage.ts";
-import type { Script } from "../database/store.ts";
+import type { Transaction } from "../database/store.ts";
 import { isLast } from "../channels/resolve.ts";
 import { textMessages } from "../channels/outbox/messages.ts";
 import type { Settled } from "../channels/outbox/outbox.ts";
@@ -24,7 +24,7 @@ export interface MainMessageParts {
 const REASON_CHARS_MAX = 500;
 
 /** For the outbox: part of the transaction in which the last message of a text ends. */
-export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled: Settled) => Script<void> {
+export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled: Settled) => Transaction<void> {
   return function* ({ groupId, kind, reason }) {
     if (yield* findRun(groupId)) return;
     const { session, agents } = snapshot();

@@ -2,12 +2,12 @@
  * Detects tables that a newer version made or changed: this version keeps working with them, as rolling upgrades need.
  */
 import type { Migration } from "../database/database.ts";
-import { queryAll, type Script } from "../database/store.ts";
+import { queryAll, type Transaction } from "../database/store.ts";
 import { VERSION } from "../../base/index.ts";
 import type { Finding } from "./report.ts";
 
 /** Names of migrations that ran on the tables and are unknown here. */
-export function* newerMigrations(known: readonly Migration[]): Script<string[]> {
+export function* newerMigrations(known: readonly Migration[]): Transaction<string[]> {
   const names = new Set(known.map(({ name }) => name));
   const rows = yield* queryAll<{ name: string }>("SELECT name FROM migrations ORDER BY name");
   return rows.flatMap(({ name }) => (names.has(name) ? [] : [name]));

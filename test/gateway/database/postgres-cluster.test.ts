@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { joinCluster } from "../../../src/gateway/database/postgres/cluster.ts";
 import { clusterMigrations } from "../../../src/gateway/database/postgres/cluster-tables.ts";
 import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
-import type { Script, Store } from "../../../src/gateway/database/store.ts";
+import type { Transaction, Store } from "../../../src/gateway/database/store.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
 
@@ -144,7 +144,7 @@ function setAhead(store: Store): Store {
   return store;
 }
 
-function* asked<T>(script: Script<T>): Script<T> {
+function* asked<T>(script: Transaction<T>): Transaction<T> {
   let step = script.next();
   while (!step.done) {
     const answer = yield step.value;

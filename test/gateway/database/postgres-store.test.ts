@@ -9,14 +9,14 @@ import {
   queryEach,
   queryOne,
   whole,
-  type Script,
+  type Transaction,
 } from "../../../src/gateway/database/store.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
 
 const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY, n BIGINT)" };
-const put = (word: string, n = 0): Script<number> => execute("INSERT INTO words VALUES ($1, $2)", word, n);
-const words = (): Script<{ word: string; n: number }[]> => queryAll("SELECT word, n FROM words ORDER BY word");
+const put = (word: string, n = 0): Transaction<number> => execute("INSERT INTO words VALUES ($1, $2)", word, n);
+const words = (): Transaction<{ word: string; n: number }[]> => queryAll("SELECT word, n FROM words ORDER BY word");
 
 describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   let server: PostgresServer;
@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   test("inputs of one moment are one script's; one that cannot be held is refused alone, half a character is none", async () => {
     const store = await open();
     const given: number[] = [];
-    function* add(inputs: readonly string[]): Script<readonly string[]> {
+    function* add(inputs: readonly string[]): Transaction<readonly string[]> {
       given.push(inputs.length);
       const found = yield* queryEach<{ n: number }>(
         "SELECT n FROM words WHERE word = $1",
@@ -82,10 +82,10 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
 
   test("plans are kept for scripts of several inputs alone, whatever was undone before; none is compiled", async () => {
     const store = await open();
-    const mode = (): Script<{ mode: string } | undefined> =>
+    const mode = (): Transaction<{ mode: string } | undefined> =>
       queryOne(`SELECT current_setting('plan_cache_mode') || ', seqscan ' || current_setting('enable_seqscan') ||
         ', jit ' || current_setting('jit') AS mode`);
-    function* each(inputs: readonly string[]): Script<readonly string[]> {
+    function* each(inputs: readonly string[]): Transaction<readonly string[]> {
       if (inputs[0] === "fails") yield* put("twice");
       return [(yield* mode())!.mode];
     }
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
 
   test("a text that cannot be held, and that is only inserted, is refused alone", async () => {
     const store = await open();
-    function* add(inputs: readonly string[]): Script<readonly string[]> {
+    function* add(inputs: readonly string[]): Transaction<readonly string[]> {
       const rows = inputs.map((word) => [word, 1]);
       yield* whole(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
       return inputs;
@@ -145,7 +145,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
 
   test("scripts of several processes are serial: what one read holds until it wrote", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => open({ schema: "shared" })));
-    const next = function* (): Script<number> {
+    const next = function* (): Transaction<number> {
       const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM words"))!;
       yield* queryOne("SELECT pg_sleep(0.002)");
       return yield* put(`${n}`, n);

@@ -5,13 +5,13 @@ import {
   queryAll,
   queryOne,
   undoable,
-  type Script,
+  type Transaction,
 } from "../../../src/gateway/database/store.ts";
 import { openStore } from "../../stores.ts";
 
 const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY) STRICT" };
-const put = (word: string): Script<number> => execute("INSERT INTO words VALUES ($1)", word);
-function* words(): Script<string[]> {
+const put = (word: string): Transaction<number> => execute("INSERT INTO words VALUES ($1)", word);
+function* words(): Transaction<string[]> {
   return (yield* queryAll<{ word: string }>("SELECT word FROM words ORDER BY word")).map(({ word }) => word);
 }
 
@@ -51,11 +51,11 @@ test("a script that throws undoes itself alone; one that catches what a statemen
 
 test("an undoable part that throws leaves what was before it, also inside of another", async () => {
   const store = openStore([TABLE]);
-  function* inner(): Script<void> {
+  function* inner(): Transaction<void> {
     yield* put("inner");
     throw new Error("inner");
   }
-  function* outer(): Script<string> {
+  function* outer(): Transaction<string> {
     yield* put("outer");
     try {
       yield* undoable(inner());

@@ -7,7 +7,7 @@ import { keepHouse, tidy } from "../../../src/gateway/operate/housekeeping.ts";
 import { manualClock } from "../agent/parts.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
-import { execute, queryOne, type Script } from "../../../src/gateway/database/store.ts";
+import { execute, queryOne, type Transaction } from "../../../src/gateway/database/store.ts";
 
 const WAIT_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -15,7 +15,7 @@ const DAY_MS = 24 * HOUR_MS;
 const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
 
 /** Makes all records older. */
-function* age(ms: number): Script<void> {
+function* age(ms: number): Transaction<void> {
   for (const [table, ...columns] of TIMES) {
     const older = columns.map((column) => `${column} = ${column} - ${ms}`);
     yield* execute(`UPDATE ${table} SET ${older.join(", ")}`);

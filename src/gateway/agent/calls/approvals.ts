@@ -3,7 +3,7 @@
  * restarts and nodes. An approval is for the digest of the call's tool and arguments.
  */
 import { AppError, type Fields } from "../../../base/index.ts";
-import { execute, queryAll, queryOne, type Script } from "../../database/store.ts";
+import { execute, queryAll, queryOne, type Transaction } from "../../database/store.ts";
 import type { Target } from "../../channels/channel.ts";
 
 /** A call that waits for an approval. Times are epoch milliseconds. */
@@ -39,7 +39,7 @@ const UNDECIDED = "code IS NOT NULL AND verdict IS NULL AND state = 'planned'";
 const approvalOf = (row: Row): Approval => ({ ...row, arguments: JSON.parse(row.arguments) as Fields }); // ours
 
 /** The calls that wait, the oldest first. */
-export function* listApprovals(now: number): Script<readonly Approval[]> {
+export function* listApprovals(now: number): Transaction<readonly Approval[]> {
   const rows = yield* queryAll<Row>(
     `SELECT ${COLUMNS} FROM tool_calls WHERE ${UNDECIDED} AND expires_at > $1
        AND run_id IN (SELECT id FROM runs WHERE finished_at IS NULL) ORDER BY created_at, code LIMIT ${LIST_MAX}`,
@@ -49,7 +49,7 @@ export function* listApprovals(now: number): Script<readonly Approval[]> {
 }
 
 /** A run's calls that wait. `wasAsked`: a message about the call was queued, or has no chat to go to. */
-export function* approvalsOf(runId: string): Script<readonly (Approval & { readonly wasAsked: boolean })[]> {
+export function* approvalsOf(runId: string): Transaction<readonly (Approval & { readonly wasAsked: boolean })[]> {
   const rows = yield* queryAll<Row & { readonly asked: number | null }>(
     `SELECT ${COLUMNS}, asked_at AS asked FROM tool_calls WHERE run_id = $1 AND ${UNDECIDED} ORDER BY round, place`,
     runId,
@@ -58,7 +58,7 @@ export function* approvalsOf(runId: string): Script<readonly (Approval & { reado
 }
 
 /** @param chat undefined: the turn answers to no chat */
-export const setAsked = (code: string, chat: Target | undefined, now: number): Script<number> =>
+export const setAsked = (code: string, chat: Target | undefined, now: number): Transaction<number> =>
   execute(
     "UPDATE tool_calls SET asked_at = $1, asked_in = $2 WHERE code = $3",
     now,
@@ -67,7 +67,7 @@ export const setAsked = (code: string, chat: Target | undefined, now: number): S
   );
 
 /** The chat in which a code was asked; undefined: in none, or there is no such code. */
-export function* chatOf(code: string): Script<Target | undefined> {
+export function* chatOf(code: string): Transaction<Target | undefined> {
   const row = yield* queryOne<{ chat: string | null }>("SELECT asked_in AS chat FROM tool_calls WHERE code = $1", code);
   return row?.chat == null ? undefined : (JSON.parse(row.chat) as Target); // setAsked wrote it
 }
@@ -76,7 +76,7 @@ export function* chatOf(code: string): Script<Target | undefined> {
  * Decides, and lets the run go on. An equal decision again changes nothing. Throws `not_found`, or `conflict` if it is
  * decided otherwise, too late, or for another digest.
  */
-export function* decide(code: string, { verdict, by, now, digest }: Verdict): Script<Approval> {
+export function* decide(code: string, { verdict, by, now, digest }: Verdict): Transaction<Approval> {
   const row = yield* queryOne<Row & { verdict: string | null; state: string; finishedAt: number | null }>(
     `SELECT ${COLUMNS}, verdict, state,
        (SELECT finished_at FROM runs WHERE id = run_id) AS "finishedAt" FROM tool_calls WHERE code = $1`,

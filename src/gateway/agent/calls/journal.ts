@@ -3,7 +3,7 @@
  * acted on, and only while this process owns the run.
  */
 import type { Clock, Fields } from "../../../base/index.ts";
-import { execute, insertAll, queryAll, type Script, type Store, type Value } from "../../database/store.ts";
+import { execute, insertAll, queryAll, type Transaction, type Store, type Value } from "../../database/store.ts";
 import type { Message, ToolCall } from "../../../runtime/portable.ts";
 import type { Passage } from "../boundary/passage.ts";
 import { digestOf } from "./digest.ts";
@@ -45,7 +45,7 @@ export interface JournalParts {
   readonly clock: Clock;
   readonly runId: string;
   /** Throws if another process has the run by now. */
-  readonly checkOwner: () => Script<void>;
+  readonly checkOwner: () => Transaction<void>;
 }
 
 /** Longest wait for an approval. */
@@ -166,7 +166,7 @@ type Row = Omit<CallRow, "arguments" | "result" | "isRepeatable"> & {
   readonly isRepeatable: number;
 };
 
-function* loadRounds(runId: string): Script<readonly KnownRound[]> {
+function* loadRounds(runId: string): Transaction<readonly KnownRound[]> {
   const rounds = yield* queryAll<{ round: number; message: string }>(
     "SELECT round, message FROM turn_rounds WHERE run_id = $1 ORDER BY round",
     runId,

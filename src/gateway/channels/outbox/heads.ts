@@ -1,5 +1,5 @@
 /** The first open message of every lane: messages of a lane keep their order. */
-import { queryAll, type Script } from "../../database/store.ts";
+import { queryAll, type Transaction } from "../../database/store.ts";
 import type { OutboxRow } from "./tables.ts";
 
 const LANES_MAX = 100_000; // read at once; further lanes follow when these are done
@@ -8,7 +8,7 @@ const LANES_MAX = 100_000; // read at once; further lanes follow when these are 
 export type Head = Pick<OutboxRow, "seq" | "lane" | "channel" | "attempts" | "next_at" | "sending_at" | "created_at">;
 
 /** Jumps from lane to lane through the index of open messages: one step per lane, however long it is. Oldest first. */
-export const dueHeads = (): Script<Head[]> => queryAll<Head>(HEADS);
+export const dueHeads = (): Transaction<Head[]> => queryAll<Head>(HEADS);
 
 const HEADS = `
   WITH RECURSIVE lanes (lane) AS (

@@ -1,5 +1,5 @@
 /** Texts in the outbox: adds and cancels them, and reads their outcome, in the caller's transaction. */
-import { execute, queryAll, queryOne, type Script } from "../../database/store.ts";
+import { execute, queryAll, queryOne, type Transaction } from "../../database/store.ts";
 import type { Channel, Target } from "../channel.ts";
 import { chunkText } from "../chunk.ts";
 import type { OutboxRow } from "./tables.ts";
@@ -21,12 +21,17 @@ export interface NewText {
 export function* addText(
   { groupId, target, text, now }: NewText,
   channel: Pick<Channel, "chunkLimit" | "chunkUnit"> = UNKNOWN_LIMIT,
-): Script<void> {
+): Transaction<void> {
   const chunks = chunkText(bounded(text), { limit: channel.chunkLimit, unit: channel.chunkUnit });
   const thread = target.thread ?? "";
   const lane = JSON.stringify([target.channel, target.to, thread]);
   const count = chunks.length;
-  const insert = (index: number, chunk: string, state: OutboxRow["state"], reason: string | null): Script<number> =>
+  const insert = (
+    index: number,
+    chunk: string,
+    state: OutboxRow["state"],
+    reason: string | null,
+  ): Transaction<number> =>
     execute(
       `INSERT INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
          state, next_at, reason, created_at, settled_at)
@@ -67,14 +72,14 @@ const CANCEL = `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'c
   reason = 'cancelled', settled_at = $1 WHERE state = 'queued'`;
 
 /** Cancels messages that have not left; one being sent runs to its end. */
-export function* cancelText(groupId: string, now: number): Script<CalledBack> {
+export function* cancelText(groupId: string, now: number): Transaction<CalledBack> {
   const messages = yield* execute(`${CANCEL} AND group_id = $2`, now, groupId);
   const mark = "UPDATE outbox SET cancel_at = $1 WHERE group_id = $2 AND state = 'sending'";
   return { messages, leaving: yield* execute(mark, now, groupId) };
 }
 
 /** Ends a message that was cancelled while it was being sent: there is no further attempt. */
-export const cancelMessage = (seq: number, now: number): Script<number> =>
+export const cancelMessage = (seq: number, now: number): Transaction<number> =>
   execute(`${CANCEL} AND seq = $2 AND cancel_at IS NOT NULL`, now, seq);
 
 /** The outcome of all messages of a text. `unknown`: some may have arrived, and are not sent again. */
@@ -89,7 +94,7 @@ export interface TextOutcome {
  * Undefined while messages are under way, and for an unknown text. For a text added again for another target, the last
  * one counts.
  */
-export function* textOutcome(groupId: string): Script<TextOutcome | undefined> {
+export function* textOutcome(groupId: string): Transaction<TextOutcome | undefined> {
   const all = yield* textMessages(groupId);
   const rows = all.filter(({ lane }) => lane === all.at(-1)?.lane);
   if (rows.length === 0 || rows.some((row) => row.settled_at === null)) return undefined;
@@ -102,7 +107,7 @@ export function* textOutcome(groupId: string): Script<TextOutcome | undefined> {
 }
 
 /** All messages of a text, in order. */
-export const textMessages = (groupId: string): Script<OutboxRow[]> =>
+export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 
 export interface OutboxStats {
@@ -112,7 +117,7 @@ export interface OutboxStats {
   readonly oldestAt?: number;
 }
 
-export function* outboxStats(): Script<OutboxStats> {
+export function* outboxStats(): Transaction<OutboxStats> {
   const row = yield* queryOne<{ queued: number; sending: number; oldest: number | null }>(
     `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
        MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
@@ -124,7 +129,7 @@ export function* outboxStats(): Script<OutboxStats> {
 const PRUNE_BATCH = 1000; // a long transaction would block all others
 
 /** Deletes messages that ended before a time, at most a batch; returns their number. */
-export const pruneOutbox = (before: number): Script<number> =>
+export const pruneOutbox = (before: number): Transaction<number> =>
   execute(
     `DELETE FROM outbox WHERE seq IN
        (SELECT seq FROM outbox WHERE settled_at IS NOT NULL AND settled_at < $1 LIMIT ${PRUNE_BATCH})`,

@@ -5,7 +5,7 @@
  */
 import { type Logger, messageOf, setBackDetector } from "../../../base/index.ts";
 import type { Lease, Peers } from "../../database/peers.ts";
-import { queryOne, type Script, type Store } from "../../database/store.ts";
+import { queryOne, type Transaction, type Store } from "../../database/store.ts";
 import { FailureLog } from "../../database/failure-log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
@@ -48,7 +48,7 @@ export interface OutboxDeps {
   /** Called after every attempt. */
   readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
   /** Called in the transaction in which the last message of a text ends. */
-  readonly onSettle?: (settled: Settled) => Script<void>;
+  readonly onSettle?: (settled: Settled) => Transaction<void>;
 }
 
 export class Outbox {
@@ -82,14 +82,16 @@ export class Outbox {
   }
 
   /** Adds a text in the caller's transaction; call `poke` after its commit. */
-  add(text: NewText): Script<void> {
+  add(text: NewText): Transaction<void> {
     return addText(text, this.#deps.channels().get(text.target.channel));
   }
 
   /** Cancels messages that have not left; one being sent is not retried. */
   async cancel(groupId: string): Promise<CalledBack> {
     const { store, peers, now } = this.#deps;
-    const cancel = function* (settled: Script<boolean>): Script<CalledBack & { readonly isSettled: boolean }> {
+    const cancel = function* (
+      settled: Transaction<boolean>,
+    ): Transaction<CalledBack & { readonly isSettled: boolean }> {
       const called = yield* cancelText(groupId, now());
       return { ...called, isSettled: called.messages > 0 && (yield* settled) };
     };
@@ -142,7 +144,7 @@ export class Outbox {
     }
   }
 
-  *#recoverAll(): Script<string[]> {
+  *#recoverAll(): Transaction<string[]> {
     const { channels, now } = this.#deps;
     const settled: string[] = [];
     const touched = new Set<string>();
@@ -292,13 +294,13 @@ export class Outbox {
     }
   }
 
-  *#settle(row: OutboxRow, settlement: Settlement): Script<boolean> {
+  *#settle(row: OutboxRow, settlement: Settlement): Transaction<boolean> {
     const isOwn = yield* writeSettlement(row, settlement, this.#deps.now());
     return isOwn && (yield* this.#settled(row.group_id));
   }
 
   /** True if a text has ended, in the transaction that ended it. */
-  *#settled(groupId: string): Script<boolean> {
+  *#settled(groupId: string): Transaction<boolean> {
     const { onSettle } = this.#deps;
     const outcome = yield* textOutcome(groupId);
     if (outcome && onSettle) yield* onSettle({ groupId, ...outcome });
@@ -328,7 +330,7 @@ export class Outbox {
    * Drops rows that were cancelled, tried or put off since they were read. A row marked `sending` that no process sends
    * was never sent: the commit of its mark failed.
    */
-  *#claimRows(rows: readonly Head[]): Script<OutboxRow[]> {
+  *#claimRows(rows: readonly Head[]): Transaction<OutboxRow[]> {
     const claimed: OutboxRow[] = [];
     for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
       if (!(yield* this.#lease(channel).holds())) continue;

@@ -2,7 +2,7 @@
  * The next state of a message after an attempt, or after a crash during one. The rule: a message that may have arrived
  * is sent again only while the platform still recognises the repeat.
  */
-import { execute, queryAll, type Script } from "../../database/store.ts";
+import { execute, queryAll, type Transaction } from "../../database/store.ts";
 import type { SendOutcome } from "../channel.ts";
 import { cancelMessage } from "./messages.ts";
 import type { OutboxRow } from "./tables.ts";
@@ -70,7 +70,7 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
  * Stores a settlement. If a message failed, the later ones of its text are not sent either. Returns false, and stores
  * nothing, if the attempt is no longer the message's last: another node took it over.
  */
-export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<boolean> {
+export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Transaction<boolean> {
   const { state, reason, messageId, nextAt, uncertainAt } = settlement;
   const changed = yield* execute(
     `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6
@@ -98,14 +98,14 @@ export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: nu
 }
 
 /** Messages marked `sending`: under way, or interrupted by a crash. */
-export const sendingRows = (): Script<OutboxRow[]> =>
+export const sendingRows = (): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
 
 /**
  * After a crash a `sending` message may have arrived: it is sent again if the platform recognises repeats, else it
  * becomes `unknown`.
  */
-export function* recover(row: OutboxRow, dedupeMs: number, now: number): Script<void> {
+export function* recover(row: OutboxRow, dedupeMs: number, now: number): Transaction<void> {
   const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
   const state = isRepeatable(uncertainAt, dedupeMs, now) ? "queued" : "unknown";
   const reason = "the process ended while it was being sent";

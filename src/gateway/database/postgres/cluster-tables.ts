@@ -1,7 +1,7 @@
 /** The nodes of the database, and the leases that each holds. Times are epoch milliseconds on the database's clock. */
 import type { Migration } from "../database.ts";
 import type { NodeStatus, Spent } from "../peers.ts";
-import { execute, queryAll, queryOne, type Script } from "../store.ts";
+import { execute, queryAll, queryOne, type Transaction } from "../store.ts";
 
 const NODES = `
   CREATE TABLE nodes (
@@ -50,13 +50,13 @@ export interface NodeFacts {
   readonly digest: string;
 }
 
-export function* databaseNow(): Script<number> {
+export function* databaseNow(): Transaction<number> {
   const text = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
   return (yield* queryOne<{ now: number }>(text))!.now;
 }
 
 /** Adds a node; returns its number. */
-export function* enterNode({ name, version, digest }: NodeFacts, now: number): Script<number> {
+export function* enterNode({ name, version, digest }: NodeFacts, now: number): Transaction<number> {
   const row = yield* queryOne<{ number: number }>(
     `INSERT INTO nodes (name, version, digest, digest_at, started_at, seen_at) VALUES ($1, $2, $3, $4, $4, $4)
      RETURNING number`,
@@ -69,25 +69,25 @@ export function* enterNode({ name, version, digest }: NodeFacts, now: number): S
 }
 
 /** Updates a node's last-seen time; false if it has been removed. */
-export function* seeNode(number: number, digest: string, now: number): Script<boolean> {
+export function* seeNode(number: number, digest: string, now: number): Transaction<boolean> {
   const text = `UPDATE nodes SET seen_at = $1, digest = $2, digest_at = CASE WHEN digest = $2 THEN digest_at ELSE $1 END
     WHERE number = $3`;
   return (yield* execute(text, now, digest, number)) > 0;
 }
 
 /** Removes a node and its leases. False: it was removed already. */
-export function* removeNode(number: number): Script<boolean> {
+export function* removeNode(number: number): Transaction<boolean> {
   yield* execute("DELETE FROM leases WHERE node = $1", number);
   return (yield* execute("DELETE FROM nodes WHERE number = $1", number)) > 0;
 }
 
 /** Nodes not seen since then. */
-export function* silentNodes(since: number): Script<number[]> {
+export function* silentNodes(since: number): Transaction<number[]> {
   const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes WHERE seen_at < $1", since);
   return rows.map(({ number }) => number);
 }
 
-export function* nodeNumbers(): Script<Set<number>> {
+export function* nodeNumbers(): Transaction<Set<number>> {
   const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes");
   return new Set(rows.map(({ number }) => number));
 }
@@ -99,7 +99,7 @@ export function* nodeNumbers(): Script<Set<number>> {
 export function* takeLeases(
   names: readonly string[],
   { node, now, overAt, until }: { node: number; now: number; overAt: number; until: number },
-): Script<string[]> {
+): Transaction<string[]> {
   const taken: string[] = [];
   for (const name of names) {
     const changed = yield* execute(
@@ -119,12 +119,12 @@ export function* takeLeases(
   return taken;
 }
 
-export function* holdsLease(name: string, node: number): Script<boolean> {
+export function* holdsLease(name: string, node: number): Transaction<boolean> {
   return (yield* queryOne("SELECT 1 FROM leases WHERE name = $1 AND node = $2", name, node)) !== undefined;
 }
 
 /** The oldest first. */
-export function* listNodes(): Script<NodeStatus[]> {
+export function* listNodes(): Transaction<NodeStatus[]> {
   const nodes = yield* queryAll<Omit<NodeStatus, "leads">>(
     `SELECT number, name, version, digest, digest_at AS "digestAt", started_at AS "startedAt", seen_at AS "seenAt"
      FROM nodes ORDER BY number`,
@@ -140,7 +140,7 @@ export function* listNodes(): Script<NodeStatus[]> {
 const BUCKET_MS = 24 * 3_600_000;
 
 /** Returns the tokens left in each. */
-export function* spendTokens(spent: readonly Spent[], now: number): Script<number[]> {
+export function* spendTokens(spent: readonly Spent[], now: number): Transaction<number[]> {
   const left: number[] = [];
   for (const { id, taken, burst, perMs } of spent) {
     const row = yield* queryOne<{ tokens: number }>(

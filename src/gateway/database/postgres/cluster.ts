@@ -4,13 +4,13 @@
  * that is silent, or whose lock is free, is removed with its leases, and its work is free to take. If it was only
  * stopped, it finds out with its next write, and rejoins with a new number.
  *
- * All writes of all nodes are serial (see `postgres-store.ts`), so a script's reads stay true until its end.
+ * All writes of all nodes are serial (see `postgres-store.ts`), so a transaction's reads stay true until its end.
  */
 import type { SQL } from "bun";
 import { type Logger, messageOf } from "../../../base/index.ts";
 import { beginPause, endPause, isPaused } from "../pauses.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
-import { queryAll, type Script, type Store } from "../store.ts";
+import { queryAll, type Transaction, type Store } from "../store.ts";
 import {
   databaseNow,
   enterNode,
@@ -178,7 +178,7 @@ export class Cluster implements Peers {
     await this.#sql.close({ timeout: 0 });
   }
 
-  *gone(owners: readonly string[]): Script<string[]> {
+  *gone(owners: readonly string[]): Transaction<string[]> {
     if (owners.length === 0) return [];
     const there = yield* nodeNumbers();
     return owners.filter((owner) => !there.has(Number(/#(\d+)$/.exec(owner)?.[1])));
@@ -200,7 +200,7 @@ export class Cluster implements Peers {
   lease(name: string): Lease {
     const known = this.#leases.get(name);
     if (known) return known;
-    const made = new NodeLease((): Script<boolean> => holdsLease(name, this.#number));
+    const made = new NodeLease((): Transaction<boolean> => holdsLease(name, this.#number));
     this.#leases.set(name, made);
     if (this.#number > 0) this.#beatIn(0);
     return made;
@@ -240,7 +240,13 @@ export class Cluster implements Peers {
    */
   async #beat(): Promise<void> {
     const begun = performance.now();
-    const { number, taken, removed, offset, isPaused: isPausedNow } = await this.#store.write(() => this.#beatScript());
+    const {
+      number,
+      taken,
+      removed,
+      offset,
+      isPaused: isPausedNow,
+    } = await this.#store.write(() => this.#beatTransaction());
     const before = this.#number;
     this.#number = number;
     this.#clockOffset = offset;
@@ -266,7 +272,7 @@ export class Cluster implements Peers {
     else if (isNews.length > 0) this.#wire.say("all");
   }
 
-  *#beatScript(): Script<Beat> {
+  *#beatTransaction(): Transaction<Beat> {
     const asked = performance.now();
     const now = yield* databaseNow();
     const offset = now - (asked + performance.now()) / 2;
@@ -379,7 +385,7 @@ export class Cluster implements Peers {
 }
 
 /** Removes the nodes whose locks are still free. */
-function* removeFree(numbers: readonly number[], space: string): Script<number[]> {
+function* removeFree(numbers: readonly number[], space: string): Transaction<number[]> {
   const rows = yield* queryAll<{ number: number; isFree: boolean }>(FREE_LOCKS, space);
   const free = new Set(rows.flatMap(({ number, isFree }) => (isFree ? number : [])));
   const removed: number[] = [];

@@ -1,14 +1,14 @@
 /** A node's view of a lease that it holds or wants. */
 import type { Lease } from "../peers.ts";
-import type { Script } from "../store.ts";
+import type { Transaction } from "../store.ts";
 
 export class NodeLease implements Lease {
-  readonly holds: () => Script<boolean>;
+  readonly holds: () => Transaction<boolean>;
   readonly #listeners: ((isHeld: boolean) => void)[] = [];
   #isHeld = false;
   #sureUntil = 0;
 
-  constructor(holds: () => Script<boolean>) {
+  constructor(holds: () => Transaction<boolean>) {
     this.holds = holds;
   }
 

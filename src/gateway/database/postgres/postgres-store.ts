@@ -1,19 +1,19 @@
 /**
  * A store in PostgreSQL. All writes go through one connection, one after the other, as in SQLite. Processes that share
  * the schema run their transactions serially too: each holds a lock from beginning to end, so every statement of a
- * script sees all earlier commits, and nothing changes between its statements. Reads have connections of their own, and
- * see committed data.
+ * transaction sees all earlier commits, and nothing changes between its statements. Reads have connections
+ * of their own, and see committed data.
  */
 import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
 import type { Migration } from "../database.ts";
 import type { AppError } from "../../../base/index.ts";
-import type { Script, Store } from "../store.ts";
+import type { Transaction, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { Connection } from "./connection.ts";
 import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
-import { runScript } from "./statements.ts";
+import { runTransaction } from "./statements.ts";
 import { writeLockOf } from "./write-lock.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
 
@@ -40,25 +40,25 @@ class PostgresStore implements Store {
     this.#writer = new PostgresWriter(sql, writeLockOf(schema));
   }
 
-  write<T>(script: () => Script<T>): Promise<T> {
-    const alone = function* (): Script<readonly T[]> {
-      return [yield* script()];
+  write<T>(transaction: () => Transaction<T>): Promise<T> {
+    const alone = function* (): Transaction<readonly T[]> {
+      return [yield* transaction()];
     };
     return this.#write(alone, undefined, { keepsPlans: false });
   }
 
-  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
-    return this.#write(script, input, { keepsPlans: true });
+  writeEach<I, O>(transaction: (inputs: readonly I[]) => Transaction<readonly O[]>, input: I): Promise<O> {
+    return this.#write(transaction, input, { keepsPlans: true });
   }
 
   #write<I, O>(
-    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    transaction: (inputs: readonly I[]) => Transaction<readonly O[]>,
     input: I,
     { keepsPlans }: Pick<Pending, "keepsPlans">,
   ): Promise<O> {
     const { promise, resolve, reject } = Promise.withResolvers<O>();
     this.#writer.add({
-      script: script as Pending["script"],
+      transaction: transaction as Pending["transaction"],
       input,
       keepsPlans,
       resolve: resolve as Pending["resolve"],
@@ -67,12 +67,12 @@ class PostgresStore implements Store {
     return promise;
   }
 
-  async read<T>(script: () => Script<T>): Promise<T> {
+  async read<T>(transaction: () => Transaction<T>): Promise<T> {
     const connection = await Connection.open(this.#sql).catch((error: unknown) => {
       throw problemOf(error); // includes refused connections and certificate errors
     });
     try {
-      return await runScript(connection, script());
+      return await runTransaction(connection, transaction());
     } catch (error) {
       throw isOfServer(error) || isRepeatable(error) ? problemOf(error) : error;
     } finally {

@@ -41,7 +41,7 @@ export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_O
 
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
-/** True if the transaction is lost whatever its script does, as opposed to a refused statement. */
+/** True if the transaction is lost whatever it does next, as opposed to a refused statement. */
 export const isOfServer = (error: unknown): boolean => {
   const state = stateOf(error);
   return state === undefined ? isConnection(error) : OF_THE_SERVER.test(state);

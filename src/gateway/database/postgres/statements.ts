@@ -1,5 +1,5 @@
 /**
- * Runs scripts over a connection to PostgreSQL: sends concurrent statements at once, and converts numbers to
+ * Runs transactions over a connection to PostgreSQL: sends concurrent statements at once, and converts numbers to
  * JavaScript's.
  */
 import { AppError } from "../../../base/index.ts";
@@ -7,7 +7,7 @@ import {
   isList,
   type Ask,
   type Insert,
-  type Script,
+  type Transaction,
   type SqlText,
   type Statement,
   type Value,
@@ -17,31 +17,35 @@ import type { Found, Connection } from "./connection.ts";
 
 type Row = Record<string, unknown>;
 
-/** Sends the last statements of a script that is alone in its transaction, and commits. Its error ends the script. */
+/** Sends the last statements of a transaction that shares its commit with no other, and commits; an error ends it. */
 export type Commit = (sendLast: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Runs a script to its end. An error of a statement is thrown into the script.
- * @param commit absent: other scripts share the transaction
+ * Runs a transaction to its end. An error of a statement is thrown into the transaction.
+ * @param commit absent: other transactions share the commit
  */
-export async function runScript<T>(connection: Connection, script: Script<T>, commit?: Commit): Promise<T> {
-  let step = script.next();
+export async function runTransaction<T>(
+  connection: Connection,
+  transaction: Transaction<T>,
+  commit?: Commit,
+): Promise<T> {
+  let step = transaction.next();
   while (!step.done) {
     const ask = step.value;
     if (commit && isWhole(ask) && ask.isLast) {
       checkTexts(ask.part); // before sending anything
       await commit(() => answerOf(connection, ask.part));
-      step = script.next();
+      step = transaction.next();
       continue;
     }
     let answer: unknown;
     try {
       answer = await answerOf(connection, ask);
     } catch (error) {
-      step = script.throw(error);
+      step = transaction.throw(error);
       continue;
     }
-    step = script.next(answer);
+    step = transaction.next(answer);
   }
   return step.value;
 }

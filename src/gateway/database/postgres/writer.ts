@@ -1,17 +1,17 @@
 /**
- * Writes of one connection, one transaction after the other, as in SQLite: scripts that arrive during a commit share
+ * Writes of one connection, one commit after the other, as in SQLite: transactions that arrive during a commit share
  * the next. If the connection breaks before the answer to a commit, the server is asked whether it was committed.
  */
 import type { SQL } from "bun";
 import { AppError } from "../../../base/index.ts";
 import type { Migration } from "../database.ts";
-import type { Script } from "../store.ts";
+import type { Transaction } from "../store.ts";
 import { Connection } from "./connection.ts";
 import { isOfServer, isRepeatable, problemOf, RETRY_MS, SilentServer } from "./problems.ts";
 import { checkDurable, planStatement } from "./server.ts";
-import { runScript, send } from "./statements.ts";
+import { runTransaction, send } from "./statements.ts";
 
-/** Most scripts in a commit: a longer transaction would delay the answers of the first ones. */
+/** Most transactions in a commit: more would delay the answers of the first ones. */
 const BATCH_MAX = 64;
 const TRIES = 5;
 /** No retry starts later than this. */
@@ -38,7 +38,7 @@ const LIFE = "(SELECT life::text FROM server_lives) AS life";
 /** Run on every new connection, and again after a crash is noticed. */
 export const NAME_LIFE = "INSERT INTO server_lives DEFAULT VALUES ON CONFLICT DO NOTHING";
 
-/** A server's answer to the start of a transaction. */
+/** A server's answer to the start of a group. */
 interface Begun {
   readonly id: string;
   /** Null: the life has no name yet. */
@@ -52,11 +52,11 @@ interface Begun {
 const BEGUN = `pg_current_xact_id()::text AS id, ${LIFE},
   current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
 
-export type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
+export type GroupTransaction = (inputs: readonly unknown[]) => Transaction<readonly unknown[]>;
 
-/** A pending write: a script for one input; equal scripts may be run once with all of their inputs. */
+/** A pending write: a transaction for one input; equal ones may be run once with all of their inputs. */
 export interface Pending {
-  readonly script: GroupScript;
+  readonly transaction: GroupTransaction;
   readonly input: unknown;
   /** True if cached plans suit its statements. */
   readonly keepsPlans: boolean;
@@ -66,31 +66,32 @@ export interface Pending {
 
 type Ended = { readonly result: unknown } | { readonly error: unknown };
 
-/** A script with all of its inputs. */
+/** A transaction with all of its inputs. */
 interface Piece {
-  readonly script: GroupScript;
+  readonly transaction: GroupTransaction;
   readonly members: Pending[];
 }
 
-/** A requested start of a transaction. */
+/** A requested start of a group. */
 interface Begin {
   readonly connection: Connection;
   readonly begun: Promise<Begun>;
 }
 
-interface Transaction extends Begin {
+/** The transactions that share a commit: for the server one transaction. */
+interface Group extends Begin {
   readonly until: number;
   readonly arePlansKept: boolean;
   readonly ends: Map<Pending, Ended>;
   isOver: boolean;
 }
 
-/** Scripts failed together: each is run again alone to get its own error. */
+/** Transactions failed together: each is run again alone to get its own error. */
 class FailedTogether extends Error {}
 
 export class PostgresWriter {
   readonly #sql: SQL;
-  /** The first statement of a transaction. */
+  /** The first statement of a group. */
   readonly #begun: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
@@ -99,11 +100,11 @@ export class PostgresWriter {
   #arePlansKept: boolean | undefined;
   /** The connection whose commit is under way. */
   #committing: Connection | undefined;
-  /** The transaction that starts after that commit. */
+  /** The group that starts after that commit. */
   #next: Begin | undefined;
   #failure: AppError | undefined;
 
-  /** @param lock an expression that each transaction begins with: earlier commits of others are visible after it */
+  /** @param lock an expression that each group begins with: earlier commits of others are visible after it */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
     this.#begun = `SELECT ${lock}, ${BEGUN}`;
@@ -153,7 +154,7 @@ export class PostgresWriter {
   async #enter(): Promise<void> {
     if (!this.#connection) return;
     this.#beginNext(this.#connection);
-    await this.#next?.begun.catch(() => {}); // the transaction reports it too
+    await this.#next?.begun.catch(() => {}); // the group reports it too
   }
 
   async #write(batch: readonly Pending[], until: number): Promise<void> {
@@ -179,13 +180,13 @@ export class PostgresWriter {
     let isTogether = pieces.length === 1;
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#transact(await this.#lineOf(), { pieces, isTogether, until });
+        return await this.#commitAll(await this.#lineOf(), { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
         const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
         if (!isWorthIt || tries === TRIES || performance.now() > until) throw error;
         if (error instanceof FailedTogether) {
-          pieces = batch.map((pending) => ({ script: pending.script, members: [pending] }));
+          pieces = batch.map((pending) => ({ transaction: pending.transaction, members: [pending] }));
           isTogether = false;
         } else await Bun.sleep(TRY_AGAIN_MS * 2 ** tries * (0.5 + Math.random()));
       }
@@ -199,57 +200,57 @@ export class PostgresWriter {
   }
 
   /**
-   * All scripts in one transaction. A script that throws is rolled back alone.
-   * @param isTogether there is one script only, and its last statements are sent with the commit. Throws
-   * `FailedTogether` if these fail, or a script with several inputs
+   * Runs all transactions and commits them at once. One that throws is rolled back alone.
+   * @param isTogether there is one only, and its last statements are sent with the commit. Throws `FailedTogether` if
+   * these fail, or a transaction with several inputs
    */
-  async #transact(
+  async #commitAll(
     connection: Connection,
     { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
   ): Promise<ReadonlyMap<Pending, Ended>> {
     const { begun } = this.#next ?? this.#begin(connection);
     this.#next = undefined;
     const arePlansKept = pieces.every(({ members }) => members.every(({ keepsPlans }) => keepsPlans));
-    const transaction: Transaction = { connection, begun, until, arePlansKept, ends: new Map(), isOver: false };
+    const group: Group = { connection, begun, until, arePlansKept, ends: new Map(), isOver: false };
     const marks: Promise<unknown>[] = [begun];
     if (this.#arePlansKept !== arePlansKept) {
       this.#arePlansKept = undefined;
       marks.push(send(connection, planStatement(arePlansKept)));
     }
-    const commit = (sendLast: () => Promise<unknown>): Promise<void> => this.#finish(transaction, sendLast);
-    for (const { script, members } of pieces) {
+    const commit = (sendLast: () => Promise<unknown>): Promise<void> => this.#finish(group, sendLast);
+    for (const { transaction, members } of pieces) {
       if (!isTogether) marks.push(send(connection, "SAVEPOINT piece"));
       try {
-        const results = await runScript(
+        const results = await runTransaction(
           connection,
-          script(members.map(({ input }) => input)),
+          transaction(members.map(({ input }) => input)),
           isTogether ? commit : undefined,
         );
-        for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
+        for (const [i, member] of members.entries()) group.ends.set(member, { result: results[i] });
         if (!isTogether) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
       } catch (error) {
         await Promise.all(marks); // an earlier failure is the cause
-        // not this script's fault alone
-        const isWhole = transaction.isOver || connection.isSpent || error instanceof FailedTogether;
+        // not this transaction's fault alone
+        const isWhole = group.isOver || connection.isSpent || error instanceof FailedTogether;
         if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
-        transaction.ends.set(members[0]!, { error });
+        group.ends.set(members[0]!, { error });
         await connection.command(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
-        transaction.isOver = isTogether;
+        group.isOver = isTogether;
       }
     }
     await Promise.all(marks);
-    if (!transaction.isOver) await this.#finish(transaction);
-    return transaction.ends;
+    if (!group.isOver) await this.#finish(group);
+    return group.ends;
   }
 
   /**
    * Commits. Throws if the commit failed, or its outcome is unknown.
    * @param sendLast sends the statements that go with the commit
    */
-  async #finish(transaction: Transaction, sendLast?: () => Promise<unknown>): Promise<void> {
-    const { connection, until } = transaction;
-    const begun = await transaction.begun;
+  async #finish(group: Group, sendLast?: () => Promise<unknown>): Promise<void> {
+    const { connection, until } = group;
+    const begun = await group.begun;
     if (begun.durable === "off") connection.spend();
     checkDurable(begun.durable);
     if (begun.life === null) send(connection, NAME_LIFE);
@@ -257,7 +258,7 @@ export class PostgresWriter {
     asked?.catch(() => {}); // the commit reports it too
     // a commit that waits for its standby cannot be rolled back: at the time limit it would be answered without a copy
     if (begun.standbys !== "") send(connection, "SET LOCAL statement_timeout = 0");
-    transaction.isOver = true;
+    group.isOver = true;
     let command: string;
     try {
       command = await this.#sendCommit(connection);
@@ -268,7 +269,7 @@ export class PostgresWriter {
       throw error;
     }
     if (command === "COMMIT") {
-      this.#arePlansKept = transaction.arePlansKept;
+      this.#arePlansKept = group.arePlansKept;
       return void (await asked); // it may not have been sent
     }
     await asked?.catch((error: unknown) => {
@@ -277,7 +278,7 @@ export class PostgresWriter {
     throw new AppError("storage", "the database rolled the commit back");
   }
 
-  /** Returns the server's answer. The next transaction is pipelined behind it. */
+  /** Returns the server's answer. The next group is pipelined behind it. */
   async #sendCommit(connection: Connection): Promise<string> {
     this.#committing = connection;
     try {
@@ -316,7 +317,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Ends the failed transaction; if that fails too, the next one gets another connection. */
+  /** Ends the failed group; if that fails too, the next one gets another connection. */
   async #renew(): Promise<void> {
     const connection = this.#connection;
     this.#next = undefined;
@@ -331,13 +332,13 @@ export class PostgresWriter {
   }
 }
 
-/** Merges equal scripts into one with all of their inputs, in the place of the first. */
+/** Merges equal transactions into one with all of their inputs, in the place of the first. */
 function piecesOf(batch: readonly Pending[]): readonly Piece[] {
-  const pieces = new Map<GroupScript, Piece>();
+  const pieces = new Map<GroupTransaction, Piece>();
   for (const pending of batch) {
-    const piece = pieces.get(pending.script) ?? { script: pending.script, members: [] };
+    const piece = pieces.get(pending.transaction) ?? { transaction: pending.transaction, members: [] };
     piece.members.push(pending);
-    pieces.set(pending.script, piece);
+    pieces.set(pending.transaction, piece);
   }
   return [...pieces.values()];
 }

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { AppError, messageOf } from "../../../base/index.ts";
 import { operator, type Passage, plain } from "../../agent/boundary/passage.ts";
-import type { Script, Store } from "../../database/store.ts";
+import type { Transaction, Store } from "../../database/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "../queue/deliveries/request.ts";
 import { titleOf } from "../title.ts";
@@ -38,7 +38,7 @@ export interface HandOver {
   /** Tries of this mail so far. */
   readonly failures: number;
   /** Marks the mail as handled, in the transaction of its acceptance. */
-  readonly mark: () => Script<void>;
+  readonly mark: () => Transaction<void>;
   readonly signal: AbortSignal;
 }
 
@@ -169,7 +169,7 @@ export interface Notice {
   readonly text: Passage;
   /** The first of equal problems is reported. */
   readonly itemId: string;
-  readonly alongside?: () => Script<void>;
+  readonly alongside?: () => Transaction<void>;
 }
 
 /** An event for the main session. */

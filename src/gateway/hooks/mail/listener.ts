@@ -5,7 +5,7 @@
  */
 import { AppError, type Logger, messageOf } from "../../../base/index.ts";
 import { external, operator } from "../../agent/boundary/passage.ts";
-import type { Script } from "../../database/store.ts";
+import type { Transaction } from "../../database/store.ts";
 import { retryDelayMs } from "../queue/worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";
 import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
@@ -194,7 +194,7 @@ export class MailListener {
     const { uidValidity, lastUid: uid } = position;
     const text = operator(`A mail to ${this.#name} cannot be read from its server, and was skipped: number ${uid}.`);
     const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
-    const alongside = (): Script<void> => setPosition(this.#key, this.#postponed.before(position, ""));
+    const alongside = (): Transaction<void> => setPosition(this.#key, this.#postponed.before(position, ""));
     const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
     if (kind === "full") return; // the next try reports it
     mails.refused++;
@@ -233,7 +233,7 @@ export class MailListener {
   }
 
   /** Stores that a mail was handled, and the position of the mailbox. */
-  #mark(id: string, position: MailPosition): () => Script<void> {
+  #mark(id: string, position: MailPosition): () => Transaction<void> {
     const [key, postponed, { now }] = [this.#key, this.#postponed, this.#deps];
     return function* () {
       yield* setPosition(key, postponed.before(position, id));
@@ -242,7 +242,7 @@ export class MailListener {
   }
 
   /** Undefined: the mail was postponed, or the listener stops. */
-  async #handOver({ uid, item, failures: before }: PostponedMail, mark: () => Script<void>) {
+  async #handOver({ uid, item, failures: before }: PostponedMail, mark: () => Transaction<void>) {
     const { signal } = this.#stopped;
     for (let failures = before; !signal.aborted;) {
       const outcome = await handOver(this.#deps, { item, account: this.#name, failures, mark, signal });

@@ -3,7 +3,7 @@
  * loses nor repeats a mail. Message ids outlive the server's UIDs, which it may reassign.
  */
 import type { Migration } from "../../database/database.ts";
-import { execute, queryOne, type Script } from "../../database/store.ts";
+import { execute, queryOne, type Transaction } from "../../database/store.ts";
 import { shortHash } from "../mapping/filters.ts";
 
 /** Most mails of a mailbox that are remembered by id. */
@@ -42,14 +42,14 @@ export interface MailPosition {
   readonly sinceAt: number;
 }
 
-export const findPosition = (mailbox: string): Script<MailPosition | undefined> =>
+export const findPosition = (mailbox: string): Transaction<MailPosition | undefined> =>
   queryOne<MailPosition>(
     `SELECT uid_validity AS "uidValidity", last_uid AS "lastUid", began_at AS "beganAt", newest_at AS "newestAt",
        since_at AS "sinceAt" FROM mail_positions WHERE mailbox = $1`,
     mailbox,
   );
 
-export function* setPosition(mailbox: string, position: MailPosition): Script<void> {
+export function* setPosition(mailbox: string, position: MailPosition): Transaction<void> {
   const { uidValidity, lastUid, beganAt, newestAt, sinceAt } = position;
   yield* execute(
     `INSERT INTO mail_positions (mailbox, uid_validity, last_uid, began_at, newest_at, since_at)
@@ -65,13 +65,13 @@ export function* setPosition(mailbox: string, position: MailPosition): Script<vo
   );
 }
 
-export function* isHandled(mailbox: string, id: string): Script<boolean> {
+export function* isHandled(mailbox: string, id: string): Transaction<boolean> {
   const text = "SELECT 1 FROM mail_handled WHERE mailbox = $1 AND id_hash = $2";
   return (yield* queryOne(text, mailbox, shortHash(id))) !== undefined;
 }
 
 /** Remembers a mail and forgets the oldest beyond the limit. */
-export function* setHandled(mailbox: string, { id, now }: { id: string; now: number }): Script<void> {
+export function* setHandled(mailbox: string, { id, now }: { id: string; now: number }): Transaction<void> {
   yield* execute(
     "INSERT INTO mail_handled (mailbox, id_hash, handled_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
     mailbox,

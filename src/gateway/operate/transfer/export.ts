@@ -1,7 +1,7 @@
 /** Writes a gateway's database to a file, row by row: memory holds one page of rows. */
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../../base/index.ts";
-import { queryAll, type Script, type Store, type Value } from "../../database/store.ts";
+import { queryAll, type Transaction, type Store, type Value } from "../../database/store.ts";
 import { writeDurably } from "../../../base/system.ts";
 import { FORMAT, toCell, type End, type Head, type Row } from "./file.ts";
 import { isNumbered, lastNumber, TABLES, type Counts, type TransferTable } from "./tables.ts";
@@ -63,7 +63,10 @@ async function exportTable(store: Store, file: FileHandle, table: TransferTable)
 }
 
 /** Rows after a key; without one, from the first. */
-function* pageOf({ name, key }: TransferTable, after: readonly Value[] | undefined): Script<Record<string, Value>[]> {
+function* pageOf(
+  { name, key }: TransferTable,
+  after: readonly Value[] | undefined,
+): Transaction<Record<string, Value>[]> {
   const columns = key.join(", ");
   const behind = after ? `WHERE (${columns}) > (${after.map((_, i) => `$${i + 1}`).join(", ")})` : "";
   return yield* queryAll<Record<string, Value>>(

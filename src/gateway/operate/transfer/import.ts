@@ -4,7 +4,7 @@
  */
 import { AppError, messageOf, isObject } from "../../../base/index.ts";
 import { beginPause, endPause } from "../../database/pauses.ts";
-import { execute, queryOne, type Script, type Store, type Value } from "../../database/store.ts";
+import { execute, queryOne, type Transaction, type Store, type Value } from "../../database/store.ts";
 import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
 import {
   columnsOf,
@@ -49,7 +49,7 @@ const isRefusal = (error: unknown): error is Error =>
   );
 
 /** Keeps the database's own pause, which is not one of the counted rows. */
-function* keepingPause(work: () => Script<void>): Script<void> {
+function* keepingPause(work: () => Transaction<void>): Transaction<void> {
   const pause = yield* queryOne<{ since: number }>("SELECT since FROM pauses");
   yield* endPause();
   yield* work();
@@ -67,7 +67,7 @@ interface Target {
   readonly columns: ReadonlySet<string>;
 }
 
-function* importLines(path: string, progress: Progress): Script<void> {
+function* importLines(path: string, progress: Progress): Transaction<void> {
   const targets = new Map<string, Target>();
   for (const table of TABLES) targets.set(table.name, { table, columns: yield* columnsOf(table) });
   let batch: Batch | undefined;
@@ -134,7 +134,7 @@ function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch 
 /** PostgreSQL cannot store U+0000; SQLite can. */
 const storable = (value: Value): Value => (typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value);
 
-function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> {
+function* insert({ text, rows, line }: Batch, progress: Progress): Transaction<void> {
   progress.line = line;
   let number = 0;
   const values = rows.map((row) => `(${row.map(() => `$${++number}`).join(", ")})`);
@@ -142,7 +142,7 @@ function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> 
 }
 
 /** Throws `bad_file` if the number of rows differs from the counts. */
-function* finish({ counts, last }: End, path: string): Script<void> {
+function* finish({ counts, last }: End, path: string): Transaction<void> {
   for (const table of TABLES) {
     const [wanted, found] = [counts[table.name] ?? 0, yield* countRows(table)];
     if (found !== wanted) {

@@ -1,5 +1,5 @@
 /** The tables of a transfer: all whose rows are not derived from other rows. */
-import { queryAll, queryOne, type Script, type SqlText, type Store } from "../../database/store.ts";
+import { queryAll, queryOne, type Transaction, type SqlText, type Store } from "../../database/store.ts";
 
 export interface TransferTable {
   readonly name: string;
@@ -37,18 +37,18 @@ const COLUMNS: SqlText = {
 };
 
 /** Names of the transferred columns. */
-export function* columnsOf({ name, derived = [] }: TransferTable): Script<ReadonlySet<string>> {
+export function* columnsOf({ name, derived = [] }: TransferTable): Transaction<ReadonlySet<string>> {
   const rows = yield* queryAll<{ name: string }>(COLUMNS, name);
   return new Set(rows.map((row) => row.name).filter((column) => !derived.includes(column)));
 }
 
-export function* countRows(table: TransferTable): Script<number> {
+export function* countRows(table: TransferTable): Transaction<number> {
   const row = yield* queryOne<{ n: number }>(`SELECT count(*) AS n FROM ${table.name}`);
   return row?.n ?? 0;
 }
 
 /** The last number used; 0: none. */
-export function* lastNumber({ name }: TransferTable): Script<number> {
+export function* lastNumber({ name }: TransferTable): Transaction<number> {
   const text: SqlText = {
     sqlite: "SELECT seq AS n FROM sqlite_sequence WHERE name = $1",
     postgres: "SELECT pg_sequence_last_value(pg_get_serial_sequence($1, 'seq')::regclass) AS n",
@@ -60,7 +60,7 @@ export function* lastNumber({ name }: TransferTable): Script<number> {
  * Sets the last number used.
  * @param last at least 1
  */
-export function* setLastNumber({ name }: TransferTable, last: number): Script<void> {
+export function* setLastNumber({ name }: TransferTable, last: number): Transaction<void> {
   const forget: SqlText = { sqlite: "DELETE FROM sqlite_sequence WHERE name = $1", postgres: "SELECT $1::text" };
   const note: SqlText = {
     sqlite: "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)",

@@ -12,7 +12,7 @@ import type { Outbox, OutboxDeps, Settled } from "../../../../src/gateway/channe
 import { eventually } from "../../../e2e/hearth.ts";
 import { sectionFor, startPlatform } from "../platforms.ts";
 import { channelsFrom, makeBox, scripted, type Box } from "../fixtures.ts";
-import { execute, queryAll, type Script } from "../../../../src/gateway/database/store.ts";
+import { execute, queryAll, type Transaction } from "../../../../src/gateway/database/store.ts";
 import { answering, postgresUrl } from "../../../stores.ts";
 
 let box: Box;
@@ -77,7 +77,7 @@ test("a message whose mark did not reach the disk has not left: it is sent once 
   const { store } = box;
   const write = store.write.bind(store);
   const failures: unknown[] = [];
-  store.write = async <T>(work: () => Script<T>) => {
+  store.write = async <T>(work: () => Transaction<T>) => {
     let marked: string[] = []; // at the end of this transaction: another may have marked it since
     const result = await write(function* () {
       const done = yield* work();

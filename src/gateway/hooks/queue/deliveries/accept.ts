@@ -3,7 +3,7 @@
  * request with a run for each of its actions. Senders are answered after the commit. It reads the data of all requests
  * at once, decides on each in order, as if it came alone, and stores all new rows at once.
  */
-import { insertAll, parallel, type Script, type Value } from "../../../database/store.ts";
+import { insertAll, parallel, type Transaction, type Value } from "../../../database/store.ts";
 import type { HookResponse } from "./answer.ts";
 import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
 import { findItems, type KnownItems } from "./items.ts";
@@ -39,7 +39,7 @@ export interface AcceptOptions {
   readonly sessionKeyOf: SessionKeyOf;
   /** Estimated time until `count` runs have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
-  readonly posting: () => Script<Posting>;
+  readonly posting: () => Transaction<Posting>;
   /** True if the transaction contains only the acceptance: its last statements are then sent with the commit. */
   readonly isAlone: boolean;
 }
@@ -55,7 +55,7 @@ export interface Acceptance {
 export function* acceptDeliveries(
   requests: readonly AcceptRequest[],
   options: AcceptOptions,
-): Script<readonly Acceptance[]> {
+): Transaction<readonly Acceptance[]> {
   const mapped = requests.filter(({ mappingId }) => mappingId !== undefined).map(laneOf);
   const [earlier, items, open, openLanes, posting] = yield* parallel(
     findEarlier(requests),
@@ -126,7 +126,7 @@ class Group {
     return accepted;
   }
 
-  *store(): Script<void> {
+  *store(): Transaction<void> {
     const { earlier, items, posting } = this.#known;
     if (this.#deliveries.length === 0) return;
     yield* earlier.forget();
@@ -139,7 +139,7 @@ class Group {
     for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
   }
 
-  #insertDeliveries(): Script<void> {
+  #insertDeliveries(): Transaction<void> {
     return insertAll({
       table: "deliveries",
       columns: COLUMNS,

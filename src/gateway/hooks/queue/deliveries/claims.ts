@@ -8,7 +8,7 @@ import {
   queryAll,
   queryOne,
   parallel,
-  type Script,
+  type Transaction,
   type SqlText,
 } from "../../../database/store.ts";
 import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
@@ -32,7 +32,7 @@ export interface ClaimOptions {
  * Claims due turns: the oldest of each session, lanes in turn (fewest running first), the oldest of a lane first. A run
  * suspected of crashes runs alone in its process: once one is due, nothing else begins there before it.
  */
-export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Script<TurnRun[]> {
+export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Transaction<TurnRun[]> {
   if (free <= 0) return [];
   const running = yield* runningTurns();
   const own = running.filter(({ leaseOwner }) => leaseOwner === owner);
@@ -53,7 +53,7 @@ export const isSuspect = ({ suspected }: Pick<Run, "suspected">): boolean => sus
 
 type RunningTurn = Pick<Run, "lane" | "suspected" | "leaseOwner">;
 
-const runningTurns = (): Script<RunningTurn[]> =>
+const runningTurns = (): Transaction<RunningTurn[]> =>
   queryAll<RunningTurn>(
     `SELECT lane, suspected, lease_owner AS "leaseOwner" FROM runs
      WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'`,
@@ -112,7 +112,7 @@ const DUE: SqlText = {
  * PostgreSQL still has the statistics of a short queue when it filled within a minute, and would sort all of it instead
  * of reading an index's beginning.
  */
-const sorts = (are: "on" | "off"): Script<unknown> =>
+const sorts = (are: "on" | "off"): Transaction<unknown> =>
   queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
 
 /**
@@ -120,7 +120,7 @@ const sorts = (are: "on" | "off"): Script<unknown> =>
  * no time of their last try.
  * @param isSeen true if the clock was seen to be set back: then all callbacks are due
  */
-export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Script<void> {
+export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Transaction<void> {
   yield* execute(
     `UPDATE runs SET next_at = $1 WHERE ${WAITING} AND next_at > $1 AND (created_at > $1 OR started_at > $1)`,
     now,
@@ -130,14 +130,14 @@ export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): 
 }
 
 /** True if a turn may be due, including turns of busy sessions. */
-export function* hasDueTurn(now: number): Script<boolean> {
+export function* hasDueTurn(now: number): Transaction<boolean> {
   return (yield* queryOne(HAS_DUE, now)) !== undefined;
 }
 
 const HAS_DUE = withIndex(`SELECT seq FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at <= $1 LIMIT 1`);
 
 /** Due time of the next postponed turn. */
-export function* nextTurnAt(now: number): Script<number | undefined> {
+export function* nextTurnAt(now: number): Transaction<number | undefined> {
   return (yield* queryOne<{ at: number | null }>(NEXT_AT, now))?.at ?? undefined;
 }
 
@@ -160,7 +160,7 @@ export interface Renewed {
 export function* renewLeases(
   runIds: readonly string[],
   { owner, until }: { owner: string; until: number },
-): Script<Renewed> {
+): Transaction<Renewed> {
   const rows = yield* queryAll<{ id: string; cancelAt: number | null }>(
     `UPDATE runs SET lease_until = $1 WHERE state = 'running' AND lease_owner = $2
        AND id IN (${placeholders(runIds, 3)}) RETURNING id, cancel_at AS "cancelAt"`,
@@ -174,7 +174,7 @@ export function* renewLeases(
 }
 
 /** Runs under a lease. */
-export function* leasedRuns(): Script<Run[]> {
+export function* leasedRuns(): Transaction<Run[]> {
   return (yield* queryAll<Row>(LEASED)).map(fromRow);
 }
 

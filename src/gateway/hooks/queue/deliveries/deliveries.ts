@@ -2,7 +2,7 @@
  * Deliveries, for the rest of the program: accepts, lists, replays and prunes them. Every promise resolves after its
  * commit is durable.
  */
-import type { Script, Store } from "../../../database/store.ts";
+import type { Transaction, Store } from "../../../database/store.ts";
 import { acceptDeliveries, type Accepted, type AcceptOptions } from "./accept.ts";
 import type { Posting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
@@ -31,7 +31,7 @@ export interface DeliveriesDeps {
   readonly settings: () => DeliverySettings;
   readonly sessionKeyOf: SessionKeyOf;
   /** Called for each transaction that makes runs. */
-  readonly posting: () => Script<Posting>;
+  readonly posting: () => Transaction<Posting>;
   readonly now: () => number;
   /** Number of nodes that share this queue; absent: one. */
   readonly nodes?: () => number;

@@ -2,7 +2,7 @@
  * Answers to earlier requests, by the keys of equal requests: the idempotency key, and the sender's own id of the
  * delivery. An expired key no longer counts.
  */
-import { execute, queryEach, parallel, type Script } from "../../../database/store.ts";
+import { execute, queryEach, parallel, type Transaction } from "../../../database/store.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
 
@@ -28,7 +28,7 @@ const BY_KEY = `SELECT ${COLUMNS} FROM deliveries
 const BY_ID = `SELECT ${COLUMNS} FROM deliveries WHERE lane = $1 AND provider_delivery_id = $2`;
 
 /** Reads the known answers for the keys of these requests. */
-export function* findEarlier(requests: readonly AcceptRequest[]): Script<EarlierAnswers> {
+export function* findEarlier(requests: readonly AcceptRequest[]): Transaction<EarlierAnswers> {
   const { keys, ids } = keysOf(requests);
   const [byKey, byId] = yield* parallel(queryEach<Earlier>(BY_KEY, keys), queryEach<Earlier>(BY_ID, ids));
   return new EarlierAnswers(
@@ -84,7 +84,7 @@ export class EarlierAnswers {
   }
 
   /** Removes expired keys from stored deliveries. */
-  *forget(): Script<void> {
+  *forget(): Transaction<void> {
     for (const { column, id } of this.#forgotten) {
       yield* execute(`UPDATE deliveries SET ${column} = NULL WHERE id = $1`, id);
     }

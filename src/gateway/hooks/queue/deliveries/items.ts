@@ -2,7 +2,7 @@
  * Items of lists that were acted on: a sender whose requests overlap, such as a watcher of a mailbox, gets the existing
  * run of an item.
  */
-import { execute, insertAll, queryEach, type Insert, type Script } from "../../../database/store.ts";
+import { execute, insertAll, queryEach, type Insert, type Transaction } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
@@ -35,7 +35,7 @@ interface KnownItem {
 }
 
 /** Reads the known items of these requests. */
-export function* findItems(requests: readonly Asked[]): Script<KnownItems> {
+export function* findItems(requests: readonly Asked[]): Transaction<KnownItems> {
   const rows = yield* queryEach<KnownItem>(BY_ITEM, namesIn(requests));
   return new KnownItems(rows.filter((row) => row !== undefined));
 }
@@ -82,7 +82,7 @@ export class KnownItems {
   }
 
   /** Replaces expired items. */
-  store(): Script<void> {
+  store(): Transaction<void> {
     const ending = "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until";
     return insertAll({ ...this.#rows(), ending });
   }
@@ -96,7 +96,7 @@ export class KnownItems {
 const nameOf = ({ lane, itemId }: Pick<KnownItem, "lane" | "itemId">): string => JSON.stringify([lane, itemId]);
 
 /** Returns the number of deleted items. */
-export const forgetItems = ({ now, most }: { now: number; most: number }): Script<number> =>
+export const forgetItems = ({ now, most }: { now: number; most: number }): Transaction<number> =>
   execute(
     "DELETE FROM items WHERE (lane, item_id) IN (SELECT lane, item_id FROM items WHERE until <= $1 LIMIT $2)",
     now,

@@ -1,14 +1,14 @@
 /** New runs, and their events that are posted in the transaction that makes them. */
 import { AppError } from "../../../../base/index.ts";
-import { parallel, whole, type Script } from "../../../database/store.ts";
+import { parallel, whole, type Transaction } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
 /** Work done in the transaction that accepts runs, which saves a second one. */
 export interface Posting {
   /** True if `store` completes the run: it is stored as ended. */
   take(run: NewRun): boolean;
-  /** Stores the taken runs' events in one script. */
-  store(): Script<void>;
+  /** Stores the taken runs' events. */
+  store(): Transaction<void>;
   /**
    * Called after the commit, with the runs of a request.
    * @param isOver true for a run that was taken and stored
@@ -18,9 +18,9 @@ export interface Posting {
 
 interface Beside {
   readonly posting: Posting;
-  /** Further scripts to run with it. */
-  readonly also: () => readonly Script<void>[];
-  /** True if the script yields nothing afterwards. */
+  /** Further parts of the transaction. */
+  readonly also: () => readonly Transaction<void>[];
+  /** True if the transaction yields nothing afterwards. */
   readonly isLast: boolean;
 }
 
@@ -28,9 +28,9 @@ interface Beside {
  * Stores runs, and the events of those taken. If the events cannot be stored, the runs are, and wait.
  * @param taken is emptied then
  */
-export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Script<void> {
+export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Transaction<void> {
   const { posting, also, isLast } = beside;
-  const insert = function* (...more: readonly Script<void>[]): Script<void> {
+  const insert = function* (...more: readonly Transaction<void>[]): Transaction<void> {
     yield* parallel(
       ...also(),
       insertRuns(runs, (run) => taken.has(run)),

@@ -1,5 +1,5 @@
 /** Deliveries and runs for operators and senders. Actions and bodies are only in the details of one delivery. */
-import { queryAll, queryOne, type Script } from "../../../database/store.ts";
+import { queryAll, queryOne, type Transaction } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
 import type { RunStatus } from "./run-status.ts";
@@ -59,7 +59,7 @@ const RUN = `runs.id, delivery_id AS "deliveryId", kind, runs.state, runs.attemp
   reply_reason AS "replyReason", callbacks.state AS callback, replay_of AS "replayOf"`;
 const RUN_FROM = "FROM runs LEFT JOIN callbacks ON run_id = runs.id";
 
-export function* listDeliveries(filter: DeliveryFilter): Script<DeliverySummary[]> {
+export function* listDeliveries(filter: DeliveryFilter): Transaction<DeliverySummary[]> {
   const { path = null, mappingId = null, before = null, state = null } = filter;
   const limit = Math.max(1, Math.min(filter.limit ?? 50, LIMIT_MAX));
   const rows = yield* queryAll<Omit<DeliverySummary, "runs">>(LIST, path, mappingId, before, state, limit);
@@ -80,7 +80,7 @@ const LIST = `
         AND (state = $4 OR ($4 = 'failed' AND reply = 'failed'))))
   ORDER BY seq DESC LIMIT $5`;
 
-export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {
+export function* findDelivery(id: string): Transaction<DeliveryDetails | undefined> {
   type Row = Omit<DeliveryDetails, "runs" | "headers" | "response"> & {
     seq: number;
     headers: string;
@@ -105,7 +105,7 @@ export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {
   };
 }
 
-export const runStatus = (id: string): Script<RunStatus | undefined> =>
+export const runStatus = (id: string): Transaction<RunStatus | undefined> =>
   queryOne<RunStatus>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = $1`, id);
 
 /** The endpoint and the credential of a run's request. */
@@ -116,20 +116,20 @@ export interface RunOrigin {
 }
 
 /** The header `traceparent` of a run's request. */
-export function* traceOfRun(id: string): Script<string | undefined> {
+export function* traceOfRun(id: string): Transaction<string | undefined> {
   const text = "SELECT headers FROM runs JOIN deliveries ON deliveries.id = delivery_id WHERE runs.id = $1";
   const row = yield* queryOne<{ headers: string }>(text, id);
   return row && (JSON.parse(row.headers) as Partial<Record<string, string>>)["traceparent"];
 }
 
-export const runOrigin = (id: string): Script<RunOrigin | undefined> =>
+export const runOrigin = (id: string): Transaction<RunOrigin | undefined> =>
   queryOne<RunOrigin>(
     `SELECT path, auth_kind AS "authKind", auth_id AS "authId"
      FROM runs JOIN deliveries ON deliveries.id = delivery_id WHERE runs.id = $1`,
     id,
   );
 
-export function* stats(now: number): Script<QueueStats> {
+export function* stats(now: number): Transaction<QueueStats> {
   const states = yield* queryAll<{ state: string; n: number }>(
     "SELECT state, count(*) AS n FROM runs WHERE finished_at IS NULL GROUP BY state",
   );
@@ -144,6 +144,6 @@ export function* stats(now: number): Script<QueueStats> {
   };
 }
 
-function* count(text: string): Script<number> {
+function* count(text: string): Transaction<number> {
   return (yield* queryOne<{ n: number }>(text))?.n ?? 0;
 }

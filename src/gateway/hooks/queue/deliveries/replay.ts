@@ -2,7 +2,7 @@
  * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The old delivery keeps its keys.
  */
 import { AppError } from "../../../../base/index.ts";
-import { execute, queryAll, type Script } from "../../../database/store.ts";
+import { execute, queryAll, type Transaction } from "../../../database/store.ts";
 import { storeRuns, type Posting } from "./posting.ts";
 import { openRuns } from "./open-runs.ts";
 import { COLUMNS, findRun, fromRow, newRuns, type NewRun, type Row, type Run, type SessionKeyOf } from "./runs.ts";
@@ -19,7 +19,7 @@ export interface ReplayOptions {
   readonly sessionKeyOf: SessionKeyOf;
   /** Estimated time until `count` runs have ended. */
   readonly msUntil: (count: number) => number;
-  readonly posting: () => Script<Posting>;
+  readonly posting: () => Transaction<Posting>;
 }
 
 /**
@@ -29,7 +29,7 @@ export interface ReplayOptions {
 export function* replayDelivery(
   id: string,
   { now, maxQueued, sessionKeyOf, msUntil, posting: openPosting }: ReplayOptions,
-): Script<{ replayed: Replayed; after: () => void }> {
+): Transaction<{ replayed: Replayed; after: () => void }> {
   const old = yield* runsOf(id);
   const [first] = old;
   if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
@@ -57,7 +57,7 @@ export function* replayDelivery(
   return { replayed: { deliveryId, runIds: runs.map((run) => run.id) }, after: () => posting.after(runs, isOver) };
 }
 
-function* runsOf(id: string): Script<Run[]> {
+function* runsOf(id: string): Transaction<Run[]> {
   const one = yield* findRun(id);
   if (one) return [one];
   const rows = yield* queryAll<Row>(`SELECT ${COLUMNS} FROM runs WHERE delivery_id = $1 ORDER BY item`, id);

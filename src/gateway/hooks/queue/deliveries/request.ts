@@ -1,5 +1,5 @@
 /** A request to accept. */
-import type { Script } from "../../../database/store.ts";
+import type { Transaction } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
 
@@ -32,5 +32,5 @@ export interface AcceptRequest {
   /** @param runIds one for each action, in order; an item that was sent before has its first run */
   readonly respond: (runIds: readonly string[]) => HookResponse;
   /** Writes that succeed or fail together with the acceptance. */
-  readonly alongside?: () => Script<void>;
+  readonly alongside?: () => Transaction<void>;
 }

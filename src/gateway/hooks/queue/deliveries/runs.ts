@@ -1,6 +1,6 @@
 /** Rows of runs: makes and finds them, and moves them from state to state. */
 import { assert } from "../../../../base/index.ts";
-import { insertAll, queryAll, queryOne, type Script, type SqlText } from "../../../database/store.ts";
+import { insertAll, queryAll, queryOne, type Transaction, type SqlText } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
@@ -107,7 +107,7 @@ export const newRuns = ({ runs, sessionKeyOf, now, ...shared }: NewRuns): NewRun
   }));
 
 /** @param isOver true for a run with no work left */
-export const insertRuns = (runs: readonly NewRun[], isOver: (run: NewRun) => boolean): Script<void> =>
+export const insertRuns = (runs: readonly NewRun[], isOver: (run: NewRun) => boolean): Transaction<void> =>
   insertAll({
     table: "runs",
     columns: NEW_COLUMNS,
@@ -129,7 +129,7 @@ const keyQuestion = ({ sessionKey, agentId }: AgentAction, runId: string): Param
   ...(agentId === undefined ? {} : { agentId }),
 });
 
-export function* findRun(id: string): Script<Run | undefined> {
+export function* findRun(id: string): Transaction<Run | undefined> {
   const row = yield* queryOne<Row>(`SELECT ${COLUMNS} FROM runs WHERE id = $1`, id);
   return row && fromRow(row);
 }
@@ -154,7 +154,7 @@ export interface RunChanges {
  * Moves a run. Every move except `claim` ends a lease. Asserts that the event is possible, and that the run is
  * unchanged since the caller read it.
  */
-export function* moveRun(run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Script<Run> {
+export function* moveRun(run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Transaction<Run> {
   const state = nextState(run.state, event);
   assert(state !== undefined, `run ${run.id} is ${run.state}: cannot ${event}`);
   const row = yield* queryOne<Row>(
@@ -183,7 +183,7 @@ const MOVE = `
   WHERE id = $11 AND state = $12 AND lease_owner IS NOT DISTINCT FROM $13 RETURNING ${COLUMNS}`;
 
 /** Runs whose event is due, oldest first. */
-export function* dueEvents(limit: number): Script<Run[]> {
+export function* dueEvents(limit: number): Transaction<Run[]> {
   return (yield* queryAll<Row>(DUE_EVENTS, limit)).map(fromRow);
 }
 
@@ -196,7 +196,7 @@ const DUE_EVENTS: SqlText = {
 };
 
 /** True if a run with a due event wants a heartbeat. */
-export function* isHeartbeatAwaited(): Script<boolean> {
+export function* isHeartbeatAwaited(): Transaction<boolean> {
   return (yield* queryOne(AWAITED)) !== undefined;
 }
 
@@ -207,7 +207,7 @@ const AWAITED = `SELECT 1 FROM runs WHERE finished_at IS NULL AND step = 'event'
   AND action LIKE '%ode":"now"%' LIMIT 1`;
 
 /** Runs whose reply is under way. */
-export function* pendingReplies(): Script<string[]> {
+export function* pendingReplies(): Transaction<string[]> {
   const rows = yield* queryAll<{ id: string }>("SELECT id FROM runs WHERE reply = 'pending' ORDER BY seq");
   return rows.map(({ id }) => id);
 }

@@ -1,5 +1,5 @@
 /** Callbacks to send: a row for each run that asked for one, kept until it arrived or was given up. */
-import { execute, queryAll, queryOne, type Script } from "../../../database/store.ts";
+import { execute, queryAll, queryOne, type Transaction } from "../../../database/store.ts";
 import type { Run } from "../deliveries/runs.ts";
 import type { CallbackOutcome } from "../callback.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
@@ -22,7 +22,7 @@ export interface DueCallback {
  * Adds a callback if the run's action asked for one, once per run. Format of the body: Standard Webhooks (type,
  * timestamp, data).
  */
-export function* addCallback(run: Run, now: number): Script<void> {
+export function* addCallback(run: Run, now: number): Transaction<void> {
   if (run.action.kind !== "agent" || run.action.callbackUrl === undefined) return;
   const body = JSON.stringify({
     type: `run.${run.state}`,
@@ -46,7 +46,7 @@ export function* addCallback(run: Run, now: number): Script<void> {
   );
 }
 
-export function* dueCallbacks({ now, limit }: { now: number; limit: number }): Script<DueCallback[]> {
+export function* dueCallbacks({ now, limit }: { now: number; limit: number }): Transaction<DueCallback[]> {
   const rows = yield* queryAll<Omit<DueCallback, "traceparent" | "tracestate"> & { headers: string }>(
     `SELECT run_id AS "runId", url, callbacks.body, callbacks.attempts, callbacks.created_at AS "createdAt", headers
      FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
@@ -60,7 +60,7 @@ export function* dueCallbacks({ now, limit }: { now: number; limit: number }): S
   });
 }
 
-export function* nextCallbackAt(): Script<number | undefined> {
+export function* nextCallbackAt(): Transaction<number | undefined> {
   const text = "SELECT min(next_at) AS at FROM callbacks WHERE state = 'pending'";
   return (yield* queryOne<{ at: number | null }>(text))?.at ?? undefined;
 }
@@ -71,7 +71,7 @@ export type CallbackState = "pending" | "sent" | "failed";
 export function* settleCallback(
   callback: DueCallback,
   { outcome, now, random }: { outcome: CallbackOutcome; now: number; random: () => number },
-): Script<CallbackState> {
+): Transaction<CallbackState> {
   const attempts = callback.attempts + 1;
   const isOver = attempts >= ATTEMPTS_MAX || now - callback.createdAt > MAX_AGE_MS;
   const state: CallbackState =

@@ -1,5 +1,5 @@
 /** Cancels a run on request: a waiting one, a running one, or a reply that has not left yet. */
-import { execute, type Script } from "../../../database/store.ts";
+import { execute, type Transaction } from "../../../database/store.ts";
 import { findRun, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { giveUp, type Context } from "./conclude.ts";
@@ -15,7 +15,7 @@ export type Cancelled = "cancelled" | "stopping" | "recalled" | "over";
 export function* cancelRun(
   runId: string,
   context: Context,
-): Script<Run | "stopping" | "replying" | "over" | undefined> {
+): Transaction<Run | "stopping" | "replying" | "over" | undefined> {
   const run = yield* findRun(runId);
   if (!run) return undefined;
   const hasTurned = isFinal(run.state) || (run.step === "event" && run.action.kind === "agent");

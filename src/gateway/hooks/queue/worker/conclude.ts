@@ -3,7 +3,7 @@
  * event, and the callback once nothing is under way.
  */
 import { AppError, messageOf } from "../../../../base/index.ts";
-import { execute, undoable, type Script } from "../../../database/store.ts";
+import { execute, undoable, type Transaction } from "../../../database/store.ts";
 import type { AgentAction, HookAction, WakeAction } from "../../action.ts";
 import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
@@ -32,7 +32,7 @@ export interface Context {
 }
 
 /** Ends a run's turn. Afterwards the run is final, or its answer is stored and it waits for room among the events. */
-export function* concludeTurn(run: Run, { outcome, reason, result }: Ending, context: Context): Script<Run> {
+export function* concludeTurn(run: Run, { outcome, reason, result }: Ending, context: Context): Transaction<Run> {
   const { answer, reply, target, replyReason } = yield* startReply(run, { outcome, result }, context);
   yield* execute(
     `UPDATE runs SET answer = $1, model = $2, usage = $3, outcome = $4, reason = $5, reply = $6, reply_target = $7,
@@ -68,7 +68,7 @@ function* startReply(
   run: Run,
   { outcome, result }: Pick<Ending, "outcome"> & { result: TurnResult | undefined },
   context: Context,
-): Script<Reply> {
+): Transaction<Reply> {
   const text = result && replyOf(result, ACK_CHARS_MAX);
   const answer = text ?? result?.text ?? null;
   if (outcome !== "ok" || !result || run.action.kind !== "agent") return { answer, reply: "none" };
@@ -87,7 +87,7 @@ function* addReply(
   { channel, to, fallbackChannels }: AgentAction,
   text: string,
   { ports, now }: Context,
-): Script<Omit<Reply, "answer">> {
+): Transaction<Omit<Reply, "answer">> {
   const asked = yield* ports.resolveTarget({ channel, ...(to === undefined ? {} : { to }) });
   const fallbacks = yield* ports.fallbackTargets(fallbackChannels);
   const [target, ...others] = eachChannelOnce("reason" in asked ? fallbacks : [asked, ...fallbacks]);
@@ -100,7 +100,11 @@ function* addReply(
  * Posts a run's event and makes the run final. If too many events wait, the run stays open and its event is retried
  * later, in order.
  */
-export function* postEvent(run: Run, context: Context, also: { replyReason?: string | undefined } = {}): Script<Run> {
+export function* postEvent(
+  run: Run,
+  context: Context,
+  also: { replyReason?: string | undefined } = {},
+): Transaction<Run> {
   const { now } = context;
   try {
     yield* undoable(enqueueEvents(run, context, also));
@@ -119,7 +123,7 @@ function* enqueueEvents(
   run: Run,
   { ports, now }: Context,
   { replyReason: reason }: { replyReason?: string | undefined },
-): Script<void> {
+): Transaction<void> {
   yield* ports.enqueueEvent(eventOf(run, now));
   if (run.reply === "failed") yield* ports.enqueueEvent(problemEvent(run, { kind: "failed", reason }, now));
 }
@@ -160,13 +164,13 @@ const mainEvent = (run: Pick<Run, "action" | "mappingId">, now: number) => ({
 export const sourceOf = ({ mappingId }: Pick<Run, "mappingId">): string => `Webhook ${mappingId ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
-export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Script<Run> {
+export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Transaction<Run> {
   if (run.step === "turn") return yield* concludeTurn(run, ending, context);
   return yield* close(yield* moveRun(run, FINAL[ending.outcome], context.now, ending), context);
 }
 
 /** Sends a refused reply to the next target. Returns false after the last target, and for a recalled reply. */
-function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now }: Context): Script<boolean> {
+function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now }: Context): Transaction<boolean> {
   const { others = [] } = JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
   const [target, ...rest] = others;
   if (!target || answer === null || cancelAt !== null) return false;
@@ -180,7 +184,7 @@ function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now
  * Stores a reply's outcome, or sends it to the next target. Returns false if that has to wait: a failed reply posts an
  * event to the main session, and there is no room.
  */
-export function* settleReply(run: Run, { kind, reason }: ReplyOutcome, context: Context): Script<boolean> {
+export function* settleReply(run: Run, { kind, reason }: ReplyOutcome, context: Context): Transaction<boolean> {
   if (kind === "failed" && (yield* sendElsewhere(run, context))) return true;
   try {
     if (kind !== "sent") yield* context.ports.enqueueEvent(problemEvent(run, { kind, reason }, context.now));
@@ -200,7 +204,7 @@ export function* settleReply(run: Run, { kind, reason }: ReplyOutcome, context: 
 }
 
 /** Once a run is final and its reply settled, its callback is due. */
-function* close(run: Run, { now }: Context): Script<Run> {
+function* close(run: Run, { now }: Context): Transaction<Run> {
   if (isFinal(run.state) && run.reply !== "pending") yield* addCallback(run, now);
   return run;
 }

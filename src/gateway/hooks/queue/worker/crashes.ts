@@ -11,7 +11,7 @@
  *   cause: it is dead. Unrelated crashes would have had to miss every pause.
  */
 import type { Peers } from "../../../database/peers.ts";
-import { execute, queryAll, type Script } from "../../../database/store.ts";
+import { execute, queryAll, type Transaction } from "../../../database/store.ts";
 import { isSuspect, leasedRuns } from "../deliveries/claims.ts";
 import { moveRun, type Run } from "../deliveries/runs.ts";
 import { giveUp, type Context } from "./conclude.ts";
@@ -41,19 +41,20 @@ export interface Recovery {
 }
 
 /** Registers a worker until it shuts down cleanly. */
-export const registerWorker = (owner: string, now: number): Script<number> =>
+export const registerWorker = (owner: string, now: number): Transaction<number> =>
   execute("INSERT INTO workers (owner, started_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", owner, now);
 
 /** Removes a worker that shut down cleanly. */
-export const dismissWorker = (owner: string): Script<number> => execute("DELETE FROM workers WHERE owner = $1", owner);
+export const dismissWorker = (owner: string): Transaction<number> =>
+  execute("DELETE FROM workers WHERE owner = $1", owner);
 
 /** True if `recover` has work. */
-export function* needsRecovery(parts: Recovery): Script<boolean> {
+export function* needsRecovery(parts: Recovery): Transaction<boolean> {
   return (yield* crashedWorkers(parts)).length > 0 || (yield* strandedRuns(parts)).length > 0;
 }
 
 /** Recovers runs without a worker. Returns the runs in their new state. */
-export function* recover(parts: Recovery): Script<Run[]> {
+export function* recover(parts: Recovery): Transaction<Run[]> {
   const recovered: Run[] = [];
   for (const owner of yield* crashedWorkers(parts)) {
     const runs = (yield* leasedRuns()).filter((run) => run.leaseOwner === owner);
@@ -65,12 +66,12 @@ export function* recover(parts: Recovery): Script<Run[]> {
 }
 
 /** Workers that ended without a clean shutdown, the oldest first. */
-function* crashedWorkers({ peers }: Recovery): Script<string[]> {
+function* crashedWorkers({ peers }: Recovery): Transaction<string[]> {
   const rows = yield* queryAll<{ owner: string }>("SELECT owner FROM workers ORDER BY started_at");
   return yield* peers.gone(rows.map(({ owner }) => owner));
 }
 
-function* afterCrash(cutOff: readonly Run[], parts: Recovery): Script<Run[]> {
+function* afterCrash(cutOff: readonly Run[], parts: Recovery): Transaction<Run[]> {
   const { now } = parts.context;
   if (!cutOff.some(isSuspect)) yield* clearSuspects();
   const after: Run[] = [];
@@ -80,12 +81,12 @@ function* afterCrash(cutOff: readonly Run[], parts: Recovery): Script<Run[]> {
 }
 
 /** Clears waiting suspects; a run that a worker holds may still crash. */
-const clearSuspects = (): Script<number> =>
+const clearSuspects = (): Transaction<number> =>
   execute(
     "UPDATE runs SET suspected = 0, suspected_alone = 0 WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued'",
   );
 
-function* holdSuspects(until: number): Script<void> {
+function* holdSuspects(until: number): Transaction<void> {
   const waiting = yield* queryAll<{ seq: number; suspected: number }>(
     "SELECT seq, suspected FROM runs WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued' AND next_at < $1",
     until,
@@ -95,7 +96,7 @@ function* holdSuspects(until: number): Script<void> {
   }
 }
 
-function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: Recovery }): Script<Run> {
+function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: Recovery }): Transaction<Run> {
   const { maxAttempts, context } = parts;
   if (run.cancelAt !== null) return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled" }, context);
   const suspected = run.suspected + 1;
@@ -122,7 +123,7 @@ function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
 }
 
 /** Leased runs whose turn runs nowhere although no process crashed: storing their claim, or their end, failed. */
-function* strandedRuns({ peers, turns }: Recovery): Script<Run[]> {
+function* strandedRuns({ peers, turns }: Recovery): Transaction<Run[]> {
   const leased = yield* leasedRuns();
   const others = leased.flatMap(({ leaseOwner }) => (leaseOwner === peers.me ? [] : [leaseOwner ?? ""]));
   const gone = others.length > 0 ? yield* peers.gone(others) : [];
@@ -131,7 +132,7 @@ function* strandedRuns({ peers, turns }: Recovery): Script<Run[]> {
   );
 }
 
-function* giveBack(run: Run, { peers, turns, maxAttempts, context }: Recovery): Script<Run> {
+function* giveBack(run: Run, { peers, turns, maxAttempts, context }: Recovery): Transaction<Run> {
   if (run.cancelAt !== null) return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled" }, context);
   if (run.leaseOwner === peers.me && !turns.hasBegun(run.id)) {
     return yield* moveRun(run, "release", context.now, { attempts: run.attempts - 1 });

@@ -4,7 +4,7 @@
  * makes room.
  */
 import { AppError } from "../../../../base/index.ts";
-import { parallel, type Script } from "../../../database/store.ts";
+import { parallel, type Transaction } from "../../../database/store.ts";
 import type { Posting } from "../deliveries/posting.ts";
 import { dueEvents, isHeartbeatAwaited, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
@@ -54,12 +54,12 @@ export class EventPoster {
   }
 
   /** True if an event can be posted now. */
-  *isDue(): Script<boolean> {
+  *isDue(): Transaction<boolean> {
     return !this.isHeldUp && (yield* dueEvents(1)).length > 0;
   }
 
   /** For runs made in this transaction: their events follow all waiting ones. */
-  *ofNew(): Script<NewEvents> {
+  *ofNew(): Transaction<NewEvents> {
     if (this.isHeldUp) return NOTHING_POSTED;
     const { ports, now } = this.#deps;
     const [waiting, events] = yield* parallel(dueEvents(1), ports.openEvents());
@@ -86,7 +86,7 @@ export class EventPoster {
     }
   }
 
-  *post(): Script<Posted> {
+  *post(): Transaction<Posted> {
     const ended: Run[] = [];
     if (this.isHeldUp) return { ended, isHastened: false };
     const { ports } = this.#deps;

@@ -4,7 +4,7 @@
  */
 import type { EventBatch, NewEvent } from "../../../agent/events.ts";
 import type { StoreTurn, TurnRequest, TurnResult } from "../../../agent/turn.ts";
-import type { Script } from "../../../database/store.ts";
+import type { Transaction } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
 import type { CalledBack } from "../../../channels/outbox/messages.ts";
 
@@ -30,33 +30,33 @@ export interface WorkerPorts {
   /** Stores nothing itself. */
   readonly runTurn: (request: TurnRequest) => Promise<TurnResult>;
   /** Appends a successful turn to its session's transcript. */
-  readonly storeTurn: (turn: StoreTurn) => Script<void>;
+  readonly storeTurn: (turn: StoreTurn) => Transaction<void>;
   /** Throws `busy` if too many events wait. */
-  readonly enqueueEvent: (event: MainEvent) => Script<unknown>;
+  readonly enqueueEvent: (event: MainEvent) => Transaction<unknown>;
   /** For several events without a key. */
-  readonly openEvents: () => Script<EventBatch>;
+  readonly openEvents: () => Transaction<EventBatch>;
   /**
    * Makes a heartbeat due for waiting events of the main session. Returns false if one is due already, or no event
    * waits.
    */
-  readonly hastenEvents: () => Script<boolean>;
+  readonly hastenEvents: () => Transaction<boolean>;
   /** Starts a heartbeat of the main session. */
   readonly requestHeartbeat: (reason: string) => void;
   /** The target of a reply. */
   readonly resolveTarget: (asked: {
     readonly channel: string;
     readonly to?: string;
-  }) => Script<Target | { readonly reason: string }>;
+  }) => Transaction<Target | { readonly reason: string }>;
   /**
    * Fallback targets of a refused reply, in order.
    * @param names undefined: the configured ones
    */
-  readonly fallbackTargets: (names: readonly string[] | undefined) => Script<readonly Target[]>;
-  readonly addReply: (reply: Reply) => Script<void>;
+  readonly fallbackTargets: (names: readonly string[] | undefined) => Transaction<readonly Target[]>;
+  readonly addReply: (reply: Reply) => Transaction<void>;
   /** Recalls the messages of a reply that have not left. */
   readonly cancelReply: (groupId: string) => Promise<CalledBack>;
   /** A reply's outcome; undefined while it is under way. */
-  readonly replyOutcome: (groupId: string) => Script<ReplyOutcome | undefined>;
+  readonly replyOutcome: (groupId: string) => Transaction<ReplyOutcome | undefined>;
   /** Calls `listener` after the commit that ends a reply; returns a function that stops it. */
   readonly onReplySettled: (listener: (groupId: string) => void) => () => void;
   /** Makes the channels look for new messages. */

@@ -1,6 +1,6 @@
 /** Watches replies under way: stores their outcomes with their runs, and reports them. */
 import type { Peers } from "../../../database/peers.ts";
-import type { Script, Store } from "../../../database/store.ts";
+import type { Transaction, Store } from "../../../database/store.ts";
 import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import type { RunObserver } from "./observer.ts";
@@ -78,7 +78,7 @@ export class ReplySettler {
   }
 
   /** @param among undefined: all runs with a reply under way */
-  *#endedOf(among: ReadonlySet<string> | undefined): Script<string[]> {
+  *#endedOf(among: ReadonlySet<string> | undefined): Transaction<string[]> {
     const ended: string[] = [];
     for (const runId of among ?? (yield* pendingReplies())) {
       if ((yield* this.#deps.ports.replyOutcome(runId)) !== undefined) ended.push(runId);
@@ -86,7 +86,7 @@ export class ReplySettler {
     return ended;
   }
 
-  *#settleAll(runIds: readonly string[]): Script<Settled> {
+  *#settleAll(runIds: readonly string[]): Transaction<Settled> {
     const { ports, context } = this.#deps;
     const stuck: Run[] = [];
     const settled: SettledReply[] = [];

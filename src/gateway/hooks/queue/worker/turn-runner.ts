@@ -6,7 +6,7 @@ import { renderPassage } from "../../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/turn.ts";
 import { AppError, type Logger, messageOf } from "../../../../base/index.ts";
 import type { Peers } from "../../../database/peers.ts";
-import { queryOne, type Script, type Store } from "../../../database/store.ts";
+import { queryOne, type Transaction, type Store } from "../../../database/store.ts";
 import { FailureLog } from "../../../database/failure-log.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
@@ -186,13 +186,13 @@ export class TurnRunner {
     }
   }
 
-  *#storeOwn(runId: string, running: Running, result: TurnResult): Script<Run | undefined> {
+  *#storeOwn(runId: string, running: Running, result: TurnResult): Transaction<Run | undefined> {
     const current = yield* findRun(runId);
     if (current?.state !== "running" || current.leaseOwner !== running.owner) return undefined;
     return yield* this.#store(asTurn(current), running, result);
   }
 
-  *#store(run: TurnRun, { why }: Running, result: TurnResult): Script<Run> {
+  *#store(run: TurnRun, { why }: Running, result: TurnResult): Transaction<Run> {
     const { ports, random, settings } = this.#deps;
     const now = this.#deps.now();
     if (result.status === "ok") {
@@ -205,7 +205,7 @@ export class TurnRunner {
     if (!isUnwanted && (why === "drain" || why === "lost")) {
       return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
     }
-    const ending = (outcome: Outcome, reason: string): Script<Run> =>
+    const ending = (outcome: Outcome, reason: string): Transaction<Run> =>
       concludeTurn(run, { outcome, reason }, { ports, now });
     if (result.status === "waiting" && !isUnwanted) {
       return yield* waitForApproval(run, result.waitsUntil ?? now, { ports, now });
@@ -239,7 +239,7 @@ export class TurnRunner {
 }
 
 /** Throws `cancelled` if another process has the run by now. */
-function* checkOwner(runId: string, owner: string | null): Script<void> {
+function* checkOwner(runId: string, owner: string | null): Transaction<void> {
   const own = "SELECT 1 FROM runs WHERE id = $1 AND state = 'running' AND lease_owner = $2";
   if (!(yield* queryOne(own, runId, owner))) throw new AppError("cancelled", "another process has the run");
 }

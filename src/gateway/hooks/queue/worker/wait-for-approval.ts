@@ -2,14 +2,14 @@
 import { type Approval, approvalsOf, setAsked } from "../../../agent/calls/approvals.ts";
 import { oneLine } from "../../../agent/boundary/index.ts";
 import type { Target } from "../../../channels/channel.ts";
-import type { Script } from "../../../database/store.ts";
+import type { Transaction } from "../../../database/store.ts";
 import { moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
 import type { Context } from "./conclude.ts";
 
 const ARGUMENTS_CHARS_MAX = 1000;
 
 /** @param until of the call that the turn waits for, in epoch milliseconds */
-export function* waitForApproval(run: TurnRun, until: number, { ports, now }: Context): Script<Run> {
+export function* waitForApproval(run: TurnRun, until: number, { ports, now }: Context): Transaction<Run> {
   const waiting = yield* approvalsOf(run.id);
   const chat = waiting.some(({ wasAsked }) => !wasAsked) ? yield* chatFor(run, ports) : undefined;
   for (const approval of waiting.filter(({ wasAsked }) => !wasAsked)) {
@@ -25,7 +25,7 @@ export function* waitForApproval(run: TurnRun, until: number, { ports, now }: Co
 }
 
 /** The chat that the turn answers to; undefined: none. */
-function* chatFor({ action }: TurnRun, ports: Context["ports"]): Script<Target | undefined> {
+function* chatFor({ action }: TurnRun, ports: Context["ports"]): Transaction<Target | undefined> {
   if (!action.deliver) return undefined;
   const { channel, to } = action;
   const found = yield* ports.resolveTarget({ channel, ...(to === undefined ? {} : { to }) });

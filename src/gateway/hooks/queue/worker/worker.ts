@@ -5,7 +5,7 @@
  */
 import { type Logger, messageOf, setBackDetector } from "../../../../base/index.ts";
 import type { Peers, Topic } from "../../../database/peers.ts";
-import type { Script, Store } from "../../../database/store.ts";
+import type { Transaction, Store } from "../../../database/store.ts";
 import { FailureLog } from "../../../database/failure-log.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting } from "../deliveries/posting.ts";
@@ -151,7 +151,7 @@ export class Worker {
   }
 
   /** Posts events of new runs in the transaction that makes them. */
-  *posting(): Script<Posting> {
+  *posting(): Transaction<Posting> {
     const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
     return { ...events, after: this.#afterPosting };
   }
@@ -309,7 +309,7 @@ export class Worker {
     this.#deps.peers.tell("turns");
   }
 
-  *#takeUp(me: string): Script<Run[]> {
+  *#takeUp(me: string): Transaction<Run[]> {
     const now = this.#deps.now();
     yield* registerWorker(me, now);
     yield* dueAfterSetBack(now, { isSeen: false }); // while nothing ran here

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Migration } from "../../../../../src/gateway/database/database.ts";
 import { external } from "../../../../../src/gateway/agent/boundary/passage.ts";
-import type { Script, Store } from "../../../../../src/gateway/database/store.ts";
+import type { Transaction, Store } from "../../../../../src/gateway/database/store.ts";
 import type { AgentAction, WakeAction } from "../../../../../src/gateway/hooks/action.ts";
 import type { Posting } from "../../../../../src/gateway/hooks/queue/deliveries/posting.ts";
 import type { AcceptRequest } from "../../../../../src/gateway/hooks/queue/deliveries/request.ts";
@@ -26,7 +26,7 @@ export interface Bench extends AsyncDisposable {
   readonly clock: { now: number };
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
-  posting: () => Script<Posting>;
+  posting: () => Transaction<Posting>;
 }
 
 /** For tests without a worker. */

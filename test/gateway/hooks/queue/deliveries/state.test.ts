@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { queryAll, type Script } from "../../../../../src/gateway/database/store.ts";
+import { queryAll, type Transaction } from "../../../../../src/gateway/database/store.ts";
 import { acceptDeliveries } from "../../../../../src/gateway/hooks/queue/deliveries/accept.ts";
 import { openRuns } from "../../../../../src/gateway/hooks/queue/deliveries/open-runs.ts";
 import { claimTurns, leasedRuns } from "../../../../../src/gateway/hooks/queue/deliveries/claims.ts";
@@ -66,7 +66,7 @@ class World {
   now = START;
   readonly began: { sessionKey: string; seq: number }[] = [];
 
-  *all(where = "1 = 1"): Script<Run[]> {
+  *all(where = "1 = 1"): Transaction<Run[]> {
     const runs: Run[] = [];
     for (const { id } of yield* queryAll<{ id: string }>(`SELECT id FROM runs WHERE ${where} ORDER BY seq`)) {
       runs.push((yield* findRun(id))!);
@@ -74,7 +74,7 @@ class World {
     return runs;
   }
 
-  *step(each: Op): Script<void> {
+  *step(each: Op): Transaction<void> {
     const { now } = this;
     switch (each.op) {
       case "accept": {
@@ -125,7 +125,7 @@ class World {
     }
   }
 
-  *check(): Script<void> {
+  *check(): Transaction<void> {
     const runs = yield* this.all();
     const open = runs.filter((run) => !isFinal(run.state));
     expect(yield* openRuns()).toBe(open.length);

@@ -1,6 +1,6 @@
 /** Servers that are killed, or crashed by a turn, one after the other, on a clock that the test moves. */
 import { expect, test } from "bun:test";
-import { execute, type Script } from "../../../../../src/gateway/database/store.ts";
+import { execute, type Transaction } from "../../../../../src/gateway/database/store.ts";
 import { alone } from "../../../../../src/gateway/database/peers.ts";
 import { claimTurns, nextTurnAt } from "../../../../../src/gateway/hooks/queue/deliveries/claims.ts";
 import { findRun, moveRun } from "../../../../../src/gateway/hooks/queue/deliveries/runs.ts";
@@ -64,7 +64,7 @@ class Servers {
     return this.#bench.store.write(() => this.#live(ms));
   }
 
-  *#live(ms: number): Script<boolean> {
+  *#live(ms: number): Transaction<boolean> {
     const { clock } = this.#bench;
     const owner = yield* this.#start();
     const end = clock.now + Math.ceil(ms);
@@ -76,7 +76,7 @@ class Servers {
   }
 
   /** The next times to look: a step before the next possible change, then at it. */
-  *#nextStep(end: number): Script<number> {
+  *#nextStep(end: number): Transaction<number> {
     const { now } = this.#bench.clock;
     const dueAt = (yield* nextTurnAt(now)) ?? end;
     if (this.#begun.size === 0) return dueAt;
@@ -101,7 +101,7 @@ class Servers {
     await this.#bench.store.write(() => this.#stop());
   }
 
-  *#stop(): Script<void> {
+  *#stop(): Transaction<void> {
     for (const runId of this.#begun.keys()) {
       yield* moveRun((yield* findRun(runId))!, "release", this.#bench.clock.now);
     }
@@ -112,7 +112,7 @@ class Servers {
     return `life/${this.#lives}/1/x`;
   }
 
-  *#start(): Script<string> {
+  *#start(): Transaction<string> {
     this.#lives++;
     this.#begun = new Map();
     yield* recover({
@@ -127,7 +127,7 @@ class Servers {
   }
 
   /** False: a turn crashed the server. */
-  *#step(owner: string): Script<boolean> {
+  *#step(owner: string): Transaction<boolean> {
     const { now } = this.#bench.clock;
     for (const [runId, at] of this.#begun) {
       const { needsMs, killsAfterMs = Infinity } = this.#jobs.get(runId)!;

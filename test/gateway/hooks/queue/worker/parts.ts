@@ -12,7 +12,7 @@ import {
   insertAll,
   queryAll,
   queryOne,
-  type Script,
+  type Transaction,
   type Store,
   type Value,
 } from "../../../../../src/gateway/database/store.ts";
@@ -74,13 +74,13 @@ export const ok = (text: string): TurnResult =>
     record: { entries: [{ kind: "message", message: { role: "assistant", content: text } }], seen: [] },
   });
 
-function* enqueueEvent(parts: Pick<Parts, "eventsMax">, event: MainEvent): Script<void> {
+function* enqueueEvent(parts: Pick<Parts, "eventsMax">, event: MainEvent): Transaction<void> {
   const events = yield* openEvents(parts);
   events.add(event);
   yield* events.store();
 }
 
-function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
+function* openEvents(parts: Pick<Parts, "eventsMax">): Transaction<EventBatch> {
   const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
   const rows: Value[][] = [];
   return {
