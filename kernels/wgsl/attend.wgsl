@@ -1,24 +1,25 @@
-// attend: online softmax over tiles of 64 positions (arXiv:1805.02867) for up to four heads that share keys, spliced
-// into the kernels for few rows. Eight neighbouring threads read one key, so that reads are whole cache lines.
+// attend: online softmax over tiles of positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
+// the kernels for few rows after `narrow` or `wide`. Eight neighbouring threads read one key, so that reads are whole
+// cache lines.
 
-const WG: u32 = 64u;
-const TILE: u32 = 64u;
 const LANES: u32 = 8u; // threads that share a key
 const STRIDE: u32 = 9u; // LANES plus one, to keep threads in different banks
-var<workgroup> query: array<vec4<f32>, 256>; // (4, 64): factors for each vec4 of a key
-var<workgroup> scratch: array<vec4<f32>, 576>; // (TILE, STRIDE) parts of scores, then (4, WG) of sums
-var<workgroup> scores: array<vec4<f32>, 64>; // (TILE), then shares of the tile, then totals
+var<workgroup> query: array<vec4<f32>, 4u * KEY_FOURS>; // (4, KEY_FOURS) factors of a key's vec4s, then (4, WG) sums
+var<workgroup> scratch: array<vec4<f32>, TILE * STRIDE>; // parts of scores
+var<workgroup> scores: array<vec4<f32>, WG>; // (TILE), then shares of the tile, then totals of each thread
 var<workgroup> peaks: array<vec4<f32>, 8>;
 
-/// The heads of a workgroup, one per lane of every vec4, and the number of vec4s per head.
-struct Quad { row: u32, kv_head: u32, first: u32, count: u32, columns: u32 }
+/// The heads of a workgroup, one per lane of every vec4, and the vec4s of a key and of a value.
+struct Quad { row: u32, position: u32, kv_head: u32, first: u32, count: u32, key_columns: u32, columns: u32 }
 
-fn quad_of(group: vec3<u32>) -> Quad {
+fn quad_of(group: vec3<u32>, position: u32) -> Quad {
   let shared_by = p.heads / p.kv_heads;
   let quads = (shared_by + 3u) / 4u;
   let kv_head = group.x / quads;
   let lead = (group.x % quads) * 4u;
-  return Quad(group.y, kv_head, kv_head * shared_by + lead, min(4u, shared_by - lead), (p.head_dim + 3u) / 4u);
+  let first = kv_head * shared_by + lead;
+  let count = min(4u, shared_by - lead);
+  return Quad(group.y, position, kv_head, first, count, (p.head_dim + 3u) / 4u, (p.value_dim + 3u) / 4u);
 }
 
 /// The positions of a split of a row's context; empty if `end` <= `start`.
@@ -34,36 +35,57 @@ fn span_of(position: u32, split: u32) -> Span {
 /// Running results of a thread for its column of the values.
 struct Found { most: vec4<f32>, total: vec4<f32>, sums: mat4x4<f32> }
 
+/// Nothing yet, or, in a row's first split, its sinks, each in the total of one thread of a column.
+fn found_none(quad: Quad, split: u32, t: u32) -> Found {
+  var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
+  if (p.has_sinks == 0u || split > 0u) { return found; }
+  for (var h = 0u; h < quad.count; h++) {
+    found.most[h] = extra(p.has_sinks - 1u + quad.first + h);
+    if (t < quad.columns) { found.total[h] = 1.0; }
+  }
+  return found;
+}
+
+/// The slopes of the heads by distance.
+fn slopes_of(quad: Quad) -> vec4<f32> {
+  var slopes = vec4<f32>();
+  if (p.has_slopes == 0u) { return slopes; }
+  for (var h = 0u; h < quad.count; h++) { slopes[h] = extra(p.has_slopes - 1u + quad.first + h); }
+  return slopes;
+}
+
 /// The scores of position `tile + t` for each head. Positions from `end` on repeat the last.
-fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, columns: u32, t: u32) -> vec4<f32> {
+fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, quad: Quad, t: u32) -> vec4<f32> {
   let lane = t % LANES;
   for (var i = t / LANES; i < TILE; i += WG / LANES) {
     let at = base + min(tile + i, end - 1u) * kv_dim;
     var sum = vec4<f32>();
-    for (var d = lane; d < columns; d += LANES) {
+    for (var d = lane; d < quad.key_columns; d += LANES) {
       let key = key_four(at, 4u * d);
-      sum += key.x * query[d] + key.y * query[64u + d] + key.z * query[128u + d] + key.w * query[192u + d];
+      sum += key.x * query[d] + key.y * query[KEY_FOURS + d];
+      sum += key.z * query[2u * KEY_FOURS + d] + key.w * query[3u * KEY_FOURS + d];
     }
     scratch[i * STRIDE + lane] = sum;
   }
   workgroupBarrier();
+  if (t >= TILE || tile + t >= end) { return vec4<f32>(FLOOR); }
   var score = vec4<f32>();
   for (var lane = 0u; lane < LANES; lane++) { score += scratch[t * STRIDE + lane]; }
-  return select(vec4<f32>(FLOOR), capped(score), tile + t < end);
+  return capped(score) - slopes_of(quad) * f32(quad.position - (tile + t));
 }
 
 /// The maximum of all threads' scores.
 fn peak_of(score: vec4<f32>, t: u32) -> vec4<f32> {
   scores[t] = score;
   workgroupBarrier();
-  if (t < 8u) {
+  if (t < TILE / 8u) {
     var peak = scores[8u * t];
     for (var i = 1u; i < 8u; i++) { peak = max(peak, scores[8u * t + i]); }
     peaks[t] = peak;
   }
   workgroupBarrier();
   var peak = peaks[0];
-  for (var i = 1u; i < 8u; i++) { peak = max(peak, peaks[i]); }
+  for (var i = 1u; i < TILE / 8u; i++) { peak = max(peak, peaks[i]); }
   return peak;
 }
 
@@ -76,35 +98,38 @@ fn store(quad: Quad, split: u32, whole: bool, peak: vec4<f32>, t: u32) {
     var sum = vec4<f32>();
     var total = 0.0;
     for (var turn = 0u; turn < turns; turn++) {
-      sum += scratch[h * WG + turn * quad.columns + column];
+      sum += query[h * WG + turn * quad.columns + column];
       total += scores[turn * quad.columns][h];
     }
     let head = quad.row * p.heads + quad.first + h;
-    let part = (head * p.splits + split) * (p.head_dim + 2u);
-    for (var c = 0u; c < min(4u, p.head_dim - 4u * column); c++) {
+    let part = (head * p.splits + split) * (p.value_dim + 2u);
+    for (var c = 0u; c < min(4u, p.value_dim - 4u * column); c++) {
       let at = 4u * column + c;
-      if (whole) { y[head * p.head_dim + at] = sum[c] / total; } else { parts[part + at] = sum[c]; }
+      if (whole) { y[head * p.value_dim + at] = sum[c] / total; } else { parts[part + at] = sum[c]; }
     }
     if (!whole && column == 0u) {
-      parts[part + p.head_dim] = peak[h];
-      parts[part + p.head_dim + 1u] = total;
+      parts[part + p.value_dim] = peak[h];
+      parts[part + p.value_dim + 1u] = total;
     }
   }
 }
 
 /// Adds positions `start` to `end`. The threads of a column take turns at positions.
-fn attend(found: ptr<function, Found>, base: u32, start: u32, end: u32, columns: u32, t: u32) {
+fn attend(found: ptr<function, Found>, slot: u32, start: u32, end: u32, quad: Quad, t: u32) {
   let kv_dim = p.kv_heads * p.head_dim;
+  let base = slot * p.ctx_len * kv_dim + quad.kv_head * p.head_dim;
+  let values_at = slot * p.ctx_len * p.value_row + quad.kv_head * p.value_dim + p.value_skip;
+  let columns = quad.columns;
   let turns = WG / columns;
   let column = t % columns;
   for (var tile = start; tile < end; tile += TILE) {
-    let score = score_tile(base, kv_dim, tile, end, columns, t);
+    let score = score_tile(base, kv_dim, tile, end, quad, t);
     let peak = max((*found).most, peak_of(score, t));
-    scores[t] = select(vec4<f32>(), exp(score - peak), tile + t < end);
+    scores[t] = select(vec4<f32>(), exp(score - peak), t < TILE && tile + t < end);
     workgroupBarrier();
     raise(found, peak);
     for (var i = t / columns; i < min(TILE, end - tile) && t < turns * columns; i += turns) {
-      add_value(found, scores[i], value_four(base + (tile + i) * kv_dim, 4u * column));
+      add_value(found, scores[i], value_four(values_at + (tile + i) * p.value_row, 4u * column));
     }
     workgroupBarrier();
   }
@@ -125,7 +150,7 @@ fn add_value(found: ptr<function, Found>, share: vec4<f32>, value: vec4<f32>) {
 
 /// Leaves the threads' results for `store`.
 fn gather(found: Found, t: u32) {
-  for (var h = 0u; h < 4u; h++) { scratch[h * WG + t] = found.sums[h]; }
+  for (var h = 0u; h < 4u; h++) { query[h * WG + t] = found.sums[h]; }
   scores[t] = found.total;
   workgroupBarrier();
 }

@@ -1,13 +1,21 @@
 // attention_reduce: joins the splits of a row that attention left in parts. A row with one split has its result
 // already.
 //
-//   binding 0  parts storage, read        f32 (rows, heads, splits, head_dim + 2): sums, peak, total
+//   binding 0  parts storage, read        f32 (rows, heads, splits, value_dim + 2): sums, peak, total
 //   binding 1  batch storage, read        see batch.ts
-//   binding 2  y     storage, read_write  f32 (rows, heads · head_dim)
+//   binding 2  y     storage, read_write  f32 (rows, heads · value_dim)
 //   binding 3  p     uniform              Params
 //   dispatch   (heads, rows, 1), 64 threads each; at most 64 splits
 //   oracle     src/engine/backends/cpu/ops.ts attention; tolerance 2e-5 abs + 2e-4 rel
-struct Params { heads: u32, head_dim: u32, window: u32, whole_len: u32, least_len: u32, splits: u32 }
+struct Params {
+  heads: u32,
+  value_dim: u32,
+  window: u32,
+  chunked: u32,
+  whole_len: u32,
+  least_len: u32,
+  splits: u32,
+}
 @group(0) @binding(0) var<storage, read> parts: array<f32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
@@ -24,21 +32,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (seen <= len) { return; }
   let splits = (seen + len - 1u) / len;
   let head = group.y * p.heads + group.x;
-  let each = p.head_dim + 2u;
+  let each = p.value_dim + 2u;
   let first = head * p.splits * each;
-  var peak = parts[first + p.head_dim];
-  for (var i = 1u; i < splits; i++) { peak = max(peak, parts[first + i * each + p.head_dim]); }
+  var peak = parts[first + p.value_dim];
+  for (var i = 1u; i < splits; i++) { peak = max(peak, parts[first + i * each + p.value_dim]); }
   if (t < splits) {
-    let at = first + t * each + p.head_dim;
+    let at = first + t * each + p.value_dim;
     shares[t] = exp(parts[at] - peak);
     totals[t] = shares[t] * parts[at + 1u];
   }
   workgroupBarrier();
   var total = 0.0;
   for (var i = 0u; i < splits; i++) { total += totals[i]; }
-  for (var at = t; at < p.head_dim; at += WG) {
+  for (var at = t; at < p.value_dim; at += WG) {
     var sum = 0.0;
     for (var i = 0u; i < splits; i++) { sum += shares[i] * parts[first + i * each + at]; }
-    y[head * p.head_dim + at] = sum / total;
+    y[head * p.value_dim + at] = sum / total;
   }
 }

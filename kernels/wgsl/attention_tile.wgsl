@@ -1,30 +1,39 @@
 // attention_tile: one head of 32 neighbouring rows over their whole context, by online softmax over tiles of 64 keys
-// (arXiv:2307.08691): a key is read once for all rows. Rows of several sequences in one tile are processed one sequence
-// after another. Tiles begin at multiples of 64, so that a row has the same bits in every chunk.
+// (arXiv:2307.08691): a key is read once for all rows. A workgroup makes up to 256 values of each row. Rows of several
+// sequences in one tile are processed one sequence after another. Tiles begin at multiples of 64, so that a row has
+// the same bits in every chunk.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
 //   binding 1  keys   storage, read        f32 or f16 (slots, ctx_len, kv_heads · head_dim); ctx_len 0: (rows, …)
-//   binding 2  values storage, read        as keys
+//   binding 2  values storage, read        f32 or f16 (slots, ctx_len, value_row) or (rows, value_row)
 //   binding 3  batch  storage, read        see batch.ts
-//   binding 4  y      storage, read_write  f32 (rows, heads · head_dim)
-//   binding 5  p      uniform              Params
-//   dispatch   (heads, ceil(rows / 32), 1), 128 threads each; head_dim at most 256
+//   binding 4  extras storage, read        f32, as in attention
+//   binding 5  y      storage, read_write  f32 (rows, heads · value_dim)
+//   binding 6  p      uniform              Params
+//   dispatch   (heads · ceil(value_dim / 256), ceil(rows / 32), 1), 128 threads each
 //   oracle     src/engine/backends/cpu/ops.ts attention, bidirectionalAttention; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   heads: u32,
   kv_heads: u32,
   head_dim: u32,
-  ctx_len: u32, // 0: no cache; a row attends to all rows of its sequence in this run
-  window: u32,
+  value_dim: u32,
+  value_row: u32, // values of a position
+  value_skip: u32, // values of a head before the first
+  ctx_len: u32, // 0: no cache; a row attends to the rows of its sequence in this run
+  window: u32, // without a cache: half of it in each direction
+  chunked: u32, // 1: the window cuts positions into chunks
   scale: f32,
   soft_cap: f32,
+  has_sinks: u32, // 0, or their offset in `extras` plus one
+  has_slopes: u32, // likewise
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> keys: array<Four>;
 @group(0) @binding(2) var<storage, read> values: array<Four>;
 @group(0) @binding(3) var<storage, read> batch: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(4) var<storage, read> extras: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+@group(0) @binding(6) var<uniform> p: Params;
 const WG: u32 = 128u;
 const ROWS: u32 = 32u;
 const KEYS: u32 = 64u;
@@ -36,17 +45,23 @@ var<workgroup> peaks: array<vec4<f32>, 128>; // (ROWS / 4, 16)
 //#splice cache
 //#splice heads
 
-/// The keys of a row: `start` … `to − 1`, relative to row `base` of keys, where its sequence begins.
-struct Reach { base: u32, start: u32, to: u32 }
+/// The keys of a row: `start` … `to − 1`, and its own, relative to row `base` of keys, where its sequence begins.
+struct Reach { base: u32, start: u32, to: u32, own: u32 }
 
 fn reach_of(row: u32) -> Reach {
   if (p.ctx_len == 0u) {
     let sequence = batch[2u + 2u * row]; // first row, end
-    return Reach(sequence.x, 0u, sequence.y - sequence.x);
+    let own = row - sequence.x;
+    let end = sequence.y - sequence.x;
+    if (p.window == 0u) { return Reach(sequence.x, 0u, end, own); }
+    let far = p.window / 2u;
+    return Reach(sequence.x, own - min(own, far), min(end, own + far + 1u), own);
   }
   let at = batch[1u + 2u * row]; // token, slot, position
   let end = at.z + 1u;
-  return Reach(at.y * p.ctx_len, select(0u, end - min(end, p.window), p.window > 0u), end);
+  let base = at.y * p.ctx_len;
+  if (p.chunked == 1u) { return Reach(base, at.z - at.z % p.window, end, at.z); }
+  return Reach(base, select(0u, end - min(end, p.window), p.window > 0u), end, at.z);
 }
 
 /// The end of the sequence of `row`, at most `last`.
@@ -98,11 +113,18 @@ fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
 }
 
 /// The rows of a thread, by lane: their range of the current sequence, their maximum score and total so far.
-struct Rows { start: vec4<u32>, to: vec4<u32>, most: vec4<f32>, total: vec4<f32> }
+struct Rows { start: vec4<u32>, to: vec4<u32>, own: vec4<f32>, most: vec4<f32>, total: vec4<f32> }
 
 /// Converts scores to shares, which replace keys in the tile. Earlier sums must be multiplied by the result.
 /// @param live true if one of the thread's rows is of the current sequence
-fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t: u32, live: bool) -> vec4<f32> {
+fn share_tile(
+  scores: mat4x4<f32>,
+  rows: ptr<function, Rows>,
+  slope: f32,
+  first_key: u32,
+  t: u32,
+  live: bool,
+) -> vec4<f32> {
   let quad = t / 16u;
   let k = t % 16u;
   var masked = array<vec4<f32>, 4>();
@@ -110,7 +132,8 @@ fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t:
     var part = vec4<f32>(FLOOR);
     for (var j = 0u; j < 4u; j++) {
       let key = vec4<u32>(first_key + k + 16u * j);
-      masked[j] = select(vec4<f32>(FLOOR), capped(scores[j] * p.scale), (key >= (*rows).start) & (key < (*rows).to));
+      let score = capped(scores[j] * p.scale) - slope * abs((*rows).own - vec4<f32>(key));
+      masked[j] = select(vec4<f32>(FLOOR), score, (key >= (*rows).start) & (key < (*rows).to));
       part = max(part, masked[j]);
     }
     peaks[t] = part;
@@ -146,33 +169,41 @@ fn store(row: u32, last: u32, head: u32, column: u32, sums: mat4x4<f32>, total: 
     if (row + r >= last) { return; }
     for (var c = 0u; c < 4u; c++) {
       let i = 4u * column + c;
-      if (i < p.head_dim) { y[((row + r) * p.heads + head) * p.head_dim + i] = sums[r][c] / total[r]; }
+      if (i < p.value_dim) { y[((row + r) * p.heads + head) * p.value_dim + i] = sums[r][c] / total[r]; }
     }
   }
 }
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let head = group.x;
+  let head = group.x % p.heads;
   let first = group.y * ROWS;
   let last = min(first + ROWS, batch[0].x);
   let kv_dim = p.kv_heads * p.head_dim;
-  let kv_at = (head * p.kv_heads / p.heads) * p.head_dim;
-  let columns = (p.head_dim + 3u) / 4u;
+  let kv_head = head * p.kv_heads / p.heads;
+  let key_columns = (p.head_dim + 3u) / 4u;
+  let columns = (p.value_dim + 3u) / 4u;
   // A thread has four rows, and every sixteenth column of four values of their results.
   let quad = t / 16u;
-  let column = t % 16u;
+  let column = t % 16u + group.x / p.heads * 64u;
   var a = mat4x4<f32>(); // one column per row
   var b = mat4x4<f32>();
   var c = mat4x4<f32>();
   var d = mat4x4<f32>();
-  var rows = Rows(vec4<u32>(), vec4<u32>(), vec4<f32>(FLOOR), vec4<f32>());
+  var rows = Rows(vec4<u32>(), vec4<u32>(), vec4<f32>(), vec4<f32>(FLOOR), vec4<f32>());
+  if (p.has_sinks > 0u) {
+    rows.most = vec4<f32>(extras[p.has_sinks - 1u + head]);
+    rows.total = vec4<f32>(1.0);
+  }
+  var slope = 0.0;
+  if (p.has_slopes > 0u) { slope = extras[p.has_slopes - 1u + head]; }
   for (var begin = first; begin < last; begin = sequence_end(begin, last)) {
     let end = sequence_end(begin, last);
     for (var r = 0u; r < 4u; r++) {
       let row = first + quad * 4u + r;
       let reach = reach_of(clamp(row, begin, end - 1u));
       rows.start[r] = reach.start;
+      rows.own[r] = f32(reach.own);
       rows.to[r] = select(0u, reach.to, row >= begin && row < end);
     }
     let live = first + quad * 4u < end && first + quad * 4u + 4u > begin;
@@ -180,22 +211,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let stop = reach_of(end - 1u).to;
     for (var key = reach_of(begin).start / KEYS * KEYS; key < stop; key += KEYS) {
       let count = min(KEYS, stop - key);
-      let at = (base + key) * kv_dim + kv_at;
+      let at = (base + key) * kv_dim + kv_head * p.head_dim;
+      let values_at = (base + key) * p.value_row + kv_head * p.value_dim + p.value_skip;
       var scores = mat4x4<f32>();
-      for (var depth = 0u; depth < columns; depth += DEPTH) {
+      for (var depth = 0u; depth < key_columns; depth += DEPTH) {
         load(first, last, head, at, count, depth, t);
         workgroupBarrier();
-        if (live) { scores += products(quad, column, min(DEPTH, columns - depth)); }
+        if (live) { scores += products(quad, t % 16u, min(DEPTH, key_columns - depth)); }
         workgroupBarrier();
       }
-      let kept = share_tile(scores, &rows, key, t, live);
+      let kept = share_tile(scores, &rows, slope, key, t, live);
       a = keep(a, kept);
       b = keep(b, kept);
       c = keep(c, kept);
       d = keep(d, kept);
       for (var k = 0u; k < select(0u, count, live); k++) {
         let share = tile[k * (ROWS / 4u) + quad];
-        let value = at + k * kv_dim;
+        let value = values_at + k * p.value_row;
         rows.total += share;
         if (column < columns) { a += spread(value_four(value, 4u * column), share); }
         if (column + 16u < columns) { b += spread(value_four(value, 4u * column + 64u), share); }

@@ -3,6 +3,9 @@ import type { Dispatch, Operand, Params } from "./dispatch.ts";
 import { NONE } from "./lowering.ts";
 import { isRead, isSame, nameOf, renamed, replace, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 
+/** Largest head that kernels turn. */
+const HEAD_DIM_MAX = 256;
+
 /** Norms of q and k for `rope_store`: their inputs, weights, runs, and eps. */
 interface Norms {
   readonly q: Value;
@@ -28,6 +31,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     if (scale && !isSame(scale.operands[0], q)) return undefined;
     const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart"]);
     const { heads = 0, headDim = 0 } = turning;
+    if (headDim > HEAD_DIM_MAX || store.params["valueDim"] !== store.params["dim"]) return undefined;
     const { heads: kvHeads = 0 } = rope2.params;
     const none = { q, k, weights: NONE, params: { norm: 0, eps: 0 } };
     const norms = at > 0 ? normsOf(from, { q, k, headDim }) : none;
@@ -58,18 +62,27 @@ export const fuseRopeAttention: Fusion = (list, results) =>
   replaceRuns(list, 2, ([roped, attention], rest) => {
     if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
     const [q, k, v, turns, norms, turnedQ, keys, values, batch] = roped.operands; // see rope_store.wgsl
-    const [query, keys2, , , y, parts] = attention.operands; // see attention.wgsl
+    const [query, keys2, , , extras, y, parts] = attention.operands; // see attention.wgsl
     if (!isSame(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSame(raw, y)))
       return undefined;
     if (!isSame(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
-    if (roped.params["headDim"]! % 4 !== 0) return undefined;
+    const { headDim, valueDim, hasSinks, hasSlopes } = attention.params;
+    if (headDim! % 4 !== 0 || valueDim !== headDim || hasSlopes !== 0) return undefined;
+    const vectors = [norms, extras].flatMap((each) => (each?.kind === "vectors" ? each.weights : []));
+    const sinksAt = hasSinks === 0 ? 0 : 1 + normLength(roped.params);
     return {
       ...attention,
       kernel: "rope_attention",
-      operands: [q!, k!, v!, turns!, norms!, keys!, values!, batch!, y!, parts!],
-      params: { ...attention.params, ...roped.params }, // the parameters of heads and cache are equal
+      operands: [q!, k!, v!, turns!, { kind: "vectors", weights: vectors }, keys!, values!, batch!, y!, parts!],
+      params: { ...attention.params, ...roped.params, hasSinks: sinksAt }, // both have the same heads and cache
     };
   });
+
+/** Weights of the norms of q and k. */
+function normLength({ norm, headDim = 0, heads = 0, kvHeads = 0 }: Params): number {
+  if (norm === 0) return 0;
+  return headDim * (norm === 1 ? 2 : heads + kvHeads);
+}
 
 const isSameCache = (a: Operand | undefined, b: Operand | undefined): boolean =>
   a?.kind === "cache" && b?.kind === "cache" && a.layer === b.layer && a.part === b.part;

@@ -13,9 +13,9 @@ fn key_four(at: u32, i: u32) -> vec4<f32> {
 
 /// As `key_four`, of a value.
 fn value_four(at: u32, i: u32) -> vec4<f32> {
-  if (p.head_dim % 4u == 0u) { return four_of(values[(at + i) / 4u]); }
+  if ((p.value_dim | at) % 4u == 0u) { return four_of(values[(at + i) / 4u]); }
   var four = vec4<f32>();
-  for (var j = 0u; j < min(4u, p.head_dim - i); j++) {
+  for (var j = 0u; j < min(4u, p.value_dim - i); j++) {
     let from_first = at + i + j;
     four[j] = four_of(values[from_first / 4u])[from_first % 4u];
   }

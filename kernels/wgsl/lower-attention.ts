@@ -1,88 +1,148 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
 import { AppError } from "../../src/base/index.ts";
-import type { Step } from "../../src/engine/program/step.ts";
-import type { Operand, Params } from "./dispatch.ts";
+import { alibiSlopes } from "../alibi.ts";
+import type { Buf, Step } from "../../src/engine/program/step.ts";
+import type { Operand, Params, Vector } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
-/** Heads per workgroup of `attention`, and rows per workgroup of `attention_tile`. */
-const [HEADS, ROWS] = [4, 32];
-/** Largest head of the kernels: queries are in workgroup memory, sums in registers. */
-const HEAD_DIM_MAX = 256;
+/** Heads per workgroup of `attention`; rows, and values of each, per workgroup of `attention_tile`. */
+const [HEADS, ROWS, VALUES] = [4, 32, 256];
+/** Largest head of the kernels for few rows: queries are in workgroup memory, sums in registers. */
+const NARROW = { headDim: 256, valueDim: 256 };
+const WIDE = { headDim: 576, valueDim: 512 };
 
-type Attention = Extract<Step, { op: "attention" }>;
-type BidirectionalAttention = Extract<Step, { op: "bidirectionalAttention" }>;
+type StepOf<Op> = Extract<Step, { op: Op }>;
+type Attention = StepOf<"attention">;
+type SharedAttention = StepOf<"sharedAttention">;
 /** Parameters of the scores. */
-type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim" | "window" | "scale" | "softCap">;
+type Heads = Omit<SharedAttention, "op" | "layer" | "source">;
 
-export function lowerAttention(step: Attention, context: Context): StepDispatch[] {
-  const { out, k, v, layer } = step;
-  checkHeadDim(step.headDim);
-  const cache = (part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
-  const query = valueOf(step.q, context);
-  const operands = [read(query), cache("keys"), cache("values"), batch, write(out, query, context)];
-  const store: StepDispatch = {
-    kernel: "store_kv",
-    quants: [context.cacheType ?? "f32"],
-    operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
-    params: { dim: k.dim, ctxLen: context.ctxLen },
-    grid: grid(valueOf(k, context)),
-  };
-  return [
-    store,
-    ...(context.many
-      ? [{ ...tile(step, operands, context.ctxLen), quants: store.quants! }]
-      : inSplits(step, operands, context)),
-  ];
+/** The place of keys and values. */
+interface Kept {
+  readonly operands: readonly [keys: Operand, values: Operand];
+  /** Values of a position, and of a head before its first. */
+  readonly valueRow: number;
+  readonly valueSkip: number;
+  /** Positions of a slot; 0 if keys are rows of this run. */
+  readonly ctxLen: number;
 }
 
-export function lowerBidirectionalAttention(step: BidirectionalAttention, context: Context): StepDispatch[] {
-  checkHeadDim(step.headDim);
-  const inputs = [step.q, step.k, step.v].map((buf) => read(valueOf(buf, context)));
-  const operands = [...inputs, batch, write(step.out, valueOf(step.q, context), context)];
-  return [tile({ ...step, nKvHeads: step.nHeads, window: 0, softCap: 0 }, operands, 0)];
-}
+const cache = (layer: number, part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
 
-function checkHeadDim(headDim: number): void {
-  if (headDim > HEAD_DIM_MAX)
-    throw new AppError("unsupported", `heads of ${headDim} values: the GPU kernels take at most ${HEAD_DIM_MAX}`);
-}
-
-const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads, ctxLen: number): Params => ({
-  heads: nHeads,
-  kvHeads: nKvHeads,
-  headDim,
+/** Keys and values in the cache that `layer` fills. */
+const keptIn = (layer: number, { nKvHeads, headDim, valueDim = headDim }: Heads, { ctxLen }: Context): Kept => ({
+  operands: [cache(layer, "keys"), cache(layer, "values")],
+  valueRow: nKvHeads * valueDim,
+  valueSkip: 0,
   ctxLen,
-  window,
-  scale,
-  softCap,
 });
 
-/** Attention for many rows. @param ctxLen of the keys' cache; 0 if keys are rows of this run */
-function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): StepDispatch {
-  const grid = { x: heads.nHeads, rows: "all", times: 1, rowsEach: ROWS } as const;
-  return { kernel: "attention_tile", quants: ["f32"], operands, params: headParams(heads, ctxLen), grid };
+export function lowerAttention(step: Attention, context: Context): StepDispatch[] {
+  const { k, v, layer } = step;
+  return [store({ k, v }, layer, context), ...attend(step, keptIn(layer, step, context), context)];
 }
 
-/** Attention for few rows, and the dispatch that joins its splits. @param operands the last one is the result */
-function inSplits(step: Attention, operands: readonly Operand[], context: Context): StepDispatch[] {
-  const { out, nHeads, nKvHeads, headDim, window } = step;
-  const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;
-  const [y, splits] = [valueOf(out, context), splitsOf(seen)];
-  const parts = write({ name: "attention.parts", dim: nHeads * splits * (headDim + 2) }, y, context);
-  const attention: StepDispatch = {
-    kernel: "attention",
+export function lowerSharedAttention(step: SharedAttention, context: Context): StepDispatch[] {
+  return attend(step, keptIn(step.source, step, context), context);
+}
+
+export function lowerLatentAttention(step: StepOf<"latentAttention">, context: Context): StepDispatch[] {
+  const { k, layer, headDim, valueDim } = step;
+  const keys = cache(layer, "keys");
+  const kept: Kept = {
+    operands: [keys, keys],
+    valueRow: headDim,
+    valueSkip: headDim - valueDim,
+    ctxLen: context.ctxLen,
+  };
+  const heads = { ...step, nKvHeads: 1, window: 0, softCap: 0 };
+  return [store({ k, v: undefined }, layer, context), ...attend(heads, kept, context)];
+}
+
+export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
+  const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
+  const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // as many as buffers
+  const kept: Kept = { operands: [keys, values], valueRow: nKvHeads * headDim, valueSkip: 0, ctxLen: 0 };
+  return [tile({ ...step, nKvHeads, window, softCap: 0 }, kept, context)];
+}
+
+/** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */
+function store({ k, v }: { k: Buf; v: Buf | undefined }, layer: number, context: Context): StepDispatch {
+  const [keys, values] = [read(valueOf(k, context)), read(valueOf(v ?? k, context))];
+  const longest = v && v.dim > k.dim ? v : k;
+  return {
+    kernel: "store_kv",
     quants: [context.cacheType ?? "f32"],
-    operands: [...operands, parts],
-    params: { ...headParams(step, context.ctxLen), ...splitParams(seen) },
-    grid: { ...grid(y), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
+    operands: [keys, values, cache(layer, "keys"), cache(layer, "values"), batch],
+    params: { dim: k.dim, valueDim: v?.dim ?? 0, ctxLen: context.ctxLen },
+    grid: grid(valueOf(longest, context)),
+  };
+}
+
+function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
+  if (!context.many) return inSplits(heads, kept, context);
+  return [{ ...tile(heads, kept, context), quants: [context.cacheType ?? "f32"] }];
+}
+
+/** Sinks and slopes in sequence, and where each begins: one more than the offset, or 0. */
+function extrasOf({ sinks, alibi, nHeads }: Heads): { extras: Operand; params: Params } {
+  const slopes = alibi === undefined ? [] : [Float32Array.from(alibiSlopes(nHeads, alibi))];
+  const weights: Vector[] = [...(sinks ? [sinks] : []), ...slopes];
+  const hasSlopes = slopes.length === 0 ? 0 : 1 + (sinks ? nHeads : 0);
+  return { extras: { kind: "vectors", weights }, params: { hasSinks: sinks ? 1 : 0, hasSlopes } };
+}
+
+function headParams(heads: Heads, { valueRow, valueSkip, ctxLen }: Kept): Params {
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, window, chunked = false, scale, softCap } = heads;
+  const shape = { heads: nHeads, kvHeads: nKvHeads, headDim, valueDim, valueRow, valueSkip, ctxLen };
+  return { ...shape, window, chunked: chunked ? 1 : 0, scale, softCap };
+}
+
+/** Attention for many rows. */
+function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
+  const { nHeads, headDim, valueDim = headDim } = heads;
+  const query = valueOf(heads.q, context);
+  const { extras, params } = extrasOf(heads);
+  return {
+    kernel: "attention_tile",
+    quants: ["f32"],
+    operands: [read(query), ...kept.operands, batch, extras, write(heads.out, query, context)],
+    params: { ...headParams(heads, kept), ...params },
+    grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS },
+  };
+}
+
+/** Attention for few rows, and the dispatch that joins its splits. */
+function inSplits(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, window, chunked = false } = heads;
+  const query = valueOf(heads.q, context);
+  const y = write(heads.out, query, context);
+  const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;
+  const splits = splitsOf(seen);
+  const parts = write({ name: "attention.parts", dim: nHeads * splits * (valueDim + 2) }, query, context);
+  const { extras, params } = extrasOf(heads);
+  const attention: StepDispatch = {
+    kernel: isNarrow(headDim, valueDim) ? "attention" : "attention_wide",
+    quants: [context.cacheType ?? "f32"],
+    operands: [read(query), ...kept.operands, batch, extras, y, parts],
+    params: { ...headParams(heads, kept), ...params, ...splitParams(seen) },
+    grid: { ...grid(query), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
   };
   if (splits === 1) return [attention];
   const reduce: StepDispatch = {
     kernel: "attention_reduce",
-    operands: [read(parts.value), batch, update(y)],
-    params: { heads: nHeads, headDim, window, ...splitParams(seen) },
-    grid: { ...grid(y), x: nHeads, joins: true },
+    operands: [read(parts.value), batch, update(y.value)],
+    params: { heads: nHeads, valueDim, window, chunked: chunked ? 1 : 0, ...splitParams(seen) },
+    grid: { ...grid(query), x: nHeads, joins: true },
   };
   return [attention, reduce];
+}
+
+/** Returns whether heads are of the usual size. Throws `unsupported` for heads that no kernel takes. */
+function isNarrow(headDim: number, valueDim: number): boolean {
+  const fits = (most: typeof WIDE): boolean => headDim <= most.headDim && valueDim <= most.valueDim;
+  if (fits(WIDE)) return fits(NARROW);
+  const most = `${WIDE.headDim} and ${WIDE.valueDim}`;
+  throw new AppError("unsupported", `keys and values of ${headDim} and ${valueDim}: the GPU kernels take ${most}`);
 }

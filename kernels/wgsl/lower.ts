@@ -19,7 +19,12 @@ import {
   type StepDispatch,
   type LowerOptions,
 } from "./lowering.ts";
-import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
+import {
+  lowerAttention,
+  lowerBidirectionalAttention,
+  lowerLatentAttention,
+  lowerSharedAttention,
+} from "./lower-attention.ts";
 import { matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
@@ -66,6 +71,13 @@ function lookUp(
 /** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "embed: a second table",
+  "attention: sinks",
+  "attention: ALiBi",
+  "attention: chunks",
+  "attention: values of their own size",
+  "bidirectionalAttention: ALiBi",
+  "bidirectionalAttention: a window",
+  "bidirectionalAttention: shared keys",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",
@@ -115,6 +127,10 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
 
   attention: lowerAttention,
 
+  sharedAttention: lowerSharedAttention,
+
+  latentAttention: lowerLatentAttention,
+
   bidirectionalAttention: lowerBidirectionalAttention,
 
   mlp({ out, x, act, up, upB, down, downB }, context) {
@@ -162,8 +178,6 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   },
 
   headLinear: "unsupported",
-  sharedAttention: "unsupported",
-  latentAttention: "unsupported",
   causalConv: "unsupported",
   centeredConv: "unsupported",
   deltaRule: "unsupported",

@@ -6,12 +6,12 @@
 //   binding 1  k      storage, read        f32 (rows, kv_heads · head_dim)
 //   binding 2  v      storage, read        f32 (rows, kv_heads · head_dim)
 //   binding 3  turns  storage, read        f32 (positions, pairs, 2): cosines and sines, magnitude included
-//   binding 4  norms  storage, read        f32, as in rope_store
+//   binding 4  norms  storage, read        f32, as in rope_store, then sinks (heads) from has_sinks − 1 on
 //   binding 5  keys   storage, read_write  f32 or f16 (slots, ctx_len, kv_heads · head_dim)
 //   binding 6  values storage, read_write  as keys
 //   binding 7  batch  storage, read        see batch.ts
 //   binding 8  y      storage, read_write  f32 (rows, heads · head_dim)
-//   binding 9  parts  storage, read_write  f32 (rows, heads, splits, head_dim + 2): sums, peak, total
+//   binding 9  parts  storage, read_write  f32 (rows, heads, splits, value_dim + 2): sums, peak, total
 //   binding 10  p     uniform              Params
 //   dispatch   (kv_heads · quads, rows, splits), 64 threads each; head_dim at most 256, a multiple of 4
 //   oracle     engine/backends/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 2e-5 abs + 2e-4 rel, of
@@ -20,10 +20,16 @@ struct Params {
   heads: u32,
   kv_heads: u32,
   head_dim: u32,
+  value_dim: u32, // equals head_dim
+  value_row: u32, // values of a position
+  value_skip: u32, // values of a head before the first
   ctx_len: u32,
   window: u32,
+  chunked: u32, // 1: the window cuts positions into chunks
   scale: f32,
   soft_cap: f32,
+  has_sinks: u32, // 0, or their offset in `norms` plus one
+  has_slopes: u32, // likewise
   whole_len: u32,
   least_len: u32,
   splits: u32, // room in parts
@@ -50,8 +56,13 @@ struct Params {
 //#splice cache
 //#splice heads
 //#splice splits
+//#splice narrow
 //#splice attend
 //#splice turned
+
+fn extra(i: u32) -> f32 {
+  return norms[i];
+}
 
 fn load_queries(quad: Quad, position: u32, t: u32) {
   var mine = array<vec4<f32>, 4>(); // values t, t + 64, …
@@ -64,7 +75,7 @@ fn load_queries(quad: Quad, position: u32, t: u32) {
   }
   for (var j = 0u; j < 4u; j++) {
     let i = t + j * WG;
-    query[(i % 4u) * 64u + i / 4u] = mine[j];
+    query[(i % 4u) * KEY_FOURS + i / 4u] = mine[j];
   }
 }
 
@@ -100,15 +111,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let row = batch[1u + 2u * group.y];
   let span = span_of(row.z, group.z);
   if (span.start >= span.end) { return; }
-  let quad = quad_of(group);
+  let quad = quad_of(group, row.z);
   let kv_dim = p.kv_heads * p.head_dim;
   let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
   load_queries(quad, row.z, t);
   workgroupBarrier();
-  var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
+  var found = found_none(quad, group.z, t);
   // From here on positions are rows of this run before this one.
   let fresh = max(span.start, row.z - (group.y - batch[2u + 2u * group.y].x));
-  attend(&found, base, span.start, min(span.end, fresh), quad.columns, t);
+  attend(&found, row.y, span.start, min(span.end, fresh), quad, t);
   for (var position = fresh; position < span.end; position++) {
     let source = group.y - (row.z - position);
     let key = key_of(source, quad.kv_head, position, t);

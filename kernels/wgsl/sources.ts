@@ -43,6 +43,8 @@ import moeMatmul from "./moe_matmul.wgsl" with { type: "text" };
 import moeRoute from "./moe_route.wgsl" with { type: "text" };
 import moeWeigh from "./moe_weigh.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
+import narrow from "./narrow.wgsl" with { type: "text" };
+import wide from "./wide.wgsl" with { type: "text" };
 import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
 import partialPacked from "./partial_packed.wgsl" with { type: "text" };
@@ -109,7 +111,7 @@ import packed_q6_K from "./packed/q6_K.wgsl" with { type: "text" };
 import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
 import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
 
-/** Kernels by file name; one has a second form, with twice as many matrices to compile. */
+/** Kernels by file name; two have a second form: with twice as many matrices to compile, and with larger heads. */
 export const KERNELS = {
   activate,
   add,
@@ -118,6 +120,7 @@ export const KERNELS = {
   attention,
   attention_reduce: attentionReduce,
   attention_tile: attentionTile,
+  attention_wide: attention.replace("//#splice narrow", wide),
   clamp: clampValues,
   embed,
   gate,
@@ -217,6 +220,7 @@ const SHARED: Readonly<Record<string, string>> = {
   best: keepBest,
   few,
   heads,
+  narrow,
   norm,
   splits,
   tile,

@@ -3,6 +3,7 @@
 
 /// The number of positions that a row at `position` attends to.
 fn seen_from(position: u32) -> u32 {
+  if (p.chunked == 1u) { return position % p.window + 1u; }
   return select(position + 1u, min(position + 1u, p.window), p.window > 0u);
 }
 

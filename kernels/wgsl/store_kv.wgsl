@@ -1,14 +1,18 @@
 // store_kv: writes the keys and values of the rows to the cache, by slot and position.
 //
 //   binding 0  k      storage, read        f32 (rows, dim)
-//   binding 1  v      storage, read        f32 (rows, dim)
+//   binding 1  v      storage, read        f32 (rows, value_dim)
 //   binding 2  keys   storage, read_write  f32 or f16 (slots, ctxLen, dim)
-//   binding 3  values storage, read_write  as keys
+//   binding 3  values storage, read_write  f32 or f16 (slots, ctxLen, value_dim)
 //   binding 4  batch  storage, read        see batch.ts
 //   binding 5  p      uniform              Params
-//   dispatch   (ceil(dim / 64), rows, 1), 64 threads of UNIT values each
+//   dispatch   (ceil(max(dim, value_dim) / 64), rows, 1), 64 threads of UNIT values each
 //   oracle     src/engine/backends/cpu/ops.ts attention; tolerance 0 as f32, 5e-4 rel as f16
-struct Params { dim: u32, ctx_len: u32 }
+struct Params {
+  dim: u32,
+  value_dim: u32, // 0: values are parts of keys
+  ctx_len: u32,
+}
 @group(0) @binding(0) var<storage, read> k: array<f32>;
 @group(0) @binding(1) var<storage, read> v: array<f32>;
 @group(0) @binding(2) var<storage, read_write> keys: array<Unit>;
@@ -21,10 +25,14 @@ struct Params { dim: u32, ctx_len: u32 }
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x * UNIT;
-  if (i >= p.dim) { return; }
   let row = batch[1u + 2u * id.y];
-  let at = ((row.y * p.ctx_len + row.z) * p.dim + i) / UNIT;
-  let source = id.y * p.dim + i;
-  keys[at] = pack(k[source], k[source + 1u]);
-  values[at] = pack(v[source], v[source + 1u]);
+  let place = row.y * p.ctx_len + row.z;
+  if (i < p.dim) {
+    let source = id.y * p.dim + i;
+    keys[(place * p.dim + i) / UNIT] = pack(k[source], k[source + 1u]);
+  }
+  if (i < p.value_dim) {
+    let source = id.y * p.value_dim + i;
+    values[(place * p.value_dim + i) / UNIT] = pack(v[source], v[source + 1u]);
+  }
 }

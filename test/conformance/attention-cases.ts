@@ -62,6 +62,8 @@ export const attentionCases = (): Case[] => [
       [8, 1, 16],
       [3, 3, 80],
       [2, 1, 256],
+      [3, 1, 512],
+      [2, 2, 321],
     ] as const
   ).map(([nHeads, nKvHeads, headDim]) =>
     makeCase(`attention: ${nHeads} heads on ${nKvHeads} of ${headDim}`, { dim: 32 }, (draft) =>
@@ -84,6 +86,17 @@ export const attentionCases = (): Case[] => [
       ["2 heads on 2 of 80", { nHeads: 2, nKvHeads: 2, headDim: 80 }],
       ["3 heads on 1 of 128", { nHeads: 3, nKvHeads: 1, headDim: 128 }],
       ["1 head on 1 of 256", { nHeads: 1, nKvHeads: 1, headDim: 256 }],
+      ["6 heads on 1 of 512", { nHeads: 6, nKvHeads: 1, headDim: 512 }],
+      ["sinks, heads that rotate", { nHeads: 6, nKvHeads: 1, headDim: 16, rope: plainRope, sinks: true }],
+      ["sinks, keys of 18 and values of 24", { nHeads: 4, nKvHeads: 2, headDim: 18, valueDim: 24, sinks: true }],
+      [
+        "sinks, heads that rotate, each normed, in a window of 65",
+        { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head", window: 65, sinks: true },
+      ],
+      ["ALiBi, five heads on 1", { nHeads: 5, nKvHeads: 1, headDim: 20, alibi: 8 }],
+      ["ALiBi and sinks", { nHeads: 4, nKvHeads: 2, headDim: 16, alibi: 4, sinks: true }],
+      ["chunks of 70", { nHeads: 4, nKvHeads: 2, headDim: 16, rope: plainRope, chunked: true, window: 70 }],
+      ["chunks of 280", { nHeads: 2, nKvHeads: 1, headDim: 16, chunked: true, window: 280 }],
       [
         "a window of 270 and capped scores",
         { nHeads: 4, nKvHeads: 2, headDim: 16, window: 270, softCap: 2, scale: 1.5 },
@@ -155,24 +168,34 @@ export const sharedAttentionCases = (): Case[] =>
     }),
   );
 
-/** Keys of 24 values, 8 of them rotated; the other 16 are also the value. */
-export const latentAttentionCases = (): Case[] =>
-  [1, 4].map((nHeads) =>
-    makeCase(`latentAttention: ${nHeads} heads`, { dim: 32 }, (draft) => {
-      const { steps } = draft;
-      const project = (name: string, outDim: number): Buf =>
-        linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
-      const [q, k] = [project("q", nHeads * 24), project("k", 24)];
-      const rope = { ...plainRope, rotaryDim: 8 };
-      const out = { name: "heads", dim: nHeads * 16 };
-      steps.push(
-        { op: "rope", x: q, heads: nHeads, headDim: 24, rope },
-        { op: "rope", x: k, heads: 1, headDim: 24, rope },
-        { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim: 24, valueDim: 16, scale: 0.4, rope },
-      );
-      return out;
-    }),
-  );
+/** Keys of which a part rotates, and the rest is also the value. */
+export const latentAttentionCases = (): Case[] => [
+  ...[1, 4].map((nHeads) => latentCase(`${nHeads} heads`, { nHeads, headDim: 24, valueDim: 16 })),
+  latentCase("5 heads of the usual size over a long context", { nHeads: 5, headDim: 576, valueDim: 512 }, 290),
+];
+
+function latentCase(
+  name: string,
+  { nHeads, headDim, valueDim }: { nHeads: number; headDim: number; valueDim: number },
+  longest?: number,
+): Case {
+  const long = longest && { ctxLen: longest + 13, batches: longBatches(longest) };
+  return makeCase(`latentAttention: ${name}`, { dim: 32, ...long }, (draft) => {
+    const { steps } = draft;
+    const project = (name: string, outDim: number): Buf =>
+      linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
+    const [q, k] = [project("q", nHeads * headDim), project("k", headDim)];
+    const rope = { ...plainRope, rotaryDim: 8 };
+    const out = { name: "heads", dim: nHeads * valueDim };
+    const scale = 2 / Math.sqrt(headDim);
+    steps.push(
+      { op: "rope", x: q, heads: nHeads, headDim, rope },
+      { op: "rope", x: k, heads: 1, headDim, rope },
+      { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim, valueDim, scale, rope },
+    );
+    return out;
+  });
+}
 
 export const bidirectionalAttentionCases = (): Case[] => [
   ...(
@@ -180,6 +203,7 @@ export const bidirectionalAttentionCases = (): Case[] => [
       ["a window of 4", { window: 4 }],
       ["ALiBi", { alibi: 8 }],
       ["4 heads on 2", { nKvHeads: 2 }],
+      ["4 heads on 1 in a window of 3, with ALiBi", { nKvHeads: 1, window: 3, alibi: 8 }],
     ] as const
   ).map(([name, options]) =>
     makeCase(`bidirectionalAttention: ${name}`, { dim: 32 }, (draft) =>
@@ -202,6 +226,11 @@ export const bidirectionalAttentionCases = (): Case[] => [
     "bidirectionalAttention: more rows than a tile has",
     { dim: 32, ctxLen: 100, batches: evenBatches([100, 1, 70, 65]) },
     (draft) => bidirectionalAttention(draft, { nHeads: 3, headDim: 20 }),
+  ),
+  makeCase(
+    "bidirectionalAttention: a window shorter than a tile",
+    { dim: 32, ctxLen: 150, batches: evenBatches([150, 65]) },
+    (draft) => bidirectionalAttention(draft, { nHeads: 2, nKvHeads: 1, headDim: 20, window: 50 }),
   ),
   makeCase("bidirectionalAttention: heads that rotate", { dim: 32 }, (draft) =>
     bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: { ...plainRope, style: "neox" } }),

@@ -1,5 +1,6 @@
 /** The attention ops of the reference: over a KV cache, a shared or latent one, and over the rows of a run. */
 import { assert } from "../../../base/index.ts";
+import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { dot, vector } from "./math.ts";
 import type { KvLayer, Matrix, Pass } from "./pass.ts";
@@ -77,15 +78,6 @@ function headsOf(step: HeadsStep, pass: Pass): Heads {
   const sinks = step.sinks && vector(step.sinks, pass).slice();
   const slopes = step.alibi === undefined ? undefined : alibiSlopes(nHeads, step.alibi);
   return { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap, sinks, slopes };
-}
-
-/** Slope of each head: its score decreases by this per position of distance. (`ggml_compute_forward_soft_max_f32`) */
-export function alibiSlopes(nHeads: number, maxBias: number): Float64Array {
-  const whole = 2 ** Math.floor(Math.log2(nHeads));
-  const [base, between] = [2 ** (-maxBias / whole), 2 ** (-maxBias / 2 / whole)];
-  return Float64Array.from({ length: nHeads }, (_, head) =>
-    head < whole ? base ** (head + 1) : between ** (2 * (head - whole) + 1),
-  );
 }
 
 function attendPast(

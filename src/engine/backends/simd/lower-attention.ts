@@ -1,7 +1,7 @@
 /** Lowers attention steps to records: store keys and values, then the scores of every row. */
 import { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import { AppError, assert } from "../../../base/index.ts";
-import { alibiSlopes } from "../cpu/attention.ts";
+import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";
 import { allocateLayer, type KvLayer } from "./kv.ts";

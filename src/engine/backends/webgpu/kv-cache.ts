@@ -93,7 +93,7 @@ export function copyTokens(
   const encoder = parts.device.gpu.createCommandEncoder();
   for (const layer of parts.layers) {
     const move = { from: from * parts.ctxLen, to: to * parts.ctxLen, count: length };
-    for (const buffer of [layer.buffers.keys, layer.buffers.values]) moveTokens(encoder, parts, layer, buffer, move);
+    for (const each of movable(layer, parts)) moveTokens(encoder, parts, each, move);
   }
   parts.device.submit(encoder.finish());
 }
@@ -109,22 +109,28 @@ export function shiftTokens(
   const to = slot * ctxLen + keep;
   const encoder = device.gpu.createCommandEncoder();
   for (const [i, layer] of parts.layers.entries()) {
-    for (const buffer of [layer.buffers.keys, layer.buffers.values])
-      moveTokens(encoder, parts, layer, buffer, { from: to + discard, to, count });
+    for (const each of movable(layer, parts)) moveTokens(encoder, parts, each, { from: to + discard, to, count });
     if (layer.rope) shiftKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
   }
   device.submit(encoder.finish());
 }
 
+/** The buffers of a layer with their bytes per token. Values that are parts of keys have none. */
+function movable({ buffers: { keys, values }, nKvHeads, keyDim, valueDim }: CacheLayer, { valueBytes }: ShiftParts) {
+  const sized = [
+    { buffer: keys, tokenBytes: valueBytes * nKvHeads * keyDim },
+    { buffer: values, tokenBytes: valueBytes * nKvHeads * valueDim },
+  ];
+  return sized.filter(({ tokenBytes }) => tokenBytes > 0);
+}
+
 /** Moves tokens piece by piece, the lowest first, so that a move never overwrites tokens still to move. */
 function moveTokens(
   encoder: GPUCommandEncoder,
-  { passage, valueBytes }: ShiftParts,
-  { nKvHeads, keyDim }: CacheLayer,
-  buffer: GPUBuffer,
+  { passage }: ShiftParts,
+  { buffer, tokenBytes }: { buffer: GPUBuffer; tokenBytes: number },
   { from, to, count }: { from: number; to: number; count: number },
 ): void {
-  const tokenBytes = valueBytes * nKvHeads * keyDim; // values have the same size
   const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
   for (let done = 0; done < count; done += each) {
     const size = Math.min(each, count - done) * tokenBytes;

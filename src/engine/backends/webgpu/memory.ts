@@ -77,13 +77,13 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
-  const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim }) => {
-    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads * keyDim;
+  const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim, valueDim }) => {
+    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads;
     const usage = storage | copySrc | copyDst;
     return {
       layer,
-      keys: want(`keys of layer ${layer}`, size, usage),
-      values: want(`values of layer ${layer}`, size, usage),
+      keys: want(`keys of layer ${layer}`, size * keyDim, usage),
+      values: want(`values of layer ${layer}`, size * valueDim, usage),
     };
   });
   const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {

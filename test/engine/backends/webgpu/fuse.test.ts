@@ -120,3 +120,8 @@ test("an MLP beside experts goes with them, and its product behind them", async 
   const experts = ["linear", "linear", "moe_route", "moe_gated_shared", "linear", "moe_down"];
   expect(layer).toEqual(["rope_attention", ...experts, "linear_3"]);
 });
+
+test("attention with sinks turns its queries and keys itself, and one dispatch chooses experts with biases", async () => {
+  const layer = layerOf(await dispatchesOf("gpt-oss", false));
+  expect(layer).toEqual(["rope_attention", "linear", "linear", "moe_route", "moe_gated", "moe_down", "linear_3"]);
+});
