@@ -1,6 +1,7 @@
 # Installs Hearth for this user of Windows. A release fills in the three variables below:
 #   irm URL/install.ps1 | iex
-# Variables of the environment stand for options: HEARTH_INSTALL_FOLDER, HEARTH_NO_GPU=1, HEARTH_UNINSTALL=1.
+# Variables of the environment stand for options: HEARTH_INSTALL_FOLDER, HEARTH_NO_GPU=1, HEARTH_UNINSTALL=1;
+# HEARTH_RELEASE_URL names a mirror of the release.
 & {
   $ErrorActionPreference = 'Stop'
   $ProgressPreference = 'SilentlyContinue' # Windows PowerShell downloads ten times slower with its bar
@@ -10,6 +11,7 @@
   # the digest of each target's archive
   $releaseDigests = @{}
 
+  if ($env:HEARTH_RELEASE_URL) { $releaseUrl = $env:HEARTH_RELEASE_URL }
   $folder = if ($env:HEARTH_INSTALL_FOLDER) { $env:HEARTH_INSTALL_FOLDER } else { Join-Path $env:LOCALAPPDATA 'Programs\Hearth' }
   $program = Join-Path $folder 'hearth.exe'
   $paths = @([Environment]::GetEnvironmentVariable('Path', 'User') -split ';' | Where-Object { $_ })
@@ -24,7 +26,11 @@
 
   # a 32-bit or emulated PowerShell names its own processor
   $processor = (Get-CimInstance Win32_Processor | Select-Object -First 1).Architecture
-  $target = switch ($processor) { 9 { 'windows-x64' } 12 { 'windows-arm64' } default { throw "processor kind $processor is not supported: x64 and arm64 are" } }
+  $target = switch ($processor) {
+    9 { 'windows-x64' }
+    12 { 'windows-arm64' }
+    default { throw "processor kind $processor is not supported: x64 and arm64 are" }
+  }
   $expected = $releaseDigests[$target]
   if (-not $expected) { throw "this release has no program for $target" }
 

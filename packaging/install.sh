@@ -5,8 +5,8 @@
 #   sh packaging/install.sh dist/hearth-linux-x64 [PREFIX]
 # and away again: sh install.sh --uninstall [--purge: models and settings too]
 #
-# PREFIX is /usr/local for root, else ~/.local. As root with systemd and /usr/local it also makes the user `hearth`
-# and starts the service.
+# HEARTH_RELEASE_URL names a mirror of the release. PREFIX is /usr/local for root, else ~/.local. As root with systemd
+# and /usr/local it also makes the user `hearth` and starts the service.
 set -eu
 
 release_url=''
@@ -49,6 +49,7 @@ target_here() {
 
 # Fetches the release's program for this machine into $scratch, and sets $program.
 download() {
+  release_url=${HEARTH_RELEASE_URL:-$release_url}
   [ -n "$release_url" ] || fail "expected a program as the first argument; only the install.sh of a release downloads one"
   target=$(target_here)
   expected=$(printf '%s\n' "$release_digests" | sed -n "s/^$target //p")
