@@ -4,6 +4,7 @@
  * It knows nothing of processes, HTTP or prompts as text.
  */
 import { assert } from "../../base/index.ts";
+import { makeBreakers } from "../text/sampling/dry-breakers.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { admit } from "./admit.ts";
 import { describeToken, makeAnswerTexts } from "./answer-text.ts";
@@ -41,6 +42,7 @@ export class Engine {
   readonly #slots: Slot[];
   readonly #layOut = makeLayouts();
   readonly #answerText: ReturnType<typeof makeAnswerTexts>;
+  readonly #breakers: ReturnType<typeof makeBreakers>;
   readonly #pace: Pace;
   readonly #sliced: InterleavedPrefill;
   /** Undefined: steps with drafts would change the bits of results. */
@@ -67,6 +69,7 @@ export class Engine {
     this.#parts = parts;
     this.#slots = makeSlots(parts.slots);
     this.#answerText = makeAnswerTexts(parts.tokenizer);
+    this.#breakers = makeBreakers(parts.tokenizer);
     const { chunkAlone, chunkShared } = parts.limits;
     const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
     this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
@@ -104,7 +107,7 @@ export class Engine {
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = this.#layOut(request.prompt);
-      const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText };
+      const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText, breakers: this.#breakers };
       this.#waiting.push(makeSequence(request, layout, own));
       this.#wake?.();
     } catch (error) {

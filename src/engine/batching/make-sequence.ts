@@ -1,6 +1,7 @@
 /** Turns a request into a waiting sequence: its prompt laid out and cut to the context, its sampler, its limits. */
 import { AppError } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
+import type { makeBreakers } from "../text/sampling/dry-breakers.ts";
 import { makeSampler } from "../text/sampling/sampler.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { makeAnswerTexts } from "./answer-text.ts";
@@ -17,13 +18,14 @@ interface Parts {
   readonly tokenizer: Tokenizer;
   readonly grammar: GrammarMatcher | undefined;
   readonly answerText: ReturnType<typeof makeAnswerTexts>;
+  readonly breakers: ReturnType<typeof makeBreakers>;
 }
 
 /** Throws `bad_request` if the prompt is empty, or too long to be kept whole as required. */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,
-  { ctxLen, vocabSize, tokenizer, grammar, answerText }: Parts,
+  { ctxLen, vocabSize, tokenizer, grammar, answerText, breakers }: Parts,
 ): Sequence {
   const { options } = request;
   if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
@@ -40,6 +42,7 @@ export function makeSequence(
     suppressed: options.ignore_eos
       ? Int32Array.from(new Set([...tokenizer.suppressed, ...tokenizer.endOfGeneration]))
       : tokenizer.suppressed,
+    ...(options.dry_multiplier === 0 ? {} : { breakers: breakers(options.dry_sequence_breakers) }),
     ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
   });
   for (const token of tokens) if (token >= 0) sampler.accept(token);

@@ -38,6 +38,13 @@ const SAME_NAME = [
   "xtc_threshold",
   "dynatemp_range",
   "dynatemp_exponent",
+  "dry_multiplier",
+  "dry_base",
+  "dry_allowed_length",
+  "dry_penalty_last_n",
+  "dry_sequence_breakers",
+  "min_keep",
+  "samplers",
   "ignore_eos",
   "num_ctx",
 ] as const satisfies (keyof Settings & keyof Options)[];

@@ -184,6 +184,13 @@ function finish(c: Candidates, scratch: Scratch): void {
   c.sum = sum;
 }
 
+/** Sorts candidates again whose logits have changed. */
+export function resort(c: Candidates, scratch: Scratch): void {
+  for (let i = 0; i < c.length; i++) c.keys[i] = keyOf(scratch, c.logits[i]!, c.ids[i]!);
+  c.keys.subarray(0, c.length).sort();
+  finish(c, scratch);
+}
+
 /** Keeps the first n candidates, at least one. */
 export function truncate(c: Candidates, n: number): void {
   c.length = Math.max(1, Math.min(c.length, n));

@@ -1,7 +1,8 @@
 /** Recommended sampling options of a GGUF: defaults that a Modelfile and requests override. */
 import { AppError } from "../../../base/index.ts";
 import type { Metadata } from "../../formats/gguf/gguf.ts";
-import { getNumber } from "../../formats/gguf/keys.ts";
+import { getNumber, getString } from "../../formats/gguf/keys.ts";
+import { knownSampler } from "./sampler-order.ts";
 import { parseOptions, type Options, type SamplingOptions } from "./options.ts";
 
 /** By key without its prefix. (llama-arch.cpp, LLM_KV_GENERAL_SAMPLING_*) */
@@ -10,6 +11,8 @@ const OPTIONS: Readonly<Record<string, keyof SamplingOptions>> = {
   top_k: "top_k",
   top_p: "top_p",
   min_p: "min_p",
+  xtc_probability: "xtc_probability",
+  xtc_threshold: "xtc_threshold",
   penalty_last_n: "repeat_last_n",
   penalty_repeat: "repeat_penalty",
   mirostat: "mirostat",
@@ -17,8 +20,9 @@ const OPTIONS: Readonly<Record<string, keyof SamplingOptions>> = {
   mirostat_eta: "mirostat_eta",
 };
 const PREFIX = "general.sampling.";
+const SEQUENCE = `${PREFIX}sequence`;
 
-/** Throws `bad_file` if a value is not a finite number. */
+/** Throws `bad_file` if a number is not finite. Samplers of `sequence` that do not exist here are left out. */
 export function fileOptions(metadata: Metadata): Options {
   const given: Partial<Record<keyof SamplingOptions, number>> = {};
   for (const [word, option] of Object.entries(OPTIONS)) {
@@ -29,18 +33,20 @@ export function fileOptions(metadata: Metadata): Options {
       throw new AppError("bad_file", `metadata '${key}': expected a finite number, got ${value}`);
     given[option] = shortest(value);
   }
-  return parseOptions(given).options;
+  const samplers = sequenceOf(metadata).flatMap((name) => knownSampler(name) ?? []);
+  return parseOptions(samplers.length > 0 ? { ...given, samplers } : given).options;
 }
 
-/** Keys of unsupported samplers, with values that would change answers. */
-export function unusedSamplers(metadata: Metadata): string[] {
-  const xtc = metadata.get(`${PREFIX}xtc_probability`);
-  const keys = [
-    typeof xtc === "number" && xtc > 0 ? "xtc_probability" : [],
-    metadata.has(`${PREFIX}sequence`) ? "sequence" : [],
-  ];
-  return keys.flat().map((word) => PREFIX + word);
-}
+/** Keys of the file that name samplers which do not exist here. */
+export const unusedSamplers = (metadata: Metadata): string[] =>
+  sequenceOf(metadata).every((name) => knownSampler(name)) ? [] : [SEQUENCE];
+
+/** Names of samplers in their order. */
+const sequenceOf = (metadata: Metadata): string[] =>
+  getString(metadata, SEQUENCE, "")
+    .split(";")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
 
 /** A float32 as its shortest decimal: 0.6, not 0.6000000238418579. */
 function shortest(value: number): number {

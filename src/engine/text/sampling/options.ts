@@ -5,10 +5,9 @@
  */
 import { AppError, isObject, unexpected } from "../../../base/index.ts";
 import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
+import { parseOrder, type SamplerName } from "./sampler-order.ts";
 
-/**
- * All sampling options. Order of use: biases, penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw.
- */
+/** All sampling options. `samplers` has their order. */
 export interface SamplingOptions {
   /** −1: a random seed. */
   readonly seed: number;
@@ -51,6 +50,19 @@ export interface SamplingOptions {
   /** The temperature varies by so much with the entropy; 0: off. */
   readonly dynatemp_range: number;
   readonly dynatemp_exponent: number;
+  /** DRY: lowers a token that continues a repetition; times `dry_base` for each token beyond the allowed length. */
+  readonly dry_multiplier: number;
+  /** Below 1: off. */
+  readonly dry_base: number;
+  readonly dry_allowed_length: number;
+  /** Number of recent tokens among which DRY looks; 0: off, −1: the whole context. */
+  readonly dry_penalty_last_n: number;
+  /** A repetition begins anew after each of these texts. */
+  readonly dry_sequence_breakers: readonly string[];
+  /** Candidates that typical-p, top-p, min-p and XTC leave at least. */
+  readonly min_keep: number;
+  /** The samplers in their order; the others are off. Undefined: the default order. */
+  readonly samplers: readonly SamplerName[] | undefined;
   /** Tokens that end answers are never chosen. */
   readonly ignore_eos: boolean;
   /** Tokens of thinking, after which the thought is closed; negative: no limit. */
@@ -83,6 +95,13 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   xtc_threshold: 0.1,
   dynatemp_range: 0,
   dynatemp_exponent: 1,
+  dry_multiplier: 0,
+  dry_base: 1.75,
+  dry_allowed_length: 2,
+  dry_penalty_last_n: 64,
+  dry_sequence_breakers: ["\n", ":", '"', "*"],
+  min_keep: 0,
+  samplers: undefined,
   ignore_eos: false,
   thinking_budget: -1,
 };
@@ -101,7 +120,7 @@ export interface LoadingOptions {
 export type Options = Partial<SamplingOptions> & LoadingOptions;
 
 /** The expected JSON type of an option, in the words of the error message. */
-type Kind = "integer" | "float32" | "boolean" | "array" | "object";
+type Kind = "integer" | "float32" | "boolean" | "array" | "object" | "order";
 
 /** Options that other servers used to accept; checked, but without effect here. */
 type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
@@ -144,6 +163,13 @@ const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   xtc_threshold: "float32",
   dynatemp_range: "float32",
   dynatemp_exponent: "float32",
+  dry_multiplier: "float32",
+  dry_base: "float32",
+  dry_allowed_length: "integer",
+  dry_penalty_last_n: "integer",
+  dry_sequence_breakers: "array",
+  min_keep: "integer",
+  samplers: "order",
   ignore_eos: "boolean",
   thinking_budget: "integer",
 };
@@ -157,6 +183,7 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
   "use_mlock",
 ]);
 
+const BREAKERS_MAX = 32;
 const INT32_MAX = 2 ** 31 - 1;
 const INT64_MAX = 2 ** 63; // minus one, which a float64 cannot represent
 const FLOAT32_MAX = 3.4028234663852886e38;
@@ -193,6 +220,8 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
       break;
     case "object":
       return parseLogitBias(given);
+    case "order":
+      return parseOrder(given);
     default:
       return kind satisfies never;
   }
@@ -208,6 +237,8 @@ function parseInteger(key: string, value: number): number {
 }
 
 function parseStrings(key: string, given: readonly unknown[]): string[] {
+  if (key === "dry_sequence_breakers" && given.length > BREAKERS_MAX)
+    throw new AppError("bad_request", `option "${key}" must be of at most ${BREAKERS_MAX} strings`);
   if (given.every((item) => typeof item === "string")) return [...given];
   throw new AppError("bad_request", `option "${key}" must be of an array of strings`);
 }

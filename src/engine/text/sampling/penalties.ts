@@ -2,7 +2,6 @@
  * Penalties for recent tokens: repeat, presence, frequency. From `llama_sampler_penalties` of llama.cpp
  * (`src/llama-sampling.cpp`).
  */
-import type { Offer } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 
 export interface Penalties {
@@ -12,8 +11,8 @@ export interface Penalties {
   held(): Int32Array;
   /** Lowers the logits of recorded tokens, in place. */
   apply(logits: Float32Array): void;
-  /** As `apply`, for candidates that include all of `held`. */
-  applyTo(offer: Offer): void;
+  /** As `apply`, for some tokens and their logits. */
+  applyTo(ids: Int32Array, logits: Float32Array | Float64Array, length: number): void;
   /** Copies the record of another instance with the same options. */
   follow(other: Penalties): void;
   /** The last ids as a ring, their total number, and the count of each id in the ring. */
@@ -71,8 +70,8 @@ export function makePenalties(
   const apply = (logits: Float32Array): void => {
     for (const id of held()) logits[id] = lowered(id, logits[id]!);
   };
-  const applyTo = ({ ids, logits }: Offer): void => {
-    for (let i = 0; i < ids.length; i++) {
+  const applyTo = (ids: Int32Array, logits: Float32Array | Float64Array, length: number): void => {
+    for (let i = 0; i < length; i++) {
       const id = ids[i]!;
       if (counts[id]! > 0 && id !== spared) logits[i] = lowered(id, logits[i]!);
     }

@@ -1,31 +1,18 @@
 /**
- * Samples the next token: biases, suppressed tokens, penalties, then top-n-sigma → top-k → tail-free → typical-p →
- * top-p → min-p → XTC → temperature, or temperature → mirostat, then one draw. The order is llama.cpp's default chain
- * (`common/sampling.cpp`). A sampler belongs to one sequence and shares nothing: its draws depend only on its seed and
- * the number of earlier draws.
+ * Samples the next token: biases, suppressed tokens, a grammar's mask, then the samplers in their order (chain.ts), or
+ * penalties → temperature → mirostat, then one draw. A sampler belongs to one sequence and shares nothing: its draws
+ * depend only on its seed and the number of earlier draws.
  */
 import { makeRng, randomSeed, type Rng } from "../rng.ts";
-import {
-  argmax,
-  checkVocabulary,
-  draw,
-  heat,
-  makeCandidates,
-  makeScratch,
-  selectAbove,
-  selectAll,
-  selectNucleus,
-  selectOffered,
-  selectTop,
-  type Candidates,
-  type Scratch,
-} from "./candidates.ts";
+import { argmax, checkVocabulary, draw, makeCandidates, makeScratch, selectOffered } from "./candidates.ts";
+import { isGreedy, makeStages, type Draw } from "./chain.ts";
+import type { Breakers } from "./dry-breakers.ts";
+import { makeDry, type Dry } from "./dry.ts";
 import { makeLogitBias } from "./logit-bias.ts";
 import { drawMirostat, type Mirostat } from "./mirostat.ts";
 import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 import { makePenalties, type Penalties } from "./penalties.ts";
-import { dynamicTemperature, minP, tailFree, topNSigma, topP, typical, xtc } from "./truncation.ts";
 
 const NO_IDS = new Int32Array(0);
 
@@ -61,12 +48,15 @@ interface SamplerParts {
   readonly newlineId?: number;
   /** Distinct ids that are never chosen; default none. */
   readonly suppressed?: Int32Array;
+  /** Tokens of `dry_sequence_breakers`; default none. */
+  readonly breakers?: Breakers;
 }
 
 /** The mutable state of a sampler. */
 interface State {
   readonly addBias: ((logits: Float32Array) => void) | undefined;
   readonly penalties: Penalties | undefined;
+  readonly dry: Dry | undefined;
   readonly rng: Rng;
   readonly mirostat: Mirostat | undefined;
 }
@@ -80,6 +70,7 @@ export function makeSampler(options: SamplingOptions, parts: SamplerParts): Samp
 const makeState = (options: SamplingOptions, parts: SamplerParts): State => ({
   addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
   penalties: makePenalties(options, parts),
+  dry: makeDry(options, { breakers: new Map(), ...parts }),
   rng: makeRng(options.seed === -1 ? randomSeed() : options.seed),
   mirostat: makeMirostat(options),
 });
@@ -88,48 +79,55 @@ function makeChain(
   state: State,
   { options, parts }: { readonly options: SamplingOptions; readonly parts: SamplerParts },
 ): Sampler {
-  const { addBias, penalties, rng, mirostat } = state;
-  const candidates = makeCandidates();
+  const { addBias, penalties, dry, rng, mirostat } = state;
   const scratch = makeScratch();
   const suppressed = (parts.suppressed ?? NO_IDS).filter((id) => id < parts.vocabSize);
+  const greedy = isGreedy(options) || (mirostat !== undefined && options.temperature <= 0);
+  const chain = makeStages({ options, penalties, dry, scratch, random: () => rng.float() });
+  const at: Draw = { logits: new Float32Array(0), candidates: makeCandidates(), isSelected: false, count: 0 };
 
-  const drawCut = (): number => {
-    cut(candidates, options);
-    if (dropsTop(options) && candidates.length > 1 && rng.float() <= options.xtc_probability) {
-      xtc(candidates, options.xtc_threshold);
-    }
-    const { temperature, dynatemp_range: range, dynatemp_exponent: exponent } = options;
-    heat(candidates, dynamicTemperature(candidates, { temperature, range, exponent }));
-    return candidates.ids[draw(candidates, rng.float())]!;
-  };
+  const drawn = (): number => at.candidates.ids[draw(at.candidates, rng.float())]!;
   const sample = (logits: Float32Array, mask?: Int32Array): number => {
     addBias?.(logits);
     for (const id of suppressed) logits[id] = -Infinity;
-    penalties?.apply(logits);
     if (mask) applyMask(logits, mask);
-    if (options.temperature <= 0) return argmax(logits);
+    if (greedy || mirostat) {
+      penalties?.apply(logits);
+      if (greedy) dry?.apply(logits);
+    }
+    if (greedy) return argmax(logits);
     if (mirostat) {
       coolLogits(logits, options.temperature);
-      return drawMirostat(mirostat, { candidates, logits, scratch, rng });
+      return drawMirostat(mirostat, { candidates: at.candidates, logits, scratch, rng });
     }
-    topNSigma(logits, options.top_n_sigma);
-    select(candidates, logits, { options, scratch });
-    return drawCut();
+    at.logits = logits;
+    at.isSelected = false;
+    at.count = logits.length;
+    chain.run(at);
+    return drawn();
   };
-  const top = topOf(options);
+  const top = greedy ? 1 : topOf(options);
   const k = Math.min(top, parts.vocabSize);
   const wish = (limits: OfferLimits): OfferWish | undefined => {
     if (addBias || options.top_n_sigma > 0 || top === Infinity || k > limits.k) return undefined;
-    const apart = joined(penalties?.held() ?? NO_IDS, suppressed);
+    const apart = joined(penalties?.held() ?? NO_IDS, suppressed, dry?.lowered().keys());
     return apart.length > limits.apart ? undefined : { k, apart };
   };
   const choose = (offer: Offer): number => {
-    penalties?.applyTo(offer);
+    penalties?.applyTo(offer.ids, offer.logits, offer.ids.length);
+    dry?.applyTo(offer.ids, offer.logits, offer.ids.length);
     suppressIn(offer, suppressed);
-    selectOffered(candidates, offer, { k, scratch });
-    return options.temperature <= 0 ? candidates.ids[0]! : drawCut();
+    selectOffered(at.candidates, offer, { k, scratch });
+    if (greedy) return at.candidates.ids[0]!;
+    at.isSelected = true;
+    at.count = k;
+    chain.runAfterTop(at);
+    return drawn();
   };
-  const accept = (id: number): void => penalties?.accept(id);
+  const accept = (id: number): void => {
+    penalties?.accept(id);
+    dry?.accept(id);
+  };
   return { sample, wish, choose, accept, ahead: () => makeAhead(state, { options, parts }) };
 }
 
@@ -142,6 +140,7 @@ function makeAhead(
   return {
     begin() {
       if (state.penalties) own.penalties?.follow(state.penalties);
+      if (state.dry) own.dry?.follow(state.dry);
       own.rng.follow(state.rng);
       if (state.mirostat && own.mirostat) own.mirostat.mu = state.mirostat.mu;
     },
@@ -153,9 +152,10 @@ function makeAhead(
   };
 }
 
-/** Both lists, without duplicates. */
-function joined(held: Int32Array, suppressed: Int32Array): Int32Array {
-  return suppressed.length === 0 ? held : Int32Array.from(new Set([...held, ...suppressed]));
+/** All ids, without duplicates. */
+function joined(held: Int32Array, suppressed: Int32Array, lowered: Iterable<number> | undefined): Int32Array {
+  if (suppressed.length === 0 && !lowered) return held;
+  return Int32Array.from(new Set([...held, ...suppressed, ...(lowered ?? [])]));
 }
 
 function suppressIn({ ids, logits }: Offer, suppressed: Int32Array): void {
@@ -164,39 +164,8 @@ function suppressIn({ ids, logits }: Offer, suppressed: Int32Array): void {
 }
 
 /** Number of likeliest tokens that matter; Infinity: all. */
-function topOf({ temperature, mirostat, top_k }: SamplingOptions): number {
-  if (temperature <= 0) return 1;
-  return mirostat === 0 && top_k > 0 ? top_k : Infinity;
-}
-
-/** Selects the input of the truncation chain. Without top-k, only tokens that later stages can keep are sorted. */
-function select(c: Candidates, logits: Float32Array, parts: { options: SamplingOptions; scratch: Scratch }): void {
-  const { options, scratch } = parts;
-  const { top_k, tfs_z, typical_p, top_p, min_p } = options;
-  if (top_k > 0) selectTop(c, logits, { k: top_k, scratch });
-  else if (tfs_z < 1 || typical_p < 1 || dropsTop(options)) selectAbove(c, logits, { cutoff: -Infinity, scratch });
-  else if (top_p < 1) selectNucleus(c, logits, { topP: top_p, scratch });
-  else if (min_p > 0) selectAbove(c, logits, { cutoff: minCutoff(logits, min_p), scratch });
-  else selectAll(c, logits);
-}
-
-/** Returns whether XTC may drop the likeliest tokens. */
-const dropsTop = ({ xtc_probability: probability, xtc_threshold: threshold }: SamplingOptions): boolean =>
-  probability > 0 && threshold <= 0.5;
-
-/** Runs the truncation chain; skipped if nothing had to be sorted. */
-function cut(c: Candidates, { tfs_z, typical_p, top_p, min_p }: SamplingOptions): void {
-  tailFree(c, tfs_z);
-  typical(c, typical_p);
-  topP(c, top_p);
-  minP(c, min_p);
-}
-
-/** The smallest logit that min-p keeps, minus a margin for rounding; `minP` decides. */
-function minCutoff(logits: Float32Array, p: number): number {
-  const max = logits[argmax(logits)]!;
-  return max + Math.min(0, Math.log(p)) - 1e-6 * Math.max(1, Math.abs(max));
-}
+const topOf = ({ mirostat, top_k, samplers }: SamplingOptions): number =>
+  mirostat === 0 && top_k > 0 && samplers === undefined ? top_k : Infinity;
 
 function makeMirostat({ mirostat, mirostat_tau: tau, mirostat_eta: eta }: SamplingOptions): Mirostat | undefined {
   return mirostat === 0 ? undefined : { version: mirostat, tau, eta, mu: 2 * tau };

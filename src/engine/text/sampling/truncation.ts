@@ -30,11 +30,11 @@ function curvature({ weights, sum }: Candidates, i: number): number {
 }
 
 /**
- * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p. p ≥ 1:
- * off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are a window that grows in both
- * directions.
+ * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p and they
+ * are `keep`. p ≥ 1: off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are a window that
+ * grows in both directions.
  */
-export function typical(c: Candidates, p: number): void {
+export function typical(c: Candidates, p: number, keep = 0): void {
   if (p >= 1) return;
   const { weights, sum } = c;
   const logSum = Math.log(sum);
@@ -45,7 +45,7 @@ export function typical(c: Candidates, p: number): void {
   let end = 0; // first token more surprising than the entropy; the window is [start, end)
   while (end < c.length && logSum - Math.log(weights[end]!) < entropy) end++;
   let start = end;
-  for (let seen = 0; seen <= p * sum && (start > 0 || end < c.length);) {
+  for (let seen = 0; (seen <= p * sum || end - start < keep) && (start > 0 || end < c.length);) {
     const left = start > 0 ? Math.abs(logSum - Math.log(weights[start - 1]!) - entropy) : Infinity;
     const right = end < c.length ? Math.abs(logSum - Math.log(weights[end]!) - entropy) : Infinity;
     seen += start > 0 && left <= right ? weights[--start]! : weights[end++]!;
@@ -56,34 +56,33 @@ export function typical(c: Candidates, p: number): void {
   truncate(c, end - start);
 }
 
-/** Nucleus sampling: the likeliest tokens until their share reaches p. p ≥ 1: off. (arXiv:1904.09751.) */
-export function topP(c: Candidates, p: number): void {
+/** Nucleus sampling: the likeliest tokens until their share reaches p, and `keep`. p ≥ 1: off. (arXiv:1904.09751.) */
+export function topP(c: Candidates, p: number, keep = 0): void {
   if (p >= 1) return;
   let seen = 0;
   for (let i = 0; i < c.length; i++) {
     seen += c.weights[i]!;
-    if (seen >= p * c.sum) return truncate(c, i + 1);
+    if (seen >= p * c.sum && i + 1 >= keep) return truncate(c, i + 1);
   }
   truncate(c, c.length); // makes `sum` the candidates' sum
 }
 
-/** Tokens at least p times as likely as the likeliest. p ≤ 0: off. (arXiv:2407.01082.) */
-export function minP(c: Candidates, p: number): void {
+/** Tokens at least p times as likely as the likeliest, and `keep`. p ≤ 0: off. (arXiv:2407.01082.) */
+export function minP(c: Candidates, p: number, keep = 0): void {
   if (p <= 0) return;
   const least = p * c.weights[0]!;
   let n = 1;
-  while (n < c.length && c.weights[n]! >= least) n++;
+  while (n < c.length && (c.weights[n]! >= least || n < keep)) n++;
   truncate(c, n);
 }
 
 /**
- * Top-n-sigma: sets the logits that are more than n standard deviations below the largest to −∞. n ≤ 0: off.
+ * Top-n-sigma: the least logit that is within n standard deviations of the largest; masked logits, −∞, do not count.
  * (arXiv:2411.07641.)
  */
-export function topNSigma(logits: Float32Array, n: number): void {
-  if (n <= 0) return;
+export function sigmaCutoff(logits: ArrayLike<number>, n: number, length = logits.length): number {
   let [count, sum, max] = [0, 0, -Infinity];
-  for (let i = 0; i < logits.length; i++) {
+  for (let i = 0; i < length; i++) {
     const logit = logits[i]!;
     if (logit === -Infinity) continue;
     count++;
@@ -91,33 +90,36 @@ export function topNSigma(logits: Float32Array, n: number): void {
     if (logit > max) max = logit;
   }
   let squares = 0;
-  for (let i = 0; i < logits.length; i++) {
+  for (let i = 0; i < length; i++) {
     if (logits[i] !== -Infinity) squares += (logits[i]! - sum / count) ** 2;
   }
-  const least = max - n * Math.sqrt(squares / count);
-  for (let i = 0; i < logits.length; i++) if (logits[i]! < least) logits[i] = -Infinity;
+  return max - n * Math.sqrt(squares / count);
 }
 
-/** Exclude top choices: drops all tokens of at least this probability but the last of them. */
-export function xtc(c: Candidates, threshold: number): void {
+/** Exclude top choices: drops all tokens of at least this probability but the last of them; `keep` have to be left. */
+export function xtc(c: Candidates, threshold: number, keep = 0): void {
   let total = 0;
   for (let i = 0; i < c.length; i++) total += c.weights[i]!;
   let last = 0;
   while (last + 1 < c.length && c.weights[last + 1]! >= threshold * total) last++;
-  if (last === 0 || c.weights[0]! < threshold * total) return;
   const end = c.length;
+  if (last === 0 || c.weights[0]! < threshold * total || end - last < keep) return;
   c.ids.copyWithin(0, last, end);
   c.logits.copyWithin(0, last, end);
   c.weights.copyWithin(0, last, end);
   truncate(c, end - last);
 }
 
-/** The temperature for candidates: the more even they are, the higher. */
+/**
+ * The temperature for candidates: the more even they are, the higher.
+ * @param about.count of candidates, impossible ones included
+ */
 export function dynamicTemperature(
   c: Candidates,
-  { temperature, range, exponent }: { temperature: number; range: number; exponent: number },
+  about: { temperature: number; range: number; exponent: number; count: number },
 ): number {
-  if (range <= 0 || c.length <= 1) return temperature;
+  const { temperature, range, exponent, count } = about;
+  if (range <= 0 || count <= 1) return temperature;
   let total = 0;
   for (let i = 0; i < c.length; i++) total += c.weights[i]!;
   let entropy = 0;
@@ -126,5 +128,5 @@ export function dynamicTemperature(
     if (p > 0) entropy -= p * Math.log(p);
   }
   const least = Math.max(0, temperature - range);
-  return Math.max(least + (temperature + range - least) * (entropy / Math.log(c.length)) ** exponent, 1e-6);
+  return Math.max(least + (temperature + range - least) * (entropy / Math.log(count)) ** exponent, 1e-6);
 }

@@ -46,10 +46,15 @@ test("what is not a finite number is an error that names the key", () => {
   expect(() => fileOptions(metadata({ top_p: 1e300 }))).toThrow('option "top_p" must be of type float32');
 });
 
-test("samplers that do not exist here are named where they would change an answer", () => {
-  expect(unusedSamplers(metadata({ xtc_probability: 0, xtc_threshold: 0.1 }))).toEqual([]);
-  expect(unusedSamplers(metadata({ xtc_probability: 0.5, sequence: "temperature" }))).toEqual([
-    "general.sampling.xtc_probability",
-    "general.sampling.sequence",
-  ]);
+test("the order of samplers is taken, and samplers that do not exist here are left out and named", () => {
+  const keys = { xtc_probability: 0.5, xtc_threshold: 0.25, sequence: "top_k; temperature" };
+  expect(fileOptions(metadata(keys))).toEqual({
+    xtc_probability: 0.5,
+    xtc_threshold: 0.25,
+    samplers: ["top_k", "temperature"],
+  });
+  expect(unusedSamplers(metadata(keys))).toEqual([]);
+  const other = metadata({ sequence: "infill;min_p" });
+  expect(fileOptions(other)).toEqual({ samplers: ["min_p"] });
+  expect(unusedSamplers(other)).toEqual(["general.sampling.sequence"]);
 });

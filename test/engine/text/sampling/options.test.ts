@@ -86,3 +86,24 @@ test("a key of Object's prototype is an unknown option, and options that are no 
   expect(failure([1]).code).toBe("bad_request");
   expect(failure("x").code).toBe("bad_request");
 });
+
+test("samplers are a list of names as llama.cpp spells them, or its letters", () => {
+  const order = (samplers: unknown) => parseOptions({ samplers }).options.samplers;
+  expect(order(["top_k", "Min-P", "nucleus", "temp", "typ", "topnsigma", "penalties", "dry", "xtc"])).toEqual([
+    "top_k",
+    "min_p",
+    "top_p",
+    "temperature",
+    "typ_p",
+    "top_n_sigma",
+    "penalties",
+    "dry",
+    "xtc",
+  ]);
+  expect(order("edskypmxt")).toHaveLength(9);
+  expect(order([])).toEqual([]);
+  for (const wrong of [["top_k", "constructor"], ["infill"], "q", 7, Array(33).fill("top_k"), [{}]])
+    expect(() => order(wrong)).toThrow('option "samplers": expected');
+  const breakers = Array(33).fill("x");
+  expect(() => parseOptions({ dry_sequence_breakers: breakers })).toThrow("at most 32 strings");
+});
