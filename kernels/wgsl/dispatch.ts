@@ -2,7 +2,7 @@
  * A dispatch without a device: the kernel, its operands, and the number of workgroups. Lowering makes lists of these;
  * `src/engine/backends/webgpu/plan.ts` assigns buffers and records them.
  */
-import type { Buf, RopeScaling, Weight } from "../../src/engine/program/step.ts";
+import type { Buf, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
 import type { KernelName } from "./sources.ts";
 
 /** The rows in a buffer: all of the run's, or the ones whose results are wanted. */
@@ -33,6 +33,8 @@ export type Operand =
   /** The input rows of a run: (rows, dim). */
   | { readonly kind: "input" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
+  /** The states that a step keeps of its last row, one per slot. */
+  | { readonly kind: "state"; readonly of: Step }
   /** (positions, pairs) cosines, each with its sine. */
   | { readonly kind: "rope"; readonly rope: RopeScaling }
   /** The run's rows: see batch.ts. */
@@ -44,7 +46,8 @@ export type Params = Readonly<Record<string, number>>;
 /** Workgroups of a dispatch: x, then one per `rows · times / rowsEach`, and `more`. */
 export interface Grid {
   readonly x: number;
-  readonly rows: RowKind;
+  /** `sequences`: one workgroup per sequence of the run. */
+  readonly rows: RowKind | "sequences";
   readonly times: number;
   readonly rowsEach: number;
   /** Number of groups of rows, each of which may end in a partial workgroup; default 0. */
@@ -58,9 +61,10 @@ export interface Grid {
 /** Workgroups of so many rows; zero without rows. */
 export function groupsOf(
   { rows, times, rowsEach, more = 0 }: Omit<Grid, "x">,
-  counts: Record<RowKind, number>,
+  counts: Readonly<Record<RowKind, number>> & { readonly sequences?: number },
 ): number {
-  return counts[rows] === 0 ? 0 : Math.ceil((counts[rows] * times) / rowsEach) + more;
+  const count = rows === "sequences" ? (counts.sequences ?? counts.all) : counts[rows];
+  return count === 0 ? 0 : Math.ceil((count * times) / rowsEach) + more;
 }
 
 export interface Dispatch {

@@ -28,6 +28,7 @@ import {
 import { matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
+import { recurrentOps } from "./lower-recurrent.ts";
 
 /** More rows than any run has. */
 const ROWS_ALL = 2 ** 32 - 1;
@@ -70,6 +71,7 @@ function lookUp(
 
 /** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
+  "deltaRule: a bound",
   "embed: a second table",
   "attention: sinks",
   "attention: ALiBi",
@@ -178,8 +180,6 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   },
 
   headLinear: "unsupported",
-  causalConv: "unsupported",
-  centeredConv: "unsupported",
-  deltaRule: "unsupported",
-  selectiveScan: "unsupported",
+
+  ...recurrentOps,
 };

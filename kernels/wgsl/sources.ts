@@ -23,6 +23,9 @@ import matchLength from "./match_length.wgsl" with { type: "text" };
 import multiply from "./multiply.wgsl" with { type: "text" };
 import multiplyVector from "./multiply_vector.wgsl" with { type: "text" };
 import slice from "./slice.wgsl" with { type: "text" };
+import causalConv from "./causal_conv.wgsl" with { type: "text" };
+import centeredConv from "./centered_conv.wgsl" with { type: "text" };
+import deltaRule from "./delta_rule.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
@@ -32,6 +35,7 @@ import ropeAttention from "./rope_attention.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
 import heads from "./heads.wgsl" with { type: "text" };
+import lanes from "./lanes.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
 import matmul from "./matmul.wgsl" with { type: "text" };
@@ -54,7 +58,9 @@ import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import setApart from "./set_apart.wgsl" with { type: "text" };
+import selectiveScan from "./selective_scan.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
+import softplus from "./softplus.wgsl" with { type: "text" };
 import share from "./share.wgsl" with { type: "text" };
 import splits from "./splits.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
@@ -122,6 +128,9 @@ export const KERNELS = {
   attention_tile: attentionTile,
   attention_wide: attention.replace("//#splice narrow", wide),
   clamp: clampValues,
+  causal_conv: causalConv,
+  centered_conv: centeredConv,
+  delta_rule: deltaRule,
   embed,
   gate,
   gated_linear: gatedLinear,
@@ -149,6 +158,7 @@ export const KERNELS = {
   rope_attention: ropeAttention,
   rope_store: ropeStore,
   scale,
+  selective_scan: selectiveScan,
   set_apart: setApart,
   slice,
   soft_cap: softCap,
@@ -221,7 +231,9 @@ const SHARED: Readonly<Record<string, string>> = {
   few,
   heads,
   narrow,
+  lanes,
   norm,
+  softplus,
   splits,
   tile,
   turned,

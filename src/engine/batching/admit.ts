@@ -15,7 +15,7 @@ interface Parts {
 }
 
 /** Requires a free slot. */
-export function admit(sequence: Sequence, { slots, session, prefixes, order }: Parts): void {
+export async function admit(sequence: Sequence, { slots, session, prefixes, order }: Parts): Promise<void> {
   const { tokens, media } = sequence;
   const whole = (length: number): number => wholeLength(media, length);
   const match = prefixes?.match(tokens, whole(reusableTokens(tokens)));
@@ -27,7 +27,7 @@ export function admit(sequence: Sequence, { slots, session, prefixes, order }: P
   const reused = loaded ? whole(loaded.length) : placement.reused;
   const { checkpoints } = loaded ?? (copyFrom === "cache" ? slot : (copyFrom ?? slot));
   if (copyFrom && copyFrom !== "cache") session.copy({ from: copyFrom.index, to: slot.index, length: reused });
-  if (!loaded) goBack(placement, session);
+  if (!loaded) await goBack(placement, session);
   else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // it ends there
   takeSlot(slot, {
     tokens: tokens.slice(0, reused),
@@ -40,10 +40,10 @@ export function admit(sequence: Sequence, { slots, session, prefixes, order }: P
 }
 
 /** Resets a slot's states to the place where its prompt continues. A run from 0 resets them anyway. */
-function goBack({ slot, reused, copyFrom }: Placement, { checkpoints }: Session): void {
+async function goBack({ slot, reused, copyFrom }: Placement, { checkpoints }: Session): Promise<void> {
   const source = copyFrom && copyFrom !== "cache" ? copyFrom : slot;
   const stands = !source.shifted && source.tokens.length === reused;
   if (!checkpoints || reused === 0 || (stands && source === slot)) return;
   const kept = source.checkpoints.find(({ length }) => length === reused);
-  checkpoints.restore(slot.index, kept ?? checkpoints.save(source.index, reused));
+  checkpoints.restore(slot.index, kept ?? (await checkpoints.save(source.index, reused)));
 }

@@ -56,6 +56,8 @@ export class Engine {
   /** Ids of requests whose grammar is still being compiled; false once cancelled. */
   readonly #preparing = new Map<number, boolean>();
   #wake: (() => void) | undefined;
+  /** True if there is news that the loop has not looked at. */
+  #hasNews = false;
   #last: Work["kind"] | undefined;
   #order = 0;
   /** Prompt tokens of all sequences so far. */
@@ -109,7 +111,7 @@ export class Engine {
       const layout = this.#layOut(request.prompt);
       const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText, breakers: this.#breakers };
       this.#waiting.push(makeSequence(request, layout, own));
-      this.#wake?.();
+      this.#notify();
     } catch (error) {
       grammar?.dispose();
       if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
@@ -121,7 +123,7 @@ export class Engine {
   /** Queues texts; the embedder reports their results. */
   embed(request: EmbedRequest): void {
     this.#parts.embedder.submit(request);
-    this.#wake?.();
+    this.#notify();
   }
 
   /** Ends a request before the next step; it emits nothing more. */
@@ -129,12 +131,12 @@ export class Engine {
     this.#parts.embedder.cancel(id);
     if (this.#preparing.has(id)) this.#preparing.set(id, false);
     for (const sequence of [...this.#waiting, ...this.#running]) if (sequence.id === id) sequence.cancelled = true;
-    this.#wake?.();
+    this.#notify();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#wake?.();
+    this.#notify();
     await this.#loop;
     for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
     await this.#prefixes?.close();
@@ -142,18 +144,24 @@ export class Engine {
     this.#parts.session.close();
   }
 
+  #notify(): void {
+    this.#hasNews = true;
+    this.#wake?.();
+  }
+
   async #run(): Promise<void> {
     await this.#prefixes?.ready;
     while (!this.#closed) {
-      this.#dropCancelled();
-      this.#admit();
+      this.#hasNews = false;
+      await this.#dropCancelled();
+      await this.#admit();
       const { embedder, session } = this.#parts;
       const { limits } = this.#pace;
       const tail = session.checkpoints ? CHECKPOINT_TAIL : 0;
       const isExact = session.verifies ?? false;
       const work = schedule(this.#running, { last: this.#last, limits, tail, isExact });
       if (!work && !embedder.ready) {
-        await new Promise<void>((resolve) => (this.#wake = resolve));
+        if (!this.#hasNews) await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#wake = undefined;
         continue;
       }
@@ -167,7 +175,7 @@ export class Engine {
     const victim = this.#room?.victim(work, this.#running);
     const slot = victim?.sequence.slot;
     if (victim && !victim.error) {
-      this.#vacate(victim.sequence);
+      await this.#vacate(victim.sequence);
       this.#waiting.unshift(victim.sequence);
       if (slot) this.#room?.release(slot); // the slot may hold far more than the sequence, which restarts there
       return;
@@ -175,7 +183,7 @@ export class Engine {
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
     if (victim) {
-      this.#fail(victim.sequence, victim.error, events);
+      await this.#fail(victim.sequence, victim.error, events);
       if (slot) this.#room?.release(slot);
     } else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
     else await this.#runWork((await this.#speculation?.extend(work)) ?? work, events);
@@ -192,7 +200,7 @@ export class Engine {
       const { session } = this.#parts;
       const hasDrafts = kind === "decode" && rows.some(({ drafted }) => drafted);
       if (hasDrafts) return this.#runWork(withoutDrafts(work, session), events);
-      if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
+      if (sequences.length === 1) return await this.#fail(sequences[0]!, error, events);
       // one bad sequence must not fail the others: each runs again alone
       if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
       for (const [i, sequence] of sequences.entries()) {
@@ -217,7 +225,7 @@ export class Engine {
       const done = this.#sliced.run(next, this.#isShared);
       if (done) await this.#goOn(done.work, done, events);
     } catch (error) {
-      this.#fail(work.sequences[0]!, error, events);
+      await this.#fail(work.sequences[0]!, error, events);
     }
   }
 
@@ -237,7 +245,7 @@ export class Engine {
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
         this.#evaluated += tokens.length;
-        this.#checkpoint(sequence);
+        await this.#checkpoint(sequence);
       }
       const [last] = outputs[i]!.slice(-1);
       if (last && sequence.cached === sequence.tokens.length) await this.#decodeOne(sequence, last, events);
@@ -271,10 +279,10 @@ export class Engine {
   }
 
   /** Saves a checkpoint of a sequence's slot if it could not be reset there otherwise. */
-  #checkpoint({ slot, cached }: Sequence): void {
+  async #checkpoint({ slot, cached }: Sequence): Promise<void> {
     const { session, slots } = this.#parts;
     if (!session.checkpoints || !slot || cached === 0 || slot.shifted || slot.tokens.length !== cached) return;
-    keepCheckpoint(slot, session.checkpoints.save(slot.index, cached), { slots });
+    keepCheckpoint(slot, await session.checkpoints.save(slot.index, cached), { slots });
   }
 
   /** Samples the next token of a sequence and emits its text, or ends the sequence. */
@@ -285,7 +293,7 @@ export class Engine {
         sequence.firstTokenAtNs = this.#parts.loop.nowNs();
         events.push(promptEvent(sequence));
       }
-      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      if (sequence.generated.length >= sequence.predictMax) return await this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
       // All logits were read back for log-probabilities; copies them before sampling modifies them.
       const before = count !== undefined && output instanceof Float32Array ? output.slice() : undefined;
@@ -293,60 +301,60 @@ export class Engine {
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);
-      if (this.#parts.tokenizer.endOfGeneration.has(id)) return this.#finish(sequence, "stop", events);
+      if (this.#parts.tokenizer.endOfGeneration.has(id)) return await this.#finish(sequence, "stop", events);
       const { tokenizer } = this.#parts;
       const chosen = before && describeToken(tokenizer, { logits: before, id, count: count ?? 0 });
       const piece = sequence.text.push(id, chosen);
       say(sequence, piece, events);
       sequence.stopSequence = piece.stop;
-      if (piece.stop !== undefined) return this.#finish(sequence, "stop", events);
+      if (piece.stop !== undefined) return await this.#finish(sequence, "stop", events);
       sequence.grammar?.accept(id);
-      if (await sequence.grammar?.isOver()) return this.#finish(sequence, "stop", events);
-      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
-      if (sequence.cached >= this.#parts.ctxLen) this.#makeRoom(sequence, events);
+      if (await sequence.grammar?.isOver()) return await this.#finish(sequence, "stop", events);
+      if (sequence.generated.length >= sequence.predictMax) return await this.#finish(sequence, "length", events);
+      if (sequence.cached >= this.#parts.ctxLen) await this.#makeRoom(sequence, events);
     } catch (error) {
-      this.#fail(sequence, error, events);
+      await this.#fail(sequence, error, events);
     }
   }
 
   /** At a full window, drops the middle and continues, or ends the answer. */
-  #makeRoom(sequence: Sequence, events: SequenceEvent[]): void {
+  async #makeRoom(sequence: Sequence, events: SequenceEvent[]): Promise<void> {
     const slot = sequence.slot;
     assert(slot, `sequence ${sequence.id} decodes without a slot`);
     const length = sequence.cached;
     const keep = Math.min(sequence.keep, length - 1);
     const fill = sequence.request.options.num_predict === -2;
     const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
-    if (isFixed || keep >= length - 1) return this.#finish(sequence, "length", events);
+    if (isFixed || keep >= length - 1) return await this.#finish(sequence, "length", events);
     shiftContext(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
   }
 
-  #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
+  async #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): Promise<void> {
     if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
     const { loop, tokenizer } = this.#parts;
     events.push(doneEvent(sequence, { reason, nowNs: loop.nowNs(), tokenizer }));
-    this.#release(sequence);
+    await this.#release(sequence);
   }
 
-  #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
+  async #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): Promise<void> {
     if (!sequence.slot) return;
     forget(sequence.slot); // the cache content after a failed run is unknown
     events.push(failureOf(sequence.id, error));
-    this.#release(sequence);
+    await this.#release(sequence);
   }
 
-  #release(sequence: Sequence): void {
-    this.#vacate(sequence);
+  async #release(sequence: Sequence): Promise<void> {
+    await this.#vacate(sequence);
     sequence.grammar?.dispose();
   }
 
   /** Removes a sequence from its slot; keeps a copy of its prefix if there is memory for it. */
-  #vacate(sequence: Sequence): void {
+  async #vacate(sequence: Sequence): Promise<void> {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // its states are in use
     if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#rollBack(sequence, slot);
-    this.#checkpoint(sequence);
-    if (slot) this.#keepPrefix(slot);
+    await this.#checkpoint(sequence);
+    if (slot) await this.#keepPrefix(slot);
     if (slot) slot.busy = false;
     sequence.slot = undefined;
     sequence.cached = 0;
@@ -360,22 +368,22 @@ export class Engine {
     slot.tokens.length = sequence.cached;
   }
 
-  #keepPrefix({ index, tokens, checkpoints }: Slot): void {
+  async #keepPrefix({ index, tokens, checkpoints }: Slot): Promise<void> {
     try {
-      this.#prefixes?.save(index, tokens, checkpoints);
+      await this.#prefixes?.save(index, tokens, checkpoints);
     } catch {
       // Without memory for a copy, the prefix stays in the slot until that is reused.
     }
   }
 
-  #dropCancelled(): void {
-    for (const sequence of this.#running.filter((each) => each.cancelled)) this.#release(sequence);
+  async #dropCancelled(): Promise<void> {
+    for (const sequence of this.#running.filter((each) => each.cancelled)) await this.#release(sequence);
     for (const sequence of this.#waiting) if (sequence.cancelled) sequence.grammar?.dispose();
     this.#waiting = this.#waiting.filter((sequence) => !sequence.cancelled);
   }
 
   /** Gives free slots to waiting sequences, first come first served, in turn with texts to embed. */
-  #admit(): void {
+  async #admit(): Promise<void> {
     const { embedder } = this.#parts;
     for (;;) {
       const free = this.#slots.filter((slot) => !slot.busy);
@@ -392,7 +400,7 @@ export class Engine {
         this.#waiting.shift();
         const { session } = this.#parts;
         try {
-          admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
+          await admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
           sequence.due = this.#evaluated + sequence.tokens.length - sequence.cached;
           this.#running.push(sequence);
         } catch (error) {

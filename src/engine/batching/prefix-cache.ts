@@ -36,7 +36,7 @@ export interface PrefixCache {
   /** Copies a prefix into a slot, as far as it still exists. */
   load(match: PrefixMatch, slot: number): Loaded;
   /** Copies the part of a slot that the cache lacks. */
-  save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[]): void;
+  save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[]): Promise<void>;
   /** Resolves when all snapshots are written. */
   close(): Promise<void>;
 }
@@ -90,11 +90,14 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       if (last) pool.touch(last);
       return { length: end, checkpoints: checkpoints.filter((each) => each.length <= end) };
     },
-    save(slot, tokens, checkpoints) {
+    async save(slot, tokens, checkpoints) {
       const roomFor = (options.freeBytes?.() ?? Infinity) - RESERVE;
-      saveSlot({ slot, tokens, checkpoints }, { pool, blocks, bytesMax: options.bytesMax, roomFor });
+      await saveSlot({ slot, tokens, checkpoints }, { pool, blocks, bytesMax: options.bytesMax, roomFor });
     },
-    close: async () => options.snapshots?.flush(),
+    async close() {
+      await pool.packed();
+      await options.snapshots?.flush();
+    },
   };
 }
 
@@ -107,10 +110,10 @@ interface Room {
 }
 
 /** Adds the part of a slot that the tree lacks; a prefix longer than memory allows is stored as far as possible. */
-function saveSlot(
+async function saveSlot(
   { slot, tokens, checkpoints }: { slot: number; tokens: readonly number[]; checkpoints: readonly Checkpoint[] },
   { pool, blocks, bytesMax, roomFor }: { pool: Pool; blocks: KvBlocks } & Room,
-): void {
+): Promise<void> {
   const { checkpoints: kept } = blocks;
   const end = kept ? (checkpoints.at(-1)?.length ?? 0) : tokens.length;
   let parent: Node | undefined;
@@ -121,7 +124,8 @@ function saveSlot(
     const within = checkpoints.filter(({ length }) => length > first && length <= first + own.length);
     if (there && shared === own.length) {
       if (within.length > there.checkpoints.length) {
-        pool.change(there, within.map(keptCheckpoint), there.bytes ?? blocks.read(slot, first, own.length));
+        const bytes = there.bytes ?? (await blocks.read(slot, first, own.length));
+        pool.change(there, within.map(keptCheckpoint), bytes);
       }
       parent = there;
       inPath += sizeOf(there);
@@ -136,7 +140,7 @@ function saveSlot(
       first,
       parent,
       children: [],
-      bytes: blocks.read(slot, first, own.length),
+      bytes: await blocks.read(slot, first, own.length),
       checkpoints: within.map(keptCheckpoint),
       name: undefined,
     };

@@ -33,6 +33,8 @@ export interface Pool {
   drop(node: Node): void;
   touch(last: Node): void;
   shrink(): void;
+  /** Resolves when every node is with the snapshot store. */
+  packed(): Promise<void>;
 }
 
 export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
@@ -56,7 +58,7 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
       if (each.name !== undefined) snapshots?.remove(each.name);
     }
   };
-  const store = (node: Node): void => storeNode(node, blocks, snapshots);
+  const { store, packed } = makeWriter(blocks, snapshots);
   return {
     roots,
     get bytes() {
@@ -102,6 +104,7 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
         letGo(node);
       }
     },
+    packed,
   };
 }
 
@@ -121,16 +124,35 @@ function letGo(node: Node): void {
   for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
 }
 
-/** Stores a node beyond the process, with its parents. */
-function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: SnapshotStore | undefined): void {
-  const { tokens, parent, checkpoints } = node;
-  if (!snapshots || !node.bytes || tokens.some((token) => token < 0)) return; // media keys are valid in this process
-  if (parent && parent.name === undefined) return;
-  node.name ??= crypto.randomUUID();
-  const info = { name: node.name, parent: parent?.name ?? "", tokens };
+/** Stores nodes, and waits for the ones that are not packed yet. */
+function makeWriter(blocks: KvBlocks, snapshots: SnapshotStore | undefined) {
+  let packing = Promise.resolve();
+  return {
+    store(node: Node): void {
+      const writing = storeNode(node, blocks, snapshots);
+      if (writing) packing = Promise.all([packing, writing]).then(() => undefined);
+    },
+    packed: () => packing,
+  };
+}
+
+/** Stores a node beyond the process, with its parents; returns a promise if its checkpoints are packed only later. */
+function storeNode(
+  node: Node,
+  { checkpoints: kept }: KvBlocks,
+  snapshots: SnapshotStore | undefined,
+): Promise<void> | undefined {
+  const { tokens, parent, checkpoints, bytes } = node;
+  if (!snapshots || !bytes || tokens.some((token) => token < 0)) return undefined; // media keys end with the process
+  if (parent && parent.name === undefined) return undefined;
+  const name = (node.name ??= crypto.randomUUID());
+  const write = (packed: readonly Uint8Array[]): void => {
+    const sizes = checkpoints.map(({ length }, i) => ({ length, bytes: packed[i]?.length ?? 0 }));
+    snapshots.write({ name, parent: parent?.name ?? "", tokens, checkpoints: sizes }, [bytes, ...packed]);
+  };
   const packed = checkpoints.flatMap(({ value }) => (value && kept ? kept.pack(value) : []));
-  const sizes = checkpoints.map(({ length }, i) => ({ length, bytes: packed[i]?.length ?? 0 }));
-  snapshots.write({ ...info, checkpoints: sizes }, [node.bytes, ...packed]);
+  if (packed.every((each) => each instanceof Uint8Array)) return void write(packed);
+  return Promise.all(packed).then(write, () => snapshots.remove(name)); // a lost device packs nothing
 }
 
 /** Undefined if the stored content is not this node's. */

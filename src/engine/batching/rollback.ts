@@ -3,7 +3,17 @@
  * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
  * the accepted rows once more in the same run, as rows of decode, which have the same bits.
  */
-import type { Checkpoint, Checkpoints, Rows, Session, SlicedRuns, StateRows } from "../program/backend.ts";
+import type { Offer } from "../text/sampling/offer.ts";
+import type {
+  Checkpoint,
+  Checkpoints,
+  OfferRows,
+  OfferRuns,
+  Rows,
+  Session,
+  SlicedRuns,
+  StateRows,
+} from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 
 /** Drafted rows, and the slot's state before them. */
@@ -26,6 +36,9 @@ type AnyRows = Omit<Rows, "logits"> | Omit<StateRows, "states">;
 /** Access to the wanted results of a kind of rows. */
 interface Kind<T extends AnyRows> {
   readonly wanted: (rows: T) => string;
+  /** The rows whose results are in the result of `run`; default: the wanted ones. */
+  readonly returned?: (rows: T) => string;
+  /** Rows with others before them that are evaluated again. */
   readonly all: (rows: T) => T;
   readonly dim: number;
   readonly run: (batch: readonly T[]) => Promise<Float32Array>;
@@ -113,7 +126,7 @@ function makeRun(session: Session, states: States) {
     const { rows, again } = await withRedone(batch, kind, { session, states });
     for (const [i, { slot, start, tokens, drafted }] of rows.entries()) {
       if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // the rows must be certain
-      const checkpoint = checkpoints.save(slot, start, states.own.get(slot));
+      const checkpoint = await checkpoints.save(slot, start, states.own.get(slot));
       states.own.set(slot, checkpoint);
       states.pending.set(slot, { checkpoint, tokens, stands: true });
     }
@@ -137,6 +150,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   const states = makeStates(session.checkpoints);
   const run = makeRun(session, states);
   const { slices } = session;
+  const { offers } = session;
   const forget = (slot: number): void => void states.pending.delete(slot);
   const start: SlicedRuns["start"] = (rows) => {
     forget(rows.slot);
@@ -145,6 +159,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   return {
     ...session,
     checkpoints: states,
+    ...(offers && { offers: { limits: offers.limits, run: (batch) => runOffers(batch, { offers, run, dims }) } }),
     ...(slices && { slices: { rowsMax: slices.rowsMax, start } }),
     run: (batch) =>
       run(batch, {
@@ -171,17 +186,41 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   };
 }
 
+/** A row with a wish returns its candidates only, however many rows are evaluated again before it. */
+async function runOffers(
+  batch: readonly OfferRows[],
+  { offers, run, dims }: { offers: OfferRuns; run: ReturnType<typeof makeRun>; dims: { readonly logits: number } },
+): ReturnType<OfferRuns["run"]> {
+  let chosen: readonly Offer[] = [];
+  const logits = await run(batch, {
+    wanted: ({ logits }) => logits,
+    returned: ({ wish, logits }) => (wish ? "none" : logits),
+    all: (rows) => (rows.wish ? rows : { ...rows, logits: "all" as const }),
+    dim: dims.logits,
+    async run(rows) {
+      const result = await offers.run(rows);
+      chosen = result.offers;
+      return result.logits;
+    },
+  });
+  return { logits, offers: chosen };
+}
+
 /** Results without the rows that were evaluated again. */
 function without<T extends AnyRows>(
   values: Float32Array,
-  { rows, again, kind: { wanted, dim } }: { rows: readonly T[]; again: readonly number[]; kind: Kind<T> },
+  {
+    rows,
+    again,
+    kind: { wanted, returned = wanted, dim },
+  }: { rows: readonly T[]; again: readonly number[]; kind: Kind<T> },
 ): Float32Array {
   if (again.every((count) => count === 0)) return values;
   let [from, to] = [0, 0];
   for (const [i, each] of rows.entries()) {
-    const count = wanted(each) === "all" ? each.tokens.length : wanted(each) === "none" ? 0 : 1;
-    const left = count - again[i]!;
-    values.copyWithin(to * dim, (from + again[i]!) * dim, (from + count) * dim);
+    const count = returned(each) === "all" ? each.tokens.length : returned(each) === "none" ? 0 : 1;
+    const left = Math.max(0, count - again[i]!);
+    values.copyWithin(to * dim, (from + count - left) * dim, (from + count) * dim);
     [from, to] = [from + count, to + left];
   }
   return values.subarray(0, to * dim);

@@ -159,7 +159,7 @@ export interface Checkpoints {
    * Saves the states, besides keys and values, of a slot that holds `length` tokens.
    * @param into an obsolete checkpoint whose memory may be reused
    */
-  save(slot: number, length: number, into?: Checkpoint): Checkpoint;
+  save(slot: number, length: number, into?: Checkpoint): Checkpoint | Promise<Checkpoint>;
   /**
    * Resets a slot to a checkpoint of this or another slot. The keys and values of the earlier tokens must be in place:
    * unchanged, or copied.
@@ -174,7 +174,7 @@ export interface Checkpoints {
 
 /** Serializes checkpoints. */
 export interface PackedCheckpoints {
-  pack(checkpoint: Checkpoint): Uint8Array;
+  pack(checkpoint: Checkpoint): Uint8Array | Promise<Uint8Array>;
   /** Undefined if the number of bytes is wrong. */
   unpack(length: number, bytes: Uint8Array): Checkpoint | undefined;
 }
@@ -190,7 +190,7 @@ export interface KvBlocks {
   /** Bytes of a block with `count` positions. */
   bytesOf(count: number): number;
   /** Copies `count` positions, beginning at `first`. */
-  read(slot: number, first: number, count: number): Uint8Array;
+  read(slot: number, first: number, count: number): Uint8Array | Promise<Uint8Array>;
   /** Writes them back, to that slot or another; later positions may be overwritten too. */
   write(slot: number, block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array }): void;
 }
@@ -222,7 +222,10 @@ export interface SlicedRuns {
   start(rows: Rows): SlicedRun;
 }
 
-/** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
+/**
+ * A loaded model with its KV cache. Not reentrant: one `run` at a time. All members are own properties, so that a
+ * session can be spread into another.
+ */
 export interface Session {
   readonly backend: string;
   /** Resolves when nothing can run any more: a device was lost, or hangs. Only a new process helps. */

@@ -4,7 +4,18 @@
  * `num_gpu`: the output is the first, then come the last layer and the earlier ones.
  */
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
-import type { Backend, LoadOptions, OfferRows, OfferRuns, Program, Rows, Session, StateRows } from "./backend.ts";
+import type {
+  Backend,
+  Checkpoint,
+  Checkpoints,
+  LoadOptions,
+  OfferRows,
+  OfferRuns,
+  Program,
+  Rows,
+  Session,
+  StateRows,
+} from "./backend.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
 import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
@@ -134,6 +145,7 @@ class SplitSession implements Session {
   readonly vramBytes: number;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly offers?: OfferRuns;
+  readonly checkpoints?: Checkpoints;
   readonly #parts: SplitParts;
 
   constructor(parts: SplitParts) {
@@ -148,33 +160,33 @@ class SplitSession implements Session {
     this.bytes = { weights: sum("weights"), kv: sum("kv"), scratch: sum("scratch") };
     this.vramBytes = (first.vramBytes ?? 0) + (last.vramBytes ?? 0);
     this.gpuLayers = { count, all };
+    const checkpoints = joinCheckpoints([first, last]);
+    if (checkpoints) this.checkpoints = checkpoints;
     if (last.offers) this.offers = { limits: last.offers.limits, run: (batch) => this.#runOffers(last.offers!, batch) };
   }
 
-  async run(batch: readonly Rows[]): Promise<Float32Array> {
-    return this.#parts.last.run(await this.#crossForLogits(batch));
-  }
+  readonly run: Session["run"] = async (batch) => this.#parts.last.run(await this.#crossForLogits(batch));
 
   async #runOffers(offers: OfferRuns, batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
     return offers.run(await this.#crossForLogits(batch));
   }
 
-  async states(batch: readonly StateRows[]): Promise<Float32Array> {
+  readonly states: Session["states"] = async (batch) => {
     const crossed = await this.#cross(batch);
     return this.#parts.last.states(crossed.map(({ at: _at, ...rows }) => rows));
-  }
+  };
 
-  shift(...args: Parameters<Session["shift"]>): void {
+  readonly shift: Session["shift"] = (...args) => {
     for (const session of this.#sessions) session.shift(...args);
-  }
+  };
 
-  copy(...args: Parameters<Session["copy"]>): void {
+  readonly copy: Session["copy"] = (...args) => {
     for (const session of this.#sessions) session.copy(...args);
-  }
+  };
 
-  close(): void {
+  readonly close: Session["close"] = () => {
     for (const session of this.#sessions) session.close();
-  }
+  };
 
   get #sessions(): readonly Session[] {
     return [this.#parts.first, this.#parts.last];
@@ -220,4 +232,25 @@ class SplitSession implements Session {
     const which = layers === 1 ? "layer 0" : `layers 0 to ${layers - 1}`;
     return new AppError("runner", `${which}, on ${first.device}: ${error.message}`, { cause: error });
   }
+}
+
+/** One checkpoint of all parts that keep states; undefined if none does. */
+function joinCheckpoints(sessions: readonly Session[]): Checkpoints | undefined {
+  const kept = sessions.flatMap(({ checkpoints }) => checkpoints ?? []);
+  if (kept.length === 0) return undefined;
+  const partsOf = (checkpoint: Checkpoint): readonly Checkpoint[] => (checkpoint as JoinedCheckpoint).parts; // by `save`
+  return {
+    async save(slot, length, into): Promise<JoinedCheckpoint> {
+      const parts: Checkpoint[] = [];
+      for (const [i, each] of kept.entries()) parts.push(await each.save(slot, length, into && partsOf(into)[i]));
+      return { length, bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0), parts };
+    },
+    restore(slot, checkpoint) {
+      for (const [i, part] of partsOf(checkpoint).entries()) kept[i]!.restore(slot, part); // one part per session
+    },
+  };
+}
+
+interface JoinedCheckpoint extends Checkpoint {
+  readonly parts: readonly Checkpoint[];
 }

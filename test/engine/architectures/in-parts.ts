@@ -40,9 +40,9 @@ async function wrongFromSnapshot(
 ): Promise<string | undefined> {
   const at = HELD;
   await run(0, 0, at);
-  const checkpoint = session.checkpoints?.save(0, at);
-  const block = session.blocks && { first: 0, count: at, bytes: session.blocks.read(0, 0, at) };
-  const packed = checkpoint && session.blocks?.checkpoints?.pack(checkpoint);
+  const checkpoint = await session.checkpoints?.save(0, at);
+  const block = session.blocks && { first: 0, count: at, bytes: await session.blocks.read(0, 0, at) };
+  const packed = checkpoint && (await session.blocks?.checkpoints?.pack(checkpoint));
   const first = await run(0, at, end);
   if (checkpoint) session.checkpoints!.restore(0, checkpoint);
   if (!isSame(await run(0, at, end), first)) return "from a snapshot: other bits in the same slot";

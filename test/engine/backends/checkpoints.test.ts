@@ -14,7 +14,7 @@ const tokens = (from: number, count: number): Int32Array =>
 test("a run behind a restored checkpoint has the bits of the first time, in its own slot and in another", async () => {
   const session = await load();
   await session.run(batchOf(0, 0, tokens(1, 9)));
-  const checkpoint = session.checkpoints!.save(0, 9);
+  const checkpoint = await session.checkpoints!.save(0, 9);
   expect(checkpoint.bytes).toBeGreaterThan(0);
   const first = (await session.run(batchOf(0, 9, tokens(3, 4)))).slice();
   await session.run(batchOf(0, 13, tokens(7, 2)));

@@ -5,6 +5,9 @@
  */
 import type {
   Backend,
+  Checkpoint,
+  Checkpoints,
+  KvBlocks,
   LoadOptions,
   OfferRows,
   OfferRuns,
@@ -54,10 +57,24 @@ type Request =
   | { op: "offers"; batch: readonly OfferRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
+  | { op: "save"; slot: number; length: number; into: number | undefined }
+  | { op: "restore"; slot: number; id: number }
+  | { op: "pack"; id: number }
+  | { op: "unpack"; length: number; bytes: Uint8Array; id: number }
+  | { op: "read"; args: Parameters<KvBlocks["read"]> }
+  | { op: "write"; args: Parameters<KvBlocks["write"]> }
   | { op: "tally" }
   | { op: "close" };
+/** A checkpoint of the child's session. */
+type RemoteCheckpoint = Checkpoint & { readonly id: number };
 /** The answer to a load. */
-type Facts = Pick<Session, "backend" | "device" | "bytes"> & { limits?: OfferRuns["limits"] };
+type Facts = Pick<Session, "backend" | "device" | "bytes" | "verifies"> & {
+  limits?: OfferRuns["limits"];
+  /** Slots continue only from checkpoints. */
+  checks: boolean;
+  /** Bytes of a block of 1, 2, … positions. */
+  blocks?: Pick<KvBlocks, "length" | "layout"> & { readonly bytes: readonly number[] };
+};
 type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
@@ -123,7 +140,10 @@ function startChild(
   };
 }
 
-function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ...facts }: Facts): Session {
+function remoteSession(
+  ask: (request: Request) => Promise<unknown>,
+  { limits, checks, blocks, ...facts }: Facts,
+): Session {
   let sent: Promise<unknown> = Promise.resolve();
   const send = (request: Request): void => {
     const done = ask(request);
@@ -150,8 +170,44 @@ function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ..
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
     ...(limits ? { offers: { limits, run: (batch) => askAfter({ op: "offers", batch: batch.map(own) }) } } : {}),
+    ...(checks && { checkpoints: remoteCheckpoints({ askAfter, send }) }),
+    ...(blocks && { blocks: remoteBlocks(blocks, checks, { askAfter, send }) }),
   };
 }
+
+interface Asking {
+  readonly askAfter: <T>(request: Request) => Promise<T>;
+  readonly send: (request: Request) => void;
+}
+
+const idOf = (checkpoint: Checkpoint | undefined): number | undefined =>
+  (checkpoint as RemoteCheckpoint | undefined)?.id; // the child made it
+
+const remoteCheckpoints = ({ askAfter, send }: Asking): Checkpoints => ({
+  save: (slot, length, into) => askAfter<RemoteCheckpoint>({ op: "save", slot, length, into: idOf(into) }),
+  restore: (slot, checkpoint) => send({ op: "restore", slot, id: idOf(checkpoint)! }),
+});
+
+const remoteBlocks = (
+  { bytes, ...facts }: NonNullable<Facts["blocks"]>,
+  checks: boolean,
+  { askAfter, send }: Asking,
+): KvBlocks => ({
+  ...facts,
+  bytesOf: (count) => bytes[count - 1]!,
+  read: (...args) => askAfter<Uint8Array>({ op: "read", args }),
+  write: (...args) => send({ op: "write", args }),
+  checkpoints: checks
+    ? {
+        pack: (checkpoint) => askAfter<Uint8Array>({ op: "pack", id: idOf(checkpoint)! }),
+        unpack(length, values) {
+          const id = Math.random();
+          send({ op: "unpack", length, bytes: values, id });
+          return { length, bytes: values.length, id } as RemoteCheckpoint;
+        },
+      }
+    : undefined,
+});
 
 /** Calls `make` once for each value; objects that were identical stay identical, which fusion relies on. */
 function once(make: (value: unknown, each: (value: unknown) => unknown) => unknown): (value: unknown) => unknown {
@@ -197,7 +253,7 @@ function unwrap({ program, path, adapters, tensors }: Parcel): Program {
 
 /** The child's side: answers questions one after another. */
 function serve(): void {
-  const state: State = { sessions: new Map(), tally: undefined };
+  const state: State = { sessions: new Map(), checkpoints: new Map(), tally: undefined };
   let last: Promise<void> = Promise.resolve();
   process.on("message", (question: Question) => {
     last = last.then(async () => {
@@ -215,6 +271,7 @@ function serve(): void {
 
 interface State {
   readonly sessions: Map<number, Session>;
+  readonly checkpoints: Map<number, Checkpoint>;
   tally: Tally | undefined;
 }
 
@@ -232,8 +289,12 @@ async function answer(state: State, { session: number, request }: Question): Pro
         ? await webGpuBackend.load(unwrap(parcel), loading)
         : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);
-    const { backend, device, bytes, offers } = session;
-    return { backend, device, bytes, ...(offers ? { limits: offers.limits } : {}) } satisfies Facts;
+    const { backend, device, bytes, offers, checkpoints, blocks, verifies = false } = session;
+    const facts: Facts = { backend, device, bytes, verifies, checks: checkpoints !== undefined };
+    if (offers) facts.limits = offers.limits;
+    if (!blocks) return facts;
+    const { length, layout } = blocks;
+    return { ...facts, blocks: { length, layout, bytes: Array.from({ length }, (_, i) => blocks.bytesOf(i + 1)) } };
   }
   const session = sessions.get(number);
   assert(session, `session ${number} is open`);
@@ -250,6 +311,25 @@ async function answer(state: State, { session: number, request }: Question): Pro
       return session.shift(...request.args);
     case "copy":
       return session.copy(...request.args);
+    case "save": {
+      const { slot, length, into } = request;
+      const checkpoint = await session.checkpoints!.save(slot, length, state.checkpoints.get(into ?? NaN));
+      const id = Math.random();
+      state.checkpoints.set(id, checkpoint);
+      return { id, length, bytes: checkpoint.bytes };
+    }
+    case "restore":
+      return session.checkpoints!.restore(request.slot, state.checkpoints.get(request.id)!);
+    case "pack":
+      return session.blocks!.checkpoints!.pack(state.checkpoints.get(request.id)!);
+    case "unpack": {
+      const { id, length, bytes } = request;
+      return void state.checkpoints.set(id, session.blocks!.checkpoints!.unpack(length, bytes)!);
+    }
+    case "read":
+      return session.blocks!.read(...request.args);
+    case "write":
+      return session.blocks!.write(...request.args);
     case "close":
       sessions.delete(number);
       return session.close();

@@ -128,11 +128,14 @@ async function runOffers(batch: readonly OfferRows[], session: FakeSession): Ret
 const BLOCK = 8;
 
 /** Blocks of the content of slots: four bytes for each position. */
+/** As a device answers: from the state at the call. */
+const later = <T>(value: T): Promise<T> => Bun.sleep(0).then(() => value);
+
 function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
   const bytesOf = (numbers: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(numbers).buffer);
   const packed: PackedCheckpoints = {
     // `save` made it
-    pack: (checkpoint) => new Uint8Array(Float64Array.from((checkpoint as FakeCheckpoint).state).buffer),
+    pack: (checkpoint) => later(new Uint8Array(Float64Array.from((checkpoint as FakeCheckpoint).state).buffer)),
     unpack: (length, bytes): FakeCheckpoint => ({
       length,
       bytes: 8 * length,
@@ -146,7 +149,8 @@ function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
     bytesOf: (count) => 4 * count,
     read(slot, first, count) {
       assert(first + count <= held[slot]!.length, `slot ${slot}: ${first} + ${count} of ${held[slot]!.length}`);
-      return bytesOf(held[slot]!.slice(first, first + count));
+      const bytes = bytesOf(held[slot]!.slice(first, first + count));
+      return recurrent ? later(bytes) : bytes;
     },
     write(slot, { first, count, bytes }) {
       assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block behind a gap`);
@@ -234,9 +238,9 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     }
     return logitsOf(batch, held, options);
   };
-  const save = (slot: number, length: number): FakeCheckpoint => {
+  const save = (slot: number, length: number): Promise<FakeCheckpoint> => {
     assert(states[slot]!.length === length, `slot ${slot} stands at ${states[slot]!.length}, not ${length}`);
-    return { length, bytes: 8 * length, state: [...states[slot]!] };
+    return later({ length, bytes: 8 * length, state: [...states[slot]!] });
   };
   const restore = (slot: number, checkpoint: Checkpoint): void => {
     states[slot] = [...(checkpoint as FakeCheckpoint).state]; // `save` made it

@@ -124,7 +124,7 @@ test("what is stored is copied from there to a slot, and takes no memory beside 
   };
   const tokens = Array.from({ length: 28 }, (_, i) => i % 9);
   const first = make();
-  save(first, slots, tokens);
+  await save(first, slots, tokens);
   expect(first.bytes).toBeGreaterThan(0);
   await first.close();
   const second = make();
@@ -148,7 +148,7 @@ test("rows of media stay in the process, whose keys mean nothing in the next", a
   };
   const { blocks, slots } = makeBlocks(4);
   const cache = makePrefixCache({ blocks, bytesMax: 1e6, snapshots });
-  save(cache, slots, [1, 2, 3, 4, -7, -8, 5, 6, ...Array.from({ length: 20 }, (_, i) => i)]);
+  await save(cache, slots, [1, 2, 3, 4, -7, -8, 5, 6, ...Array.from({ length: 20 }, (_, i) => i)]);
   expect(names).toEqual(["1 2 3 4"]);
 });
 
@@ -209,20 +209,25 @@ function makeBlocks(length: number, checkpoints?: PackedCheckpoints): { blocks: 
   return { blocks, slots };
 }
 
-function save(cache: PrefixCache, slots: number[][], tokens: readonly number[], checkpoints: Checkpoint[] = []): void {
+function save(
+  cache: PrefixCache,
+  slots: number[][],
+  tokens: readonly number[],
+  checkpoints: Checkpoint[] = [],
+): Promise<void> {
   slots[0] = [...tokens];
-  cache.save(0, tokens, checkpoints);
+  return cache.save(0, tokens, checkpoints);
 }
 
-test("property: what matches is a prefix, what is loaded is what was saved, and the bound holds", () => {
+test("property: what matches is a prefix, what is loaded is what was saved, and the bound holds", async () => {
   const text = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 40 });
   const scripts = fc.array(fc.tuple(text, text), { minLength: 1, maxLength: 30 });
-  fc.assert(
-    fc.property(scripts, fc.integer({ min: 1, max: 20 }), (script, rooms) => {
+  await fc.assert(
+    fc.asyncProperty(scripts, fc.integer({ min: 1, max: 20 }), async (script, rooms) => {
       const { blocks, slots } = makeBlocks(4);
       const cache = makePrefixCache({ blocks, bytesMax: rooms * 1100, snapshots: undefined });
       for (const [saved, asked] of script) {
-        save(cache, slots, saved);
+        await save(cache, slots, saved);
         expect(cache.bytes).toBeLessThanOrEqual(rooms * 1100);
         const match = cache.match(asked, asked.length);
         slots[1] = [];
@@ -235,32 +240,32 @@ test("property: what matches is a prefix, what is loaded is what was saved, and 
   );
 });
 
-test("prefixes share the blocks of their beginning, and what was used longest ago goes first", () => {
+test("prefixes share the blocks of their beginning, and what was used longest ago goes first", async () => {
   const { blocks, slots } = makeBlocks(32);
   const cache = makePrefixCache({ blocks, bytesMax: 8000, snapshots: undefined });
   const beginning = Array.from({ length: 64 }, (_, i) => i);
   const behind = (n: number): number[] => [...beginning, ...Array.from({ length: 32 }, () => n)];
-  save(cache, slots, behind(100));
+  await save(cache, slots, behind(100));
   const one = cache.bytes;
-  save(cache, slots, behind(101));
+  await save(cache, slots, behind(101));
   expect(cache.bytes - one).toBe(one / 3);
   const lengths = (): number[] => [100, 101, 102, 103, 104, 105].map((n) => cache.match(behind(n), 96).length);
-  for (const n of [102, 103]) save(cache, slots, behind(n));
+  for (const n of [102, 103]) await save(cache, slots, behind(n));
   expect(lengths()).toEqual([96, 96, 96, 96, 64, 64]);
   cache.load(cache.match(behind(100), 96), 1);
-  save(cache, slots, behind(104));
-  save(cache, slots, behind(105));
+  await save(cache, slots, behind(104));
+  await save(cache, slots, behind(105));
   expect(lengths()).toEqual([96, 64, 96, 96, 96, 96]);
 });
 
-test("with checkpoints a prefix ends at one of them", () => {
+test("with checkpoints a prefix ends at one of them", async () => {
   const { blocks, slots } = makeBlocks(8, {
     pack: () => Uint8Array.of(1),
     unpack: (length) => ({ length, bytes: 100 }),
   });
   const cache = makePrefixCache({ blocks, bytesMax: 1e6, snapshots: undefined });
   const tokens = Array.from({ length: 30 }, (_, i) => i);
-  save(
+  await save(
     cache,
     slots,
     tokens,
@@ -272,7 +277,7 @@ test("with checkpoints a prefix ends at one of them", () => {
   expect(cache.match(tokens.slice(0, 9), 9)).toMatchObject({ length: 0, path: [] });
 });
 
-test("what is copied of a slot stays within what may be kept, and leaves memory free", () => {
+test("what is copied of a slot stays within what may be kept, and leaves memory free", async () => {
   const { blocks, slots } = makeBlocks(32);
   const tokens = Array.from({ length: 320 }, (_, i) => i);
   const most = { bytes: 0, blocks: 0 };
@@ -287,7 +292,7 @@ test("what is copied of a slot stays within what may be kept, and leaves memory 
     return cache;
   };
   const bounded = make(3500);
-  save(bounded, slots, tokens);
+  await save(bounded, slots, tokens);
   expect(bounded.match(tokens, 320).length).toBe(96); // its beginning
   expect(most.blocks).toBe(4); // the last is one too many
   const stored: number[] = [];
@@ -300,11 +305,11 @@ test("what is copied of a slot stays within what may be kept, and leaves memory 
     flush: async () => {},
   };
   const storing = make(3500, snapshots);
-  save(storing, slots, tokens);
+  await save(storing, slots, tokens);
   expect(stored).toHaveLength(10); // all of it
   expect(most.bytes).toBeLessThanOrEqual(3500);
   free.bytes = 128 * 2 ** 20 + 70;
   const short = make(1e6);
-  save(short, slots, tokens);
+  await save(short, slots, tokens);
   expect(short.match(tokens, 320).length).toBe(64); // two blocks of 32 bytes
 });

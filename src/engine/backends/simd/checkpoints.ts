@@ -1,42 +1,25 @@
 /** Saves and restores a slot's convolution and recurrent states. */
-import { assert } from "../../../base/index.ts";
-import type { Checkpoint, Checkpoints, PackedCheckpoints, StateRows } from "../../program/backend.ts";
+import type { Checkpoint, Checkpoints, PackedCheckpoints } from "../../program/backend.ts";
+import { makeSlotLengths, type SlotLengths } from "../slot-lengths.ts";
 import type { Block } from "./memory.ts";
 
 interface SimdCheckpoint extends Checkpoint {
   readonly values: readonly Uint8Array[];
 }
 
-export interface SlotStates extends Checkpoints, PackedCheckpoints {
-  /** Throws if a run does not continue from the kept states. */
-  check(batch: readonly StateRows[]): void;
-  ran(batch: readonly StateRows[]): void;
-  shifted(slot: number, length: number): void;
-}
+export interface SlotStates extends Checkpoints, PackedCheckpoints, Pick<SlotLengths, "check" | "ran" | "set"> {}
 
 /** @param kept (slots, values of the state) each */
 export function makeSlotStates(kept: readonly Block[], slots: number): SlotStates {
-  const lengths = new Int32Array(slots); // length of each slot in tokens
+  const lengths = makeSlotLengths(slots);
   const of = ({ view }: Block, slot: number): Uint8Array => {
     const bytes = view.length / slots;
     return view.subarray(slot * bytes, (slot + 1) * bytes);
   };
   return {
-    check(batch) {
-      for (const { slot, start } of batch) {
-        const length = lengths[slot];
-        assert(
-          start === 0 || start === length,
-          `slot ${slot}: rows from ${start} on, but its states stand at ${length}`,
-        );
-      }
-    },
-    ran(batch) {
-      for (const { slot, start, tokens } of batch) lengths[slot] = start + tokens.length;
-    },
-    shifted: (slot, length) => void (lengths[slot] = length),
+    ...lengths,
     save(slot, length, into): SimdCheckpoint {
-      assert(lengths[slot] === length, `slot ${slot} holds ${lengths[slot]} tokens, not ${length}`);
+      lengths.expect(slot, length);
       const { values = kept.map((block) => of(block, slot).slice()) } = (into ?? {}) as Partial<SimdCheckpoint>;
       if (into) for (const [i, block] of kept.entries()) values[i]!.set(of(block, slot));
       return { length, values, bytes: values.reduce((sum, { byteLength }) => sum + byteLength, 0) };
@@ -44,7 +27,7 @@ export function makeSlotStates(kept: readonly Block[], slots: number): SlotState
     restore(slot, checkpoint) {
       const { values, length } = checkpoint as SimdCheckpoint; // made by `save`
       for (const [i, block] of kept.entries()) of(block, slot).set(values[i]!);
-      lengths[slot] = length;
+      lengths.set(slot, length);
     },
     pack: (checkpoint) => joined((checkpoint as SimdCheckpoint).values), // made by `save` or `unpack`
     unpack(length, bytes): SimdCheckpoint | undefined {

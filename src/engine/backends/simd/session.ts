@@ -77,7 +77,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
       assert(!closed, "shift in a closed session");
       checkShift(slot, by, options);
       passes.shift(slot, by);
-      slotStates?.shifted(slot, by.length - by.discard);
+      slotStates?.set(slot, by.length - by.discard);
     },
     copy(which) {
       assert(!closed, "copy in a closed session");

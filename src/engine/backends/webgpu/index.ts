@@ -11,6 +11,7 @@ import { makeShift } from "./kv-cache.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
+import { keepSlots } from "./slot-states.ts";
 
 /** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
@@ -26,8 +27,10 @@ export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
       made.push(shift);
       const rows = choosingRows(plan.capacity, options);
       const chooser = program.logits && (await makeChooser(device, program, { plan, rows }));
+      if (chooser) made.push(chooser);
+      const states = await keepSlots(device, program, { states: plan.states, slots: options.slots });
       options.onProgress?.(1);
-      return new WebGpuSession({ device, program, options, plan, shift, chooser });
+      return new WebGpuSession({ device, program, options, plan, shift, chooser, states });
     } catch (error) {
       for (const each of made) each.destroy();
       throw error;

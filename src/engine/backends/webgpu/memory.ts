@@ -6,8 +6,8 @@ import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";
 import { writtenBy } from "../../program/describe.ts";
-import { kvStates } from "../../program/sequence-state.ts";
-import type { RopeScaling } from "../../program/step.ts";
+import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.ts";
+import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
@@ -30,6 +30,8 @@ export interface Memory {
   readonly scratch: readonly GPUBuffer[];
   /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim). */
   readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
+  /** By step that keeps one: the states after the last row of each slot, (slots, values) float32. */
+  readonly states: ReadonlyMap<Step, GPUBuffer>;
   /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
   readonly input: GPUBuffer | undefined;
   /** The format of their values. */
@@ -86,6 +88,11 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       values: want(`values of layer ${layer}`, size * valueDim, usage),
     };
   });
+  const states = keepingSteps(program.steps).flatMap(({ step, state }) => {
+    if (state.kind === "kv") return [];
+    const size = 4 * options.slots * valuesOf(state);
+    return [{ step, buffer: want(`states of layer ${state.layer}`, size, storage | copySrc | copyDst) }];
+  });
   const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {
     return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
   });
@@ -103,6 +110,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       all,
       scratch: scratch.map(at),
       caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
+      states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
       ropes: new Map(
         ropes.map(({ rope, turns }) => {

@@ -20,6 +20,7 @@ import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { atOnce, compileAll, GRID_MAX, recordPass, type Pass, type PassParts, type Passes } from "./record.ts";
+import { checkpointBytes } from "./slot-states.ts";
 import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
 
 /** Rows per chunk of a run: enough to fill a GPU, few enough that others wait only for milliseconds. */
@@ -34,7 +35,7 @@ const UPLOAD_SHARE = 0.9;
  */
 const FEW_ROWS = 32;
 
-export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
+export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType" | "states"> {
   readonly passes: Passes;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
@@ -66,7 +67,7 @@ export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number
 export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
   const { memory, weights, capacity } = lowerPlan(device, program, options);
   const chooser = program.logits ? chooserBytes(program.logits.dim, choosingRows(capacity, options)) : 0;
-  return memory.bytes + weights.bytes + chooser;
+  return memory.bytes + weights.bytes + chooser + checkpointBytes(program);
 }
 
 function lowerPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): LoweredPlan {
@@ -147,8 +148,9 @@ interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const kv = [...memory.caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
-  const { batch, input, readback, caches, cacheType } = memory;
+  const { batch, input, readback, caches, cacheType, states } = memory;
+  const kept = [...caches.values()].flatMap(({ keys, values }) => [keys, values]).concat([...states.values()]);
+  const kv = kept.reduce((sum, { size }) => sum + size, 0);
   return {
     ...parts,
     batch,
@@ -156,6 +158,7 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     readback,
     caches,
     cacheType,
+    states,
     ropes: [...memory.ropes.values()],
     bytes: { weights: weights.bytes, kv, scratch: memory.all.reduce((sum, { size }) => sum + size, 0) - kv },
     destroy() {

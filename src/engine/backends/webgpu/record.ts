@@ -114,8 +114,8 @@ export async function recordPass(
   return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
 }
 
-/** Counts of a run: rows of each kind, and splits of its longest row's context. */
-export type Counts = Readonly<Record<RowKind | "splits", number>>;
+/** Counts of a run: rows of each kind, sequences, and splits of its longest row's context. */
+export type Counts = Readonly<Record<RowKind | "sequences" | "splits", number>>;
 
 /** Replays a dispatch; false if there is nothing to do. Allocates nothing. */
 export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
@@ -149,6 +149,11 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         const layer = memory.caches.get(operand.layer);
         assert(layer, `no KV cache for layer ${operand.layer}`);
         return { buffer: layer[operand.part] };
+      }
+      case "state": {
+        const buffer = memory.states.get(operand.of);
+        assert(buffer, `no states for a step '${operand.of.op}'`);
+        return { buffer };
       }
       case "rope":
         return { buffer: memory.ropes.get(operand.rope)!.turns }; // one per RoPE of the steps

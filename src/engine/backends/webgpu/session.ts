@@ -14,6 +14,7 @@ import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
 import { passFor, type Plan } from "./plan.ts";
+import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
@@ -30,6 +31,8 @@ export interface SessionParts {
   readonly shift: ShiftParts;
   /** Set if there are logits. */
   readonly chooser: Chooser | undefined;
+  /** Set if there are states besides keys and values. */
+  readonly states: KeptSlots | undefined;
 }
 
 type ResultName = "logits" | "states";
@@ -50,6 +53,7 @@ export class WebGpuSession implements Session {
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
   readonly offers?: OfferRuns;
+  readonly checkpoints?: NonNullable<Session["checkpoints"]>;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
@@ -79,18 +83,17 @@ export class WebGpuSession implements Session {
     this.#splits = !runsWhole(parts.program.steps);
     this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
+    if (parts.states) this.checkpoints = parts.states.checkpoints;
     if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
   }
 
-  async run(batch: Parameters<Session["run"]>[0]): Promise<Float32Array> {
+  readonly run: Session["run"] = async (batch) => {
     assert(this.#parts.program.logits, "an encoder has no logits");
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
     return (await this.#run(rows, "logits")).values;
-  }
+  };
 
-  async states(batch: readonly StateRows[]): Promise<Float32Array> {
-    return (await this.#run(batch, "states")).values;
-  }
+  readonly states: Session["states"] = async (batch) => (await this.#run(batch, "states")).values;
 
   async #runOffers(batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
     for (const { wish, logits, slot } of batch) {
@@ -105,7 +108,9 @@ export class WebGpuSession implements Session {
   async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; offers: Offer[] }> {
     assert(!this.#closed, "run of a closed session");
     checkBatch(batch, this.#limits);
-    const { plan, device } = this.#parts;
+    const { plan, device, states } = this.#parts;
+    states?.lengths.check(batch);
+    states?.lengths.failed(batch); // until the end
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
     const chunks = chunksOf(batch, plan.capacity, {
@@ -126,6 +131,7 @@ export class WebGpuSession implements Session {
       offers.push(...(await this.#runChunk(chunk, result, out)));
       done += out.length;
     }
+    states?.lengths.ran(batch);
     return { values: this.#results.subarray(0, size), offers };
   }
 
@@ -153,8 +159,8 @@ export class WebGpuSession implements Session {
     const { plan, device, program, chooser } = this.#parts;
     const pass = passFor(plan, rows.length);
     const result = pass[name]!; // encoders were refused
-    const counts: Counts = { all: rows.length, wanted: wishes.length, splits: splitsOf(longestOf(rows)) };
-    writeBatch(rows, this.#words);
+    const sequences = writeBatch(rows, this.#words);
+    const counts: Counts = { all: rows.length, wanted: wishes.length, sequences, splits: splitsOf(longestOf(rows)) };
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
     encodeDispatches(encoder, pass, counts, result.end);
@@ -178,27 +184,29 @@ export class WebGpuSession implements Session {
     return offers;
   }
 
-  shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
+  readonly shift: Session["shift"] = (slot, { keep, discard, length }) => {
     const { ctxLen, slots } = this.#parts.options;
     assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
     assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
     shiftTokens(this.#parts.shift, { slot, keep, discard, length });
-  }
+    this.#parts.states?.lengths.set(slot, length - discard);
+  };
 
-  copy({ from, to, length }: { from: number; to: number; length: number }): void {
+  readonly copy: Session["copy"] = ({ from, to, length }) => {
     const { ctxLen, slots } = this.#parts.options;
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
     copyTokens(this.#parts.shift, { from, to, length });
-  }
+  };
 
-  close(): void {
+  readonly close: Session["close"] = () => {
     if (this.#closed) return;
     this.#closed = true;
     this.#parts.plan.destroy();
     this.#parts.shift.destroy();
     this.#parts.chooser?.destroy();
-  }
+    this.#parts.states?.checkpoints.destroy();
+  };
 }
 
 /** Records the dispatches before `end`. Creates only the pass. */

@@ -29,16 +29,19 @@ async function run(session: Session, slot: number, text: number, start: number, 
 }
 
 /** Moves the first `length` tokens of one slot to another, as bytes. */
-function move(session: Session, { from, to, length }: { from: number; to: number; length: number }): void {
+async function move(
+  session: Session,
+  { from, to, length }: { from: number; to: number; length: number },
+): Promise<void> {
   const blocks = session.blocks as KvBlocks; // this test is about blocks
   for (let first = 0; first < length; first += blocks.length) {
     const count = Math.min(blocks.length, length - first);
-    const bytes = blocks.read(from, first, count).slice();
+    const bytes = (await blocks.read(from, first, count)).slice();
     expect(bytes.length).toBe(blocks.bytesOf(count));
     blocks.write(to, { first, count, bytes });
   }
   if (!session.checkpoints) return;
-  const packed = blocks.checkpoints!.pack(session.checkpoints.save(from, length)).slice();
+  const packed = (await blocks.checkpoints!.pack(await session.checkpoints.save(from, length))).slice();
   expect(blocks.checkpoints!.unpack(length, packed.subarray(1))).toBeUndefined();
   session.checkpoints.restore(to, blocks.checkpoints!.unpack(length, packed)!);
 }
@@ -49,7 +52,7 @@ async function check(program: Program, load: (program: Program) => Promise<Sessi
     await run(session, 0, 1, 0, length);
     await run(session, 2, 2, 0, 150); // another text's blocks
     const other = await run(session, 1, 3, 0, 9);
-    move(session, { from: 0, to: 2, length });
+    await move(session, { from: 0, to: 2, length });
     expect(differences(await run(session, 2, 1, length, 2), await run(session, 0, 1, length, 2)), `${length}`).toBe(0);
     expect(differences(await run(session, 1, 3, 0, 9), other)).toBe(0);
     session.close();

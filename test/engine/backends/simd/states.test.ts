@@ -70,11 +70,11 @@ describe.skipIf(simdLevels.length === 0).each([true, false])("precise: %p", (pre
     test(`${kind} (${name}): put aside, and taken back in two slots`, async () => {
       await withSession(name, precise, async (session) => {
         await run(session, 0, 12);
-        const kept = session.checkpoints?.save(1, 12);
+        const kept = await session.checkpoints?.save(1, 12);
         const first = await run(session, 12, 20);
-        const later = session.checkpoints?.save(1, 20);
+        const later = await session.checkpoints?.save(1, 20);
         if (kept) session.checkpoints!.restore(1, kept);
-        if (kept && later) expect(session.checkpoints!.save(1, 12, later)).toEqual(kept);
+        if (kept && later) expect(await session.checkpoints!.save(1, 12, later)).toEqual(kept);
         expect(await run(session, 12, 20)).toEqual(first);
         session.copy({ from: 1, to: 0, length: 12 });
         if (kept) session.checkpoints!.restore(0, kept);

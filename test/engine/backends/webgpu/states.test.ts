@@ -1,0 +1,73 @@
+/** Slots of the GPU with recurrent steps: checkpoints, company, shifts, and checkpoints that move to the host. */
+import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Checkpoint, Session } from "../../../../src/engine/program/backend.ts";
+import type { BackendChild } from "../child.ts";
+import { batchOf, hybridProgram, VOCAB } from "../hybrid.ts";
+import { sharedWebGpu } from "./shared.ts";
+import type { Spilling } from "./spilling.ts";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+setDefaultTimeout(120_000);
+
+let gpu: BackendChild;
+beforeAll(async () => void (gpu = await sharedWebGpu()));
+
+const load = (): Promise<Session> =>
+  gpu.backend.load(hybridProgram(), { ctxLen: 32, slots: 3, precise: true, threads: 1, cacheDir: undefined });
+
+const tokens = (from: number, count: number): Int32Array =>
+  Int32Array.from({ length: count }, (_, i) => (from + 5 * i) % VOCAB);
+
+test("a run behind a restored checkpoint has the bits of the first time, in its own slot and in another", async () => {
+  const session = await load();
+  await session.run(batchOf(0, 0, tokens(1, 9)));
+  const checkpoint = await session.checkpoints!.save(0, 9);
+  expect(checkpoint.bytes).toBe(4 * (3 * 32 + 2 * 8 * 8));
+  const first = await session.run(batchOf(0, 9, tokens(3, 4)));
+  await session.run(batchOf(0, 13, tokens(7, 2)));
+  session.checkpoints!.restore(0, checkpoint);
+  expect(await session.run(batchOf(0, 9, tokens(3, 4)))).toEqual(first);
+  session.copy({ from: 0, to: 1, length: 9 });
+  session.checkpoints!.restore(1, checkpoint);
+  expect(await session.run(batchOf(1, 9, tokens(3, 4)))).toEqual(first);
+  session.close();
+});
+
+test("a decoded sequence has the same bits beside others as alone, and begins anew at 0", async () => {
+  const session = await load();
+  const alone: Float32Array[] = [];
+  for (let i = 0; i < 6; i++) alone.push(await session.run(batchOf(0, i, tokens(2 + i, 1))));
+  for (let i = 0; i < 6; i++) {
+    const beside = [1, 2].map((slot) => ({ slot, start: i, tokens: tokens(7 * slot + i, 1), logits: "none" as const }));
+    const own = { slot: 0, start: i, tokens: tokens(2 + i, 1), logits: "all" as const };
+    expect(await session.run([beside[0]!, own, beside[1]!])).toEqual(alone[i]!);
+  }
+  session.close();
+});
+
+test("a run that begins neither at 0 nor where the slot stands is refused", async () => {
+  const session = await load();
+  await session.run(batchOf(0, 0, tokens(1, 9)));
+  await expect(session.run(batchOf(0, 8, tokens(1, 1)))).rejects.toThrow("rows from 8 on, but its states stand at 9");
+  await expect(session.checkpoints!.save(0, 8) as Promise<Checkpoint>).rejects.toThrow("slot 0 holds 9 tokens, not 8");
+  session.close();
+});
+
+test("after a context shift a slot goes on from its new length", async () => {
+  const session = await load();
+  await session.run(batchOf(0, 0, tokens(1, 30)));
+  session.shift(0, { keep: 2, discard: 14, length: 30 });
+  expect((await session.run(batchOf(0, 16, tokens(1, 3)))).every(Number.isFinite)).toBe(true);
+  session.close();
+});
+
+test("checkpoints beyond the device's share of memory move to the host, and come back", async () => {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/spilling.ts`], {
+    env: { ...process.env, ...(await swiftShaderEnv()) },
+    stderr: "inherit",
+  });
+  const { buffers, restored, packed } = JSON.parse(await child.stdout.text()) as Spilling;
+  expect(buffers).toBe(2);
+  expect(restored).toEqual([0, 1, 2, 3, 4, 5].map((i) => [100 + i, 100 + i]));
+  expect(packed).toEqual([100, 101, 102, 103, 104, 105]);
+});
