@@ -206,6 +206,7 @@ function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void 
     .option("--format <format>", "json, or a JSON schema")
     .option("--think [level]", "let the model think first: true, false, low, medium, high or max", parseThink)
     .option("--hidethinking", "do not show the model's thoughts")
+    .option("--tools [servers]", "let the model use tools of the server's tool servers (MCP), all or some")
     .option("--truncate [yes]", "embedding models: cut text that is too long (default) or refuse it", parseYes)
     .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
     .action(async (model: string | undefined, words: string[], flags: Record<string, any>, command: Command) => {

@@ -15,11 +15,15 @@ interface AnswerOptions {
   readonly wordWrap: boolean;
   readonly hideThinking: boolean;
   readonly verbose: boolean;
+  /** True if the caller makes the model's calls; otherwise they are shown. */
+  readonly takesCalls?: boolean;
 }
 
 export interface Answer {
   readonly text: string;
   readonly thinking: string;
+  /** The model's calls, if the caller makes them. */
+  readonly calls: readonly Json[];
   /** Ids to send with the next generate request. */
   readonly context: readonly number[] | undefined;
 }
@@ -29,6 +33,7 @@ export async function showAnswer(context: CliContext, options: AnswerOptions, si
   const { client, terminal } = context;
   const wait = showWaiting(context);
   const page = new Page(context, options);
+  const calls: Json[] = [];
   let done: Json = {};
   try {
     for await (const event of client.stream(options.path, options.body, signal)) {
@@ -39,7 +44,10 @@ export async function showAnswer(context: CliContext, options: AnswerOptions, si
       };
       page.addThinking(thinking ?? "");
       page.addText(content ?? "");
-      for (const call of event["message"]?.tool_calls ?? []) page.addText(`${JSON.stringify(call.function)}\n`);
+      for (const call of event["message"]?.tool_calls ?? []) {
+        if (options.takesCalls) calls.push(call);
+        else page.addText(`${JSON.stringify(call.function)}\n`);
+      }
       if (event["done"]) done = event;
     }
     if (!done["done"]) throw new ApiError(0, "the server's reply ended before the answer did");
@@ -50,7 +58,7 @@ export async function showAnswer(context: CliContext, options: AnswerOptions, si
     page.end();
   }
   if (options.verbose) terminal.note(`\n${statisticsText(done).trimEnd()}`);
-  return { text: page.text, thinking: page.thinking, context: done["context"] };
+  return { text: page.text, thinking: page.thinking, calls, context: done["context"] };
 }
 
 class Page {

@@ -6,6 +6,7 @@ import type { Json } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
 import { readImages, warnOfImages } from "./image-paths.ts";
+import { ROUNDS_MAX, type RunTools } from "./tools.ts";
 
 export interface ChatSettings {
   model: string;
@@ -31,20 +32,24 @@ interface ChatMessage {
   readonly thinking?: string;
   /** Base64 of each image. */
   readonly images?: readonly string[];
+  readonly tool_calls?: readonly Json[];
 }
 
 export class Chat {
   readonly settings: ChatSettings;
+  readonly #tools: RunTools | undefined;
   /** Without the system message. */
   messages: ChatMessage[] = [];
 
-  constructor(settings: ChatSettings) {
+  /** @param tools absent: the model has none */
+  constructor(settings: ChatSettings, tools?: RunTools) {
     this.settings = settings;
+    this.#tools = tools;
   }
 
   /** Sends a question, shows the answer and stores both; a failed question is dropped. */
   async ask(context: CliContext, typed: string, signal: AbortSignal): Promise<void> {
-    const { model, wordWrap, hideThinking, verbose, seesImages } = this.settings;
+    const { model, seesImages } = this.settings;
     const before = this.messages;
     if (!seesImages) await warnOfImages([typed], model, context.terminal);
     const { text: content, images } = seesImages
@@ -52,20 +57,33 @@ export class Chat {
       : { text: typed, images: [] };
     this.messages = [...before, { role: "user", content, ...(images.length > 0 ? { images } : {}) }];
     try {
-      const options = {
-        path: "/api/chat",
-        body: this.#request(),
-        wordWrap,
-        hideThinking,
-        verbose,
-      } as const;
-      const { text, thinking } = await showAnswer(context, options, signal);
-      const answer = { role: "assistant", content: text, ...(thinking === "" ? {} : { thinking }) };
-      this.messages = [...this.messages, answer];
+      for (let round = 1; await this.#answer(context, signal, round); round++);
     } catch (error) {
       this.messages = before;
       throw error;
     }
+  }
+
+  /** One answer of the model, and the results of its calls. Returns true if it has to answer again. */
+  async #answer(context: CliContext, signal: AbortSignal, round: number): Promise<boolean> {
+    const { wordWrap, hideThinking, verbose } = this.settings;
+    const tools = round === ROUNDS_MAX ? undefined : this.#tools;
+    const body = { ...this.#request(), ...(tools ? { tools: tools.definitions } : {}) };
+    const options = {
+      path: "/api/chat",
+      body,
+      wordWrap,
+      hideThinking,
+      verbose,
+      takesCalls: tools !== undefined,
+    } as const;
+    const { text, thinking, calls } = await showAnswer(context, options, signal);
+    const called = calls.length > 0 ? { tool_calls: calls } : {};
+    const answer = { role: "assistant", content: text, ...(thinking === "" ? {} : { thinking }), ...called };
+    const results: ChatMessage[] = [];
+    for (const call of tools ? calls : []) results.push((await tools!.run(call, signal)) as ChatMessage);
+    this.messages = [...this.messages, answer, ...results];
+    return results.length > 0 && !signal.aborted;
   }
 
   #request(): object {

@@ -7,14 +7,15 @@ import { runCommand } from "./commands.ts";
 import { History } from "./history.ts";
 import { beginsWithImage } from "./image-paths.ts";
 import { PromptLines } from "./prompt-lines.ts";
+import type { RunTools } from "./tools.ts";
 
 export async function converse(
   context: CliContext,
   settings: ChatSettings,
-  { remembers }: { remembers: boolean },
+  { remembers, tools }: { readonly remembers: boolean; readonly tools: RunTools | undefined },
 ): Promise<void> {
   const { terminal } = context;
-  const chat = new Chat(settings);
+  const chat = new Chat(settings, tools);
   const history = new History(join(context.home, "history"));
   const lines = new PromptLines({ terminal, history, editor: context.editor });
   lines.keepsHistory = remembers;

@@ -5,7 +5,7 @@
 import { ApiError, type Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
-import { canSee, type ChatSettings } from "./chat.ts";
+import { canSee, Chat, type ChatSettings } from "./chat.ts";
 import { readImageWords, warnOfImages } from "./image-paths.ts";
 import { chooseModel } from "./choose.ts";
 import { converse } from "./interactive.ts";
@@ -25,6 +25,8 @@ interface RunOptions {
   readonly hidethinking?: boolean;
   readonly truncate?: boolean;
   readonly dimensions?: number;
+  /** Names of tool servers; true: all. */
+  readonly tools?: string | true;
 }
 
 /** @param named absent: asks for a model */
@@ -57,11 +59,18 @@ export async function run(
     seesImages,
   };
   if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
+  const tools =
+    options.tools === undefined ? undefined : await (await import("./tools.ts")).offerTools(context, options.tools);
+  if (tools && prompt !== "") {
+    const chat = new Chat(settings, tools);
+    const asked = [typed, words.join(" ")].filter((part) => part !== "").join("\n\n"); // it reads images itself
+    return whole(context, (signal) => chat.ask(context, asked, signal));
+  }
   const { images } = question;
   if (prompt !== "" || images.length > 0 || !terminal.isInteractive)
     return generate(context, { prompt, images }, settings);
   await load(context, settings);
-  return converse(context, settings, { remembers: options.history });
+  return converse(context, settings, { remembers: options.history, tools });
 }
 
 /** Accepts `ollama run x` pasted after `hearth run`. */

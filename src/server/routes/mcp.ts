@@ -1,0 +1,68 @@
+/**
+ * `/api/mcp`: the configured tool servers for clients that run a model's calls themselves, after asking their person:
+ * the page and `hearth run --tools`.
+ */
+import { Elysia } from "elysia";
+import { AppError, messageOf } from "../../base/index.ts";
+import { external, neutralize, renderPassage } from "../../gateway/agent/boundary/index.ts";
+import type { McpServer } from "../../runtime/mcp/index.ts";
+import { mcpName } from "../../runtime/mcp/names.ts";
+import { readRequest } from "../http/body.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { describe } from "../schema/describe.ts";
+import { McpCallBody } from "../schema/mcp.ts";
+import type { RouteDeps } from "./deps.ts";
+
+export const mcpRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .get("/api/mcp", ({ request }) => deps.answer(request, (exchange) => list(deps, exchange)), {
+      detail: describe({ api: "native", summary: "The tool servers (MCP) of the configuration", reply: "json" }),
+    })
+    .post("/api/mcp/call", ({ request }) => deps.answer(request, (exchange) => call(deps, exchange)), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Call a tool of a tool server", body: McpCallBody, reply: "json" }),
+    });
+
+/** Connects to the servers; one that does not answer has a problem instead of tools. */
+async function list({ mcp }: RouteDeps, { signal }: Exchange): Promise<{ kind: "json"; body: object }> {
+  const servers = await Promise.all((mcp?.all ?? []).map((server) => listed(server, signal)));
+  return { kind: "json", body: { servers } };
+}
+
+async function listed(server: McpServer, signal: AbortSignal): Promise<object> {
+  const { name } = server;
+  try {
+    const { tools } = await server.tools(signal);
+    return {
+      name,
+      tools: tools.map(({ name: tool, description, inputSchema }) => ({
+        tool,
+        harmless: server.isHarmless(tool),
+        /** As in `tools` of a chat. */
+        definition: {
+          type: "function",
+          function: {
+            name: mcpName(name, tool),
+            ...(description === "" ? {} : { description: neutralize(description) }),
+            parameters: inputSchema,
+          },
+        },
+      })),
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { name, tools: [], problem: messageOf(error) };
+  }
+}
+
+/** `content` is for the model: outside text behind the safety boundary. */
+async function call({ mcp }: RouteDeps, { request, signal, note }: Exchange): Promise<{ kind: "json"; body: object }> {
+  const { server: name, tool, arguments: args = {} } = await readRequest(request, McpCallBody);
+  if (!mcp) throw new AppError("not_found", "no tool server is configured ('mcp.servers')");
+  const server = mcp.get(name ?? "");
+  note({ mcp_server: server.name });
+  const { text, isError } = await server.call(tool ?? "", args, signal);
+  const told =
+    text === "" ? "(no output)" : renderPassage(external(text), { isWrapped: true, source: `${server.name} ${tool}` });
+  return { kind: "json", body: { text, is_error: isError, content: isError ? `error: ${told}` : told } };
+}
