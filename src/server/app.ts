@@ -26,6 +26,8 @@ import { embedRoutes } from "./routes/embed.ts";
 import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { mcpServerRoutes } from "./routes/mcp-server.ts";
+import { mcpRoutes } from "./routes/mcp.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { makeHookAnswers } from "./routes/hooks.ts";
 import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
@@ -65,6 +67,7 @@ export function makeHandlers(parts: AppDeps) {
     runtime: metered(parts.runtime, metrics),
     metrics,
     recent,
+    dispatch: async (request) => app.handle(request),
     answer: makeAnswer({ log, record, hidePaths: hidesPaths(parts) }),
     inspect: makeInspect(parts),
     findAsset: makeFindAsset(),
@@ -88,6 +91,8 @@ export function makeHandlers(parts: AppDeps) {
     .use(serverRoutes(deps))
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
+    .use(mcpRoutes(deps))
+    .use(mcpServerRoutes(deps))
     .use(messagesRoutes(deps))
     .use(embedRoutes(deps))
     .use(embeddingsRoutes(deps))

@@ -28,6 +28,7 @@ const TAKEN_PATHS = [
   "docs",
   "openapi.json",
   "hooks-admin",
+  "mcp",
   "ui",
 ];
 

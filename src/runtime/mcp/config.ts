@@ -66,6 +66,8 @@ function isWebAddress(text: string): boolean {
 const mcpSchema = reader(
   strictObject(
     {
+      /** True: Hearth is a tool server itself, at `/mcp`. */
+      serve: Type.Boolean({ default: false }),
       servers: refined(Type.Record(Type.String(), server, { default: {} }), (servers) => {
         const names = Object.keys(servers);
         if (names.length > SERVERS_MAX) return `expected at most ${SERVERS_MAX} servers, got ${names.length}`;
@@ -84,6 +86,8 @@ export type ServerConfig = Parsed<typeof mcpSchema>["servers"][string];
 export interface McpConfig {
   /** By name, in the order of the file. */
   readonly servers: ReadonlyMap<string, ServerConfig>;
+  /** True: Hearth is a tool server itself, at `/mcp`. */
+  readonly isServed: boolean;
   /** Folder of the configuration file, in which programs start. */
   readonly folder: string;
 }
@@ -100,5 +104,6 @@ export function readMcpConfig(sources: ConfigSources): McpConfig | undefined {
     });
     throw new AppError("bad_request", lines.join("\n"));
   }
-  return { servers: new Map(Object.entries(read.data.servers)), folder: dirname(document.files[0] ?? ".") };
+  const { servers, serve } = read.data;
+  return { servers: new Map(Object.entries(servers)), isServed: serve, folder: dirname(document.files[0] ?? ".") };
 }

@@ -11,7 +11,11 @@ export { McpServer, type McpTools } from "./server.ts";
 export class McpServers {
   readonly #servers: ReadonlyMap<string, McpServer>;
 
-  constructor(servers: readonly McpServer[]) {
+  /** True: Hearth is a tool server itself. */
+  readonly isServed: boolean;
+
+  constructor(servers: readonly McpServer[], isServed: boolean) {
+    this.isServed = isServed;
     this.#servers = new Map(servers.map((server) => [server.name, server]));
   }
 
@@ -39,7 +43,9 @@ export class McpServers {
 
 /** Reads the section `mcp`, without starting anything. Throws `bad_request` naming file, line and key. */
 export function readMcpServers(sources: ConfigSources): McpServers {
-  const { servers, folder } = readMcpConfig(sources) ?? { servers: new Map(), folder: "." };
+  const none = { servers: new Map(), isServed: false, folder: "." };
+  const { servers, isServed, folder } = readMcpConfig(sources) ?? none;
   const { env } = sources;
-  return new McpServers([...servers].map(([name, config]) => new McpServer(config, { name, env, folder })));
+  const made = [...servers].map(([name, config]) => new McpServer(config, { name, env, folder }));
+  return new McpServers(made, isServed);
 }

@@ -16,9 +16,14 @@ const SMALL_BYTES = 64 * 1024;
 
 /** Throws `bad_request` and `too_large`. */
 export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
+  return decode(schema, await readJson(request));
+}
+
+/** A body of any shape. Throws `bad_request` and `too_large`. */
+export async function readJson(request: Request): Promise<unknown> {
   const text = await readText(request, JSON_BYTES_MAX);
   if (/^[ \t\r\n]*$/.test(text)) throw new AppError("bad_request", "missing request body");
-  return decode(schema, parseBody(text));
+  return parseBody(text);
 }
 
 async function readText(request: Request, limit: number): Promise<string> {

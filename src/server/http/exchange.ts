@@ -16,6 +16,8 @@ import { streamed, type Encoding } from "./stream.ts";
 export type Reply =
   | { readonly kind: "json"; readonly body: object; readonly status?: 503; readonly contentType?: string }
   | { readonly kind: "text"; readonly body: string; readonly status?: 201; readonly contentType?: string }
+  /** Made by a library. */
+  | { readonly kind: "made"; readonly response: Response }
   /** Part of an immutable file; without a body if the client has it, or wanted only headers. */
   | { readonly kind: "file"; readonly status: 200 | 206 | 304 | 416; readonly headers: Headers; readonly body?: Blob }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
@@ -68,6 +70,10 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
       if (reply.kind === "stream") return named(await streamed(reply.values, discreet(NDJSON), { gone, onEnd }));
       if (reply.kind === "events")
         return named(await streamed(reply.frames, discreet(sse(reply.failed)), { gone, onEnd }));
+      if (reply.kind === "made") {
+        end(reply.response.status);
+        return named(reply.response);
+      }
       const { status = 200 } = reply;
       end(status);
       if (reply.kind === "file") return named(new Response(reply.body, { status, headers: reply.headers }));

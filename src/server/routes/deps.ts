@@ -61,6 +61,8 @@ export interface AppDeps {
 
 export interface RouteDeps extends AppDeps {
   readonly answer: Answer;
+  /** Answers a request as if it came from a client. */
+  readonly dispatch: (request: Request) => Promise<Response>;
   readonly inspect: Inspect;
   readonly metrics: Metrics;
   readonly recent: RecentRequests;

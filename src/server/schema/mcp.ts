@@ -1,4 +1,4 @@
-/** The body of `POST /api/mcp/call`. */
+/** Bodies of requests about tool servers. */
 import { t } from "elysia";
 
 export const McpCallBody = t.Object(
@@ -8,4 +8,15 @@ export const McpCallBody = t.Object(
     arguments: t.Optional(t.Record(t.String(), t.Unknown())),
   },
   { title: "McpCallRequest" },
+);
+
+/** The body of `POST /mcp`: one message of JSON-RPC, which the protocol's library reads. */
+export const McpMessage = t.Object(
+  {
+    jsonrpc: t.String(),
+    id: t.Optional(t.Unknown()),
+    method: t.String(),
+    params: t.Optional(t.Record(t.String(), t.Unknown())),
+  },
+  { title: "McpMessage" },
 );

@@ -54,6 +54,7 @@ export async function startGateway(options: GatewayWorldOptions = {}): Promise<G
     apiKeys: [],
   });
   const runtime = scriptedRuntime(script ?? (() => ({ text: "Done it." })));
+  const mcp = servers && toolServers(home, { serve: true, servers });
   const gateway = await makeGateway({
     source: { snapshot: () => snapshot, onChange: () => {} },
     home,
@@ -62,9 +63,9 @@ export async function startGateway(options: GatewayWorldOptions = {}): Promise<G
     clock: systemClock,
     log: silent,
     fetch,
-    servers: servers && toolServers(home, servers),
+    servers: mcp,
   });
-  const harness = await makeHarness({}, { gateway });
+  const harness = await makeHarness({}, { gateway, ...(mcp ? { mcp } : {}) });
   const { url } = harness.listen();
   await gateway.start();
   afterTest(async () => {
@@ -88,9 +89,9 @@ export async function startGateway(options: GatewayWorldOptions = {}): Promise<G
   };
 }
 
-function toolServers(home: string, servers: object): McpServers {
+function toolServers(home: string, mcp: object): McpServers {
   const config = join(home, "hearth.json5");
-  writeFileSync(config, JSON.stringify({ mcp: { servers } }));
+  writeFileSync(config, JSON.stringify({ mcp }));
   const found = readMcpServers({ env: {}, flags: { config }, home });
   afterTest(() => found.close());
   return found;

@@ -7,6 +7,8 @@ import { AGENT, CHECK, EVENTS, MAPPED, NAME, RUN, RUN_ID, WAKE, type Operation }
 import { describeAnswer, describeBody, describeParameter, describeRefusals, type Json } from "./pieces.ts";
 
 export interface IngressDescription {
+  /** `hooks.path`. */
+  readonly path: string;
   /** Path items, by path. */
   readonly paths: Json;
   readonly securitySchemes: Json;
@@ -20,6 +22,7 @@ export function describeIngress(hooks: Described, { hearsGet }: { hearsGet: bool
   const security = [{ hookToken: [] }, { hookHeader: [] }, ...(hooks.allowQueryToken ? [{ hookQuery: [] }] : [])];
   const operation = (about: Operation): Json => describeOperation(about, security);
   return {
+    path,
     paths: {
       [`${path}/wake`]: { post: operation(WAKE) },
       [`${path}/agent`]: { post: operation(AGENT) },
