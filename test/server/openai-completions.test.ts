@@ -114,16 +114,25 @@ describe("request", () => {
     [{ logprobs: 0 }, { logprobs: 0 }],
     [{ keep_alive: "1m" }, { keepAliveMs: 60_000 }],
     [{ n: 1, best_of: 1 }, {}],
+    [{ n: 2, best_of: 2 }, {}],
+    [{ prompt: [5, 7] }, { prompt: "", raw: true, context: [5, 7] }],
+    [{ prompt: [[5, 7]] }, { prompt: "", raw: true, context: [5, 7] }],
   ])("%j asks for %j", async (fields, wanted) => {
     expect(await asked(fields)).toMatchObject(wanted);
   });
 
   test.each([
-    [{ prompt: ["a", "b"] }, "prompt: expected one text, got an array of 2 items; send a request for each prompt"],
-    [{ prompt: [1] }, "prompt: expected one text, got an array of 1 items; send a request for each prompt"],
-    [{ prompt: 7 }, "prompt: expected one text, got number; send a request for each prompt"],
-    [{ n: 3 }, "n: expected 1, got 3: a request gets one choice; send several requests"],
-    [{ best_of: 2 }, "best_of: expected 1, got 2: a request gets one choice; send several requests"],
+    [{ prompt: ["a", 7] }, "prompt[1]: expected a text or ids of tokens, got 7"],
+    [{ prompt: [] }, "prompt: expected a text, ids of tokens, or a list of these, got an array"],
+    [{ prompt: [1.5] }, "prompt: expected a text or ids of tokens, got an array"],
+    [{ prompt: 7 }, "prompt: expected a text or ids of tokens, got 7"],
+    [{ prompt: [1], suffix: "s" }, "suffix: expected a text as prompt beside it, got ids"],
+    [{ n: 17 }, "n: expected 1 to 16 choices, got 17"],
+    [
+      { n: 16, prompt: Array(5).fill("a") },
+      "prompt: expected at most 64 answers to a request, got 5 prompts with 16 choices each",
+    ],
+    [{ best_of: 2 }, "best_of: expected the same number as n: all choices are returned, got 2"],
     [{ logprobs: 21 }, "logprobs must be between 0 and 20, got 21"],
     [{ stop: [1] }, "invalid type for 'stop' field: expected text or texts, got number"],
     [{ model: "" }, "model is required"],

@@ -24,7 +24,7 @@ export function runGenerate(parts: RuntimeParts, request: GenerateRequest): Asyn
   return infer(parts, {
     request,
     name: "generate",
-    isEmpty: request.prompt === "" && !request.suffix && !request.images?.length,
+    isEmpty: request.prompt === "" && !request.suffix && !request.images?.length && !(request.raw && request.context),
     isForced: request.force ?? false,
     begin: (loaded) => begin(parts, loaded, request),
   });

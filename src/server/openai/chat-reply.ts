@@ -1,8 +1,9 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
-import { collect, type AnswerEvent, type DoneEvent } from "../answers/answer.ts";
+import type { Answer, AnswerEvent, DoneEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
+import { collectAll, merged, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
 
 export interface ChatReplyOptions {
@@ -16,9 +17,27 @@ export interface ChatReplyOptions {
   readonly hasFunctions: boolean;
 }
 
+/** The answers to one prompt. */
+type Choices = readonly AsyncGenerator<AnswerEvent, void, void>[];
+
 /** All events in one object. */
-export async function completion(events: AsyncIterable<AnswerEvent>, options: ChatReplyOptions): Promise<object> {
-  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
+export async function completion(choices: Choices, options: ChatReplyOptions): Promise<object> {
+  const answers = await collectAll(choices);
+  return {
+    object: "chat.completion",
+    ...options.head,
+    choices: answers.map((answer, index) => choiceOf(answer, index, options)),
+    usage: usageOf(
+      totalOf(
+        answers.map(({ done }) => done),
+        answers.length,
+      ),
+    ),
+  };
+}
+
+function choiceOf(answer: Answer, index: number, options: ChatReplyOptions): object {
+  const { text, thinking, calls, cutCall, logprobs, done } = answer;
   const all = [...calls, ...(cutCall ? [cutCall] : [])];
   const message = {
     role: "assistant",
@@ -26,38 +45,45 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
     ...(thinking === "" ? {} : { reasoning: thinking }),
     ...(all.length > 0 ? callFields(all, options) : {}),
   };
-  const choice = {
-    index: 0,
+  return {
+    index,
     message,
     finish_reason: finishReason(done, { called: calls.length > 0, ...options }),
     ...(options.wantsLogprobs ? { logprobs: logprobsOf(logprobs) } : {}),
   };
-  return { object: "chat.completion", ...options.head, choices: [choice], usage: usageOf(done) };
 }
 
 /** A frame per event, one with the finish reason, one with the usage if requested, and the end mark. */
-export async function* chunks(
-  events: AsyncIterable<AnswerEvent>,
-  options: ChatReplyOptions,
-): AsyncGenerator<Frame, void, void> {
-  const { head, includeUsage, wantsLogprobs } = options;
+export async function* chunks(choices: Choices, options: ChatReplyOptions): AsyncGenerator<Frame, void, void> {
+  const { head, includeUsage } = options;
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
+  const writers = choices.map((_, index) => choiceWriter(index, options));
+  const ends: DoneEvent[] = [];
+  const frameOf = (index: number, event: AnswerEvent): Frame => {
+    if (event.kind === "done") ends[index] = event;
+    return chunk({ choices: [writers[index]!(event)] }); // one per choice
+  };
+  const [only, ...more] = choices;
+  if (only && more.length === 0) for await (const event of only) yield frameOf(0, event);
+  else for await (const { index, event } of merged(choices)) yield frameOf(index, event);
+  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, ends.length)) });
+  yield { data: "[DONE]" };
+}
+
+/** Makes the choice in a chunk of each event. */
+function choiceWriter(index: number, options: ChatReplyOptions): (event: AnswerEvent) => object {
   let role: object = { role: "assistant" }; // only in the first delta
   let called = false;
-  for await (const event of events) {
-    if (event.kind === "done") {
-      yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, { called, ...options }) }] });
-      if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
-    } else {
-      const isCall = event.kind === "toolCall" || event.kind === "cutCall";
-      called ||= event.kind === "toolCall";
-      const delta = { ...role, ...deltaOf(event, options) };
-      const logprobs = wantsLogprobs ? { logprobs: logprobsOf(isCall ? [] : event.logprobs) } : {};
-      role = {};
-      yield chunk({ choices: [{ index: 0, delta, finish_reason: null, ...logprobs }] });
-    }
-  }
-  yield { data: "[DONE]" };
+  return (event) => {
+    if (event.kind === "done")
+      return { index, delta: role, finish_reason: finishReason(event, { called, ...options }) };
+    const isCall = event.kind === "toolCall" || event.kind === "cutCall";
+    called ||= event.kind === "toolCall";
+    const delta = { ...role, ...deltaOf(event, options) };
+    const logprobs = options.wantsLogprobs ? { logprobs: logprobsOf(isCall ? [] : event.logprobs) } : {};
+    role = {};
+    return { index, delta, finish_reason: null, ...logprobs };
+  };
 }
 
 /** `content` is always present: some clients concatenate it unchecked. */

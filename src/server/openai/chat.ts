@@ -11,7 +11,7 @@ import { checkStrict } from "../answers/strict-schema.ts";
 import { chooseTools, toolFields, type ChoiceShape } from "../answers/tool-choice.ts";
 import { functionFields } from "./functions.ts";
 import { MessageBody, toMessages } from "./messages.ts";
-import { checkCount, settingsFields } from "./settings.ts";
+import { settingsFields } from "./settings.ts";
 
 /** A function, or a custom tool. */
 const AnyTool = t.Object({ ...ToolBody.properties, custom: t.Optional(t.Unknown()) });
@@ -43,7 +43,6 @@ type Part = { readonly left: LeftOut } & Pick<
 
 /** Converts messages, tools and format. Throws `bad_request`. */
 export function toChat(body: ChatCompletionBody): Part {
-  checkCount("n", body.n);
   const left: LeftOut = [];
   const messages = toMessages(body.messages, left);
   const format = toFormat(body.response_format);

@@ -1,60 +1,81 @@
-/** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking is omitted. */
+/** Events of answers as a `text_completion`, or as the frames of its chunks. Thinking is omitted. */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
-import { collect, type AnswerEvent } from "../answers/answer.ts";
+import type { AnswerEvent, DoneEvent } from "../answers/answer.ts";
 import type { Frame } from "../http/sse.ts";
+import { collectAll, merged, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
 
 export interface CompletionReplyOptions {
   readonly head: Head;
-  /** The prompt, if the text begins with it; else "". */
-  readonly echo: string;
+  /** The prompts, if the texts begin with them; else undefined. */
+  readonly echo: readonly string[] | undefined;
+  /** Choices for each prompt. */
+  readonly count: number;
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
 }
 
+/** The answers, prompt by prompt. */
+type Choices = readonly AsyncGenerator<AnswerEvent, void, void>[];
+
 /** All events in one object. */
-export async function textCompletion(
-  events: AsyncIterable<AnswerEvent>,
-  { head, echo, wantsLogprobs }: CompletionReplyOptions,
-): Promise<object> {
-  const { text, logprobs, done } = await collect(events);
-  const choice = {
-    text: echo + text,
-    index: 0,
-    logprobs: wantsLogprobs ? legacyLogprobs(logprobs, echo.length) : null,
-    finish_reason: done.reason,
+export async function textCompletion(choices: Choices, options: CompletionReplyOptions): Promise<object> {
+  const { head, count, wantsLogprobs } = options;
+  const answers = await collectAll(choices);
+  const ends = answers.map(({ done }) => done);
+  return {
+    object: "text_completion",
+    ...head,
+    choices: answers.map(({ text, logprobs, done }, index) => {
+      const echo = echoOf(index, options);
+      return {
+        text: echo + text,
+        index,
+        logprobs: wantsLogprobs ? legacyLogprobs(logprobs, echo.length) : null,
+        finish_reason: done.reason,
+      };
+    }),
+    usage: usageOf(totalOf(ends, count)),
   };
-  return { object: "text_completion", ...head, choices: [choice], usage: usageOf(done) };
 }
 
-/** A frame per text, one with the finish reason, one with the usage if requested, and the end mark. */
+const echoOf = (index: number, { echo, count }: CompletionReplyOptions): string =>
+  echo?.[Math.floor(index / count)] ?? "";
+
+/** A frame per text, one with the finish reason of each choice, one with the usage if requested, and the end mark. */
 export async function* textChunks(
-  events: AsyncIterable<AnswerEvent>,
-  { head, echo, includeUsage, wantsLogprobs }: CompletionReplyOptions,
+  choices: Choices,
+  options: CompletionReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
+  const { head, count, includeUsage } = options;
   const chunk = (rest: object): Frame => ({ data: { object: "text_completion", ...head, ...rest } });
-  const choice = (text: string, rest: object = {}): object => ({
-    text,
-    index: 0,
-    logprobs: null,
-    finish_reason: null,
-    ...rest,
-  });
-  let at = 0; // characters of text so far
-  let before = echo;
-  for await (const event of events) {
-    if (event.kind === "text") {
-      const text = before + event.text;
-      const logprobs = wantsLogprobs ? { logprobs: legacyLogprobs(event.logprobs, at + before.length) } : {};
-      at += text.length;
-      before = "";
-      yield chunk({ choices: [choice(text, logprobs)] });
-    } else if (event.kind === "done") {
-      yield chunk({ choices: [choice(before, { finish_reason: event.reason })] });
-      if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
-    }
-  }
+  const writers = choices.map((_, index) => choiceWriter(index, options));
+  const ends: DoneEvent[] = [];
+  const framesOf = (index: number, event: AnswerEvent): Frame[] => {
+    if (event.kind === "done") ends[index] = event;
+    const choice = writers[index]!(event); // one per choice
+    return choice ? [chunk({ choices: [choice] })] : [];
+  };
+  const [only, ...more] = choices;
+  if (only && more.length === 0) for await (const event of only) yield* framesOf(0, event);
+  else for await (const { index, event } of merged(choices)) yield* framesOf(index, event);
+  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, count)) });
   yield { data: "[DONE]" };
+}
+
+/** Makes the choice in a chunk of each event; undefined for events without text. */
+function choiceWriter(index: number, options: CompletionReplyOptions): (event: AnswerEvent) => object | undefined {
+  let at = 0; // characters of text so far
+  let before = echoOf(index, options);
+  return (event) => {
+    if (event.kind === "done") return { text: before, index, logprobs: null, finish_reason: event.reason };
+    if (event.kind !== "text") return undefined;
+    const text = before + event.text;
+    const logprobs = options.wantsLogprobs ? legacyLogprobs(event.logprobs, at + before.length) : null;
+    at += text.length;
+    before = "";
+    return { text, index, logprobs, finish_reason: null };
+  };
 }
 
 /** @param start characters of text before the first token */

@@ -13,6 +13,7 @@ export const settingsFields = {
   model: t.Optional(t.String()),
   stream: t.Optional(t.Boolean()),
   stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
+  /** Choices for each prompt. */
   n: t.Optional(Int),
   max_tokens: t.Optional(Int),
   /** A preference: every value is valid. */
@@ -80,15 +81,6 @@ function toStop(value: unknown): string[] | undefined {
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
   const wrong = Array.isArray(value) ? value.find((item) => typeof item !== "string") : value;
   throw new AppError("bad_request", `invalid type for 'stop' field: expected text or texts, got ${typeof wrong}`);
-}
-
-/** Only one answer per request is supported. Throws `bad_request`. */
-export function checkCount(name: string, count: number | undefined): void {
-  if (count === undefined || count === 1) return;
-  throw new AppError(
-    "bad_request",
-    `${name}: expected 1, got ${count}: a request gets one choice; send several requests`,
-  );
 }
 
 const EFFORTS: Readonly<Record<string, Think>> = {

@@ -13,6 +13,7 @@ import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
+import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
@@ -35,9 +36,13 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = withTools(given);
   const request = await chatRequest(deps, { body, exchange });
   if (body._debug_render_only) return { kind: "json", body: await renderOnly(deps, request) };
-  const single = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
-  const stages = [withoutBlanks(), withCallIds(), ...single];
-  const events = answerEvents(deps, request, { note: exchange.note, stages });
+  const single = () => (body.parallel_tool_calls === false ? [firstCallOnly()] : []);
+  const count = readCount(body.n, { prompts: 1 });
+  const choices = choicesOf({ prompts: 1, count, signal: request.signal }, ({ choice, onPrompt, signal }) => {
+    const stages = [withoutBlanks(), withCallIds(), ...single()];
+    const own = { ...request, options: seeded(request.options, choice), signal };
+    return answerEvents(deps, own, { note: exchange.note, stages, onPrompt });
+  });
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     includeUsage: body.stream_options?.include_usage ?? false,
@@ -45,8 +50,8 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     customTools: customNames(body),
     hasFunctions: hasFunctions(given),
   };
-  if (!body.stream) return { kind: "json", body: await completion(events, options) };
-  return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
+  if (!body.stream) return { kind: "json", body: await completion(choices, options) };
+  return { kind: "events", frames: chunks(choices, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
 }
 
 /** A completion without text, with the prompt beside it. */

@@ -9,7 +9,8 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
-import { CompletionBody, toGenerate } from "../openai/completion.ts";
+import { choicesOf, readCount, seeded } from "../openai/choices.ts";
+import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
@@ -28,27 +29,50 @@ export const openaiCompletionRoutes = (deps: RouteDeps) =>
 
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, CompletionBody);
-  const request = await generateRequest(deps, { body, exchange });
-  const events = answerEvents(deps, request, { note: exchange.note, stages: [withoutBlanks()] });
+  const prompts = readPrompts(body.prompt);
+  const bestOf = body.best_of;
+  const count = readCount(body.n, { prompts: prompts.length, ...(bestOf === undefined ? {} : { bestOf }) });
+  const requests = prompts.map((prompt) => toGenerate(body, prompt));
+  const request = await settingsOf(deps, { body, exchange });
+  const echo = body.echo ? await Promise.all(prompts.map((each) => textOf(deps, request, each))) : undefined;
+  const wanted = { prompts: prompts.length, count, signal: request.signal };
+  const choices = choicesOf(wanted, ({ prompt, choice, onPrompt, signal }) => {
+    const own = { ...request, ...requests[prompt]!, options: seeded(request.options, choice), signal };
+    return answerEvents(deps, own, { note: exchange.note, stages: [withoutBlanks()], onPrompt });
+  });
   const options: CompletionReplyOptions = {
     head: makeHead("cmpl", { model: request.model, now: deps.now }),
-    echo: body.echo ? request.prompt : "",
+    echo,
+    count,
     includeUsage: body.stream_options?.include_usage ?? false,
-    wantsLogprobs: request.logprobs !== undefined,
+    wantsLogprobs: body.logprobs !== undefined,
   };
-  if (!body.stream) return { kind: "json", body: await textCompletion(events, options) };
-  return { kind: "events", frames: textChunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
+  if (!body.stream) return { kind: "json", body: await textCompletion(choices, options) };
+  return {
+    kind: "events",
+    frames: textChunks(choices, options),
+    failed: (error) => [{ data: openaiErrorBody(error) }],
+  };
 }
 
-async function generateRequest(
+/** The text of a prompt. */
+async function textOf({ runtime }: RouteDeps, { model, options, signal }: Settings, prompt: Prompt): Promise<string> {
+  if (typeof prompt === "string") return prompt;
+  return (await runtime.detokenize({ model, options, signal, tokens: prompt })).text;
+}
+
+type Settings = Omit<GenerateRequest, "prompt" | "raw">;
+
+/** A request without its prompt. */
+async function settingsOf(
   deps: RouteDeps,
   { body, exchange }: { body: CompletionBody; exchange: Exchange },
-): Promise<GenerateRequest> {
+): Promise<Settings> {
   const model = requireModel(body.model);
   exchange.note({ model });
   const said = body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, ...toGenerate(body), options, ...limitsOf(body), signal: exchange.signal };
+  const request = { model, options, ...limitsOf(body), signal: exchange.signal };
   return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
 }
